@@ -1,0 +1,2 @@
+//! The `posterior` binary.
+fn main() {}

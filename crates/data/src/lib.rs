@@ -1,0 +1,1 @@
+//! Reading tables, splitting and standardising them, synthetic problems.

@@ -1,0 +1,1 @@
+//! Function space: exact Gaussian processes.

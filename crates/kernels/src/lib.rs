@@ -1,0 +1,1 @@
+//! Kernels, their gradients, and the small text form that names them.

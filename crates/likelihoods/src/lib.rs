@@ -1,0 +1,1 @@
+//! How observations scatter around latent function values.

@@ -1,0 +1,1 @@
+//! What minimises: Adam, L-BFGS, schedules, early stopping, transforms, the one loop.

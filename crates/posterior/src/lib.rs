@@ -1,0 +1,1 @@
+//! Honest error bars at scale: the library's face and the model file.
