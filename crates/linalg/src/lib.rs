@@ -1,4 +1,18 @@
 //! Matrices only: operators, factorisations, vectorised mathematics, seeded randomness.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
+//! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
+//! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |
+//! | [`random`] | seeded, named streams |
+//!
+//! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
 pub mod cholesky;
 pub mod random;
+mod real;
+pub mod tiles;
+pub mod vectorised;
+
+pub use real::Real;

@@ -1,1 +1,34 @@
-//! What minimises: Adam, L-BFGS, schedules, early stopping, transforms, the one loop.
+//! What minimises.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |
+//! | [`Objective`] | a value with its gradient; optimisers know nothing else |
+//! | [`minimise`] | the one loop: budget, tolerances, early stopping, observers, interruption, checkpoints |
+//! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
+//! | [`Schedule`] | step sizes over time |
+//! | [`restarts`] | several initial values, the best result, and what became of the others |
+//! | [`check`] | finite differences, for everyone's gradient tests |
+//!
+//! Everything is minimised.
+
+mod adam;
+pub mod check;
+mod lbfgs;
+mod minimise;
+mod objective;
+mod parameters;
+mod restarts;
+mod schedule;
+mod sgd;
+mod transform;
+
+pub use adam::Adam;
+pub use lbfgs::Lbfgs;
+pub use minimise::{Event, LoopOptions, OptimError, Outcome, Reason, Signal, State, minimise, resume};
+pub use objective::{Objective, ObjectiveError, Optimiser};
+pub use parameters::{Parameters, Segment};
+pub use restarts::{Attempt, Restarted, restarts};
+pub use schedule::Schedule;
+pub use sgd::Sgd;
+pub use transform::Transform;

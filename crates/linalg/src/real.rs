@@ -1,0 +1,142 @@
+//! The two precisions that networks and kernels come in.
+
+use crate::vectorised::scalar;
+use std::fmt::{Debug, Display};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// f32 or f64: what kernel and network code is generic over. Its functions are the branch-free forms of
+/// [`crate::vectorised`], so that loops over them become vector code inside [`crate::vectorised::dispatch`].
+pub trait Real:
+    sealed::Sealed
+    + faer::traits::RealField
+    + Copy
+    + Default
+    + Debug
+    + Display
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Sum
+{
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Distance from 1 to the next number.
+    const EPSILON: Self;
+
+    /// Rounds from double precision.
+    fn from_f64(value: f64) -> Self;
+    /// Widens to double precision, exactly.
+    fn to_f64(self) -> f64;
+    /// `self * a + b` with one rounding.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Square root, correctly rounded.
+    fn sqrt(self) -> Self;
+    /// Magnitude.
+    fn abs(self) -> Self;
+    /// The larger, or the other where one is NaN.
+    fn max(self, other: Self) -> Self;
+    /// Sine (not vectorised).
+    fn sin(self) -> Self;
+    /// Cosine (not vectorised).
+    fn cos(self) -> Self;
+    /// Exponential; see [`crate::vectorised`] for the error.
+    fn exp(self) -> Self;
+    /// Natural logarithm; see [`crate::vectorised`] for the error.
+    fn ln(self) -> Self;
+    /// Hyperbolic tangent; see [`crate::vectorised`] for the error.
+    fn tanh(self) -> Self;
+    /// Error function; see [`crate::vectorised`] for the error.
+    fn erf(self) -> Self;
+    /// Whether it is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! real {
+    ($type:ident, $exp:expr, $ln:expr, $tanh:expr, $erf:expr) => {
+        impl Real for $type {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const EPSILON: Self = $type::EPSILON;
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                $type::mul_add(self, a, b)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $type::sqrt(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $type::abs(self)
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                $type::max(self, other)
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                $type::sin(self)
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                $type::cos(self)
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                $ln(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> Self {
+                $tanh(self)
+            }
+            #[inline(always)]
+            fn erf(self) -> Self {
+                $erf(self)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $type::is_finite(self)
+            }
+        }
+    };
+}
+
+real!(f64, scalar::exp_f64, scalar::ln_f64, scalar::tanh_f64, scalar::erf_f64);
+real!(
+    f32,
+    scalar::exp_f32,
+    |x| scalar::ln_f64(f64::from(x)) as f32,
+    |x| scalar::tanh_f64(f64::from(x)) as f32,
+    |x| scalar::erf_f64(f64::from(x)) as f32
+);

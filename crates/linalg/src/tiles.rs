@@ -1,0 +1,122 @@
+//! Matrices cut into **tiles** that fit the cache, visited in parallel.
+//!
+//! Columns are cut first: with column-major storage each strip of columns is one piece of memory, and two
+//! threads never write to the same cache line. Results of reductions are merged in the order of the tiles, so they
+//! are the same whichever thread did which.
+
+use crate::Real;
+use faer::prelude::ReborrowMut;
+use faer::MatMut;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Which tiles of a matrix are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// All of them.
+    Full,
+    /// Those that touch the lower triangle of a square matrix; tiles on the diagonal are visited whole.
+    Lower,
+}
+
+/// The pieces of `0..length`, `tile` long (the last may be shorter).
+pub fn pieces(length: usize, tile: usize) -> impl DoubleEndedIterator<Item = Range<usize>> + Clone {
+    (0..length.div_ceil(tile)).map(move |i| i * tile..((i + 1) * tile).min(length))
+}
+
+/// Calls `work(rows, columns, tile)` for every tile of `out`, strips of columns in parallel.
+///
+/// # Panics
+/// When `tile` is 0.
+pub fn for_each_tile<T: Real>(
+    out: MatMut<'_, T>,
+    tile: usize,
+    cover: Cover,
+    work: impl Fn(Range<usize>, Range<usize>, MatMut<'_, T>) + Sync,
+) {
+    let rows = out.nrows();
+    let mut strips = Vec::new();
+    let mut rest = out;
+    for columns in pieces(rest.ncols(), tile) {
+        let (strip, tail) = rest.split_at_col_mut(columns.len());
+        strips.push((columns, strip));
+        rest = tail;
+    }
+    strips.into_par_iter().with_max_len(1).for_each(|(columns, mut strip)| {
+        for rows in covered(rows, &columns, tile, cover) {
+            let target = strip.rb_mut().subrows_mut(rows.start, rows.len());
+            work(rows, columns.clone(), target);
+        }
+    });
+}
+
+/// Folds over the tiles of an `rows` x `columns` matrix that is not stored: each strip of columns starts from `init`, visits
+/// its tiles from top to bottom, and the strips are merged from left to right.
+pub fn fold_tiles<A: Send>(
+    shape: (usize, usize),
+    tile: usize,
+    cover: Cover,
+    init: impl Fn() -> A + Sync,
+    visit: impl Fn(&mut A, Range<usize>, Range<usize>) + Sync,
+    merge: impl Fn(A, A) -> A,
+) -> A {
+    let strips: Vec<Range<usize>> = pieces(shape.1, tile).collect();
+    let parts: Vec<A> = strips
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|columns| {
+            let mut part = init();
+            for rows in covered(shape.0, &columns, tile, cover) {
+                visit(&mut part, rows, columns.clone());
+            }
+            part
+        })
+        .collect();
+    parts.into_iter().reduce(merge).unwrap_or_else(init)
+}
+
+fn covered(rows: usize, columns: &Range<usize>, tile: usize, cover: Cover) -> impl Iterator<Item = Range<usize>> {
+    let first = if cover == Cover::Lower { columns.start } else { 0 };
+    pieces(rows, tile).filter(move |r| r.end > first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+
+    #[test]
+    fn every_entry_is_visited_once_and_the_lower_cover_touches_the_triangle() {
+        for (n, m, tile) in [(10, 7, 3), (1, 1, 4), (8, 8, 4), (0, 3, 2), (5, 0, 2)] {
+            let mut counts = Mat::<f64>::zeros(n, m);
+            for_each_tile(counts.as_mut(), tile, Cover::Full, |rows, columns, mut out| {
+                assert_eq!((out.nrows(), out.ncols()), (rows.len(), columns.len()));
+                for j in 0..out.ncols() {
+                    for i in 0..out.nrows() {
+                        out[(i, j)] += 1.0 + (rows.start + i) as f64 + 100.0 * (columns.start + j) as f64;
+                    }
+                }
+            });
+            for j in 0..m {
+                for i in 0..n {
+                    assert_eq!(counts[(i, j)], 1.0 + i as f64 + 100.0 * j as f64);
+                }
+            }
+        }
+        let mut seen = Mat::<f64>::zeros(10, 10);
+        for_each_tile(seen.as_mut(), 4, Cover::Lower, |_, _, mut out| out.fill(1.0));
+        for j in 0..10 {
+            for i in 0..10 {
+                assert_eq!(seen[(i, j)] == 1.0, i / 4 >= j / 4);
+            }
+        }
+    }
+
+    #[test]
+    fn folds_merge_in_order() {
+        let order = fold_tiles((6, 9), 2, Cover::Lower, Vec::new, |v, r, c| v.push((r.start, c.start)), |a, b| [a, b].concat());
+        let expected: Vec<(usize, usize)> =
+            (0..9).step_by(2).flat_map(|c| (0..6).step_by(2).filter(move |&r| r + 2 > c).map(move |r| (r, c))).collect();
+        assert_eq!(order, expected);
+    }
+}

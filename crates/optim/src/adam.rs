@@ -1,0 +1,91 @@
+//! **Adam**, with AdamW's decoupled weight decay.
+
+use crate::Schedule;
+use serde::{Deserialize, Serialize};
+
+/// Adaptive moment estimation (Kingma and Ba 2015, algorithm 1; decay as in Loshchilov and Hutter 2019, algorithm 2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adam {
+    /// Base step size.
+    pub learning_rate: f64,
+    /// How the step size changes.
+    pub schedule: Schedule,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the root of the second moment.
+    pub epsilon: f64,
+    /// Shrinkage of the parameters themselves, times the step size.
+    pub weight_decay: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    taken: usize,
+}
+
+impl Adam {
+    /// The published settings (0.9, 0.999, 1e-8) with the given step size.
+    pub fn new(learning_rate: f64) -> Self {
+        Self {
+            learning_rate,
+            schedule: Schedule::Constant,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            first: Vec::new(),
+            second: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// The same with another schedule.
+    pub fn scheduled(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// The same with decoupled weight decay (AdamW).
+    pub fn decayed(mut self, weight_decay: f64) -> Self {
+        self.weight_decay = weight_decay;
+        self
+    }
+
+    /// Moves `theta` against `gradient`; returns the step size used.
+    pub(crate) fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
+        self.first.resize(theta.len(), 0.0);
+        self.second.resize(theta.len(), 0.0);
+        let rate = self.learning_rate * self.schedule.factor(self.taken, planned);
+        self.taken += 1;
+        let power = self.taken.min(i32::MAX as usize) as i32;
+        let (correct1, correct2) = (1.0 - self.beta1.powi(power), 1.0 - self.beta2.powi(power));
+        for (i, (t, &g)) in theta.iter_mut().zip(gradient).enumerate() {
+            self.first[i] += (1.0 - self.beta1) * (g - self.first[i]);
+            self.second[i] += (1.0 - self.beta2) * (g * g - self.second[i]);
+            let direction = self.first[i] / correct1 / ((self.second[i] / correct2).sqrt() + self.epsilon);
+            *t -= rate * (direction + self.weight_decay * *t);
+        }
+        rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_step_has_the_length_of_the_learning_rate() {
+        // Both bias corrections cancel the decays in the first step: the direction is the gradient's sign.
+        let mut theta = [1.0, -2.0];
+        Adam::new(0.1).step(&mut theta, &[3.0, -50.0], 1);
+        assert!((theta[0] - 0.9).abs() < 1e-8 && (theta[1] + 1.9).abs() < 1e-8);
+    }
+
+    #[test]
+    fn decoupled_decay_shrinks_without_gradient() {
+        let mut theta = [1.0];
+        let mut adam = Adam::new(0.1).decayed(0.5);
+        adam.step(&mut theta, &[0.0], 1);
+        assert!((theta[0] - 0.95).abs() < 1e-12);
+    }
+}

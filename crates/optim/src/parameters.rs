@@ -1,0 +1,123 @@
+//! Everything trainable: named blocks of natural values, and the one flat unconstrained vector that optimisers move.
+
+use crate::Transform;
+use serde::{Deserialize, Serialize};
+
+/// One named block of parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Its name, such as `matern32.lengthscale`.
+    pub name: String,
+    /// Its shape; the entries of a matrix follow one another by columns. A packed triangle has one dimension.
+    pub shape: Vec<usize>,
+    /// How it is constrained.
+    pub transform: Transform,
+}
+
+impl Segment {
+    /// Number of entries.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// Natural values (a lengthscale, not its logarithm) as one flat vector in the order of [`Parameters::segments`], and
+/// the same without constraints.
+pub trait Parameters {
+    /// The named blocks, in order.
+    fn segments(&self) -> Vec<Segment>;
+
+    /// Natural values, blocks end to end.
+    fn values(&self) -> Vec<f64>;
+
+    /// Replaces the natural values.
+    ///
+    /// # Panics
+    /// When the length is not that of [`Parameters::values`].
+    fn set_values(&mut self, values: &[f64]);
+
+    /// The vector that an optimiser moves: fixed blocks are left out, the others are unconstrained.
+    fn unconstrained(&self) -> Vec<f64> {
+        let values = self.values();
+        layout(&self.segments())
+            .filter(|(t, _, _)| *t != Transform::Fixed)
+            .map(|(transform, position, index)| transform.inverse(position, values[index]))
+            .collect()
+    }
+
+    /// Moves to an unconstrained vector; fixed blocks keep their values.
+    ///
+    /// # Panics
+    /// When the length is not that of [`Parameters::unconstrained`].
+    fn set_unconstrained(&mut self, theta: &[f64]) {
+        let mut values = self.values();
+        let mut free = theta.iter();
+        for (transform, position, index) in layout(&self.segments()).filter(|(t, _, _)| *t != Transform::Fixed) {
+            values[index] = transform.forward(position, *free.next().expect("one number for each free parameter"));
+        }
+        assert!(free.next().is_none(), "more numbers than free parameters");
+        self.set_values(&values);
+    }
+
+    /// The gradient with respect to the unconstrained vector, from the one with respect to the natural values at the
+    /// unconstrained point `theta`.
+    fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
+        layout(&self.segments())
+            .filter(|(t, _, _)| *t != Transform::Fixed)
+            .zip(theta)
+            .map(|((transform, position, index), &u)| natural_gradient[index] * transform.derivative(position, u))
+            .collect()
+    }
+
+    /// The name of each entry of the unconstrained vector, such as `matern32.lengthscale[2]`.
+    fn unconstrained_names(&self) -> Vec<String> {
+        let named = |s: &Segment| {
+            let (name, count) = (s.name.clone(), s.len());
+            (0..count).map(move |i| if count == 1 { name.clone() } else { format!("{name}[{i}]") }).collect::<Vec<_>>()
+        };
+        self.segments().iter().filter(|s| s.transform != Transform::Fixed).flat_map(named).collect()
+    }
+}
+
+/// `(transform, position in its block, index in the flat vector)` of every entry.
+fn layout(segments: &[Segment]) -> impl Iterator<Item = (Transform, usize, usize)> + '_ {
+    segments.iter().flat_map(|s| (0..s.len()).map(move |position| (s.transform, position))).enumerate().map(
+        |(index, (transform, position))| (transform, position, index),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Example(Vec<f64>);
+
+    impl Parameters for Example {
+        fn segments(&self) -> Vec<Segment> {
+            let segment = |name: &str, shape, transform| Segment { name: name.into(), shape, transform };
+            vec![
+                segment("scale", vec![2], Transform::Log),
+                segment("known", vec![1], Transform::Fixed),
+                segment("shift", vec![], Transform::Identity),
+            ]
+        }
+        fn values(&self) -> Vec<f64> {
+            self.0.clone()
+        }
+        fn set_values(&mut self, values: &[f64]) {
+            self.0.copy_from_slice(values);
+        }
+    }
+
+    #[test]
+    fn fixed_blocks_stay_and_the_chain_rule_holds() {
+        let mut example = Example(vec![1.0, 2.0, 7.0, -3.0]);
+        let theta = example.unconstrained();
+        assert_eq!(theta, [0.0, 2f64.ln(), -3.0]);
+        assert_eq!(example.unconstrained_names(), ["scale[0]", "scale[1]", "shift"]);
+        example.set_unconstrained(&[1.0, 0.0, 5.0]);
+        assert_eq!(example.values(), [1f64.exp(), 1.0, 7.0, 5.0]);
+        assert_eq!(example.chain(&[1.0, 0.0, 5.0], &[2.0, 3.0, 100.0, 4.0]), [2.0 * 1f64.exp(), 3.0, 4.0]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Maps from the unconstrained number that an optimiser moves to the natural value that a model uses.
+
+use serde::{Deserialize, Serialize};
+
+/// How one named block of parameters is constrained. `natural = forward(unconstrained)`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transform {
+    /// Any real number.
+    Identity,
+    /// Positive: `exp(u)`.
+    Log,
+    /// Above a floor: `lower + exp(u)`. For noise variances, which must not run to zero.
+    LogAbove {
+        /// The floor.
+        lower: f64,
+    },
+    /// Positive: `ln(1 + exp(u))`; linear for large values.
+    Softplus,
+    /// Between two bounds: `lower + (upper - lower) / (1 + exp(-u))`.
+    Bounded {
+        /// Lower bound.
+        lower: f64,
+        /// Upper bound.
+        upper: f64,
+    },
+    /// A packed lower triangle (rows after one another) with a positive diagonal: softplus there, identity elsewhere.
+    Triangular,
+    /// Not trained: absent from the unconstrained vector.
+    Fixed,
+}
+
+impl Transform {
+    /// Natural value of the entry at `position` of its block.
+    pub fn forward(self, position: usize, u: f64) -> f64 {
+        match self {
+            Self::Identity | Self::Fixed => u,
+            Self::Log => u.exp(),
+            Self::LogAbove { lower } => lower + u.exp(),
+            Self::Softplus => u.max(0.0) + (-u.abs()).exp().ln_1p(),
+            Self::Bounded { lower, upper } => lower + (upper - lower) * logistic(u),
+            Self::Triangular if is_diagonal(position) => Self::Softplus.forward(position, u),
+            Self::Triangular => u,
+        }
+    }
+
+    /// Unconstrained number of a natural value: the inverse of [`Transform::forward`]. A value at or beyond a bound maps to
+    /// the nearest number that an optimiser can still move away from.
+    pub fn inverse(self, position: usize, value: f64) -> f64 {
+        const FAR: f64 = 700.0;
+        match self {
+            Self::Identity | Self::Fixed => value,
+            Self::Log => value.ln().clamp(-FAR, FAR),
+            Self::LogAbove { lower } => (value - lower).max(lower.abs() * 1e-6).ln().clamp(-FAR, FAR),
+            // ln(exp(v) - 1) = v + ln(1 - exp(-v))
+            Self::Softplus => (value + (-(-value).exp_m1()).ln()).max(-FAR),
+            Self::Bounded { lower, upper } => {
+                let p = (value - lower) / (upper - lower);
+                (p.ln() - (-p).ln_1p()).clamp(-36.0, 36.0)
+            }
+            Self::Triangular if is_diagonal(position) => Self::Softplus.inverse(position, value),
+            Self::Triangular => value,
+        }
+    }
+
+    /// `d natural / d unconstrained` at the unconstrained number `u`.
+    pub fn derivative(self, position: usize, u: f64) -> f64 {
+        match self {
+            Self::Identity => 1.0,
+            Self::Fixed => 0.0,
+            Self::Log | Self::LogAbove { .. } => u.exp(),
+            Self::Softplus => logistic(u),
+            Self::Bounded { lower, upper } => (upper - lower) * logistic(u) * logistic(-u),
+            Self::Triangular if is_diagonal(position) => logistic(u),
+            Self::Triangular => 1.0,
+        }
+    }
+}
+
+/// `1 / (1 + exp(-u))` without overflow.
+fn logistic(u: f64) -> f64 {
+    let e = (-u.abs()).exp();
+    if u >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
+/// Whether entry `position` of a packed lower triangle stands on the diagonal: 0, 2, 5, 9, ...
+fn is_diagonal(position: usize) -> bool {
+    let row = ((8.0 * position as f64 + 1.0).sqrt() as usize - 1) / 2;
+    position == row * (row + 3) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: [Transform; 6] = [
+        Transform::Identity,
+        Transform::Log,
+        Transform::LogAbove { lower: 1e-6 },
+        Transform::Softplus,
+        Transform::Bounded { lower: -2.0, upper: 3.0 },
+        Transform::Triangular,
+    ];
+
+    #[test]
+    fn diagonal_positions() {
+        let diagonal: Vec<usize> = (0..20).filter(|&p| is_diagonal(p)).collect();
+        assert_eq!(diagonal, [0, 2, 5, 9, 14]);
+    }
+
+    #[test]
+    fn far_arguments_stay_finite() {
+        for transform in ALL {
+            for u in [-700.0, 700.0] {
+                assert!(transform.forward(0, u).is_finite() && transform.derivative(0, u).is_finite(), "{transform:?} {u}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn inverse_undoes_forward(u in -20.0..20.0f64, position in 0usize..6) {
+            for transform in ALL {
+                let natural = transform.forward(position, u);
+                let back = transform.inverse(position, natural);
+                // Near a bound the natural value holds fewer digits of u: the error is that of its rounding.
+                let slope = transform.derivative(position, u);
+                let tolerance = 1e-12 * (1.0 + u.abs()) + 4.0 * f64::EPSILON * (natural.abs() + 3.0) / slope.max(1e-300);
+                prop_assert!((back - u).abs() <= tolerance, "{:?}: {} -> {} -> {}", transform, u, natural, back);
+            }
+        }
+
+        #[test]
+        fn derivatives_match_differences(u in -10.0..10.0f64, position in 0usize..6) {
+            for transform in ALL {
+                let h = 1e-5;
+                let numeric = (transform.forward(position, u + h) - transform.forward(position, u - h)) / (2.0 * h);
+                let exact = transform.derivative(position, u);
+                prop_assert!((numeric - exact).abs() <= 1e-8 * (1.0 + exact.abs()) , "{:?} at {}", transform, u);
+            }
+        }
+    }
+}
