@@ -1,1 +1,39 @@
-//! Kernels, their gradients, and the small text form that names them.
+//! Covariance functions, their gradients, and the small text form that names them.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Kernel`] | one tile of a kernel matrix, its diagonal, and the pullback of an adjoint to parameters and inputs |
+//! | [`cross`], [`gram`], [`pullback`] ... | whole matrices: tiled, parallel, written once for all kernels |
+//! | [`stationary`] | squared exponential, Matérn, rational quadratic: a profile of the scaled distance each |
+//! | [`Periodic`], [`Linear`], [`Polynomial`], [`Constant`], [`White`] | the others |
+//! | [`composite`] | sums, products, scaling |
+//! | [`KernelExpression`] | `"matern32(ard) * periodic(x3) + linear"` |
+//!
+//! Formulas: spec `stochastic_gaussian_processes`, section 4; Rasmussen and Williams (2006), chapter 4.
+//!
+//! Nothing of size n x n x D exists at any time, and an adjoint of size n x n only where the caller has one.
+
+pub mod composite;
+mod constant;
+mod driver;
+mod inputs;
+mod kernel;
+mod linear;
+mod periodic;
+mod polynomial;
+pub mod stationary;
+mod text;
+mod white;
+
+pub use constant::Constant;
+pub use driver::{TILE, cross, cross_into, diagonal, gram, gram_lower_into, pullback, pullback_diagonal, pullback_gram};
+pub use inputs::Columns;
+pub use kernel::{Adjoints, Kernel, Pair, Request};
+pub use linear::Linear;
+pub use periodic::Periodic;
+pub use polynomial::Polynomial;
+pub use text::{KernelExpression, KernelTextError};
+pub use white::White;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! `k = Π_i k_i`: all factors must agree that two points are alike.
+
+use super::{cloned, ranges, segments, set_values, values};
+use crate::kernel::{Adjoints, Kernel, Pair, column};
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_optim::{Parameters, Segment};
+
+/// A product of kernels.
+#[derive(Debug)]
+pub struct Product<T: Real> {
+    factors: Vec<Box<dyn Kernel<T>>>,
+}
+
+impl<T: Real> Product<T> {
+    /// The product of at least one factor.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn new(factors: Vec<Box<dyn Kernel<T>>>) -> Self {
+        assert!(!factors.is_empty(), "a product has at least one factor");
+        Self { factors }
+    }
+}
+
+/// `target *= other`, entry by entry.
+fn multiply<T: Real>(target: &mut MatMut<'_, T>, other: &Mat<T>) {
+    for j in 0..other.ncols() {
+        column(target, j).iter_mut().zip(other.col(j).iter()).for_each(|(t, &o)| *t *= o);
+    }
+}
+
+impl<T: Real> Parameters for Product<T> {
+    fn segments(&self) -> Vec<Segment> {
+        segments(&self.factors)
+    }
+    fn values(&self) -> Vec<f64> {
+        values(&self.factors)
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        set_values(&mut self.factors, values);
+    }
+}
+
+impl<T: Real> Kernel<T> for Product<T> {
+    fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+        self.factors[0].cross_tile(pair, out.as_mut());
+        let mut other = Mat::zeros(out.nrows(), out.ncols());
+        for factor in &self.factors[1..] {
+            factor.cross_tile(pair, other.as_mut());
+            multiply(&mut out, &other);
+        }
+    }
+
+    fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+        let mut other = vec![T::ZERO; out.len()];
+        for factor in &self.factors {
+            factor.diagonal(x, &mut other);
+            out.iter_mut().zip(&other).for_each(|(o, &v)| *o *= v);
+        }
+    }
+
+    /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up, not divided out, so
+    /// that zeros are harmless).
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+        let matrices: Vec<Mat<T>> = self
+            .factors
+            .iter()
+            .map(|factor| {
+                let mut matrix = Mat::zeros(adjoint.nrows(), adjoint.ncols());
+                factor.cross_tile(pair, matrix.as_mut());
+                matrix
+            })
+            .collect();
+        for (index, (factor, range)) in ranges(&self.factors).enumerate() {
+            let mut mine = adjoint.to_owned();
+            for (_, matrix) in matrices.iter().enumerate().filter(|(other, _)| *other != index) {
+                multiply(&mut mine.as_mut(), matrix);
+            }
+            adjoints.with_parameters(range, |a| factor.pullback_tile(pair, mine.as_ref(), a));
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel<T>> {
+        Box::new(Self { factors: cloned(&self.factors) })
+    }
+}

@@ -1,0 +1,66 @@
+//! `k = Σ_i k_i`: the process is a sum of independent processes.
+
+use super::{cloned, ranges, segments, set_values, values};
+use crate::kernel::{Adjoints, Kernel, Pair};
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_optim::{Parameters, Segment};
+
+/// A sum of kernels.
+#[derive(Debug)]
+pub struct Sum<T: Real> {
+    terms: Vec<Box<dyn Kernel<T>>>,
+}
+
+impl<T: Real> Sum<T> {
+    /// The sum of at least one term.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn new(terms: Vec<Box<dyn Kernel<T>>>) -> Self {
+        assert!(!terms.is_empty(), "a sum has at least one term");
+        Self { terms }
+    }
+}
+
+impl<T: Real> Parameters for Sum<T> {
+    fn segments(&self) -> Vec<Segment> {
+        segments(&self.terms)
+    }
+    fn values(&self) -> Vec<f64> {
+        values(&self.terms)
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        set_values(&mut self.terms, values);
+    }
+}
+
+impl<T: Real> Kernel<T> for Sum<T> {
+    fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+        self.terms[0].cross_tile(pair, out.as_mut());
+        let mut other = Mat::zeros(out.nrows(), out.ncols());
+        for term in &self.terms[1..] {
+            term.cross_tile(pair, other.as_mut());
+            out += &other;
+        }
+    }
+
+    fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::ZERO);
+        let mut other = vec![T::ZERO; out.len()];
+        for term in &self.terms {
+            term.diagonal(x, &mut other);
+            out.iter_mut().zip(&other).for_each(|(o, &v)| *o += v);
+        }
+    }
+
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+        for (term, range) in ranges(&self.terms) {
+            adjoints.with_parameters(range, |mine| term.pullback_tile(pair, adjoint, mine));
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel<T>> {
+        Box::new(Self { terms: cloned(&self.terms) })
+    }
+}

@@ -1,0 +1,38 @@
+//! `k = 1`: a function that is one unknown number.
+
+use crate::kernel::{Adjoints, Kernel, Pair};
+use faer::{MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_optim::{Parameters, Segment};
+
+/// The constant kernel; times a variance it is a prior on an offset.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Constant;
+
+impl Parameters for Constant {
+    fn segments(&self) -> Vec<Segment> {
+        Vec::new()
+    }
+    fn values(&self) -> Vec<f64> {
+        Vec::new()
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        assert!(values.is_empty(), "the constant kernel has no parameters");
+    }
+}
+
+impl<T: Real> Kernel<T> for Constant {
+    fn cross_tile(&self, _pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+        out.fill(T::ONE);
+    }
+
+    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    fn pullback_tile(&self, _pair: Pair<'_, T>, _adjoint: MatRef<'_, T>, _adjoints: &mut Adjoints<T>) {}
+
+    fn clone_box(&self) -> Box<dyn Kernel<T>> {
+        Box::new(*self)
+    }
+}

@@ -1,0 +1,183 @@
+//! Whole kernel matrices out of tiles: parallel, and with the same bits however many threads there are.
+//!
+//! **Bound.** A matrix n x m of elements of b bytes costs `b n m` bytes of writing and about `2D + 20` flops an entry. For
+//! Matérn-3/2, D = 8, f32, 8,000 x 8,000 that is 256 MB and 2.3 GFLOP: at 16 lanes, two cores and one
+//! vector operation a cycle the arithmetic takes about 20 ms, so writing (10 to 20 GB/s) and arithmetic are level.
+//! Measured figures: the book, chapter on speed; `benches/cross.rs`.
+
+use crate::{Adjoints, Kernel, Pair, Request};
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::tiles::{Cover, fold_tiles, for_each_tile};
+use std::ops::Range;
+
+/// Rows and columns of a tile: 256 x 256 doubles are 512 KiB, half of a second-level cache.
+pub const TILE: usize = 256;
+
+/// `k(x, z)`, n x m, for x of n x D and z of m x D.
+pub fn cross<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'_, T>) -> Mat<T> {
+    let mut out = Mat::zeros(x.nrows(), z.nrows());
+    cross_into(kernel, x, z, out.as_mut());
+    out
+}
+
+/// `out = k(x, z)`.
+///
+/// # Panics
+/// When the shape of `out` is not n x m or it is not column-major.
+pub fn cross_into<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'_, T>, out: MatMut<'_, T>) {
+    assert_eq!((out.nrows(), out.ncols()), (x.nrows(), z.nrows()), "the output is rows of x by rows of z");
+    for_each_tile(out, TILE, Cover::Full, |rows, columns, tile| {
+        kernel.cross_tile(Pair { x: block(x, &rows), z: block(z, &columns), same: None }, tile);
+    });
+}
+
+/// `k(x, x)`, n x n, both triangles.
+pub fn gram<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Mat<T> {
+    let n = x.nrows();
+    let mut out = Mat::zeros(n, n);
+    gram_lower_into(kernel, x, out.as_mut());
+    for j in 0..n {
+        for i in j + 1..n {
+            out[(j, i)] = out[(i, j)];
+        }
+    }
+    out
+}
+
+/// The lower triangle of `k(x, x)`, diagonal included; what stands above it is unspecified. Half the work of [`gram`].
+///
+/// # Panics
+/// When `out` is not n x n and column-major.
+pub fn gram_lower_into<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, out: MatMut<'_, T>) {
+    assert_eq!((out.nrows(), out.ncols()), (x.nrows(), x.nrows()), "the output is square");
+    for_each_tile(out, TILE, Cover::Lower, |rows, columns, tile| {
+        kernel.cross_tile(same_pair(x, &rows, &columns), tile);
+    });
+}
+
+/// `k(x_i, x_i)` (n).
+pub fn diagonal<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Vec<T> {
+    let mut out = vec![T::ZERO; x.nrows()];
+    kernel.diagonal(x, &mut out);
+    out
+}
+
+/// What an `adjoint` (n x m) of `k(x, z)` contributes to parameters, x and z.
+pub fn pullback<T: Real>(
+    kernel: &dyn Kernel<T>,
+    x: MatRef<'_, T>,
+    z: MatRef<'_, T>,
+    adjoint: MatRef<'_, T>,
+    request: Request,
+) -> Adjoints<T> {
+    assert_eq!((adjoint.nrows(), adjoint.ncols()), (x.nrows(), z.nrows()), "the adjoint has the matrix's shape");
+    pull_tiles(kernel, (x, z), Cover::Full, request, |rows, columns, mut tile| {
+        tile.copy_from(adjoint.submatrix(rows.start, columns.start, rows.len(), columns.len()));
+    })
+}
+
+/// What a symmetric adjoint of `k(x, x)` contributes to the parameters and, through both arguments together, to x.
+///
+/// `fill(rows, columns, tile)` writes tiles of the adjoint's lower triangle (tiles on the diagonal whole), so that the adjoint need
+/// not be stored; tiles below the diagonal count twice.
+pub fn pullback_gram<T: Real>(
+    kernel: &dyn Kernel<T>,
+    x: MatRef<'_, T>,
+    fill: &(dyn Fn(Range<usize>, Range<usize>, MatMut<'_, T>) + Sync),
+    request: Request,
+) -> Adjoints<T> {
+    let both = Request { x: request.x, z: request.x, ..request };
+    let two = T::ONE + T::ONE;
+    let mut adjoints = pull_tiles(kernel, (x, x), Cover::Lower, both, |rows, columns, mut tile| {
+        fill(rows.clone(), columns.clone(), tile.as_mut());
+        if rows != columns {
+            for j in 0..tile.ncols() {
+                tile.as_mut().col_mut(j).iter_mut().for_each(|v| *v *= two);
+            }
+        }
+    });
+    if let (Some(first), Some(second)) = (&mut adjoints.x, adjoints.z.take()) {
+        *first += second;
+    }
+    adjoints
+}
+
+/// What adjoints (n) of the diagonal contribute: each point with itself, one tile of one entry.
+pub fn pullback_diagonal<T: Real>(
+    kernel: &dyn Kernel<T>,
+    x: MatRef<'_, T>,
+    adjoint: &[T],
+    request: Request,
+) -> Adjoints<T> {
+    let both = Request { x: request.x, z: request.x, ..request };
+    let mut total = Adjoints::zeros(both, kernel.parameter_count(), x.nrows(), x.nrows(), x.ncols());
+    for (i, &value) in adjoint.iter().enumerate() {
+        let point = x.subrows(i, 1);
+        let mut part = Adjoints::zeros(both, kernel.parameter_count(), 1, 1, x.ncols());
+        let weight = Mat::from_fn(1, 1, |_, _| value);
+        kernel.pullback_tile(Pair { x: point, z: point, same: Some((i, i)) }, weight.as_ref(), &mut part);
+        add_block(&mut total, &part, &(i..i + 1), &(i..i + 1));
+    }
+    if let (Some(first), Some(second)) = (&mut total.x, total.z.take()) {
+        *first += second;
+    }
+    total
+}
+
+fn pull_tiles<T: Real>(
+    kernel: &dyn Kernel<T>,
+    (x, z): (MatRef<'_, T>, MatRef<'_, T>),
+    cover: Cover,
+    request: Request,
+    fill: impl Fn(Range<usize>, Range<usize>, MatMut<'_, T>) + Sync,
+) -> Adjoints<T> {
+    let (n, m, d) = (x.nrows(), z.nrows(), x.ncols());
+    let count = kernel.parameter_count();
+    // Each strip of columns owns its adjoints; those of x are n x D for each strip, hence summed strip by strip.
+    fold_tiles(
+        (n, m),
+        TILE,
+        cover,
+        || Adjoints::zeros(request, count, n, m, d),
+        |total, rows, columns| {
+            let mut adjoint = Mat::zeros(rows.len(), columns.len());
+            fill(rows.clone(), columns.clone(), adjoint.as_mut());
+            let pair = match cover {
+                Cover::Full => Pair { x: block(x, &rows), z: block(z, &columns), same: None },
+                Cover::Lower => same_pair(x, &rows, &columns),
+            };
+            let mut part = Adjoints::zeros(request, count, rows.len(), columns.len(), d);
+            kernel.pullback_tile(pair, adjoint.as_ref(), &mut part);
+            add_block(total, &part, &rows, &columns);
+        },
+        |mut a, b| {
+            a.parameters.iter_mut().zip(&b.parameters).for_each(|(x, y)| *x += y);
+            for (mine, theirs) in [(&mut a.x, &b.x), (&mut a.z, &b.z)] {
+                if let (Some(mine), Some(theirs)) = (mine, theirs) {
+                    *mine += theirs;
+                }
+            }
+            a
+        },
+    )
+}
+
+/// Adds the adjoints of one tile to those of the whole matrix.
+fn add_block<T: Real>(total: &mut Adjoints<T>, part: &Adjoints<T>, rows: &Range<usize>, columns: &Range<usize>) {
+    total.parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p);
+    for (whole, piece, range) in [(&mut total.x, &part.x, rows), (&mut total.z, &part.z, columns)] {
+        if let (Some(whole), Some(piece)) = (whole, piece) {
+            let mut target = whole.as_mut().subrows_mut(range.start, range.len());
+            target += piece;
+        }
+    }
+}
+
+fn block<'a, T>(points: MatRef<'a, T>, rows: &Range<usize>) -> MatRef<'a, T> {
+    points.subrows(rows.start, rows.len())
+}
+
+fn same_pair<'a, T>(x: MatRef<'a, T>, rows: &Range<usize>, columns: &Range<usize>) -> Pair<'a, T> {
+    Pair { x: block(x, rows), z: block(x, columns), same: Some((rows.start, columns.start)) }
+}

@@ -1,0 +1,89 @@
+//! Which columns of the inputs a kernel sees, and their copies divided by lengthscales.
+
+use faer::{Mat, MatRef};
+use posterior_linalg::Real;
+
+/// The columns that a kernel is restricted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(Vec<usize>);
+
+impl Columns {
+    /// All of `dimension` columns.
+    pub fn all(dimension: usize) -> Self {
+        Self((0..dimension).collect())
+    }
+
+    /// Some columns, counted from 0.
+    ///
+    /// # Panics
+    /// When `columns` is empty.
+    pub fn some(columns: Vec<usize>) -> Self {
+        assert!(!columns.is_empty(), "a kernel needs at least one column");
+        Self(columns)
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Their indices.
+    pub fn indices(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+/// A block of points as the kernel's arithmetic wants it: chosen columns, each contiguous, times a factor.
+pub(crate) struct Points<T> {
+    rows: usize,
+    values: Vec<T>,
+}
+
+impl<T: Real> Points<T> {
+    /// Column `d` of the result is column `columns[d]` of `x` times `factor(d)`.
+    pub(crate) fn new(x: MatRef<'_, T>, columns: &Columns, factor: impl Fn(usize) -> T) -> Self {
+        let rows = x.nrows();
+        let mut values = Vec::with_capacity(rows * columns.count());
+        for (d, &c) in columns.indices().iter().enumerate() {
+            let f = factor(d);
+            values.extend(x.col(c).iter().map(|&v| v * f));
+        }
+        Self { rows, values }
+    }
+
+    /// Chosen column `d`.
+    #[inline(always)]
+    pub(crate) fn column(&self, d: usize) -> &[T] {
+        &self.values[d * self.rows..(d + 1) * self.rows]
+    }
+
+    /// Number of chosen columns.
+    pub(crate) fn count(&self) -> usize {
+        if self.rows == 0 { 0 } else { self.values.len() / self.rows }
+    }
+
+    /// As a matrix, rows x columns.
+    pub(crate) fn matrix(&self) -> MatRef<'_, T> {
+        MatRef::from_column_major_slice(&self.values, self.rows, self.count())
+    }
+}
+
+/// Adds `values[d][i]` to column `columns[d]` of `target`.
+pub(crate) fn add_column<T: Real>(target: &mut Mat<T>, column: usize, values: &[T]) {
+    target.as_mut().col_mut(column).iter_mut().zip(values).for_each(|(t, &v)| *t += v);
+}
+
+/// `Σ term(i)` over `0..count` in sixteen interleaved partial sums, so that the loop becomes vector code.
+#[inline(always)]
+pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [T::ZERO; LANES];
+    let whole = count / LANES * LANES;
+    for start in (0..whole).step_by(LANES) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum += term(start + lane);
+        }
+    }
+    let tail: f64 = (whole..count).map(|i| term(i).to_f64()).sum();
+    sums.iter().map(|s| s.to_f64()).sum::<f64>() + tail
+}

@@ -1,0 +1,111 @@
+//! The word that every covariance function speaks.
+
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_optim::Parameters;
+use std::fmt::Debug;
+
+/// Two sets of points, given as blocks of rows, whose kernel matrix is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a, T> {
+    /// First points, n x D: rows of the matrix.
+    pub x: MatRef<'a, T>,
+    /// Second points, m x D: columns of the matrix.
+    pub z: MatRef<'a, T>,
+    /// `Some((i, j))` when both are blocks of rows of one set, beginning at its rows i and j. Then equal rows are one
+    /// observation: white noise appears, and distances are exactly zero.
+    pub same: Option<(usize, usize)>,
+}
+
+impl<T> Pair<'_, T> {
+    /// `(row, column)` of the entries at which both points are one observation.
+    pub fn identical(&self) -> impl Iterator<Item = (usize, usize)> + use<T> {
+        let (rows, columns) = (self.x.nrows(), self.z.nrows());
+        let range = self.same.map(|(i, j)| (i.max(j)..(i + rows).min(j + columns), i, j));
+        range.into_iter().flat_map(|(both, i, j)| both.map(move |k| (k - i, k - j)))
+    }
+}
+
+/// Which adjoints a pullback should compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Of the natural parameters.
+    pub parameters: bool,
+    /// Of the first points.
+    pub x: bool,
+    /// Of the second points.
+    pub z: bool,
+}
+
+impl Request {
+    /// Everything.
+    pub const ALL: Self = Self { parameters: true, x: true, z: true };
+    /// The parameters only.
+    pub const PARAMETERS: Self = Self { parameters: true, x: false, z: false };
+}
+
+/// Adjoints that a pullback accumulates into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adjoints<T> {
+    /// Of the natural parameters, in the order of the kernel's segments; empty when not requested.
+    pub parameters: Vec<f64>,
+    /// Of the first points, n x D.
+    pub x: Option<Mat<T>>,
+    /// Of the second points, m x D.
+    pub z: Option<Mat<T>>,
+}
+
+impl<T: Real> Adjoints<T> {
+    /// Zeros for what is requested.
+    pub fn zeros(request: Request, parameters: usize, rows: usize, columns: usize, dimension: usize) -> Self {
+        Self {
+            parameters: vec![0.0; if request.parameters { parameters } else { 0 }],
+            x: request.x.then(|| Mat::zeros(rows, dimension)),
+            z: request.z.then(|| Mat::zeros(columns, dimension)),
+        }
+    }
+
+    /// What these adjoints ask for.
+    pub fn request(&self) -> Request {
+        Request { parameters: !self.parameters.is_empty(), x: self.x.is_some(), z: self.z.is_some() }
+    }
+
+    /// Calls `work` with adjoints whose parameters are only those in `range`, for one part of a composite kernel.
+    pub(crate) fn with_parameters(&mut self, range: std::ops::Range<usize>, work: impl FnOnce(&mut Self)) {
+        if self.parameters.is_empty() {
+            return work(self);
+        }
+        let whole = std::mem::take(&mut self.parameters);
+        self.parameters = whole[range.clone()].to_vec();
+        work(self);
+        let part = std::mem::replace(&mut self.parameters, whole);
+        self.parameters[range].copy_from_slice(&part);
+    }
+}
+
+/// A covariance function in precision `T`. Implementations are serial and see one tile at a time;
+/// [`crate::cross`] and its siblings tile and parallelise for all of them.
+pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
+    /// Writes `k(x_i, z_j)` for one tile (n x m, column-major).
+    fn cross_tile(&self, pair: Pair<'_, T>, out: MatMut<'_, T>);
+
+    /// Writes `k(x_i, x_i)`.
+    fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]);
+
+    /// Adds to `adjoints` what an `adjoint` (n x m) of the tile contributes.
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>);
+
+    /// A copy behind a new box.
+    fn clone_box(&self) -> Box<dyn Kernel<T>>;
+
+    /// Number of natural parameters.
+    fn parameter_count(&self) -> usize {
+        self.segments().iter().map(posterior_optim::Segment::len).sum()
+    }
+}
+
+/// The entries of column `j`, which the driver guarantees to be contiguous.
+pub(crate) fn column<'a, T>(matrix: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
+    let column = matrix.as_mut().col_mut(j);
+    column.try_as_col_major_mut().expect("tiles are column-major").as_slice_mut()
+}

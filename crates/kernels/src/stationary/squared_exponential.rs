@@ -1,0 +1,20 @@
+//! `k = exp(-q²/2)`: infinitely smooth.
+
+use super::Form;
+use posterior_linalg::Real;
+
+/// The squared exponential (radial basis function, Gaussian) kernel. Rasmussen and Williams (2006), eq. 4.9.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SquaredExponential;
+
+impl Form for SquaredExponential {
+    #[inline(always)]
+    fn value<T: Real>(&self, q2: T) -> T {
+        (q2 * T::from_f64(-0.5)).exp()
+    }
+
+    #[inline(always)]
+    fn slope<T: Real>(&self, q2: T) -> T {
+        self.value(q2)
+    }
+}

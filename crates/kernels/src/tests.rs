@@ -1,0 +1,285 @@
+//! Facts about all kernels: against naive formulas, finite differences, and the laws that they obey.
+
+use crate::*;
+use faer::{Mat, MatRef};
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::random::Streams;
+use posterior_optim::check;
+use rand_distr::{Distribution, StandardNormal};
+
+const D: usize = 3;
+
+fn points(n: usize, seed: u64) -> Mat<f64> {
+    let mut rng = Streams::new(seed).stream("kernels/test");
+    Mat::from_fn(n, D, |_, _| StandardNormal.sample(&mut rng))
+}
+
+fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>> {
+    let features: Vec<String> = (1..=D).map(|i| format!("x{i}")).collect();
+    text.parse::<KernelExpression>().unwrap().build(&features).unwrap()
+}
+
+/// Every kernel, isotropic and not, restricted and not, and nested composites.
+const TEXTS: [&str; 16] = [
+    "se(lengthscale=0.7, variance=1.3)",
+    "se(ard, lengthscale=1.4)",
+    "matern12(lengthscale=0.9)",
+    "matern12(ard)",
+    "matern32(ard, x3, x1, lengthscale=0.8)",
+    "matern52(lengthscale=1.1)",
+    "matern52(ard)",
+    "rq(ard, alpha=0.6)",
+    "periodic(lengthscale=0.8, period=1.7)",
+    "periodic(ard, x1, x2, period=2.3)",
+    "linear(variance=0.4)",
+    "linear(ard, x2, x3, variance=0.7)",
+    "polynomial(degree=3, offset=0.5)",
+    "constant(variance=2) + white(variance=0.3)",
+    "(se + matern32(x1) * linear) * periodic(x3) + white",
+    "matern32(ard) * periodic(x3) + linear + rq(x2)",
+];
+
+/// The formulas of the documentation, one pair of points at a time; `same` says whether the two are one observation.
+fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
+    let q2 = |scale: f64, columns: &[usize]| -> f64 { columns.iter().map(|&c| ((x[c] - z[c]) / scale).powi(2)).sum() };
+    let dot = |columns: &[usize]| -> f64 { columns.iter().map(|&c| x[c] * z[c]).sum() };
+    let all: &[usize] = &[0, 1, 2];
+    let m12 = |q2: f64| (-q2.sqrt()).exp();
+    let m32 = |q2: f64| (1.0 + (3.0 * q2).sqrt()) * (-(3.0 * q2).sqrt()).exp();
+    let m52 = |q2: f64| (1.0 + (5.0 * q2).sqrt() + 5.0 * q2 / 3.0) * (-(5.0 * q2).sqrt()).exp();
+    let rq = |q2: f64, a: f64| (1.0 + q2 / (2.0 * a)).powf(-a);
+    let periodic = |columns: &[usize], l: f64, p: f64| -> f64 {
+        let sum: f64 = columns.iter().map(|&c| (std::f64::consts::PI * (x[c] - z[c]) / p).sin().powi(2)).sum();
+        (-2.0 * sum / (l * l)).exp()
+    };
+    let white = if same { 1.0 } else { 0.0 };
+    match text {
+        "se(lengthscale=0.7, variance=1.3)" => 1.3 * (-0.5 * q2(0.7, all)).exp(),
+        "se(ard, lengthscale=1.4)" => (-0.5 * q2(1.4, all)).exp(),
+        "matern12(lengthscale=0.9)" => m12(q2(0.9, all)),
+        "matern12(ard)" => m12(q2(1.0, all)),
+        "matern32(ard, x3, x1, lengthscale=0.8)" => m32(q2(0.8, &[2, 0])),
+        "matern52(lengthscale=1.1)" => m52(q2(1.1, all)),
+        "matern52(ard)" => m52(q2(1.0, all)),
+        "rq(ard, alpha=0.6)" => rq(q2(1.0, all), 0.6),
+        "periodic(lengthscale=0.8, period=1.7)" => periodic(all, 0.8, 1.7),
+        "periodic(ard, x1, x2, period=2.3)" => periodic(&[0, 1], 1.0, 2.3),
+        "linear(variance=0.4)" => 0.4 * dot(all),
+        "linear(ard, x2, x3, variance=0.7)" => 0.7 * dot(&[1, 2]),
+        "polynomial(degree=3, offset=0.5)" => (dot(all) + 0.5).powi(3),
+        "constant(variance=2) + white(variance=0.3)" => 2.0 + 0.3 * white,
+        "(se + matern32(x1) * linear) * periodic(x3) + white" => {
+            ((-0.5 * q2(1.0, all)).exp() + m32(q2(1.0, &[0])) * dot(all)) * periodic(&[2], 1.0, 1.0) + white
+        }
+        "matern32(ard) * periodic(x3) + linear + rq(x2)" => {
+            m32(q2(1.0, all)) * periodic(&[2], 1.0, 1.0) + dot(all) + rq(q2(1.0, &[1]), 1.0)
+        }
+        other => panic!("no naive formula for {other}"),
+    }
+}
+
+fn row(x: MatRef<'_, f64>, i: usize) -> Vec<f64> {
+    x.row(i).iter().copied().collect()
+}
+
+#[test]
+fn matrices_equal_the_naive_formulas() {
+    let (x, z) = (points(7, 1), points(5, 2));
+    for text in TEXTS {
+        let kernel = build::<f64>(text);
+        let (rectangle, square) = (cross(&*kernel, x.as_ref(), z.as_ref()), gram(&*kernel, x.as_ref()));
+        let diagonal = diagonal(&*kernel, x.as_ref());
+        for i in 0..7 {
+            for j in 0..5 {
+                let expected = naive(text, &row(x.as_ref(), i), &row(z.as_ref(), j), false);
+                assert!((rectangle[(i, j)] - expected).abs() <= 1e-13 * (1.0 + expected.abs()), "{text}");
+            }
+            for j in 0..7 {
+                let expected = naive(text, &row(x.as_ref(), i), &row(x.as_ref(), j), i == j);
+                assert!((square[(i, j)] - expected).abs() <= 1e-13 * (1.0 + expected.abs()), "{text} {i} {j}");
+            }
+            assert!((diagonal[i] - square[(i, i)]).abs() <= 1e-13 * (1.0 + diagonal[i].abs()), "{text}");
+        }
+    }
+}
+
+#[test]
+fn pullbacks_equal_finite_differences() {
+    let (x, z) = (points(6, 3), points(4, 4));
+    let weights = Mat::<f64>::from_fn(6, 4, |i, j| ((3 * i + 5 * j) as f64).sin());
+    let pairing = |kernel: &dyn Kernel<f64>, x: MatRef<'_, f64>, z: MatRef<'_, f64>| -> f64 {
+        let k = cross(kernel, x, z);
+        (0..4).map(|j| (0..6).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum()
+    };
+    for text in TEXTS {
+        let kernel = build::<f64>(text);
+        let adjoints = pullback(&*kernel, x.as_ref(), z.as_ref(), weights.as_ref(), Request::ALL);
+        let mut moved = kernel.clone_box();
+        let numeric = check::gradient(
+            |values| {
+                moved.set_values(values);
+                pairing(&*moved, x.as_ref(), z.as_ref())
+            },
+            &kernel.values(),
+        );
+        check::assert_close(&adjoints.parameters, &numeric, 1e-7, 1e-8);
+        let flat = |m: &Mat<f64>| -> Vec<f64> { (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect() };
+        let at = |values: &[f64], rows: usize| MatRef::from_column_major_slice(values, rows, D).to_owned();
+        let numeric = check::gradient(|v| pairing(&*kernel, at(v, 6).as_ref(), z.as_ref()), &flat(&x));
+        check::assert_close(&flat(&adjoints.x.unwrap()), &numeric, 1e-7, 1e-8);
+        let numeric = check::gradient(|v| pairing(&*kernel, x.as_ref(), at(v, 4).as_ref()), &flat(&z));
+        check::assert_close(&flat(&adjoints.z.unwrap()), &numeric, 1e-7, 1e-8);
+    }
+}
+
+#[test]
+fn pullbacks_of_square_matrices_equal_finite_differences() {
+    let x = points(6, 5);
+    let weights = Mat::<f64>::from_fn(6, 6, |i, j| ((i + j) as f64).sin() + ((i * j) as f64).cos());
+    let pairing = |k: Mat<f64>| -> f64 { (0..6).map(|j| (0..6).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum() };
+    for text in TEXTS {
+        let kernel = build::<f64>(text);
+        let fill = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>, mut tile: faer::MatMut<'_, f64>| {
+            tile.copy_from(weights.as_ref().submatrix(rows.start, columns.start, rows.len(), columns.len()));
+        };
+        let request = Request { parameters: true, x: true, z: false };
+        let adjoints = pullback_gram(&*kernel, x.as_ref(), &fill, request);
+        let mut moved = kernel.clone_box();
+        let numeric = check::gradient(
+            |values| {
+                moved.set_values(values);
+                pairing(gram(&*moved, x.as_ref()))
+            },
+            &kernel.values(),
+        );
+        check::assert_close(&adjoints.parameters, &numeric, 1e-7, 1e-8);
+        let flat: Vec<f64> = (0..D).flat_map(|j| x.col(j).iter().copied().collect::<Vec<_>>()).collect();
+        let numeric = check::gradient(
+            |v| pairing(gram(&*kernel, MatRef::from_column_major_slice(v, 6, D))),
+            &flat,
+        );
+        let exact: Vec<f64> = {
+            let m = adjoints.x.unwrap();
+            (0..D).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
+        };
+        check::assert_close(&exact, &numeric, 1e-7, 1e-8);
+        let weights: Vec<f64> = (0..6).map(|i| (i as f64).cos()).collect();
+        let adjoints = pullback_diagonal(&*kernel, x.as_ref(), &weights, request);
+        let numeric = check::gradient(
+            |values| {
+                moved.set_values(values);
+                diagonal(&*moved, x.as_ref()).iter().zip(&weights).map(|(a, b)| a * b).sum()
+            },
+            &kernel.values(),
+        );
+        check::assert_close(&adjoints.parameters, &numeric, 1e-7, 1e-8);
+    }
+}
+
+#[test]
+fn matrices_beyond_one_tile_agree_with_small_ones_and_are_positive_semi_definite() {
+    let n = 2 * TILE + 37;
+    let x = points(n, 6);
+    for text in ["matern32(ard)", "(se + matern32(x1) * linear) * periodic(x3) + white"] {
+        let kernel = build::<f64>(text);
+        let whole = gram(&*kernel, x.as_ref());
+        for (i, j) in [(0, 0), (TILE, TILE - 1), (n - 1, 3), (n - 1, n - 1), (3, n - 2)] {
+            let expected = naive_or_unit(text, &row(x.as_ref(), i), &row(x.as_ref(), j), i == j);
+            assert!((whole[(i, j)] - expected).abs() < 1e-12, "{text} {i} {j}");
+        }
+        let jitter = Cholesky::of(whole.as_ref(), JitterPolicy::default()).unwrap().info().jitter;
+        assert!(jitter <= 1e-8, "{text}: {jitter}");
+    }
+}
+
+fn naive_or_unit(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
+    if text == "matern32(ard)" {
+        let q: f64 = x.iter().zip(z).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt() * 3f64.sqrt();
+        (1.0 + q) * (-q).exp()
+    } else {
+        naive(text, x, z, same)
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let x = points(700, 7);
+    let kernel = build::<f64>("matern52(ard) * periodic(x1) + linear");
+    let run = |threads: usize| {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+            let fill = |r: std::ops::Range<usize>, c: std::ops::Range<usize>, mut t: faer::MatMut<'_, f64>| {
+                for j in 0..t.ncols() {
+                    for i in 0..t.nrows() {
+                        t[(i, j)] = ((r.start + i + c.start + j) as f64).sin();
+                    }
+                }
+            };
+            (gram(&*kernel, x.as_ref()), pullback_gram(&*kernel, x.as_ref(), &fill, Request::PARAMETERS).parameters)
+        })
+    };
+    assert_eq!(run(1), run(2));
+}
+
+#[test]
+fn many_dimensions_use_products_and_agree() {
+    let mut rng = Streams::new(8).stream("wide");
+    let wide = Mat::<f64>::from_fn(20, 50, |_, _| StandardNormal.sample(&mut rng));
+    let features: Vec<String> = (0..50).map(|i| format!("f{i}")).collect();
+    let kernel: Box<dyn Kernel<f64>> =
+        "matern32(ard, lengthscale=5)".parse::<KernelExpression>().unwrap().build(&features).unwrap();
+    let k = gram(&*kernel, wide.as_ref());
+    for i in 0..20 {
+        for j in 0..20 {
+            let q2: f64 = (0..50).map(|d| ((wide[(i, d)] - wide[(j, d)]) / 5.0).powi(2)).sum();
+            let q = (3.0 * q2).sqrt();
+            assert!((k[(i, j)] - (1.0 + q) * (-q).exp()).abs() < 1e-12);
+        }
+        assert_eq!(k[(i, i)], 1.0);
+    }
+    let weights = Mat::<f64>::from_fn(20, 20, |i, j| ((i + j) as f64).sin());
+    let exact = pullback(&*kernel, wide.as_ref(), wide.as_ref(), weights.as_ref(), Request::PARAMETERS).parameters;
+    let mut moved = kernel.clone_box();
+    let numeric = check::gradient(
+        |values| {
+            moved.set_values(values);
+            let k = cross(&*moved, wide.as_ref(), wide.as_ref());
+            (0..20).map(|j| (0..20).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum()
+        },
+        &kernel.values(),
+    );
+    check::assert_close(&exact, &numeric, 1e-6, 1e-7);
+}
+
+#[test]
+fn single_precision_agrees_to_its_rounding() {
+    let (x, z) = (points(40, 9), points(30, 10));
+    let single = |m: &Mat<f64>| Mat::<f32>::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] as f32);
+    for text in TEXTS {
+        let exact = cross(&*build::<f64>(text), x.as_ref(), z.as_ref());
+        let rounded = cross(&*build::<f32>(text), single(&x).as_ref(), single(&z).as_ref());
+        let scale = exact.norm_max().max(1.0);
+        for j in 0..30 {
+            for i in 0..40 {
+                // Inputs and a few operations round to 6e-8 each; polynomials and periods amplify by their degree and slope.
+                let error = (exact[(i, j)] - f64::from(rounded[(i, j)])).abs();
+                assert!(error < 40.0 * f64::from(f32::EPSILON) * scale, "{text}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stationary_kernels_ignore_translation_and_scale_with_their_lengthscale() {
+    let x = points(8, 11);
+    let shifted = Mat::from_fn(8, D, |i, j| x[(i, j)] + 10.0 * (j as f64 + 1.0));
+    let doubled = Mat::from_fn(8, D, |i, j| 2.0 * x[(i, j)]);
+    for name in ["se", "matern12", "matern32", "matern52", "rq"] {
+        let k = gram(&*build::<f64>(name), x.as_ref());
+        let far = gram(&*build::<f64>(name), shifted.as_ref());
+        let long = gram(&*build::<f64>(&format!("{name}(lengthscale=2)")), doubled.as_ref());
+        assert!((&k - &far).norm_max() < 1e-6 && (&k - &long).norm_max() < 1e-14, "{name}");
+        for i in 0..8 {
+            assert_eq!(k[(i, i)], 1.0);
+        }
+    }
+}

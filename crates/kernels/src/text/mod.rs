@@ -1,0 +1,203 @@
+//! The **text form** of kernels: `"matern32(ard) * periodic(x3) + linear"`.
+//!
+//! ```text
+//! sum     = product { "+" product }
+//! product = factor { "*" factor }
+//! factor  = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
+//! argument = "ard" | COLUMN | NAME "=" NUMBER
+//! ```
+//!
+//! | name | settings (initial values; all are learned except `degree`) |
+//! |---|---|
+//! | `se`, `rbf`, `squared_exponential` | `lengthscale`, `variance` |
+//! | `matern12`, `matern32`, `matern52` | `lengthscale`, `variance` |
+//! | `rq`, `rational_quadratic` | `lengthscale`, `alpha`, `variance` |
+//! | `periodic` | `lengthscale`, `period`, `variance` |
+//! | `linear`, `constant`, `white` | `variance` |
+//! | `polynomial` | `degree` (2), `offset`, `variance` |
+//!
+//! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
+//! columns (in backquotes where a name has other characters than letters, digits, `_`, `.`, `-`). Every term of a sum carries exactly one variance, called after the term; factors of a product have
+//! amplitude 1, and a product with a sum among its factors takes its variances from that sum. Unless set, positive parameters start at 1.
+
+mod build;
+mod parse;
+
+pub use parse::KernelTextError;
+
+use crate::Kernel;
+use posterior_linalg::Real;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A parsed kernel: what it is made of, not yet tied to a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KernelExpression {
+    node: Node,
+    source: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Sum(Vec<Node>),
+    Product(Vec<Node>),
+    Leaf(Leaf),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Leaf {
+    kind: Kind,
+    ard: bool,
+    /// Names with the byte at which each stands in the source.
+    columns: Vec<(String, usize)>,
+    settings: Vec<(&'static str, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    SquaredExponential,
+    Matern12,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+    Periodic,
+    Linear,
+    Polynomial,
+    Constant,
+    White,
+}
+
+impl Kind {
+    const ALL: [Self; 10] = [
+        Self::SquaredExponential,
+        Self::Matern12,
+        Self::Matern32,
+        Self::Matern52,
+        Self::RationalQuadratic,
+        Self::Periodic,
+        Self::Linear,
+        Self::Polynomial,
+        Self::Constant,
+        Self::White,
+    ];
+
+    /// Its names, the one that parameters are called by first.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::SquaredExponential => &["se", "rbf", "squared_exponential"],
+            Self::Matern12 => &["matern12"],
+            Self::Matern32 => &["matern32"],
+            Self::Matern52 => &["matern52"],
+            Self::RationalQuadratic => &["rq", "rational_quadratic"],
+            Self::Periodic => &["periodic"],
+            Self::Linear => &["linear"],
+            Self::Polynomial => &["polynomial"],
+            Self::Constant => &["constant"],
+            Self::White => &["white"],
+        }
+    }
+
+    /// Settings that it takes.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::RationalQuadratic => &["lengthscale", "alpha", "variance"],
+            Self::Periodic => &["lengthscale", "period", "variance"],
+            Self::Linear | Self::Constant | Self::White => &["variance"],
+            Self::Polynomial => &["degree", "offset", "variance"],
+            _ => &["lengthscale", "variance"],
+        }
+    }
+
+    /// Whether `ard` makes sense.
+    fn takes_ard(self) -> bool {
+        !matches!(self, Self::Polynomial | Self::Constant | Self::White)
+    }
+
+    /// Whether it looks at the inputs at all.
+    fn takes_columns(self) -> bool {
+        !matches!(self, Self::Constant | Self::White)
+    }
+}
+
+impl KernelExpression {
+    /// The kernel for a table with the given feature columns, in precision `T`.
+    ///
+    /// # Errors
+    /// [`KernelTextError`] pointing at a column that the table lacks.
+    pub fn build<T: Real>(&self, features: &[String]) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
+        build::Builder::new(features, &self.source).root(&self.node)
+    }
+
+    /// Whether any part has one lengthscale for each column.
+    pub fn has_ard(&self) -> bool {
+        fn any(node: &Node) -> bool {
+            match node {
+                Node::Sum(parts) | Node::Product(parts) => parts.iter().any(any),
+                Node::Leaf(leaf) => leaf.ard,
+            }
+        }
+        any(&self.node)
+    }
+}
+
+impl FromStr for KernelExpression {
+    type Err = KernelTextError;
+
+    fn from_str(source: &str) -> Result<Self, KernelTextError> {
+        Ok(Self { node: parse::parse(source)?, source: source.into() })
+    }
+}
+
+impl TryFrom<String> for KernelExpression {
+    type Error = KernelTextError;
+
+    fn try_from(source: String) -> Result<Self, KernelTextError> {
+        source.parse()
+    }
+}
+
+impl From<KernelExpression> for String {
+    fn from(expression: KernelExpression) -> Self {
+        expression.to_string()
+    }
+}
+
+impl fmt::Display for KernelExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.node.fmt(f)
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, parts: &[Node], sign: &str| {
+            for (i, part) in parts.iter().enumerate() {
+                if i > 0 {
+                    f.write_str(sign)?;
+                }
+                match part {
+                    Node::Leaf(_) => part.fmt(f)?,
+                    Node::Product(_) if sign == " + " => part.fmt(f)?,
+                    _ => write!(f, "({part})")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Self::Sum(parts) => joined(f, parts, " + "),
+            Self::Product(parts) => joined(f, parts, " * "),
+            Self::Leaf(leaf) => {
+                f.write_str(leaf.kind.names()[0])?;
+                let mut arguments: Vec<String> = leaf.ard.then(|| "ard".to_string()).into_iter().collect();
+                arguments.extend(leaf.columns.iter().map(|(name, _)| parse::quoted(name)));
+                arguments.extend(leaf.settings.iter().map(|(name, value)| format!("{name}={value}")));
+                if arguments.is_empty() { Ok(()) } else { write!(f, "({})", arguments.join(", ")) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Text to syntax, with errors that point at the character.
+
+use super::{Kind, Leaf, Node};
+
+/// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 32;
+
+/// What is wrong with a kernel's text, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\n  {excerpt}\n  {}^", " ".repeat(*column))]
+pub struct KernelTextError {
+    /// What is wrong and what would be right.
+    pub message: String,
+    /// Byte of the text at which it is wrong.
+    pub position: usize,
+    excerpt: String,
+    column: usize,
+}
+
+impl KernelTextError {
+    pub(super) fn new(source: &str, position: usize, message: impl Into<String>) -> Self {
+        /// Characters shown on either side of the place.
+        const AROUND: usize = 40;
+        let position = (0..=position.min(source.len())).rev().find(|&p| source.is_char_boundary(p)).unwrap_or(0);
+        let before: Vec<char> = source[..position].chars().collect();
+        let start = before.len().saturating_sub(AROUND);
+        let visible = |c: char| if c.is_control() { ' ' } else { c };
+        let excerpt: String =
+            before[start..].iter().copied().chain(source[position..].chars().take(AROUND)).map(visible).collect();
+        Self { message: message.into(), position, excerpt, column: before.len() - start }
+    }
+}
+
+struct Parser<'a> {
+    source: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
+    if source.len() > LONGEST {
+        return Err(KernelTextError::new(source, LONGEST, format!("a kernel's text has at most {LONGEST} characters")));
+    }
+    let mut parser = Parser { source, at: 0, depth: 0 };
+    let node = parser.sum()?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(_) => Err(parser.error("expected `+`, `*` or the end")),
+    }
+}
+
+impl Parser<'_> {
+    fn error(&self, message: impl Into<String>) -> KernelTextError {
+        KernelTextError::new(self.source, self.at, message)
+    }
+
+    /// The next character that is not white space.
+    fn peek(&mut self) -> Option<char> {
+        let rest = &self.source[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.source[self.at..].chars().next()
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn sum(&mut self) -> Result<Node, KernelTextError> {
+        self.series('+', Self::product, Node::Sum)
+    }
+
+    fn product(&mut self) -> Result<Node, KernelTextError> {
+        self.series('*', Self::factor, Node::Product)
+    }
+
+    /// One or more parts with a sign between; a single part stands for itself.
+    fn series(
+        &mut self,
+        sign: char,
+        part: fn(&mut Self) -> Result<Node, KernelTextError>,
+        join: fn(Vec<Node>) -> Node,
+    ) -> Result<Node, KernelTextError> {
+        let first = part(self)?;
+        let mut parts = vec![first];
+        while self.eat(sign) {
+            parts.push(part(self)?);
+        }
+        Ok(if parts.len() == 1 { parts.remove(0) } else { join(parts) })
+    }
+
+    fn factor(&mut self) -> Result<Node, KernelTextError> {
+        match self.peek() {
+            None => Err(self.error("expected a kernel, such as `matern32(ard)`, but the text ends here")),
+            Some('(') => {
+                if self.depth == DEEPEST {
+                    return Err(self.error(format!("parentheses are nested more than {DEEPEST} deep")));
+                }
+                self.eat('(');
+                self.depth += 1;
+                let inner = self.sum()?;
+                self.depth -= 1;
+                if self.eat(')') { Ok(inner) } else { Err(self.error("expected `)`")) }
+            }
+            Some(c) if c.is_ascii_digit() || c == '.' || c == '-' => Err(self.error(
+                "a number is not a kernel: amplitudes are learned; to start from a value write e.g. `matern32(variance=2)`",
+            )),
+            Some(_) => self.leaf(),
+        }
+    }
+
+    fn leaf(&mut self) -> Result<Node, KernelTextError> {
+        let start = self.at;
+        let name = self.word()?;
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|k| k.names().contains(&name.to_ascii_lowercase().as_str()))
+            .ok_or_else(|| KernelTextError::new(self.source, start, unknown_kernel(&name)))?;
+        let mut leaf = Leaf { kind, ard: false, columns: Vec::new(), settings: Vec::new() };
+        if self.eat('(') && !self.eat(')') {
+            loop {
+                self.argument(&mut leaf)?;
+                if self.eat(')') {
+                    break;
+                }
+                if !self.eat(',') {
+                    return Err(self.error("expected `,` or `)`"));
+                }
+            }
+        }
+        Ok(Node::Leaf(leaf))
+    }
+
+    fn argument(&mut self, leaf: &mut Leaf) -> Result<(), KernelTextError> {
+        self.peek();
+        let start = self.at;
+        let here = |message: String| KernelTextError::new(self.source, start, message);
+        let kernel = leaf.kind.names()[0];
+        let in_quotes = self.source[start..].starts_with('`');
+        let word = self.word()?;
+        if in_quotes || !self.eat('=') {
+            if word == "ard" && !in_quotes {
+                if !leaf.kind.takes_ard() {
+                    return Err(KernelTextError::new(self.source, start, format!("`{kernel}` has nothing that could differ by column")));
+                }
+                leaf.ard = true;
+            } else if leaf.kind.takes_columns() {
+                leaf.columns.push((word, start));
+            } else {
+                return Err(KernelTextError::new(self.source, start, format!("`{kernel}` does not look at columns")));
+            }
+            return Ok(());
+        }
+        let allowed = leaf.kind.settings();
+        let Some(&name) = allowed.iter().find(|s| **s == word) else {
+            return Err(here(format!("`{kernel}` has no setting `{word}`; it has: {}", allowed.join(", "))));
+        };
+        if leaf.settings.iter().any(|(n, _)| *n == name) {
+            return Err(KernelTextError::new(self.source, start, format!("`{name}` is set twice")));
+        }
+        self.peek();
+        let at = self.at;
+        let length = self.source[at..].find([',', ')']).unwrap_or(self.source.len() - at);
+        let text = self.source[at..at + length].trim();
+        let value: f64 = text
+            .parse()
+            .ok()
+            .filter(|v: &f64| v.is_finite() && *v > 0.0)
+            .ok_or_else(|| KernelTextError::new(self.source, at, format!("`{name}` must be a positive number")))?;
+        if name == "degree" && !(value.fract() == 0.0 && value <= 16.0) {
+            return Err(KernelTextError::new(self.source, at, "`degree` must be a whole number from 1 to 16"));
+        }
+        self.at = at + length;
+        leaf.settings.push((name, value));
+        Ok(())
+    }
+
+    /// A name: letters, digits and `_ . -` within; other names in backquotes.
+    fn word(&mut self) -> Result<String, KernelTextError> {
+        let first = self.peek();
+        let rest = &self.source[self.at..];
+        if first == Some('`') {
+            let Some(end) = rest[1..].find('`') else { return Err(self.error("this backquote is never closed")) };
+            self.at += end + 2;
+            return Ok(rest[1..=end].to_string());
+        }
+        let length = rest.find(|c: char| !is_plain(c)).unwrap_or(rest.len());
+        if length == 0 {
+            return Err(self.error("expected a name"));
+        }
+        self.at += length;
+        Ok(rest[..length].to_string())
+    }
+}
+
+/// A column's name as the text form writes it.
+pub(super) fn quoted(name: &str) -> String {
+    let plain = !name.is_empty() && name != "ard" && name.chars().all(is_plain);
+    if plain { name.to_string() } else { format!("`{name}`") }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "_.-".contains(c)
+}
+
+fn unknown_kernel(name: &str) -> String {
+    let names: Vec<&str> = Kind::ALL.iter().flat_map(|k| k.names()).copied().collect();
+    let lower = name.to_ascii_lowercase();
+    let nearest = names.iter().min_by_key(|n| edit_distance(&lower, n)).filter(|n| edit_distance(&lower, n) <= 3);
+    let hint = nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+    format!("no kernel is called `{name}`{hint} Known: {}", names.join(", "))
+}
+
+/// Levenshtein distance.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

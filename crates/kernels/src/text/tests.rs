@@ -1,0 +1,118 @@
+use super::*;
+use posterior_linalg::random::Streams;
+use rand::RngExt;
+
+fn features() -> Vec<String> {
+    ["x1", "x2", "x3", "wind speed"].map(String::from).to_vec()
+}
+
+fn build(text: &str) -> Box<dyn Kernel<f64>> {
+    text.parse::<KernelExpression>().unwrap().build(&features()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn names(text: &str) -> Vec<String> {
+    build(text).segments().into_iter().map(|s| s.name).collect()
+}
+
+fn error(text: &str) -> KernelTextError {
+    match text.parse::<KernelExpression>() {
+        Err(error) => error,
+        Ok(expression) => expression.build::<f64>(&features()).map(|_| ()).unwrap_err(),
+    }
+}
+
+#[test]
+fn parameters_are_named_after_what_was_written() {
+    assert_eq!(names("matern32(ard)"), ["matern32.variance", "matern32.lengthscale"]);
+    assert_eq!(
+        names("matern32(ard) * periodic(x3) + linear"),
+        ["matern32*periodic.variance", "matern32.lengthscale", "periodic.lengthscale", "periodic.period", "linear.variance"]
+    );
+    assert_eq!(names("rbf + rbf(x1)")[2], "se[2].variance");
+    assert_eq!(names("linear(ard)"), ["linear.variance"]);
+    assert_eq!(build("linear(ard)").values().len(), 4);
+    assert_eq!(names("(se + constant) * linear"), ["se.variance", "se.lengthscale", "constant.variance"]);
+    assert_eq!(build("rq(x1, alpha=3, lengthscale=0.5, variance=2)").values(), [2.0, 0.5, 3.0]);
+    assert_eq!(build("se(`wind speed`, x1, ard)").values().len(), 3);
+}
+
+#[test]
+fn text_round_trips() {
+    for text in [
+        "matern32(ard) * periodic(x3) + linear",
+        "(se + constant) * linear(x1, x2)",
+        "se * (se * se)",
+        "polynomial(degree=3, offset=0.1) + white(variance=0.25)",
+    ] {
+        let expression: KernelExpression = text.parse().unwrap();
+        assert_eq!(expression.to_string(), text);
+        let json = serde_json::to_string(&expression).unwrap();
+        assert_eq!(serde_json::from_str::<KernelExpression>(&json).unwrap(), expression);
+    }
+}
+
+#[test]
+fn errors_point_at_the_character() {
+    let cases = [
+        ("", 0, "the text ends here"),
+        ("matern32 +", 10, "the text ends here"),
+        ("matrn32", 0, "did you mean `matern32`?"),
+        ("2 * se", 0, "a number is not a kernel"),
+        ("se se", 3, "expected `+`, `*` or the end"),
+        ("se(ard", 6, "expected `,` or `)`"),
+        ("(se", 3, "expected `)`"),
+        ("se(lengthscale=-1)", 15, "must be a positive number"),
+        ("se(period=1)", 3, "has no setting `period`; it has: lengthscale, variance"),
+        ("white(x1)", 6, "does not look at columns"),
+        ("constant(ard)", 9, "nothing that could differ by column"),
+        ("se(x1, x9)", 7, "no feature column is called `x9`; there are: x1, x2, x3, wind speed"),
+        ("se(x1, x1)", 7, "named twice"),
+        ("polynomial(degree=2.5)", 18, "whole number"),
+        ("se(`x", 3, "never closed"),
+        ("se(lengthscale=1, lengthscale=2)", 18, "set twice"),
+    ];
+    for (text, position, message) in cases {
+        let error = error(text);
+        assert_eq!(error.position, position, "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+    assert_eq!(error("se + matrn32").to_string().lines().last(), Some("       ^"));
+}
+
+#[test]
+fn hostile_text_is_refused() {
+    assert!(error(&"(".repeat(5000)).message.contains("at most 4096"));
+    assert!(error(&"(".repeat(1000)).message.contains("nested"));
+    assert!(error("se(é\u{0}=1)").message.contains("expected"));
+    assert!("se+".repeat(1300).trim_end_matches('+').parse::<KernelExpression>().is_ok());
+}
+
+#[test]
+fn mutated_text_never_panics() {
+    let iterations: u64 = std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(20_000);
+    let seeds = ["matern32(ard) * periodic(x3) + linear", "(se + constant(variance=1e-3)) * rq(`wind speed`, alpha=2)"];
+    let pieces = ["(", ")", "+", "*", ",", "=", "`", "ard", "x1", "1e308", "-", "é", "\u{0}", " ", "se", "9"];
+    let mut rng = Streams::new(1).stream("kernels/fuzz");
+    for _ in 0..iterations {
+        let mut text = seeds[rng.random_range(0..seeds.len())].to_string();
+        for _ in 0..rng.random_range(1..6) {
+            let cut = |rng: &mut _, text: &str| {
+                let boundaries: Vec<usize> = (0..=text.len()).filter(|&i| text.is_char_boundary(i)).collect();
+                boundaries[rand::RngExt::random_range::<usize, _>(rng, 0..boundaries.len())]
+            };
+            let at = cut(&mut rng, &text);
+            match rng.random_range(0..3) {
+                0 => text.insert_str(at, pieces[rng.random_range(0..pieces.len())]),
+                1 => text.truncate(at),
+                _ => {
+                    text.drain(at..text[at..].chars().next().map_or(at, |c| at + c.len_utf8()));
+                }
+            }
+        }
+        if let Ok(expression) = text.parse::<KernelExpression>() {
+            let again: KernelExpression = expression.to_string().parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(again.to_string(), expression.to_string());
+            let _ = expression.build::<f64>(&features());
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `k = 1` for an observation with itself, 0 otherwise: independent noise that belongs to the function.
+
+use crate::kernel::{Adjoints, Kernel, Pair};
+use faer::{MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_optim::{Parameters, Segment};
+
+/// The white-noise kernel. Two rows are one observation only within one matrix `k(x, x)`; a new point never is an old one,
+/// even with equal coordinates.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct White;
+
+impl Parameters for White {
+    fn segments(&self) -> Vec<Segment> {
+        Vec::new()
+    }
+    fn values(&self) -> Vec<f64> {
+        Vec::new()
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        assert!(values.is_empty(), "the white-noise kernel has no parameters");
+    }
+}
+
+impl<T: Real> Kernel<T> for White {
+    fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+        out.fill(T::ZERO);
+        for (i, j) in pair.identical() {
+            out[(i, j)] = T::ONE;
+        }
+    }
+
+    fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    fn pullback_tile(&self, _pair: Pair<'_, T>, _adjoint: MatRef<'_, T>, _adjoints: &mut Adjoints<T>) {}
+
+    fn clone_box(&self) -> Box<dyn Kernel<T>> {
+        Box::new(*self)
+    }
+}
