@@ -1,1 +1,24 @@
-//! Function space: exact Gaussian processes.
+//! Function space: Gaussian processes `f ~ GP(m, k)` observed through a likelihood.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`data`](Observations) | inputs, targets and per-row noise, checked once |
+//! | [`mean`](Mean) | `m(x)`: zero, constant, linear |
+//! | [`hyperprior`](Hyperprior) | beliefs about hyperparameters, added to what is maximised |
+//! | [`prediction`](Prediction) | what every posterior answers |
+//! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
+//!
+//! Weight space is the other wing of the house (`linear`): the same posterior seen from the other side of the duality.
+
+mod data;
+mod error;
+pub mod exact;
+mod hyperprior;
+mod mean;
+mod prediction;
+
+pub use data::Observations;
+pub use error::GpError;
+pub use hyperprior::{Density, Hyperprior};
+pub use mean::{Mean, MeanForm};
+pub use prediction::{JointPrediction, Posterior, Prediction};

@@ -1,0 +1,136 @@
+//! What a Gaussian process is conditioned on.
+
+use crate::GpError;
+use faer::{Mat, MatRef};
+
+/// Inputs (n x D), targets (n x t, all sharing the inputs), and optionally a known noise variance for each row.
+///
+/// Checked on construction: at least one row, matching sizes, finite values, positive noise.
+#[derive(Clone, Debug)]
+pub struct Observations {
+    inputs: Mat<f64>,
+    targets: Mat<f64>,
+    noise_variances: Option<Vec<f64>>,
+}
+
+impl Observations {
+    /// Checks and stores. The noise variances (n), in squared units of the targets, are added to the likelihood's own.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`], [`GpError::Empty`], [`GpError::NotFinite`] or [`GpError::NoiseNotPositive`].
+    pub fn new(inputs: Mat<f64>, targets: Mat<f64>, noise_variances: Option<Vec<f64>>) -> Result<Self, GpError> {
+        let rows = inputs.nrows();
+        if rows == 0 {
+            return Err(GpError::Empty { what: "the table of inputs" });
+        }
+        if targets.ncols() == 0 {
+            return Err(GpError::Empty { what: "the set of targets" });
+        }
+        let shape = |what, actual| (actual == rows).then_some(()).ok_or(GpError::Shape { what, expected: rows, actual });
+        shape("rows of the targets", targets.nrows())?;
+        check_finite("input", inputs.as_ref())?;
+        check_finite("target", targets.as_ref())?;
+        if let Some(noise) = &noise_variances {
+            shape("noise variances", noise.len())?;
+            if let Some((row, &value)) = noise.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
+                return Err(GpError::NoiseNotPositive { row, value });
+            }
+        }
+        Ok(Self { inputs, targets, noise_variances })
+    }
+
+    /// Inputs, n x D.
+    pub fn inputs(&self) -> MatRef<'_, f64> {
+        self.inputs.as_ref()
+    }
+
+    /// Targets, n x t.
+    pub fn targets(&self) -> MatRef<'_, f64> {
+        self.targets.as_ref()
+    }
+
+    /// Known noise variances (n), if any.
+    pub fn noise_variances(&self) -> Option<&[f64]> {
+        self.noise_variances.as_deref()
+    }
+
+    /// Number of rows, n.
+    pub fn rows(&self) -> usize {
+        self.inputs.nrows()
+    }
+
+    /// Appends the rows of `more`.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] when the widths differ or only one of the two has noise variances.
+    pub fn extend(&mut self, more: &Observations) -> Result<(), GpError> {
+        let (n, k) = (self.rows(), more.rows());
+        same_width("columns of the new inputs", self.inputs.ncols(), more.inputs.ncols())?;
+        same_width("columns of the new targets", self.targets.ncols(), more.targets.ncols())?;
+        match (&mut self.noise_variances, &more.noise_variances) {
+            (Some(old), Some(new)) => old.extend_from_slice(new),
+            (None, None) => {}
+            (old, _) => {
+                let expected = if old.is_some() { k } else { 0 };
+                return Err(GpError::Shape { what: "noise variances of the new rows", expected, actual: k - expected });
+            }
+        }
+        let stack = |a: &Mat<f64>, b: &Mat<f64>| {
+            Mat::from_fn(n + k, a.ncols(), |i, j| if i < n { a[(i, j)] } else { b[(i - n, j)] })
+        };
+        self.inputs = stack(&self.inputs, &more.inputs);
+        self.targets = stack(&self.targets, &more.targets);
+        Ok(())
+    }
+
+    /// Deletes row `index`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn remove(&mut self, index: usize) {
+        assert!(index < self.rows(), "row {index} of {}", self.rows());
+        let drop = |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
+        self.inputs = drop(&self.inputs);
+        self.targets = drop(&self.targets);
+        if let Some(noise) = &mut self.noise_variances {
+            noise.remove(index);
+        }
+    }
+}
+
+/// [`GpError::Shape`] unless both widths agree.
+pub(crate) fn same_width(what: &'static str, expected: usize, actual: usize) -> Result<(), GpError> {
+    if expected == actual { Ok(()) } else { Err(GpError::Shape { what, expected, actual }) }
+}
+
+/// The first non-finite entry, as an error.
+pub(crate) fn check_finite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<(), GpError> {
+    for column in 0..matrix.ncols() {
+        for row in 0..matrix.nrows() {
+            let value = matrix[(row, column)];
+            if !value.is_finite() {
+                return Err(GpError::NotFinite { what, row, column, value });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_observations_are_named() {
+        let x = || Mat::<f64>::from_fn(3, 2, |i, j| (i + j) as f64);
+        let y = || Mat::<f64>::zeros(3, 1);
+        assert!(Observations::new(x(), y(), Some(vec![0.1; 3])).is_ok());
+        let message = |result: Result<Observations, GpError>| result.unwrap_err().to_string();
+        assert_eq!(message(Observations::new(x(), Mat::zeros(2, 1), None)), "rows of the targets: expected 3, got 2");
+        assert!(message(Observations::new(Mat::zeros(0, 2), Mat::zeros(0, 1), None)).contains("is empty"));
+        let mut bad = x();
+        bad[(2, 1)] = f64::NAN;
+        assert!(message(Observations::new(bad, y(), None)).starts_with("input row 2, column 1 is NaN"));
+        assert!(message(Observations::new(x(), y(), Some(vec![0.1, 0.0, 0.1]))).contains("row 1 is 0"));
+    }
+}

@@ -1,0 +1,158 @@
+//! The posterior: predictions, joint covariances, samples, leave-one-out.
+
+use super::leave_one_out::LeaveOneOut;
+use super::model::{ExactGp, Factored};
+use crate::data::{check_finite, same_width};
+use crate::{GpError, JointPrediction, Observations, Posterior, Prediction};
+use faer::{Mat, MatRef};
+use posterior_kernels::{cross, diagonal, gram};
+use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
+use posterior_linalg::random::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Test points handled at a time: bounds the extra memory of a prediction to `8 · 512 n` bytes.
+const BLOCK: usize = 512;
+
+/// An exact Gaussian process conditioned on observations.
+#[derive(Clone, Debug)]
+pub struct ExactPosterior {
+    pub(super) model: ExactGp,
+    pub(super) data: Observations,
+    pub(super) cholesky: Cholesky,
+    /// `α = K̃⁻¹ (y - m(X))`, n x t.
+    pub(super) weights: Mat<f64>,
+}
+
+impl ExactGp {
+    /// Conditions on observations. Cost `n³/3` flops, `8n²` bytes.
+    ///
+    /// # Errors
+    /// [`GpError::Cholesky`] when `K̃` is not positive definite, [`GpError::Shape`] when widths differ.
+    pub fn condition(self, data: Observations) -> Result<ExactPosterior, GpError> {
+        self.condition_in(data, None)
+    }
+
+    /// As [`ExactGp::condition`], in an n x n buffer that is no longer needed.
+    pub(super) fn condition_in(self, data: Observations, buffer: Option<Mat<f64>>) -> Result<ExactPosterior, GpError> {
+        let Factored { cholesky, weights, .. } = self.factor(&data, buffer)?;
+        Ok(ExactPosterior { model: self, data, cholesky, weights })
+    }
+}
+
+impl ExactPosterior {
+    /// A posterior from parts that were computed before (a model file): nothing is recomputed, so predictions
+    /// are equal to the last bit.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] when the parts do not fit together.
+    pub fn from_parts(
+        model: ExactGp,
+        data: Observations,
+        cholesky: Cholesky,
+        weights: Mat<f64>,
+    ) -> Result<Self, GpError> {
+        same_width("rows of the factor", data.rows(), cholesky.dimension())?;
+        same_width("rows of the weights", data.rows(), weights.nrows())?;
+        same_width("columns of the weights", data.targets().ncols(), weights.ncols())?;
+        same_width("columns of the inputs", model.mean().input_dimension(), data.inputs().ncols())?;
+        Ok(Self { model, data, cholesky, weights })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &ExactGp {
+        &self.model
+    }
+
+    /// What it was conditioned on.
+    pub fn data(&self) -> &Observations {
+        &self.data
+    }
+
+    /// The factor of `K̃`.
+    pub fn cholesky(&self) -> &Cholesky {
+        &self.cholesky
+    }
+
+    /// The representer weights `α`, n x t.
+    pub fn weights(&self) -> MatRef<'_, f64> {
+        self.weights.as_ref()
+    }
+
+    /// What the factorisation needed.
+    pub fn info(&self) -> CholeskyInfo {
+        self.cholesky.info()
+    }
+
+    /// Each training row predicted from all the others, in closed form. Cost `n³/3` flops.
+    pub fn leave_one_out(&self) -> LeaveOneOut {
+        LeaveOneOut::new(&self.cholesky, &self.weights, self.data.targets())
+    }
+
+    fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
+        same_width("columns of the inputs to predict", self.data.inputs().ncols(), x.ncols())?;
+        check_finite("input", x)
+    }
+
+    /// `m(x) + k(x, X) α` and `L⁻¹ k(X, x)`.
+    fn mean_and_whitened(&self, x: MatRef<'_, f64>) -> (Mat<f64>, Mat<f64>) {
+        let mut whitened = cross(self.model.kernel(), self.data.inputs(), x);
+        let mean = self.model.mean().evaluate(x) + whitened.transpose() * &self.weights;
+        self.cholesky.solve_factor_in_place(whitened.as_mut());
+        (mean, whitened)
+    }
+}
+
+impl Posterior for ExactPosterior {
+    /// Cost `n²` flops a point, in blocks of 512 points.
+    fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, GpError> {
+        self.check(x)?;
+        let m = x.nrows();
+        let mut mean = Mat::zeros(m, self.weights.ncols());
+        let mut latent_variance = diagonal(self.model.kernel(), x);
+        let mut clipped = 0;
+        for start in (0..m).step_by(BLOCK) {
+            let width = BLOCK.min(m - start);
+            let (block_mean, whitened) = self.mean_and_whitened(x.subrows(start, width));
+            mean.as_mut().subrows_mut(start, width).copy_from(&block_mean);
+            for j in 0..width {
+                let variance = &mut latent_variance[start + j];
+                *variance -= whitened.col(j).squared_norm_l2();
+                if *variance < 0.0 {
+                    *variance = 0.0;
+                    clipped += 1;
+                }
+            }
+        }
+        Ok(Prediction { mean, latent_variance, noise_variance: self.model.noise().noise_variance(), clipped })
+    }
+
+    /// Cost `n²m + nm²` flops.
+    fn joint(&self, x: MatRef<'_, f64>) -> Result<JointPrediction, GpError> {
+        self.check(x)?;
+        let (mean, whitened) = self.mean_and_whitened(x);
+        let covariance = gram(self.model.kernel(), x) - whitened.transpose() * &whitened;
+        Ok(JointPrediction { mean, covariance })
+    }
+
+    /// Cost `m³/3` flops on top of the joint prediction.
+    fn sample(
+        &self,
+        x: MatRef<'_, f64>,
+        target: usize,
+        count: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Mat<f64>, f64), GpError> {
+        let targets = self.weights.ncols();
+        if target >= targets {
+            return Err(GpError::Shape { what: "targets of the model", expected: target + 1, actual: targets });
+        }
+        let JointPrediction { mean, covariance } = self.joint(x)?;
+        let factored = Cholesky::of(covariance.as_ref(), self.model.jitter)?;
+        let white = Mat::from_fn(x.nrows(), count, |_, _| StandardNormal.sample(rng));
+        let mut draws = factored.multiply_factor(white.as_ref());
+        for j in 0..count {
+            draws.as_mut().col_mut(j).iter_mut().zip(mean.col(target).iter()).for_each(|(d, m)| *d += m);
+        }
+        Ok((draws, factored.info().jitter))
+    }
+}

@@ -1,0 +1,112 @@
+//! Beliefs about hyperparameters: densities on their natural values, added to the evidence (maximum a posteriori).
+//!
+//! The density is that of the natural value (a lengthscale, not its logarithm) and no Jacobian of the
+//! optimiser's transform enters, so that the estimate does not depend on how the optimiser sees the parameter.
+
+use crate::GpError;
+use posterior_optim::Parameters;
+use serde::{Deserialize, Serialize};
+
+/// A density on positive numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "density")]
+pub enum Density {
+    /// `log θ ~ N(location, scale²)`
+    LogNormal {
+        /// Mean of the logarithm.
+        location: f64,
+        /// Standard deviation of the logarithm; positive.
+        scale: f64,
+    },
+    /// `p(θ) ∝ θ^(shape-1) exp(-rate θ)`
+    Gamma {
+        /// Shape; positive.
+        shape: f64,
+        /// Rate, the inverse of the scale; positive.
+        rate: f64,
+    },
+}
+
+impl Density {
+    /// `log p(θ)`, normalised, and its derivative in `θ`.
+    ///
+    pub fn log_density(self, theta: f64) -> (f64, f64) {
+        let log = theta.ln();
+        match self {
+            Self::LogNormal { location, scale } => {
+                let z = (log - location) / scale;
+                let normaliser = scale.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln();
+                (-0.5 * z * z - log - normaliser, -(z / scale + 1.0) / theta)
+            }
+            Self::Gamma { shape, rate } => {
+                let value = (shape - 1.0) * log - rate * theta + shape * rate.ln() - libm::lgamma(shape);
+                (value, (shape - 1.0) / theta - rate)
+            }
+        }
+    }
+}
+
+/// A density for every entry of the hyperparameter called `parameter`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hyperprior {
+    /// Name of a segment of the model's parameters, such as `matern32.lengthscale`.
+    pub parameter: String,
+    /// Its density.
+    #[serde(flatten)]
+    pub density: Density,
+}
+
+/// The summed log density of the model's natural values and its gradient in them (added to `gradient`).
+pub(crate) fn log_prior(
+    hyperpriors: &[Hyperprior],
+    model: &dyn Parameters,
+    gradient: &mut [f64],
+) -> Result<f64, GpError> {
+    let (segments, values) = (model.segments(), model.values());
+    let mut total = 0.0;
+    for hyperprior in hyperpriors {
+        let mut start = 0;
+        let mut found = false;
+        for segment in &segments {
+            let range = start..start + segment.len();
+            start = range.end;
+            if segment.name == hyperprior.parameter {
+                found = true;
+                for i in range {
+                    let (value, slope) = hyperprior.density.log_density(values[i]);
+                    total += value;
+                    gradient[i] += slope;
+                }
+            }
+        }
+        if !found {
+            let known = segments.into_iter().map(|s| s.name).collect();
+            return Err(GpError::UnknownParameter { name: hyperprior.parameter.clone(), known });
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn densities_integrate_to_one_and_differentiate() {
+        for density in [Density::LogNormal { location: 0.3, scale: 0.7 }, Density::Gamma { shape: 2.5, rate: 1.7 }] {
+            // Midpoint rule in log θ, where both integrands are smooth and vanish at both ends.
+            let h = 1e-3;
+            let mass: f64 = (-12_000..5_000)
+                .map(|i| {
+                    let theta = ((i as f64 + 0.5) * h).exp();
+                    density.log_density(theta).0.exp() * theta * h
+                })
+                .sum();
+            assert!((mass - 1.0).abs() < 1e-9, "{density:?}: {mass}");
+            for theta in [0.2, 1.0, 3.0] {
+                let numeric = (density.log_density(theta + 1e-6).0 - density.log_density(theta - 1e-6).0) / 2e-6;
+                assert!((numeric - density.log_density(theta).1).abs() < 1e-7);
+            }
+        }
+    }
+}
