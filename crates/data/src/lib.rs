@@ -1,1 +1,30 @@
-//! Reading tables, splitting and standardising them, synthetic problems.
+//! Tables: reading them, choosing roles, splitting, standardising, writing, and making them up.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`Table`] | named columns of numbers or text, as they stand in the file |
+//! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
+//! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
+//! | [`Standardisation`] | means and scales of the training rows |
+//! | [`Split`] | which rows train and which test |
+//! | [`write_table`] | CSV and Parquet in one atomic step |
+//! | [`synthetic`] | seeded problems with known truth |
+//!
+//! Rows are counted from 1 in messages, the header not included; from 0 in code.
+
+mod error;
+mod read;
+mod schema;
+mod split;
+mod standardise;
+pub mod synthetic;
+mod table;
+mod write;
+
+pub use error::DataError;
+pub use read::{ReadOptions, parse_table, read_table};
+pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
+pub use split::Split;
+pub use standardise::Standardisation;
+pub use table::{Column, Table, Values};
+pub use write::{create_atomically, write_table};

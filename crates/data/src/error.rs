@@ -1,0 +1,175 @@
+//! What can be wrong with data, where, and what to do about it.
+
+use std::path::PathBuf;
+
+/// Why a table could not be read or used. Rows are counted from 1, the header not included.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file cannot be written; nothing has been left behind.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The extension is not one that is read.
+    #[error("{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)")]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content is not what the format promises.
+    #[error("{path} is not a valid {format} file: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// CSV, Parquet, ...
+        format: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// More data than is allowed.
+    #[error("{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit or use a part of it")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// A line with more or fewer cells than the header.
+    #[error("{path}, row {row}: {found} cells, but the header has {expected}")]
+    RaggedRow {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// Cells in that row.
+        found: usize,
+        /// Cells in the header.
+        expected: usize,
+    },
+    /// No rows at all.
+    #[error("{path} has no rows of data")]
+    NoRows {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Columns that do not exist.
+    #[error("{path} has no column {}; its columns are: {}", quoted(missing), known.join(", "))]
+    NoSuchColumn {
+        /// The file.
+        path: PathBuf,
+        /// All that are missing.
+        missing: Vec<String>,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+    /// A column is used in two roles or named twice.
+    #[error("column `{column}` is {role}")]
+    Role {
+        /// The column.
+        column: String,
+        /// What is wrong with its roles.
+        role: String,
+    },
+    /// Text where a number is needed.
+    #[error("{path}, row {row}, column `{column}`: `{text}` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot {column})")]
+    NotANumber {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
+    /// An empty cell.
+    #[error("{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop) or fill in the column's mean (--missing mean)")]
+    MissingCell {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+    },
+    /// A target that is missing where it cannot be guessed.
+    #[error("{path}, row {row}: the target `{column}` is missing; targets are never made up: drop such rows (--missing drop)")]
+    MissingTarget {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+    },
+    /// An infinite number.
+    #[error("{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)")]
+    Infinite {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// A category that the training rows did not have.
+    #[error("{path}, row {row}, column `{column}`: the category `{text}` did not occur in training; known: {}", known.join(", "))]
+    UnknownCategory {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// The categories of the training rows.
+        known: Vec<String>,
+    },
+    /// A noise variance that is not positive.
+    #[error("{path}, row {row}, column `{column}`: {value} is no noise variance; variances are positive")]
+    NoiseNotPositive {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// Nothing is left to learn from.
+    #[error("{path}: no rows are left after {why}")]
+    NothingLeft {
+        /// The file.
+        path: PathBuf,
+        /// What removed them.
+        why: String,
+    },
+    /// The folds do not fit the table.
+    #[error("{path}: {reason}")]
+    Folds {
+        /// The file of folds.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,133 @@
+//! NPY arrays of one or two dimensions, and NPZ archives of them.
+
+use super::{ReadOptions, read_limited};
+use crate::{Column, DataError, Table};
+use npyz::{DType, NpyFile, Order, TypeChar};
+use std::path::Path;
+
+pub(super) fn parse_npy(bytes: &[u8], path: &Path) -> Result<Table, DataError> {
+    let array = Array::parse(bytes, path)?;
+    let names = (1..=array.columns).map(|i| format!("x{i}")).collect::<Vec<_>>();
+    Ok(array.into_table(path, names))
+}
+
+/// One named array; or the only one; or several with equal rows, side by side (`NAME` for a vector, `NAME1`, `NAME2`, ... for
+/// the columns of a matrix).
+pub(super) fn parse_npz(
+    bytes: &[u8],
+    path: &Path,
+    wanted: Option<&str>,
+    options: &ReadOptions,
+) -> Result<Table, DataError> {
+    let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "NPZ", reason };
+    let mut archive =
+        zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(|e| malformed(e.to_string()))?;
+    let names: Vec<String> = archive
+        .file_names()
+        .map(|name| name.map(|n| n.into_owned()).map_err(|e| malformed(e.to_string())))
+        .collect::<Result<_, _>>()?;
+    let stems: Vec<String> = names.iter().map(|n| n.trim_end_matches(".npy").to_string()).collect();
+    if let Some(wanted) = wanted
+        && !stems.iter().any(|s| s == wanted)
+    {
+        return Err(DataError::NoSuchColumn { path: path.into(), missing: vec![wanted.into()], known: stems });
+    }
+    let mut columns: Vec<Column> = Vec::new();
+    let mut budget = options.memory_limit;
+    for (file, stem) in names.iter().zip(&stems).filter(|(_, s)| wanted.is_none_or(|w| w == *s)) {
+        let entry = archive.by_name(file).map_err(|e| malformed(e.to_string()))?;
+        let content = read_limited(entry, path, "NPZ", &ReadOptions { memory_limit: budget })?;
+        budget -= content.len() as u64;
+        let array = Array::parse(&content, path)?;
+        let single = array.columns == 1;
+        let names = (1..=array.columns).map(|i| if single { stem.clone() } else { format!("{stem}{i}") }).collect();
+        let table = array.into_table(path, names);
+        if columns.first().is_some_and(|c| c.len() != table.rows()) {
+            return Err(malformed(format!(
+                "its arrays have different numbers of rows; name one: {}:NAME with NAME one of {}",
+                path.display(),
+                stems.join(", ")
+            )));
+        }
+        columns.extend(table.columns);
+    }
+    Ok(Table::new(path, columns))
+}
+
+struct Array {
+    rows: usize,
+    columns: usize,
+    /// Row-major or column-major, as `order` says.
+    values: Vec<f64>,
+    order: Order,
+}
+
+impl Array {
+    fn parse(bytes: &[u8], path: &Path) -> Result<Self, DataError> {
+        let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "NPY", reason };
+        check_header_length(bytes).map_err(malformed)?;
+        let mut rest = bytes;
+        let file = NpyFile::new(&mut rest).map_err(|e| malformed(e.to_string()))?;
+        let shape = file.shape().to_vec();
+        let (rows, columns) = match shape[..] {
+            [n] => (n, 1),
+            [n, d] => (n, d),
+            _ => return Err(malformed(format!("an array of {} dimensions is no table", shape.len()))),
+        };
+        let DType::Plain(element) = file.dtype() else { return Err(malformed("structured arrays are not read".into())) };
+        let (kind, size) = (element.type_char(), element.size_field());
+        let header = file.header().clone();
+        let order = header.order();
+        let needed = rows.checked_mul(columns).and_then(|n| n.checked_mul(size.max(1)));
+        if needed.is_none_or(|n| n > bytes.len() as u64) {
+            return Err(malformed(format!("it declares {rows} x {columns} numbers, but has only {} bytes", bytes.len())));
+        }
+        macro_rules! widened {
+            ($type:ty, $convert:expr) => {
+                file.into_vec::<$type>().map_err(|e| malformed(e.to_string()))?.into_iter().map($convert).collect()
+            };
+        }
+        let values: Vec<f64> = match (kind, size) {
+            (TypeChar::Float, 8) => file.into_vec::<f64>().map_err(|e| malformed(e.to_string()))?,
+            (TypeChar::Float, 4) => widened!(f32, f64::from),
+            (TypeChar::Int, 8) => widened!(i64, |v| v as f64),
+            (TypeChar::Int, 4) => widened!(i32, f64::from),
+            (TypeChar::Int, 2) => widened!(i16, f64::from),
+            (TypeChar::Int, 1) => widened!(i8, f64::from),
+            (TypeChar::Uint, 8) => widened!(u64, |v| v as f64),
+            (TypeChar::Uint, 4) => widened!(u32, f64::from),
+            (TypeChar::Uint, 2) => widened!(u16, f64::from),
+            (TypeChar::Uint, 1) => widened!(u8, f64::from),
+            (TypeChar::Bool, 1) => widened!(bool, |v| f64::from(u8::from(v))),
+            _ => return Err(malformed(format!("elements of type {element} are not numbers that are read"))),
+        };
+        Ok(Self { rows: rows as usize, columns: columns as usize, values, order })
+    }
+
+    fn into_table(self, path: &Path, names: Vec<String>) -> Table {
+        let (n, d) = (self.rows, self.columns);
+        let at = |i: usize, j: usize| if self.order == Order::C { i * d + j } else { j * n + i };
+        let column = |(j, name)| Column::numeric(name, (0..n).map(|i| self.values[at(i, j)]).collect());
+        Table::new(path, names.into_iter().enumerate().map(column).collect())
+    }
+}
+
+/// The declared length of the header against the bytes that follow, so that no decoder allocates for it.
+fn check_header_length(bytes: &[u8]) -> Result<(), String> {
+    let truncated = || "it is cut off within its header".to_string();
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Err("it does not begin with the NPY mark".into());
+    }
+    let version = *bytes.get(6).ok_or_else(truncated)?;
+    let (start, length): (usize, usize) = match version {
+        1 => (10, u16::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize),
+        2 | 3 => (12, u32::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize),
+        other => return Err(format!("format version {other} is not known")),
+    };
+    // Nesting costs a decoder stack; a header that describes a plain array has next to none.
+    let header = bytes.get(start..start.saturating_add(length)).ok_or_else(truncated)?;
+    if header.len() > 1 << 16 || header.iter().filter(|b| b"([{".contains(b)).count() > 16 {
+        return Err("its header is longer or more deeply nested than that of an array of numbers".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Parquet: numbers, booleans, strings and dictionaries of strings in flat columns.
+
+use super::ReadOptions;
+use crate::{Column, DataError, Table, Values};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::path::Path;
+
+pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
+    let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "Parquet", reason };
+    let length = bytes.len() as u64;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).map_err(|e| malformed(e.to_string()))?;
+    check_sizes(builder.metadata(), length, path, options)?;
+    let fields = builder.schema().fields().clone();
+    for field in &fields {
+        if !is_flat(field.data_type()) {
+            return Err(malformed(format!("column `{}` has type {}, which is no table cell", field.name(), field.data_type())));
+        }
+    }
+    let mut columns: Vec<Column> = fields
+        .iter()
+        .map(|f| Column {
+            name: f.name().clone(),
+            values: if is_text(f.data_type()) { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) },
+        })
+        .collect();
+    let reader = builder.with_batch_size(8192).build().map_err(|e| malformed(e.to_string()))?;
+    for batch in reader {
+        let batch = batch.map_err(|e| malformed(e.to_string()))?;
+        for (column, array) in columns.iter_mut().zip(batch.columns()) {
+            append(&mut column.values, array).map_err(|e| malformed(e.to_string()))?;
+        }
+    }
+    Ok(Table::new(path, columns))
+}
+
+/// Declared sizes against the file's real length and the memory limit, before any page is decoded.
+fn check_sizes(
+    metadata: &parquet::file::metadata::ParquetMetaData,
+    length: u64,
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(), DataError> {
+    let malformed = |reason: &str| DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.into() };
+    let too_large = || DataError::TooLarge { path: path.into(), limit: options.memory_limit };
+    let mut total = 0u64;
+    for group in metadata.row_groups() {
+        let rows = u64::try_from(group.num_rows()).map_err(|_| malformed("a row group has a negative number of rows"))?;
+        let cells = rows.saturating_mul(group.num_columns() as u64);
+        total = total.saturating_add(cells.saturating_mul(8));
+        for chunk in group.columns() {
+            let compressed = u64::try_from(chunk.compressed_size()).map_err(|_| malformed("a negative size"))?;
+            let plain = u64::try_from(chunk.uncompressed_size()).map_err(|_| malformed("a negative size"))?;
+            if compressed > length {
+                return Err(malformed("a column claims more bytes than the file has"));
+            }
+            // Deflate and its kin reach about 1:1,000; run-length encoding is not counted in these sizes.
+            if plain / 2_000 > compressed.saturating_add(1) {
+                return Err(malformed("a column claims to expand by more than two thousand times"));
+            }
+            if plain > options.memory_limit {
+                return Err(too_large());
+            }
+        }
+    }
+    if total > options.memory_limit {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+fn is_flat(kind: &DataType) -> bool {
+    is_text(kind) || kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null)
+}
+
+fn append(values: &mut Values, array: &ArrayRef) -> Result<(), arrow::error::ArrowError> {
+    match values {
+        Values::Numeric(numbers) => {
+            let array = cast(array, &DataType::Float64)?;
+            let array = array.as_primitive::<Float64Type>();
+            numbers.extend(array.iter().map(|v| v.unwrap_or(f64::NAN)));
+        }
+        Values::Text(texts) => {
+            let array = cast(array, &DataType::Utf8)?;
+            texts.extend(array.as_string::<i32>().iter().map(|v| v.map(String::from)));
+        }
+    }
+    Ok(())
+}

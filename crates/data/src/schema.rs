@@ -1,0 +1,365 @@
+//! Which column plays which role: chosen by the user, learned on the training rows, applied to every later table.
+
+use crate::{Column, DataError, Table, Values};
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// What to do with rows in which a cell is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// An error that names the cell.
+    #[default]
+    Error,
+    /// The row is left out, and counted.
+    Drop,
+    /// A missing feature becomes the mean of its column over the training rows (a missing category: all of its
+    /// columns 0); a missing target is still an error.
+    Mean,
+}
+
+/// What the user asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The target column, by name or number (from 1).
+    pub target: String,
+    /// The feature columns; all but the target and the noise when absent.
+    pub features: Option<Vec<String>>,
+    /// A column of known noise variances, in squared units of the target.
+    pub noise: Option<String>,
+    /// Text columns to turn into one 0/1 feature for each category.
+    pub one_hot: Vec<String>,
+    /// What to do with missing cells.
+    pub missing: Missing,
+}
+
+/// One column of the model's input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Feature {
+    /// The numbers of a column.
+    Number {
+        /// The column.
+        column: String,
+        /// Its mean over the training rows, for [`Missing::Mean`].
+        mean: f64,
+    },
+    /// 1 where the column has this category, 0 elsewhere.
+    Category {
+        /// The column.
+        column: String,
+        /// The category.
+        category: String,
+    },
+}
+
+/// Roles and everything learned about columns; part of the model file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    /// The target column.
+    pub target: String,
+    /// The model's inputs, in order.
+    pub features: Vec<Feature>,
+    /// The column of known noise variances.
+    pub noise: Option<String>,
+    /// What to do with missing cells.
+    pub missing: Missing,
+}
+
+/// Rows ready for a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted {
+    /// Inputs, n x D.
+    pub x: Mat<f64>,
+    /// Targets (n), if they were asked for.
+    pub y: Option<Vec<f64>>,
+    /// Known noise variances (n), if the schema has such a column and targets were asked for.
+    pub noise: Option<Vec<f64>>,
+    /// Index in the table of each row, counted from 0.
+    pub rows: Vec<usize>,
+    /// What was found and done.
+    pub notes: Notes,
+}
+
+/// What was found in the data and done about it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Notes {
+    /// Rows left out because of missing or infinite cells.
+    pub dropped_rows: usize,
+    /// Cells filled in.
+    pub filled_cells: usize,
+    /// Features that do not vary.
+    pub constant_features: Vec<String>,
+    /// Rows whose inputs repeat those of an earlier row.
+    pub duplicate_rows: usize,
+    /// The target does not vary.
+    pub constant_target: bool,
+    /// Fewer rows than features.
+    pub fewer_rows_than_features: bool,
+}
+
+impl Notes {
+    /// As sentences, for people; empty when there is nothing to say.
+    pub fn sentences(&self) -> Vec<String> {
+        let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+        let mut out = Vec::new();
+        if self.dropped_rows > 0 {
+            out.push(format!("{} with missing or infinite cells left out", plural(self.dropped_rows, "row")));
+        }
+        if self.filled_cells > 0 {
+            out.push(format!("{} filled with the training mean", plural(self.filled_cells, "missing cell")));
+        }
+        if !self.constant_features.is_empty() {
+            out.push(format!("constant, hence without influence: {}", self.constant_features.join(", ")));
+        }
+        if self.duplicate_rows > 0 {
+            out.push(format!("{} repeat the inputs of an earlier row", plural(self.duplicate_rows, "row")));
+        }
+        if self.constant_target {
+            out.push("the target does not vary".into());
+        }
+        if self.fewer_rows_than_features {
+            out.push("fewer rows than features: expect wide intervals".into());
+        }
+        out
+    }
+}
+
+impl Schema {
+    /// Resolves the roles and learns means and categories from the given rows of the table.
+    ///
+    /// # Errors
+    /// [`DataError::NoSuchColumn`] listing all missing columns at once, [`DataError::Role`], [`DataError::NotANumber`] for text that
+    /// is not one-hot encoded.
+    pub fn learn(table: &Table, selection: &Selection, rows: &[usize]) -> Result<Self, DataError> {
+        let asked = std::iter::once(&selection.target)
+            .chain(selection.features.iter().flatten())
+            .chain(&selection.noise)
+            .chain(&selection.one_hot);
+        let missing: Vec<String> = asked.filter(|n| table.column(n).is_err()).cloned().collect();
+        if !missing.is_empty() {
+            return Err(DataError::NoSuchColumn { path: table.source.clone(), missing, known: table.names() });
+        }
+        let resolve = |name: &String| table.column(name).map(|c| c.name.clone());
+        let target = resolve(&selection.target)?;
+        let noise = selection.noise.as_ref().map(resolve).transpose()?;
+        let one_hot = selection.one_hot.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+        let chosen = match &selection.features {
+            Some(names) => names.iter().map(resolve).collect::<Result<Vec<_>, _>>()?,
+            None => table.names().into_iter().filter(|n| *n != target && Some(n) != noise.as_ref()).collect(),
+        };
+        let role = |column: &String, role: &str| DataError::Role { column: column.clone(), role: role.into() };
+        for (i, column) in chosen.iter().enumerate() {
+            if *column == target {
+                return Err(role(column, "both a feature and the target"));
+            }
+            if chosen[..i].contains(column) {
+                return Err(role(column, "named twice among the features"));
+            }
+        }
+        if let Some(column) = one_hot.iter().find(|c| !chosen.contains(c)) {
+            return Err(role(column, "named in --one-hot, but is not a feature"));
+        }
+        if chosen.is_empty() {
+            return Err(role(&target, "the only column; a model needs at least one feature"));
+        }
+        let mut features = Vec::new();
+        for name in chosen {
+            let column = table.column(&name)?;
+            if one_hot.contains(&name) {
+                features.extend(categories(column, rows).into_iter().map(|category| Feature::Category {
+                    column: name.clone(),
+                    category,
+                }));
+            } else {
+                let values = numbers(table, column)?;
+                let finite = rows.iter().map(|&r| values[r]).filter(|v| v.is_finite());
+                let count = finite.clone().count().max(1) as f64;
+                features.push(Feature::Number { column: name, mean: finite.map(|v| v / count).sum() });
+            }
+        }
+        Ok(Self { target, features, noise, missing: selection.missing })
+    }
+
+    /// Names of the model's inputs: the column, or `COLUMN=CATEGORY`.
+    pub fn feature_names(&self) -> Vec<String> {
+        let name = |f: &Feature| match f {
+            Feature::Number { column, .. } => column.clone(),
+            Feature::Category { column, category } => format!("{column}={category}"),
+        };
+        self.features.iter().map(name).collect()
+    }
+
+    /// The given rows of a table as the model sees them, with targets when `with_target`. Other columns are ignored.
+    ///
+    /// # Errors
+    /// [`DataError`] naming the cell; [`DataError::NothingLeft`] when every row was dropped.
+    pub fn extract(&self, table: &Table, rows: &[usize], with_target: bool) -> Result<Extracted, DataError> {
+        self.require_columns(table, with_target)?;
+        let path = || table.source.clone();
+        let mut notes = Notes::default();
+        let mut keep = vec![true; rows.len()];
+        let mut columns: Vec<Vec<f64>> = Vec::with_capacity(self.features.len());
+        for feature in &self.features {
+            columns.push(match feature {
+                Feature::Number { column, mean } => {
+                    let values = numbers(table, table.column(column)?)?;
+                    self.finite_cells(table, column, values, rows, Some(*mean), &mut keep, &mut notes)?
+                }
+                Feature::Category { column, category } => {
+                    self.indicator(table, column, category, rows, &mut keep, &mut notes)?
+                }
+            });
+        }
+        let mut side = |column: &String| -> Result<Vec<f64>, DataError> {
+            let values = numbers(table, table.column(column)?)?;
+            self.finite_cells(table, column, values, rows, None, &mut keep, &mut notes)
+        };
+        let y = if with_target { Some(side(&self.target)?) } else { None };
+        let noise = match &self.noise {
+            Some(column) if with_target => Some(side(column)?),
+            _ => None,
+        };
+        let kept: Vec<usize> = (0..rows.len()).filter(|&i| keep[i]).collect();
+        notes.dropped_rows = rows.len() - kept.len();
+        if kept.is_empty() {
+            let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
+            return Err(DataError::NothingLeft { path: path(), why: why.into() });
+        }
+        let pick = |values: Vec<f64>| -> Vec<f64> { kept.iter().map(|&i| values[i]).collect() };
+        let x = Mat::from_fn(kept.len(), columns.len(), |i, j| columns[j][kept[i]]);
+        let (y, noise) = (y.map(pick), noise.map(pick));
+        let rows: Vec<usize> = kept.iter().map(|&i| rows[i]).collect();
+        if let (Some(noise), Some(column)) = (&noise, &self.noise)
+            && let Some(i) = noise.iter().position(|v| *v <= 0.0)
+        {
+            return Err(DataError::NoiseNotPositive { path: path(), row: rows[i] + 1, column: column.clone(), value: noise[i] });
+        }
+        describe(&mut notes, &x, y.as_deref(), &self.feature_names());
+        Ok(Extracted { x, y, noise, rows, notes })
+    }
+
+    fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
+        let features = self.features.iter().map(|f| match f {
+            Feature::Number { column, .. } | Feature::Category { column, .. } => column,
+        });
+        let sides = std::iter::once(&self.target).chain(&self.noise).filter(|_| with_target);
+        let mut missing: Vec<String> = Vec::new();
+        for name in features.chain(sides) {
+            if !table.columns.iter().any(|c| c.name == *name) && !missing.contains(name) {
+                missing.push(name.clone());
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(DataError::NoSuchColumn { path: table.source.clone(), missing, known: table.names() })
+    }
+
+    /// The cells of a numeric column, with missing ones treated as the schema says. `fill` is `None` for targets and noise.
+    fn finite_cells(
+        &self,
+        table: &Table,
+        column: &str,
+        values: &[f64],
+        rows: &[usize],
+        fill: Option<f64>,
+        keep: &mut [bool],
+        notes: &mut Notes,
+    ) -> Result<Vec<f64>, DataError> {
+        let mut out = Vec::with_capacity(rows.len());
+        for (i, &row) in rows.iter().enumerate() {
+            let value = values[row];
+            let (path, column, row) = (|| table.source.clone(), column.to_string(), row + 1);
+            let kept = match (value.is_finite(), self.missing, fill) {
+                (true, _, _) => value,
+                (false, Missing::Drop, _) => {
+                    keep[i] = false;
+                    0.0
+                }
+                (false, Missing::Mean, Some(mean)) if value.is_nan() => {
+                    notes.filled_cells += 1;
+                    mean
+                }
+                _ if !value.is_nan() => return Err(DataError::Infinite { path: path(), row, column, value }),
+                (false, Missing::Mean, None) => return Err(DataError::MissingTarget { path: path(), row, column }),
+                _ => return Err(DataError::MissingCell { path: path(), row, column }),
+            };
+            out.push(kept);
+        }
+        Ok(out)
+    }
+
+    /// 1 where the cell is the category; a category that no feature stands for is an error.
+    fn indicator(
+        &self,
+        table: &Table,
+        name: &str,
+        wanted: &str,
+        rows: &[usize],
+        keep: &mut [bool],
+        notes: &mut Notes,
+    ) -> Result<Vec<f64>, DataError> {
+        let column = table.column(name)?;
+        let known: Vec<String> = self
+            .features
+            .iter()
+            .filter_map(|f| match f {
+                Feature::Category { column, category } if column == name => Some(category.clone()),
+                _ => None,
+            })
+            .collect();
+        let first = known.first().is_some_and(|k| k == wanted);
+        let mut out = Vec::with_capacity(rows.len());
+        for (i, &row) in rows.iter().enumerate() {
+            let text = column.cell(row);
+            if text.is_empty() {
+                match self.missing {
+                    Missing::Error => {
+                        let path = table.source.clone();
+                        return Err(DataError::MissingCell { path, row: row + 1, column: name.into() });
+                    }
+                    Missing::Drop => keep[i] = false,
+                    Missing::Mean => notes.filled_cells += usize::from(first),
+                }
+            } else if !known.contains(&text) {
+                let path = table.source.clone();
+                return Err(DataError::UnknownCategory { path, row: row + 1, column: name.into(), text, known });
+            }
+            out.push(f64::from(u8::from(text == wanted)));
+        }
+        Ok(out)
+    }
+}
+
+/// The distinct cells of a column in the given rows, sorted.
+fn categories(column: &Column, rows: &[usize]) -> Vec<String> {
+    let mut out: Vec<String> = rows.iter().map(|&r| column.cell(r)).filter(|c| !c.is_empty()).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// The numbers of a column, or the error that names its first cell that is not one.
+fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64], DataError> {
+    match &column.values {
+        Values::Numeric(values) => Ok(values),
+        Values::Text(texts) => {
+            let bad = texts.iter().position(|t| t.as_ref().is_some_and(|t| t.parse::<f64>().is_err())).unwrap_or(0);
+            let text = texts.get(bad).cloned().flatten().unwrap_or_default();
+            Err(DataError::NotANumber { path: table.source.clone(), row: bad + 1, column: column.name.clone(), text })
+        }
+    }
+}
+
+fn describe(notes: &mut Notes, x: &Mat<f64>, y: Option<&[f64]>, names: &[String]) {
+    let constant = |j: usize| x.col(j).iter().all(|v| *v == x[(0, j)]);
+    notes.constant_features = (0..x.ncols()).filter(|&j| constant(j)).map(|j| names[j].clone()).collect();
+    notes.constant_target = y.is_some_and(|y| y.iter().all(|v| *v == y[0]));
+    notes.fewer_rows_than_features = x.nrows() < x.ncols();
+    let mut seen: HashMap<Vec<u64>, ()> = HashMap::with_capacity(x.nrows());
+    // Adding 0 makes -0 and 0 one key.
+    let key = |i: usize| -> Vec<u64> { x.row(i).iter().map(|v| (v + 0.0).to_bits()).collect() };
+    notes.duplicate_rows = (0..x.nrows()).filter(|&i| seen.insert(key(i), ()).is_some()).count();
+}

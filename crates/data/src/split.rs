@@ -1,0 +1,78 @@
+//! Which rows train and which test.
+
+use crate::{DataError, ReadOptions, Table, Values, read_table};
+use posterior_linalg::random::Streams;
+use rand::seq::SliceRandom;
+use std::path::Path;
+
+/// Row indices, counted from 0, in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Rows to learn from.
+    pub train: Vec<usize>,
+    /// Rows to test on.
+    pub test: Vec<usize>,
+}
+
+impl Split {
+    /// Everything trains, nothing tests.
+    pub fn all(rows: usize) -> Self {
+        Self { train: (0..rows).collect(), test: Vec::new() }
+    }
+
+    /// A random share of the rows tests: `round(fraction · rows)` of them, at least one row on each side.
+    pub fn random(rows: usize, fraction: f64, streams: Streams) -> Self {
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.shuffle(&mut streams.stream("data/split"));
+        let count = ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1)).min(rows);
+        let mut test = order.split_off(rows - count);
+        order.sort_unstable();
+        test.sort_unstable();
+        Self { train: order, test }
+    }
+
+    /// From a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.
+    ///
+    /// # Errors
+    /// [`DataError::Folds`] when the file has another number of rows than the table, holds other things than numbers, or no row
+    /// has that fold.
+    pub fn from_folds(path: &Path, fold: i64, table: &Table) -> Result<Self, DataError> {
+        let folds = read_table(path, &ReadOptions::default())?;
+        let wrong = |reason: String| DataError::Folds { path: path.into(), reason };
+        let column = if folds.columns.len() == 1 { &folds.columns[0] } else { folds.column("fold")? };
+        let Values::Numeric(values) = &column.values else { return Err(wrong("the folds are not numbers".into())) };
+        if values.len() != table.rows() {
+            return Err(wrong(format!("{} folds for a table of {} rows", values.len(), table.rows())));
+        }
+        if let Some(row) = values.iter().position(|v| v.is_nan() || v.fract() != 0.0) {
+            return Err(wrong(format!("row {}: a fold is a whole number", row + 1)));
+        }
+        let (test, train): (Vec<usize>, Vec<usize>) = (0..values.len()).partition(|&i| values[i] == fold as f64);
+        if test.is_empty() || train.is_empty() {
+            let mut known: Vec<i64> = values.iter().map(|v| *v as i64).collect();
+            known.sort_unstable();
+            known.dedup();
+            return Err(wrong(format!("fold {fold} leaves no rows to test or to train; the folds are {known:?}")));
+        }
+        Ok(Self { train, test })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_splits_partition_the_rows_and_repeat() {
+        for rows in [2, 10, 101] {
+            let split = Split::random(rows, 0.2, Streams::new(3));
+            let mut all = [split.train.clone(), split.test.clone()].concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..rows).collect::<Vec<_>>());
+            assert!(!split.test.is_empty() && !split.train.is_empty());
+            assert_eq!(split, Split::random(rows, 0.2, Streams::new(3)));
+        }
+        assert_ne!(Split::random(101, 0.2, Streams::new(3)), Split::random(101, 0.2, Streams::new(4)));
+        assert_eq!(Split::random(100, 0.25, Streams::new(0)).test.len(), 25);
+    }
+}

@@ -1,0 +1,108 @@
+//! Named columns, as they stand in the file.
+
+use crate::DataError;
+use std::path::PathBuf;
+
+/// The cells of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Numbers; NaN where a cell is missing.
+    Numeric(Vec<f64>),
+    /// Text; `None` where a cell is missing. A column of numbers in which any cell is not one is text, too.
+    Text(Vec<Option<String>>),
+}
+
+/// A named column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its cells.
+    pub values: Values,
+}
+
+/// A table: columns of equal length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Where it came from, for messages.
+    pub source: PathBuf,
+    /// Its columns, in order.
+    pub columns: Vec<Column>,
+    /// What the reader decided on its own (a header that was not there, say).
+    pub notes: Vec<String>,
+}
+
+impl Column {
+    /// A column of numbers.
+    pub fn numeric(name: impl Into<String>, values: Vec<f64>) -> Self {
+        Self { name: name.into(), values: Values::Numeric(values) }
+    }
+
+    /// Number of cells.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match &self.values {
+            Values::Numeric(values) => values.len(),
+            Values::Text(values) => values.len(),
+        }
+    }
+
+    /// The cell as text, empty when missing. Numbers are written with the digits that read back to the same bits.
+    pub fn cell(&self, row: usize) -> String {
+        match &self.values {
+            Values::Numeric(values) if values[row].is_nan() => String::new(),
+            Values::Numeric(values) => values[row].to_string(),
+            Values::Text(values) => values[row].clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Table {
+    /// A table from columns.
+    ///
+    /// # Panics
+    /// When their lengths differ.
+    pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Self {
+        assert!(columns.windows(2).all(|w| w[0].len() == w[1].len()), "columns have one length");
+        Self { source: source.into(), columns, notes: Vec::new() }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, Column::len)
+    }
+
+    /// Names of the columns.
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().map(|c| c.name.clone()).collect()
+    }
+
+    /// The column called `name`; failing that, the one whose number, counted from 1, is `name`.
+    ///
+    /// # Errors
+    /// [`DataError::NoSuchColumn`].
+    pub fn column(&self, name: &str) -> Result<&Column, DataError> {
+        let by_number = || name.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.columns.get(n));
+        self.columns.iter().find(|c| c.name == name).or_else(by_number).ok_or_else(|| DataError::NoSuchColumn {
+            path: self.source.clone(),
+            missing: vec![name.into()],
+            known: self.names(),
+        })
+    }
+
+    /// The rows with the given indices, in that order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let pick = |column: &Column| Column {
+            name: column.name.clone(),
+            values: match &column.values {
+                Values::Numeric(v) => Values::Numeric(rows.iter().map(|&r| v[r]).collect()),
+                Values::Text(v) => Values::Text(rows.iter().map(|&r| v[r].clone()).collect()),
+            },
+        };
+        Self {
+            source: self.source.clone(),
+            columns: self.columns.iter().map(pick).collect(),
+            notes: self.notes.clone(),
+        }
+    }
+}

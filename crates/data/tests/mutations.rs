@@ -1,0 +1,125 @@
+//! Valid files of every format, damaged in many ways: no panic escapes, nothing hangs, memory stays bounded.
+//!
+//! `POSTERIOR_FUZZ_ITERATIONS=1000000 cargo test --release -p posterior-data --test mutations` runs a million of each.
+
+use posterior_data::{ReadOptions, Schema, Selection, Table, parse_table, synthetic, write_table};
+use posterior_linalg::random::{ChaCha8Rng, Streams};
+use rand::RngExt;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Most bytes that a case may read, and most that the process may ever have held.
+const READ_LIMIT: u64 = 64 << 20;
+const PEAK_LIMIT_KB: u64 = 1 << 20;
+
+fn iterations() -> u64 {
+    std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(3_000)
+}
+
+fn damage(bytes: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
+    const INTERESTING: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
+    let mut out = bytes.to_vec();
+    for _ in 0..rng.random_range(1..5) {
+        if out.is_empty() {
+            break;
+        }
+        let at = rng.random_range(0..out.len());
+        match rng.random_range(0..6) {
+            0 => out[at] ^= 1 << rng.random_range(0..8),
+            1 => out[at] = rng.random(),
+            2 => out.truncate(at),
+            3 => out.insert(at, rng.random()),
+            4 => {
+                let value = INTERESTING[rng.random_range(0..INTERESTING.len())].to_le_bytes();
+                let width = [1, 2, 4, 8][rng.random_range(0..4)].min(out.len() - at);
+                out[at..at + width].copy_from_slice(&value[..width]);
+            }
+            _ => {
+                let end = (at + rng.random_range(1..64)).min(out.len());
+                let piece = out[at..end].to_vec();
+                let to = rng.random_range(0..=out.len());
+                out.splice(to..to, piece);
+            }
+        }
+    }
+    out
+}
+
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap_or("VmHWM: 0 kB");
+    line.split_whitespace().nth(1).and_then(|v| v.parse().ok()).unwrap_or(0)
+}
+
+fn run(name: &str, valid: &[u8]) {
+    let options = ReadOptions { memory_limit: READ_LIMIT };
+    let read = |bytes: Vec<u8>| parse_table(bytes, Path::new(name), None, &options);
+    let original = read(valid.to_vec()).unwrap();
+    assert!(original.rows() > 0);
+    let mut rng = Streams::new(11).stream(name);
+    // The message of a panic inside a guarded decoder is noise here.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (started, count) = (Instant::now(), iterations());
+    let (mut accepted, mut slowest) = (0, Duration::ZERO);
+    for _ in 0..count {
+        let bytes = damage(valid, &mut rng);
+        let begun = Instant::now();
+        if let Ok(table) = read(bytes) {
+            accepted += 1;
+            let target = table.columns.last().map(|c| c.name.clone()).unwrap_or_default();
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            let selection = Selection { target, ..Default::default() };
+            if let Ok(schema) = Schema::learn(&table, &selection, &rows) {
+                let _ = schema.extract(&table, &rows, true);
+            }
+        }
+        slowest = slowest.max(begun.elapsed());
+    }
+    let _ = std::panic::take_hook();
+    let peak = peak_kb();
+    println!("{name}: {count} damaged files, {accepted} still readable, {:.1?}, slowest {slowest:.1?}, peak {peak} kB", started.elapsed());
+    assert!(slowest < Duration::from_secs(2), "{name}: a damaged file took {slowest:?}");
+    assert!(peak < PEAK_LIMIT_KB, "{name}: {peak} kB");
+}
+
+fn example() -> Table {
+    let mut table = synthetic::friedman(12, Streams::new(0));
+    let colours = (0..12).map(|i| Some(["red", "green", "blue"][i % 3].to_string())).collect();
+    table.columns.insert(0, posterior_data::Column { name: "colour".into(), values: posterior_data::Values::Text(colours) });
+    table
+}
+
+fn written(name: &str, table: &Table) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    write_table(table, &path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn npy() -> Vec<u8> {
+    let mut out = Vec::new();
+    use npyz::WriterBuilder;
+    let options = npyz::WriteOptions::new().default_dtype().shape(&[10, 3]).writer(&mut out);
+    let mut writer = options.begin_nd().unwrap();
+    writer.extend((0..30).map(f64::from)).unwrap();
+    writer.finish().unwrap();
+    out
+}
+
+#[test]
+fn damaged_files_are_errors_or_tables() {
+    let csv = written("t.csv", &example());
+    run("t.csv", &csv);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(&csv).unwrap();
+    run("t.csv.gz", &encoder.finish().unwrap());
+    run("t.parquet", &written("t.parquet", &example()));
+    run("t.npy", &npy());
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for name in ["x.npy", "z.npy"] {
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&npy()).unwrap();
+    }
+    run("t.npz", &archive.finish().unwrap().into_inner());
+}
