@@ -1,2 +1,34 @@
-//! The `posterior` binary.
-fn main() {}
+//! The `posterior` binary: arguments, progress, output, exit codes; nothing is computed here.
+
+mod args;
+mod commands;
+mod describe;
+mod interrupt;
+mod output;
+mod progress;
+mod settings;
+
+use args::{Cli, Command};
+use clap::Parser;
+use output::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    output::init_tracing(cli.quiet);
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Demo(arguments) => commands::demo::run(cli, arguments),
+        Command::Fit { model: args::FitModel::Gp(arguments) } => commands::fit::run(cli, arguments),
+        Command::Predict(arguments) => commands::predict::run(cli, arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
+        Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+    }
+}

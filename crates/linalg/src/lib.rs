@@ -10,6 +10,7 @@
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
 pub mod cholesky;
+pub mod operator;
 pub mod random;
 mod real;
 pub mod tiles;

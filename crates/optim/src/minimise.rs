@@ -85,7 +85,7 @@ pub struct State {
 }
 
 /// What came out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The best parameters seen.
     pub theta: Vec<f64>,

@@ -1,10 +1,10 @@
 //! Several initial points, because evidences have several maxima.
 
 use crate::{Event, LoopOptions, Objective, OptimError, Optimiser, Outcome, Reason, Signal, State, minimise};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What became of one initial point.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Its final value, if it has one.
     pub value: Option<f64>,
@@ -15,7 +15,7 @@ pub struct Attempt {
 }
 
 /// The best outcome and the fate of every attempt.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restarted {
     /// The outcome with the smallest value.
     pub best: Outcome,

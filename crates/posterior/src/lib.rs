@@ -1,1 +1,40 @@
-//! Honest error bars at scale: the library's face and the model file.
+//! The library's face: one crate to depend on, and the [`Model`] that is fitted, saved, loaded and asked.
+//!
+//! ```
+//! use posterior::{FitRequest, Model};
+//! use posterior::data::{Selection, Split, synthetic};
+//! use posterior::linalg::random::Streams;
+//!
+//! let table = synthetic::curve_with_gap(60, Streams::new(0));
+//! let request = FitRequest { selection: Selection { target: "y".into(), ..Default::default() }, ..Default::default() };
+//! let model = Model::fit(&table, &Split::all(table.rows()).train, &request, &mut |_, _| posterior::optim::Signal::Continue)?;
+//! let predictions = model.predict(&table, None)?;
+//! assert_eq!(predictions.mean.len(), 60);
+//! # Ok::<(), posterior::ModelError>(())
+//! ```
+//!
+//! | re-export | room |
+//! |---|---|
+//! | [`linalg`], [`optim`] | matrices, randomness, optimisers |
+//! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
+//! | [`data`], [`metrics`], [`report`] | tables, scores, pictures |
+
+pub use posterior_data as data;
+pub use posterior_gp as gp;
+pub use posterior_kernels as kernels;
+pub use posterior_likelihoods as likelihoods;
+pub use posterior_linalg as linalg;
+pub use posterior_metrics as metrics;
+pub use posterior_optim as optim;
+pub use posterior_report as report;
+
+mod memory;
+mod model;
+mod request;
+
+pub use memory::peak_memory_bytes;
+pub use model::{
+    Container, FORMAT_VERSION, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError, Predictions,
+    Tensor,
+};
+pub use request::{FitRequest, Method};

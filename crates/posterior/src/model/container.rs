@@ -1,8 +1,7 @@
 //! The model file's **container**: named f64 tensors and one JSON header in the safetensors format, so that other
 //! tools can open it too.
 //!
-//! Writing goes to a hidden temporary file in the same directory, which is flushed to disk and then renamed: a reader sees the
-//! old file or the new one, never a part. Reading trusts nothing: the format mark, the version, the element type, every
+//! Writing goes through [`posterior_data::create_atomically`]: a reader sees the old file or the new one, never a part. Reading trusts nothing: the format mark, the version, the element type, every
 //! declared size and every value are checked, and the format's own declared sizes are compared with the real length of the
 //! file before anything is allocated for them.
 
@@ -79,13 +78,10 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
         }
         let metadata = HashMap::from([(MARK.to_string(), json)]);
         let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| failed(std::io::Error::other(e)))?;
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new().prefix(".posterior-").tempfile_in(directory).map_err(failed)?;
-        file.write_all(&bytes).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        set_ordinary_permissions(file.as_file()).map_err(failed)?;
-        file.persist(path).map_err(|e| failed(e.error))?;
-        Ok(())
+        posterior_data::create_atomically(path, |file| file.write_all(&bytes)).map_err(|error| match error {
+            posterior_data::DataError::Write { source, .. } => failed(source),
+            other => failed(std::io::Error::other(other)),
+        })
     }
 
     /// Reads and checks a file.
@@ -180,18 +176,6 @@ fn check_length(bytes: &[u8]) -> Result<(), Shortfall> {
     if declared > bytes.len() as u64 {
         return Err(Shortfall::Truncated { declared, actual: bytes.len() });
     }
-    Ok(())
-}
-
-/// Temporary files are private to their owner; a model is an ordinary file.
-#[cfg(unix)]
-fn set_ordinary_permissions(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn set_ordinary_permissions(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 

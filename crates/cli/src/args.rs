@@ -1,0 +1,314 @@
+//! The grammar of the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Predictions that say how sure they are.
+///
+/// Exit status: 0 success, 1 failure, 2 wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "posterior", version, propagate_version = true, after_help = "Begin with: posterior demo")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Print one JSON object on standard output, and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// No progress and no remarks, only results and errors
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what this is about: two small problems, their scores and a report; needs no files
+    #[command(after_help = "Example:\n  posterior demo --out demo")]
+    Demo(DemoArgs),
+    /// Learn a model from a table
+    Fit {
+        #[command(subcommand)]
+        model: FitModel,
+    },
+    /// Predict the rows of a table
+    #[command(
+        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet"
+    )]
+    Predict(PredictArgs),
+    /// Score a model on rows whose truth is known
+    #[command(
+        after_help = "Example:\n  posterior evaluate --model house.posterior --data house.csv --folds folds.csv --fold 0 --report report.html"
+    )]
+    Evaluate(EvaluateArgs),
+    /// Describe a model file or a table
+    #[command(after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect house.csv")]
+    Inspect(InspectArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FitModel {
+    /// A Gaussian process
+    #[command(
+        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
+    )]
+    Gp(Box<FitArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Folder for the report and the models
+    #[arg(long, value_name = "DIR", default_value = "posterior-demo")]
+    pub out: PathBuf,
+
+    /// Seed of the made-up data
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// Flags of `fit gp`; the same names are the keys of the configuration file.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct FitArgs {
+    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+
+    /// Column to predict, by name or number (from 1)
+    #[arg(long, value_name = "COL")]
+    pub target: Option<String>,
+
+    /// Columns to predict from [default: all others]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub features: Option<Vec<String>>,
+
+    /// Column of known noise variances
+    #[arg(long, value_name = "COL")]
+    pub noise: Option<String>,
+
+    /// Text column to turn into one 0/1 feature for each category; may be repeated
+    #[arg(long, value_name = "COL", value_delimiter = ',')]
+    pub one_hot: Option<Vec<String>>,
+
+    /// What to do with missing cells [default: error]
+    #[arg(long, value_enum)]
+    pub missing: Option<MissingArg>,
+
+    /// Kernel, such as "matern32(ard) * periodic(x3) + linear" [default: matern32(ard)]
+    #[arg(long, value_name = "TEXT")]
+    pub kernel: Option<String>,
+
+    /// Prior mean [default: constant]
+    #[arg(long, value_enum)]
+    pub mean: Option<MeanArg>,
+
+    /// How to compute the posterior [default: auto]
+    #[arg(long, value_enum)]
+    pub method: Option<MethodArg>,
+
+    /// What to maximise [default: evidence]
+    #[arg(long, value_enum)]
+    pub objective: Option<ObjectiveArg>,
+
+    /// What maximises it [default: lbfgs]
+    #[arg(long, value_enum)]
+    pub optimizer: Option<OptimizerArg>,
+
+    /// Step size of Adam [default: 0.1]
+    #[arg(long, value_name = "X")]
+    pub learning_rate: Option<f64>,
+
+    /// Most steps of each start [default: 200]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+
+    /// Starts, the first from the kernel's initial values [default: 1]
+    #[arg(long, value_name = "N")]
+    pub restarts: Option<usize>,
+
+    /// Noise variance at the start, as a share of the target's variance [default: 0.1]
+    #[arg(long, value_name = "X")]
+    pub initial_noise: Option<f64>,
+
+    /// Least noise variance, as a share of the target's variance [default: 1e-6]
+    #[arg(long, value_name = "X")]
+    pub noise_floor: Option<f64>,
+
+    /// Most memory that the fit may need, in gigabytes [default: 8]
+    #[arg(long, value_name = "GB")]
+    pub memory: Option<f64>,
+
+    /// Defaults for these flags
+    #[arg(long, value_name = "FILE.toml")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// File with the fold of each row; rows of --fold are left out of training
+    #[arg(long, value_name = "FILE")]
+    pub folds: Option<PathBuf>,
+
+    /// Fold to leave out
+    #[arg(long, value_name = "K")]
+    pub fold: Option<i64>,
+
+    /// Share of the rows to leave out at random
+    #[arg(long, value_name = "F")]
+    pub test_fraction: Option<f64>,
+
+    /// Seed of everything random [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// File to write the model to
+    #[arg(long, value_name = "MODEL")]
+    pub out: Option<PathBuf>,
+
+    /// Hyperpriors, from the configuration file only
+    #[arg(skip)]
+    #[serde(default, rename = "hyperprior")]
+    pub hyperpriors: Vec<posterior::gp::Hyperprior>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// Model file
+    #[arg(long, value_name = "MODEL")]
+    pub model: PathBuf,
+
+    /// Table with the features; other columns are carried along
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+
+    /// File to write to, .csv or .parquet [default: CSV on standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Quantiles of new observations to add
+    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = probability)]
+    pub quantiles: Vec<f64>,
+
+    /// Joint draws of the noiseless function to add
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub samples: usize,
+
+    /// Seed of the draws
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Most memory that joint draws may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvaluateArgs {
+    /// Model file
+    #[arg(long, value_name = "MODEL")]
+    pub model: PathBuf,
+
+    /// Table with features and truth
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+
+    /// File with the fold of each row; only rows of --fold are scored
+    #[arg(long, value_name = "FILE", requires = "fold")]
+    pub folds: Option<PathBuf>,
+
+    /// Fold to score
+    #[arg(long, value_name = "K", requires = "folds", allow_negative_numbers = true)]
+    pub fold: Option<i64>,
+
+    /// Score the rows that `fit --test-fraction F` (same seed) left out
+    #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = probability)]
+    pub test_fraction: Option<f64>,
+
+    /// Write a report to look at
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// A model or a table
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// bash, elvish, fish, powershell or zsh
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MissingArg {
+    /// An error that names the cell
+    Error,
+    /// Leave the row out
+    Drop,
+    /// Fill in the training mean
+    Mean,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MeanArg {
+    /// 0 in standard units: the training mean
+    Zero,
+    /// A learned constant
+    Constant,
+    /// Learned constant and slopes
+    Linear,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MethodArg {
+    /// Chosen by size and memory
+    Auto,
+    /// Cholesky of the whole kernel matrix
+    Exact,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ObjectiveArg {
+    /// Log evidence (marginal likelihood)
+    Evidence,
+    /// Log score of leaving each row out
+    LeaveOneOut,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OptimizerArg {
+    /// Quasi-Newton with exact gradients
+    Lbfgs,
+    /// Adaptive moments
+    Adam,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|p: &f64| *p > 0.0 && *p < 1.0)
+        .ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
+}

@@ -1,0 +1,119 @@
+//! `posterior demo`: two made-up problems, from data to report.
+
+use super::evaluate::{Evaluation, evaluate, one_dimensional, score_table, section, write_report};
+use super::remarks;
+use crate::args::{Cli, DemoArgs};
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, print, print_json};
+use posterior::data::{Selection, Split, Table, synthetic, write_table};
+use posterior::linalg::random::Streams;
+use posterior::metrics::RegressionScores;
+use posterior::optim::Signal;
+use posterior::report::{Report, Section};
+use posterior::{FitRequest, Model, peak_memory_bytes};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output {
+    curve: RegressionScores,
+    table: RegressionScores,
+    report: PathBuf,
+    files: Vec<PathBuf>,
+    seconds: f64,
+    peak_memory_bytes: Option<u64>,
+}
+
+/// A problem with its model and its scores.
+struct Solved {
+    model: Model,
+    evaluation: Evaluation,
+}
+
+pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
+    let started = Instant::now();
+    let (remarks, interrupt) = (remarks(cli), Interrupt::listen());
+    let folder = &arguments.out;
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::new(format!("cannot create the folder {}: {e}", folder.display())))?;
+    let streams = Streams::new(arguments.seed);
+    let problems = [
+        ("curve", synthetic::curve_with_gap(160, streams), "matern52"),
+        ("table", synthetic::friedman(600, streams), "se(ard)"),
+    ];
+    let mut solved = Vec::new();
+    let mut files = Vec::new();
+    for (name, table, kernel) in problems {
+        remarks.say(format!("{name}: {} rows, kernel {kernel} ...", table.rows()));
+        let one = solve(&table, kernel, arguments.seed, &interrupt)?;
+        let (data, model) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}.posterior")));
+        write_table(&table, &data).map_err(Failure::from_error)?;
+        one.model.save(&model).map_err(Failure::from_error)?;
+        files.extend([data, model]);
+        solved.push(one);
+    }
+    let report = folder.join("report.html");
+    write_report(&report, &Report::new(
+        "Predictions that say how sure they are",
+        "Two made-up problems, each learned from 70 % of its rows and judged on the others",
+        sections(&solved)?,
+    ))?;
+    let [curve, table] = &solved[..] else { return Err(Failure::new("the demo solves two problems".into())) };
+    let seconds = started.elapsed().as_secs_f64();
+    if cli.json {
+        let (curve, table) = (curve.evaluation.scores, table.evaluation.scores);
+        return print_json(&Output { curve, table, report, files, seconds, peak_memory_bytes: peak_memory_bytes() });
+    }
+    let learned = Model::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
+        * table.model.header().standardisation.target_scale;
+    print("\nA curve with a gap in its data (scores on rows that were held out):\n")?;
+    print(shown(curve))?;
+    print("\nA table with ten columns, five of which do not matter:\n")?;
+    print(shown(table))?;
+    print(format!(
+        "\nThe table's noise has standard deviation 1; the model learned {learned:.3}. No prediction can have a smaller typical error.\n\nLook at the report: {}\nTry it yourself:    posterior inspect {}\nDone in {seconds:.1} s.",
+        report.display(),
+        folder.join("table.posterior").display()
+    ))
+}
+
+fn shown(solved: &Solved) -> String {
+    let evaluation = &solved.evaluation;
+    score_table(&[("Gaussian process", &evaluation.scores), ("always the mean", &evaluation.baseline)])
+}
+
+fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
+    let mut request = FitRequest {
+        selection: Selection { target: "y".into(), ..Default::default() },
+        kernel: kernel.parse().map_err(|e: posterior::kernels::KernelTextError| Failure::new(e.to_string()))?,
+        ..Default::default()
+    };
+    request.options.seed = seed;
+    let split = Split::random(table.rows(), 0.3, Streams::new(seed));
+    let mut observer =
+        |_: usize, _: &posterior::optim::Event| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
+    let model = Model::fit(table, &split.train, &request, &mut observer).map_err(Failure::from_error)?;
+    if model.was_interrupted() {
+        return Err(Failure::new("interrupted".into()));
+    }
+    let evaluation = evaluate(&model, table, &split.test)?;
+    Ok(Solved { model, evaluation })
+}
+
+fn sections(solved: &[Solved]) -> Result<Vec<Section>, Failure> {
+    let texts = [
+        ("A curve with a gap", "Nothing was observed between -0.8 and 1.2. The intervals widen there, as they should: the model knows what it does not know."),
+        ("A table with ten columns", "Friedman's first problem: only x1 to x5 matter, and x1 and x2 only together. The model finds that out."),
+    ];
+    let mut out = Vec::new();
+    for (one, (title, text)) in solved.iter().zip(texts) {
+        let mut section = section(&one.model, &one.evaluation, title, text)?;
+        if section.posterior.is_some() {
+            section.posterior = one_dimensional(&one.model, Some(synthetic::curve))?;
+        }
+        out.push(section.into());
+    }
+    Ok(out)
+}

@@ -1,0 +1,173 @@
+//! `posterior evaluate`
+
+use super::{read, remarks};
+use crate::args::{Cli, EvaluateArgs};
+use crate::describe;
+use crate::output::{Failure, number, print, print_json, set_threads, table};
+use crate::settings::HeldOut;
+use posterior::data::Table;
+use posterior::metrics::RegressionScores;
+use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report};
+use posterior::{Model, Predictions};
+use serde::Serialize;
+use std::path::Path;
+use std::time::Instant;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    scores: RegressionScores,
+    /// The same for a constant prediction: the training mean and deviation.
+    baseline: RegressionScores,
+    clipped_variances: usize,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<&'a Path>,
+}
+
+/// A model's predictions of rows whose truth is known.
+pub(crate) struct Evaluation {
+    pub predictions: Predictions,
+    pub scores: RegressionScores,
+    pub baseline: RegressionScores,
+}
+
+pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
+    let started = Instant::now();
+    set_threads(arguments.threads)?;
+    let model = Model::load(&arguments.model).map_err(Failure::from_error)?;
+    let rows = read(&arguments.data, remarks(cli))?;
+    let held_out = match (&arguments.folds, arguments.fold, arguments.test_fraction) {
+        (Some(file), Some(fold), _) => HeldOut::Fold { file: file.clone(), fold },
+        (_, _, Some(fraction)) => HeldOut::Fraction(fraction),
+        _ => HeldOut::Nothing,
+    };
+    let split = held_out.split(&rows, model.header().seed)?;
+    let chosen = if split.test.is_empty() { split.train } else { split.test };
+    let evaluation = evaluate(&model, &rows, &chosen)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if let Some(path) = &arguments.report {
+        let name = arguments.data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let section = section(&model, &evaluation, &name, "")?;
+        write_report(path, &Report::new("How sure, and how right?", format!("A Gaussian process on {name}"), vec![section.into()]))?;
+    }
+    if cli.json {
+        return print_json(&Output {
+            scores: evaluation.scores,
+            baseline: evaluation.baseline,
+            clipped_variances: evaluation.predictions.clipped,
+            seconds,
+            report: arguments.report.as_deref(),
+        });
+    }
+    print(score_table(&[("model", &evaluation.scores), ("always the training mean", &evaluation.baseline)]))?;
+    match &arguments.report {
+        Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Scores a model on rows of a table, and a constant prediction beside it.
+pub(crate) fn evaluate(model: &Model, rows: &Table, chosen: &[usize]) -> Result<Evaluation, Failure> {
+    let predictions = model.predict_with_truth(rows, Some(chosen)).map_err(Failure::from_error)?;
+    let standard = &model.header().standardisation;
+    let scores = predictions.scores(standard.target_scale).map_err(Failure::from_error)?;
+    let constant = Predictions {
+        mean: vec![standard.target_mean; predictions.mean.len()],
+        deviation: vec![standard.target_scale; predictions.mean.len()],
+        ..predictions.clone()
+    };
+    let baseline = constant.scores(standard.target_scale).map_err(Failure::from_error)?;
+    Ok(Evaluation { predictions, scores, baseline })
+}
+
+/// Scores side by side, in words.
+pub(crate) fn score_table(models: &[(&str, &RegressionScores)]) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    type Cell = fn(&RegressionScores) -> f64;
+    let rows: [(&str, Cell, bool); 7] = [
+        ("typical error (RMSE)", |s| s.rmse, false),
+        ("mean absolute error", |s| s.mae, false),
+        ("CRPS (error, sureness included)", |s| s.crps, false),
+        ("NLL (surprise, in nats)", |s| s.nll, false),
+        ("truths inside the 95 % interval", |s| s.coverage_95, true),
+        ("mean width of that interval", |s| s.width_95, false),
+        ("calibration error (CQM, 0 is perfect)", |s| s.cqm, false),
+    ];
+    let mut out = vec![std::iter::once(String::new()).chain(models.iter().map(|(name, _)| name.to_string())).collect()];
+    for (label, value, is_share) in rows {
+        let show = |s: &RegressionScores| if is_share { percent(value(s)) } else { number(value(s)) };
+        out.push(std::iter::once(label.to_string()).chain(models.iter().map(|(_, s)| show(s))).collect());
+    }
+    let n = models.first().map_or(0, |(_, s)| s.n);
+    format!("{}\n({n} rows, in units of the target)", table(&out))
+}
+
+/// The section of a report for one model on one set of rows.
+pub(crate) fn section(model: &Model, evaluation: &Evaluation, dataset: &str, text: &str) -> Result<RegressionReport, Failure> {
+    let header = model.header();
+    let predictions = &evaluation.predictions;
+    let mut notes = describe::notes(header);
+    if predictions.clipped > 0 {
+        notes.push(Note::warning(format!("{} predicted variances were rounded up to 0", predictions.clipped)));
+    }
+    Ok(RegressionReport {
+        dataset: dataset.into(),
+        description: text.into(),
+        target: header.schema.target.clone(),
+        target_unit: None,
+        summary: describe::summary(header),
+        scores: Some(evaluation.scores),
+        baseline: Some(Baseline { name: "always the training mean".into(), scores: evaluation.baseline }),
+        predictions: Some(posterior::report::Predictions {
+            mean: predictions.mean.clone(),
+            standard_deviation: predictions.deviation.clone(),
+            truth: predictions.truth.clone().unwrap_or_default(),
+        }),
+        hyperparameters: describe::hyperparameters(header),
+        lengthscales: describe::lengthscales(header),
+        notes,
+        posterior: one_dimensional(model, None)?,
+    })
+}
+
+/// The posterior over a grid, for a model with one numeric feature.
+pub(crate) fn one_dimensional(model: &Model, truth: Option<fn(f64) -> f64>) -> Result<Option<PosteriorPanel>, Failure> {
+    /// Points of the grid; joint draws cost the cube of it.
+    const GRID: usize = 300;
+    let header = model.header();
+    let [posterior::data::Feature::Number { column, .. }] = &header.schema.features[..] else { return Ok(None) };
+    let standard = &header.standardisation;
+    let data = model.posterior().data();
+    let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
+    let train_input: Vec<f64> = data.inputs().col(0).iter().map(|z| back(*z)).collect();
+    let train_target = data.targets().col(0).iter().map(|z| standard.target_back(*z)).collect();
+    let low = train_input.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = train_input.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let margin = 0.08 * (high - low).max(standard.feature_scales[0] * 1e-3);
+    let at = |k: usize| low - margin + (high - low + 2.0 * margin) * k as f64 / (GRID - 1) as f64;
+    let grid: Vec<f64> = (0..GRID).map(at).collect();
+    let table = Table::new("grid", vec![posterior::data::Column::numeric(column, grid.clone())]);
+    let predictions = model.predict(&table, None).map_err(Failure::from_error)?;
+    let rows: Vec<usize> = (0..GRID).collect();
+    let samples = model.sample(&table, &rows, 6, header.seed, u64::MAX).map_err(Failure::from_error)?;
+    Ok(Some(PosteriorPanel {
+        input: column.clone(),
+        input_unit: None,
+        true_function: truth.map(|f| grid.iter().map(|x| f(*x)).collect()).unwrap_or_default(),
+        grid,
+        mean: predictions.mean,
+        latent_standard_deviation: predictions.latent_deviation,
+        observed_standard_deviation: predictions.deviation,
+        samples,
+        train_input,
+        train_target,
+    }))
+}
+
+/// Writes a report in one atomic step.
+pub(crate) fn write_report(path: &Path, report: &Report) -> Result<(), Failure> {
+    use std::io::Write;
+    posterior::data::create_atomically(path, |file| file.write_all(report.to_html().as_bytes())).map_err(Failure::from_error)
+}

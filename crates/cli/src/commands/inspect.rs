@@ -1,0 +1,103 @@
+//! `posterior inspect`
+
+use super::{fit::described, read, remarks};
+use crate::args::{Cli, InspectArgs};
+use crate::output::{Failure, number, print, print_json, table};
+use posterior::data::{Column, Values};
+use posterior::{FORMAT_VERSION, Header, Model};
+use serde::Serialize;
+
+/// What `--json` prints for a model.
+#[derive(Serialize)]
+struct ModelReport<'a> {
+    kind: &'static str,
+    format_version: u32,
+    bytes: u64,
+    header: &'a Header,
+}
+
+/// What `--json` prints for a table.
+#[derive(Serialize)]
+struct TableReport {
+    kind: &'static str,
+    rows: usize,
+    columns: Vec<ColumnReport>,
+}
+
+#[derive(Serialize)]
+struct ColumnReport {
+    name: String,
+    kind: &'static str,
+    missing: usize,
+    distinct: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    maximum: Option<f64>,
+}
+
+pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
+    let path = &arguments.file;
+    if !is_table(path) {
+        let model = Model::load(path).map_err(Failure::from_error)?;
+        let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
+        if cli.json {
+            return print_json(&ModelReport { kind: "model", format_version: FORMAT_VERSION, bytes, header: model.header() });
+        }
+        return print(described(model.header()));
+    }
+    let rows = read(path, remarks(cli))?;
+    let columns: Vec<ColumnReport> = rows.columns.iter().map(column_report).collect();
+    if cli.json {
+        return print_json(&TableReport { kind: "table", rows: rows.rows(), columns });
+    }
+    let mut out = vec![["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"].map(String::from).to_vec()];
+    for c in &columns {
+        let shown = |v: Option<f64>| v.map(number).unwrap_or_default();
+        out.push(vec![
+            c.name.clone(),
+            c.kind.into(),
+            c.missing.to_string(),
+            c.distinct.to_string(),
+            shown(c.minimum),
+            shown(c.mean),
+            shown(c.maximum),
+        ]);
+    }
+    print(format!("{} rows\n\n{}", rows.rows(), table(&out)))
+}
+
+/// Whether the name is that of a table; everything else is tried as a model.
+fn is_table(path: &std::path::Path) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".csv", ".tsv", ".txt", ".parquet", ".pq", ".npy", ".npz"].iter().any(|e| name.ends_with(e)) || name.contains(".npz:")
+}
+
+fn column_report(column: &Column) -> ColumnReport {
+    let name = column.name.clone();
+    match &column.values {
+        Values::Numeric(values) => {
+            let present: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+            let distinct = present.iter().map(|v| v.to_bits()).collect::<std::collections::HashSet<_>>().len();
+            let count = present.len() as f64;
+            let some = |v: f64| (!present.is_empty()).then_some(v);
+            ColumnReport {
+                name,
+                kind: "number",
+                missing: values.len() - present.len(),
+                distinct,
+                minimum: some(present.iter().copied().fold(f64::INFINITY, f64::min)),
+                mean: some(present.iter().map(|v| v / count).sum()),
+                maximum: some(present.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            }
+        }
+        Values::Text(values) => {
+            let distinct = values.iter().flatten().collect::<std::collections::HashSet<_>>().len();
+            let missing = values.iter().filter(|v| v.is_none()).count();
+            ColumnReport { name, kind: "text", missing, distinct, minimum: None, mean: None, maximum: None }
+        }
+    }
+}

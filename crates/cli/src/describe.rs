@@ -1,0 +1,138 @@
+//! A model in words: hyperparameters with units and meanings, notes, lengthscales; shared by `fit`, `inspect` and the report.
+
+use posterior::Header;
+use posterior::data::Feature;
+use posterior::gp::MeanForm;
+use posterior::report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
+
+/// One row for each number that was learned, in units that people use.
+pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
+    let standard = &header.standardisation;
+    let features = header.schema.feature_names();
+    let mut out = Vec::new();
+    for parameter in &header.hyperparameters {
+        let (owner, kind) = parameter.name.rsplit_once('.').unwrap_or(("", &parameter.name));
+        let count = parameter.values.len();
+        for (i, &value) in parameter.values.iter().enumerate() {
+            let feature = (count > 1 && count == features.len()).then(|| features[i].as_str());
+            let name = match feature {
+                Some(feature) => format!("{} [{feature}]", parameter.name),
+                None if count > 1 => format!("{} [{}]", parameter.name, i + 1),
+                None => parameter.name.clone(),
+            };
+            let target = format!("of `{}`", header.schema.target);
+            let (value, unit, meaning) = match (owner, kind) {
+                (_, "noise_variance") => (
+                    value.sqrt() * standard.target_scale,
+                    target,
+                    "Standard deviation of the noise: how far observations scatter around the function.",
+                ),
+                ("mean", "constant") => (standard.target_back(value), target, "Level of the prior mean (at the features' means)."),
+                ("mean", _) => (value, "standard deviations".into(), "Slope of the prior mean."),
+                // A linear kernel's variances belong to slopes, all others to the function's own values.
+                (owner, "variance") if owner.starts_with("linear") && count > 1 => {
+                    (value.sqrt(), "standard deviations".into(), "How steep a linear trend in this feature may be.")
+                }
+                (_, "variance") => (
+                    value.sqrt() * standard.target_scale,
+                    target,
+                    "Amplitude: how far this part of the function wanders from its mean.",
+                ),
+                (_, "lengthscale") => match feature.or((features.len() == 1).then(|| features[0].as_str())) {
+                    Some(feature) if !owner.starts_with("periodic") => {
+                        let scale = features.iter().position(|f| f == feature).map_or(1.0, |j| standard.feature_scales[j]);
+                        (value * scale, format!("of `{feature}`"), "How far one must move for the function to change.")
+                    }
+                    _ => (value, "standard deviations".into(), "How far one must move for the function to change."),
+                },
+                (_, "period") => (value, "standard deviations".into(), "Distance after which the function repeats."),
+                (_, "alpha") => (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one."),
+                (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
+                _ => (value, String::new(), ""),
+            };
+            let name = match kind {
+                "noise_variance" => "noise (standard deviation)".into(),
+                "variance" => name.replacen(".variance", ": amplitude", 1),
+                _ => name,
+            };
+            out.push(Hyperparameter { name, value, unit, meaning: meaning.into() });
+        }
+    }
+    out
+}
+
+/// The lengthscale of each feature in its first kernel that has one for each.
+pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
+    let features = header.schema.feature_names();
+    let found = header
+        .hyperparameters
+        .iter()
+        .find(|h| h.name.ends_with(".lengthscale") && h.values.len() == features.len() && features.len() > 1);
+    let pair = |(feature, lengthscale): (String, &f64)| FeatureLengthscale { feature, lengthscale: *lengthscale };
+    found.map(|h| features.into_iter().zip(&h.values).map(pair).collect()).unwrap_or_default()
+}
+
+/// The facts about a model, in order.
+pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
+    let fit = &header.fit;
+    let mean = match header.mean {
+        MeanForm::Zero => "zero",
+        MeanForm::Constant => "constant",
+        MeanForm::Linear => "linear",
+    };
+    vec![
+        SummaryRow::new("method", &fit.choice),
+        SummaryRow::new("kernel", header.kernel.to_string()),
+        SummaryRow::new("mean", mean),
+        SummaryRow::new("rows learned from", header.rows.to_string()),
+        SummaryRow::new("log evidence", format!("{:.3} (of the standardised target)", fit.log_evidence)),
+        SummaryRow::new("search", format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header))),
+        SummaryRow::new("starts", attempts(header)),
+        SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
+        SummaryRow::new("seed", header.seed.to_string()),
+    ]
+}
+
+fn reason(header: &Header) -> &'static str {
+    use posterior::optim::Reason;
+    match header.fit.reason {
+        Reason::Gradient => "a vanishing gradient",
+        Reason::Value => "no further improvement",
+        Reason::Steps => "the limit of steps",
+        Reason::Time => "the limit of time",
+        Reason::Interrupted => "an interruption",
+    }
+}
+
+fn attempts(header: &Header) -> String {
+    let failed = header.fit.attempts.iter().filter(|a| a.value.is_none()).count();
+    let count = header.fit.attempts.len();
+    if failed == 0 { count.to_string() } else { format!("{count}, of which {failed} failed") }
+}
+
+/// Everything that was added, chosen, dropped or is odd.
+pub(crate) fn notes(header: &Header) -> Vec<Note> {
+    use posterior::optim::Reason;
+    let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
+    if header.fit.largest_jitter > 0.0 {
+        out.push(Note::warning(format!(
+            "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",
+            header.fit.largest_jitter, header.cholesky.jitter
+        )));
+    }
+    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
+    if noise <= header.noise_floor * 1.01 {
+        out.push(Note::warning("the noise is at its floor: the data look noiseless to this kernel"));
+    }
+    if header.fit.reason == Reason::Steps {
+        out.push(Note::warning("the search ended at its limit of steps: more (--steps) may improve the model"));
+    }
+    for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
+        out.push(Note::warning(format!("a start failed: {}", attempt.ended)));
+    }
+    let categories = header.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
+    if categories > 0 {
+        out.push(Note::information(format!("{categories} features are 0/1 columns made from categories")));
+    }
+    out
+}

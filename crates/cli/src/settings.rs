@@ -1,0 +1,143 @@
+//! From flags and the configuration file to a request: flags win over the file, the file over the defaults.
+
+use crate::args::{FitArgs, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
+use crate::output::Failure;
+use posterior::data::{Missing, Selection, Split, Table};
+use posterior::gp::MeanForm;
+use posterior::gp::exact::{Criterion, Optimizer};
+use posterior::linalg::random::Streams;
+use posterior::{FitRequest, Method};
+use std::path::{Path, PathBuf};
+
+/// A fit, fully decided.
+pub(crate) struct FitSettings {
+    pub data: PathBuf,
+    pub out: PathBuf,
+    pub request: FitRequest,
+    pub held_out: HeldOut,
+    pub threads: Option<usize>,
+}
+
+/// Which rows do not train.
+pub(crate) enum HeldOut {
+    Nothing,
+    Fold { file: PathBuf, fold: i64 },
+    Fraction(f64),
+}
+
+impl HeldOut {
+    pub(crate) fn split(&self, table: &Table, seed: u64) -> Result<Split, Failure> {
+        Ok(match self {
+            Self::Nothing => Split::all(table.rows()),
+            Self::Fold { file, fold } => Split::from_folds(file, *fold, table).map_err(Failure::from_error)?,
+            Self::Fraction(f) => Split::random(table.rows(), *f, Streams::new(seed)),
+        })
+    }
+}
+
+impl FitSettings {
+    pub(crate) fn resolve(flags: &FitArgs) -> Result<Self, Failure> {
+        let args = match &flags.config {
+            Some(path) => merged(flags, read_config(path)?),
+            None => flags.clone(),
+        };
+        let required = |value: Option<PathBuf>, name: &str| {
+            value.ok_or_else(|| Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)")))
+        };
+        let mut request = FitRequest::default();
+        request.selection = Selection {
+            target: args.target.ok_or_else(|| Failure::usage("--target is needed: which column should be predicted?".into()))?,
+            features: args.features,
+            noise: args.noise,
+            one_hot: args.one_hot.unwrap_or_default(),
+            missing: match args.missing.unwrap_or(MissingArg::Error) {
+                MissingArg::Error => Missing::Error,
+                MissingArg::Drop => Missing::Drop,
+                MissingArg::Mean => Missing::Mean,
+            },
+        };
+        if let Some(text) = &args.kernel {
+            request.kernel = text.parse().map_err(|e| Failure::usage(format!("--kernel: {e}")))?;
+        }
+        request.mean = match args.mean.unwrap_or(MeanArg::Constant) {
+            MeanArg::Zero => MeanForm::Zero,
+            MeanArg::Constant => MeanForm::Constant,
+            MeanArg::Linear => MeanForm::Linear,
+        };
+        request.method = match args.method.unwrap_or(MethodArg::Auto) {
+            MethodArg::Auto => Method::Auto,
+            MethodArg::Exact => Method::Exact,
+        };
+        request.initial_noise = args.initial_noise.unwrap_or(request.initial_noise);
+        request.noise_floor = args.noise_floor.unwrap_or(request.noise_floor);
+        let options = &mut request.options;
+        options.criterion = match args.objective.unwrap_or(ObjectiveArg::Evidence) {
+            ObjectiveArg::Evidence => Criterion::Evidence,
+            ObjectiveArg::LeaveOneOut => Criterion::LeaveOneOut,
+        };
+        options.optimizer = match (args.optimizer.unwrap_or(OptimizerArg::Lbfgs), args.learning_rate) {
+            (OptimizerArg::Lbfgs, None) => Optimizer::Lbfgs,
+            (OptimizerArg::Lbfgs, Some(_)) => {
+                return Err(Failure::usage("--learning-rate belongs to --optimizer adam; lbfgs finds its own steps".into()));
+            }
+            (OptimizerArg::Adam, rate) => Optimizer::Adam { learning_rate: positive("learning-rate", rate.unwrap_or(0.1))? },
+        };
+        options.steps.steps = args.steps.unwrap_or(options.steps.steps);
+        if matches!(options.optimizer, Optimizer::Adam { .. }) {
+            // Adam's path is not monotone: a few steps without progress are no sign of the end.
+            options.steps.patience = 20;
+        }
+        options.restarts = args.restarts.unwrap_or(1);
+        if options.restarts == 0 {
+            return Err(Failure::usage("--restarts must be at least 1".into()));
+        }
+        options.seed = args.seed.unwrap_or(0);
+        options.hyperpriors = args.hyperpriors;
+        if let Some(gigabytes) = args.memory {
+            options.memory_limit = (positive("memory", gigabytes)? * 1e9) as u64;
+        }
+        let held_out = match (args.folds, args.fold, args.test_fraction) {
+            (None, None, None) => HeldOut::Nothing,
+            (Some(file), Some(fold), None) => HeldOut::Fold { file, fold },
+            (None, None, Some(f)) if f > 0.0 && f < 1.0 => HeldOut::Fraction(f),
+            (None, None, Some(_)) => return Err(Failure::usage("--test-fraction must be between 0 and 1".into())),
+            (_, _, Some(_)) => return Err(Failure::usage("--test-fraction and --folds exclude each other".into())),
+            _ => return Err(Failure::usage("--folds and --fold belong together".into())),
+        };
+        Ok(Self {
+            data: required(args.data, "data")?,
+            out: required(args.out, "out")?,
+            request,
+            held_out,
+            threads: args.threads,
+        })
+    }
+}
+
+fn positive(name: &str, value: f64) -> Result<f64, Failure> {
+    let fine = value.is_finite() && value > 0.0;
+    if fine { Ok(value) } else { Err(Failure::usage(format!("--{name} must be a positive number"))) }
+}
+
+fn read_config(path: &Path) -> Result<FitArgs, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::new(format!("cannot read the configuration {}: {e}", path.display())))?;
+    toml::from_str(&text).map_err(|e| Failure::usage(format!("{} is not a valid configuration: {e}", path.display())))
+}
+
+/// Each flag, or the file's value where the flag is absent.
+fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
+    macro_rules! first {
+        ($($field:ident),*) => {
+            FitArgs {
+                $($field: flags.$field.clone().or(file.$field),)*
+                config: None,
+                hyperpriors: file.hyperpriors,
+            }
+        };
+    }
+    first!(
+        data, target, features, noise, one_hot, missing, kernel, mean, method, objective, optimizer, learning_rate, steps,
+        restarts, initial_noise, noise_floor, memory, folds, fold, test_fraction, seed, threads, out
+    )
+}

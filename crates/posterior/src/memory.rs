@@ -1,0 +1,9 @@
+//! What the process has held at most.
+
+/// The largest resident memory of this process so far, in bytes; `None` where the system does not tell (it is read from
+/// `/proc/self/status` on Linux).
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}

@@ -1,0 +1,83 @@
+//! What stands in a model file besides arrays.
+
+use posterior_data::{Notes, Schema, Standardisation};
+use posterior_gp::MeanForm;
+use posterior_gp::exact::{Criterion, Optimizer, Plan};
+use posterior_kernels::KernelExpression;
+use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_optim::{Attempt, Reason};
+use serde::{Deserialize, Serialize};
+
+/// One named hyperparameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hyperparameter {
+    /// Its name, such as `matern32.lengthscale`.
+    pub name: String,
+    /// Its natural values, in standard units.
+    pub values: Vec<f64>,
+}
+
+/// How the fit went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitSummary {
+    /// Log evidence of the standardised targets.
+    pub log_evidence: f64,
+    /// What was maximised.
+    pub criterion: Criterion,
+    /// Its value.
+    pub criterion_value: f64,
+    /// With what.
+    pub optimizer: Optimizer,
+    /// Why the best start ended.
+    pub reason: Reason,
+    /// Steps of the best start.
+    pub steps: usize,
+    /// Evaluations over all starts.
+    pub evaluations: usize,
+    /// What became of each start.
+    pub attempts: Vec<Attempt>,
+    /// Largest jitter that any evaluation needed, in standard units.
+    pub largest_jitter: f64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// The plan that was stated before.
+    pub plan: Plan,
+    /// Why the method was chosen.
+    pub choice: String,
+    /// What was found in the data.
+    pub data: Notes,
+}
+
+/// A model's description: all of it but the arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The method: `exact`.
+    pub method: String,
+    /// Rows trained on.
+    pub rows: usize,
+    /// Roles of the columns.
+    pub schema: Schema,
+    /// Means and scales.
+    pub standardisation: Standardisation,
+    /// The kernel.
+    pub kernel: KernelExpression,
+    /// The mean's form.
+    pub mean: MeanForm,
+    /// Everything learned.
+    pub hyperparameters: Vec<Hyperparameter>,
+    /// The least noise variance that could be learned.
+    pub noise_floor: f64,
+    /// What the final factorisation needed.
+    pub cholesky: CholeskyInfo,
+    /// The seed.
+    pub seed: u64,
+    /// How the fit went.
+    pub fit: FitSummary,
+}
+
+impl Header {
+    /// The values of a hyperparameter.
+    pub fn hyperparameter(&self, name: &str) -> Option<&[f64]> {
+        self.hyperparameters.iter().find(|h| h.name == name).map(|h| h.values.as_slice())
+    }
+}

@@ -1,0 +1,129 @@
+//! From a table to predictions, in the target's own units.
+
+use super::{Model, ModelError};
+use faer::MatRef;
+use posterior_data::Table;
+use posterior_gp::{Posterior, Prediction};
+use posterior_linalg::random::Streams;
+use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
+
+/// Gaussian predictions for rows of a table, in units of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictions {
+    /// Index in the table of each predicted row, counted from 0; rows with missing cells are absent when the schema drops them.
+    pub rows: Vec<usize>,
+    /// Predicted means.
+    pub mean: Vec<f64>,
+    /// Standard deviations of new observations, noise included.
+    pub deviation: Vec<f64>,
+    /// Standard deviations of the noiseless function.
+    pub latent_deviation: Vec<f64>,
+    /// The true targets, where they were asked for.
+    pub truth: Option<Vec<f64>>,
+    /// Latent variances that rounding had made negative and that were raised to 0.
+    pub clipped: usize,
+    /// Cells that were filled in.
+    pub filled_cells: usize,
+}
+
+impl Predictions {
+    /// The quantile of each new observation at `level` in (0, 1).
+    pub fn quantile(&self, level: f64) -> Vec<f64> {
+        // The central interval of level |2p - 1| ends at the p-quantile.
+        let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
+        self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
+    }
+
+    /// Scores against the truth. `scale` is the target's scale in training.
+    ///
+    /// # Errors
+    /// [`ModelError::Metrics`], also when there are no truths.
+    pub fn scores(&self, scale: f64) -> Result<RegressionScores, ModelError> {
+        let variances = self.variances();
+        let truths = self.truth.as_deref().unwrap_or_default();
+        Ok(Gaussians::new(&self.mean, &variances, truths)?.scores(scale)?)
+    }
+
+    /// Variances of new observations.
+    pub fn variances(&self) -> Vec<f64> {
+        self.deviation.iter().map(|s| s * s).collect()
+    }
+}
+
+impl Model {
+    /// Predicts the given rows of a table (all when `None`). Targets, if present, are not looked at.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming missing columns or bad cells.
+    pub fn predict(&self, table: &Table, rows: Option<&[usize]>) -> Result<Predictions, ModelError> {
+        self.predict_rows(table, rows, false)
+    }
+
+    /// As [`Model::predict`], keeping the true targets for scoring.
+    ///
+    /// # Errors
+    /// As [`Model::predict`]; also when the target column is missing.
+    pub fn predict_with_truth(&self, table: &Table, rows: Option<&[usize]>) -> Result<Predictions, ModelError> {
+        self.predict_rows(table, rows, true)
+    }
+
+    fn predict_rows(&self, table: &Table, rows: Option<&[usize]>, truth: bool) -> Result<Predictions, ModelError> {
+        let all: Vec<usize>;
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
+                all = (0..table.rows()).collect();
+                &all
+            }
+        };
+        let extracted = self.header.schema.extract(table, rows, truth)?;
+        let x = self.header.standardisation.features(extracted.x.as_ref());
+        let Prediction { mean, latent_variance, noise_variance, clipped } = self.posterior.predict(x.as_ref())?;
+        let standard = &self.header.standardisation;
+        let back = |variance: f64| standard.variance_back(variance);
+        let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
+        let deviation = |(i, v): (usize, &f64)| (back(v + noise_variance) + known_noise(i)).sqrt();
+        Ok(Predictions {
+            rows: extracted.rows.clone(),
+            mean: mean.col(0).iter().map(|m| standard.target_back(*m)).collect(),
+            deviation: latent_variance.iter().enumerate().map(deviation).collect(),
+            latent_deviation: latent_variance.iter().map(|v| back(*v).sqrt()).collect(),
+            truth: extracted.y.clone(),
+            clipped,
+            filled_cells: extracted.notes.filled_cells,
+        })
+    }
+
+    /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
+    /// Needs `16 m²` bytes for m rows.
+    ///
+    /// # Errors
+    /// [`ModelError::TooManySampleRows`] before anything is allocated, otherwise as [`Model::predict`].
+    pub fn sample(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        count: usize,
+        seed: u64,
+        memory_limit: u64,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        let needed = (rows.len() as u64).saturating_mul(rows.len() as u64).saturating_mul(16);
+        if needed > memory_limit {
+            return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
+        }
+        let extracted = self.header.schema.extract(table, rows, false)?;
+        self.sample_at(extracted.x.as_ref(), count, seed)
+    }
+
+    /// As [`Model::sample`] at the rows of a matrix of features (m x D) in their own units.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn sample_at(&self, x: MatRef<'_, f64>, count: usize, seed: u64) -> Result<Vec<Vec<f64>>, ModelError> {
+        let x = self.header.standardisation.features(x);
+        let mut rng = Streams::new(seed).stream("model/samples");
+        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
+        let back = |v: &f64| self.header.standardisation.target_back(*v);
+        Ok((0..count).map(|j| draws.col(j).iter().map(back).collect()).collect())
+    }
+}

@@ -1,0 +1,9 @@
+//! Prints a report with made-up numbers, for work on its looks:
+//! `cargo run -p posterior-report --example demo_report > report.html`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+fn main() {
+    print!("{}", common::demo().to_html());
+}

@@ -1,0 +1,194 @@
+//! What a report is made of. Everything is plain data that can be written to and read from JSON; nothing is required
+//! to be consistent: what cannot be drawn is left out and said.
+
+use posterior_metrics::RegressionScores;
+use serde::{Deserialize, Serialize};
+
+/// A whole report: a title and sections, one per model and dataset.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Heading of the page.
+    pub title: String,
+    /// A sentence below it; may be empty.
+    pub subtitle: String,
+    /// The sections in order.
+    pub sections: Vec<Section>,
+}
+
+impl Report {
+    /// A report with the given heading, sentence below it (may be empty) and sections.
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>, sections: Vec<Section>) -> Self {
+        Self { title: title.into(), subtitle: subtitle.into(), sections }
+    }
+
+    /// The report as one self-contained HTML document. Never fails; cost linear in the number of points, of which at
+    /// most 2,000 are drawn per picture.
+    pub fn to_html(&self) -> String {
+        crate::page::render(self)
+    }
+}
+
+/// One part of a report. Further kinds (classification, tomography) will join.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Section {
+    /// A regression model on one dataset.
+    Regression(Box<RegressionReport>),
+}
+
+impl From<RegressionReport> for Section {
+    fn from(report: RegressionReport) -> Self {
+        Self::Regression(Box::new(report))
+    }
+}
+
+/// A regression model on one dataset. Start from `RegressionReport::default()` and fill in what is known: an absent
+/// part leaves its figures and tables out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegressionReport {
+    /// Name of the dataset; heading of the section.
+    pub dataset: String,
+    /// A sentence on what the problem is; may be empty.
+    pub description: String,
+    /// Name of the target column.
+    pub target: String,
+    /// Unit of the target.
+    pub target_unit: Option<String>,
+    /// Facts about the model and its fit, in order (method, kernel, rows, seconds, ...).
+    pub summary: Vec<SummaryRow>,
+    /// Scores on held-out rows.
+    pub scores: Option<RegressionScores>,
+    /// Scores of a simple competitor on the same rows.
+    pub baseline: Option<Baseline>,
+    /// Held-out predictions, row by row.
+    pub predictions: Option<Predictions>,
+    /// Fitted hyperparameters.
+    pub hyperparameters: Vec<Hyperparameter>,
+    /// One lengthscale per feature, if the kernel has them.
+    pub lengthscales: Vec<FeatureLengthscale>,
+    /// What happened on the way: jitter, dropped rows, constant columns, ...
+    pub notes: Vec<Note>,
+    /// The posterior over a grid, for problems with one input.
+    pub posterior: Option<PosteriorPanel>,
+}
+
+/// A labelled fact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryRow {
+    /// What it is.
+    pub label: String,
+    /// Its value, ready to show.
+    pub value: String,
+}
+
+impl SummaryRow {
+    /// A labelled fact.
+    pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { label: label.into(), value: value.into() }
+    }
+}
+
+/// A competitor by which the scores are judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// What it does, as in "always the training mean".
+    pub name: String,
+    /// Its scores on the same rows.
+    pub scores: RegressionScores,
+}
+
+/// Held-out predictions; three arrays of one length in units of the target. Rows beyond the shortest array, and rows
+/// with a number that is not finite or a standard deviation that is not positive, are left out and counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// Predictive means.
+    pub mean: Vec<f64>,
+    /// Predictive standard deviations of the observations (noise included).
+    pub standard_deviation: Vec<f64>,
+    /// Observed targets.
+    pub truth: Vec<f64>,
+}
+
+/// A fitted hyperparameter and what it means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hyperparameter {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// One sentence on what it does.
+    pub meaning: String,
+}
+
+/// The lengthscale of one feature.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FeatureLengthscale {
+    /// Name of the feature's column.
+    pub feature: String,
+    /// Lengthscale in standard deviations of the feature, so that features can be compared. Positive; infinity is
+    /// allowed and means that the feature plays no part.
+    pub lengthscale: f64,
+}
+
+/// How much a note matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteLevel {
+    /// Good to know.
+    #[default]
+    Information,
+    /// Should be looked at.
+    Warning,
+}
+
+/// Something that happened on the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// How much it matters.
+    pub level: NoteLevel,
+    /// What happened, as a sentence.
+    pub text: String,
+}
+
+impl Note {
+    /// Good to know.
+    pub fn information(text: impl Into<String>) -> Self {
+        Self { level: NoteLevel::Information, text: text.into() }
+    }
+
+    /// Should be looked at.
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self { level: NoteLevel::Warning, text: text.into() }
+    }
+}
+
+/// The posterior of a function of one input, on a grid of `g` points in ascending order. Deviations and targets are
+/// in units of the target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PosteriorPanel {
+    /// Name of the input column.
+    pub input: String,
+    /// Unit of the input.
+    pub input_unit: Option<String>,
+    /// Grid, `g` points.
+    pub grid: Vec<f64>,
+    /// Posterior mean, `g` values.
+    pub mean: Vec<f64>,
+    /// Standard deviation of the function, `g` values.
+    pub latent_standard_deviation: Vec<f64>,
+    /// Standard deviation of a new observation (noise included), `g` values.
+    pub observed_standard_deviation: Vec<f64>,
+    /// Functions drawn from the posterior, each `g` values.
+    pub samples: Vec<Vec<f64>>,
+    /// The function that made the data, where it is known; `g` values or empty.
+    pub true_function: Vec<f64>,
+    /// Inputs of the training points.
+    pub train_input: Vec<f64>,
+    /// Targets of the training points.
+    pub train_target: Vec<f64>,
+}
