@@ -126,7 +126,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "N")]
     pub steps: Option<usize>,
 
-    /// Starts, the first from the kernel's initial values [default: 1]
+    /// Starts: the kernel's initial values, the same with little noise, then random ones [default: 2]
     #[arg(long, value_name = "N")]
     pub restarts: Option<usize>,
 
@@ -134,9 +134,13 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "X")]
     pub initial_noise: Option<f64>,
 
-    /// Least noise variance, as a share of the target's variance [default: 1e-6]
+    /// Least noise variance, as a share of the target's variance [default: 1e-4]
     #[arg(long, value_name = "X")]
     pub noise_floor: Option<f64>,
+
+    /// Beliefs about lengthscales that --config says nothing about [default: weak]
+    #[arg(long, value_enum)]
+    pub lengthscale_prior: Option<LengthscalePriorArg>,
 
     /// Most memory that the fit may need, in gigabytes [default: 8]
     #[arg(long, value_name = "GB")]
@@ -294,6 +298,15 @@ pub(crate) enum ObjectiveArg {
     Evidence,
     /// Log score of leaving each row out
     LeaveOneOut,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LengthscalePriorArg {
+    /// Log-normal, wide, around the root of the number of features
+    Weak,
+    /// None: the evidence alone
+    None,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]

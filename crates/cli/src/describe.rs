@@ -27,12 +27,16 @@ pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
                     target,
                     "Standard deviation of the noise: how far observations scatter around the function.",
                 ),
-                ("mean", "constant") => (standard.target_back(value), target, "Level of the prior mean (at the features' means)."),
+                ("mean", "constant") => {
+                    (standard.target_back(value), target, "Level of the prior mean (at the features' means).")
+                }
                 ("mean", _) => (value, "standard deviations".into(), "Slope of the prior mean."),
                 // A linear kernel's variances belong to slopes, all others to the function's own values.
-                (owner, "variance") if owner.starts_with("linear") && count > 1 => {
-                    (value.sqrt(), "standard deviations".into(), "How steep a linear trend in this feature may be.")
-                }
+                (owner, "variance") if owner.starts_with("linear") && count > 1 => (
+                    value.sqrt(),
+                    "standard deviations".into(),
+                    "How steep a linear trend in this feature may be.",
+                ),
                 (_, "variance") => (
                     value.sqrt() * standard.target_scale,
                     target,
@@ -40,13 +44,28 @@ pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
                 ),
                 (_, "lengthscale") => match feature.or((features.len() == 1).then(|| features[0].as_str())) {
                     Some(feature) if !owner.starts_with("periodic") => {
-                        let scale = features.iter().position(|f| f == feature).map_or(1.0, |j| standard.feature_scales[j]);
-                        (value * scale, format!("of `{feature}`"), "How far one must move for the function to change.")
+                        let scale = features
+                            .iter()
+                            .position(|f| f == feature)
+                            .map_or(1.0, |j| standard.feature_scales[j]);
+                        (
+                            value * scale,
+                            format!("of `{feature}`"),
+                            "How far one must move for the function to change.",
+                        )
                     }
-                    _ => (value, "standard deviations".into(), "How far one must move for the function to change."),
+                    _ => (
+                        value,
+                        "standard deviations".into(),
+                        "How far one must move for the function to change.",
+                    ),
                 },
-                (_, "period") => (value, "standard deviations".into(), "Distance after which the function repeats."),
-                (_, "alpha") => (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one."),
+                (_, "period") => {
+                    (value, "standard deviations".into(), "Distance after which the function repeats.")
+                }
+                (_, "alpha") => {
+                    (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one.")
+                }
                 (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
                 _ => (value, String::new(), ""),
             };
@@ -68,7 +87,8 @@ pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
         .hyperparameters
         .iter()
         .find(|h| h.name.ends_with(".lengthscale") && h.values.len() == features.len() && features.len() > 1);
-    let pair = |(feature, lengthscale): (String, &f64)| FeatureLengthscale { feature, lengthscale: *lengthscale };
+    let pair =
+        |(feature, lengthscale): (String, &f64)| FeatureLengthscale { feature, lengthscale: *lengthscale };
     found.map(|h| features.into_iter().zip(&h.values).map(pair).collect()).unwrap_or_default()
 }
 
@@ -84,9 +104,13 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         SummaryRow::new("method", &fit.choice),
         SummaryRow::new("kernel", header.kernel.to_string()),
         SummaryRow::new("mean", mean),
+        SummaryRow::new("beliefs", beliefs(header)),
         SummaryRow::new("rows learned from", header.rows.to_string()),
         SummaryRow::new("log evidence", format!("{:.3} (of the standardised target)", fit.log_evidence)),
-        SummaryRow::new("search", format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header))),
+        SummaryRow::new(
+            "search",
+            format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header)),
+        ),
         SummaryRow::new("starts", attempts(header)),
         SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
         SummaryRow::new("seed", header.seed.to_string()),
@@ -102,6 +126,19 @@ fn reason(header: &Header) -> &'static str {
         Reason::Time => "the limit of time",
         Reason::Interrupted => "an interruption",
     }
+}
+
+/// The hyperpriors that took part in the search.
+fn beliefs(header: &Header) -> String {
+    use posterior::gp::Density;
+    let one = |h: &posterior::gp::Hyperprior| match h.density {
+        Density::LogNormal { location, scale } => {
+            format!("{} ~ log-normal({location:.2}, {scale:.2})", h.parameter)
+        }
+        Density::Gamma { shape, rate } => format!("{} ~ gamma({shape}, {rate})", h.parameter),
+    };
+    let all: Vec<String> = header.fit.hyperpriors.iter().map(one).collect();
+    if all.is_empty() { "none".into() } else { all.join("; ") }
 }
 
 fn attempts(header: &Header) -> String {
@@ -120,12 +157,15 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
             header.fit.largest_jitter, header.cholesky.jitter
         )));
     }
-    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
+    let noise =
+        header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
     if noise <= header.noise_floor * 1.01 {
         out.push(Note::warning("the noise is at its floor: the data look noiseless to this kernel"));
     }
     if header.fit.reason == Reason::Steps {
-        out.push(Note::warning("the search ended at its limit of steps: more (--steps) may improve the model"));
+        out.push(Note::warning(
+            "the search ended at its limit of steps: more (--steps) may improve the model",
+        ));
     }
     for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
         out.push(Note::warning(format!("a start failed: {}", attempt.ended)));

@@ -18,13 +18,19 @@ impl FitProgress {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let template = "{msg} {wide_bar} step {pos} of at most {len}, {elapsed}";
-        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
         Self { bar, restarts, interrupt }
     }
 
     pub(crate) fn observe(&mut self, start: usize, event: &Event) -> Signal {
         self.bar.set_position(event.step as u64);
-        let which = if self.restarts > 1 { format!("start {} of {}, ", start + 1, self.restarts) } else { String::new() };
+        let which = if self.restarts > 1 {
+            format!("start {} of {}, ", start + 1, self.restarts)
+        } else {
+            String::new()
+        };
         self.bar.set_message(format!("{which}objective {:.4}", event.value));
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }

@@ -1,6 +1,6 @@
 //! From flags and the configuration file to a request: flags win over the file, the file over the defaults.
 
-use crate::args::{FitArgs, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
+use crate::args::{FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
 use crate::output::Failure;
 use posterior::data::{Missing, Selection, Split, Table};
 use posterior::gp::MeanForm;
@@ -29,7 +29,9 @@ impl HeldOut {
     pub(crate) fn split(&self, table: &Table, seed: u64) -> Result<Split, Failure> {
         Ok(match self {
             Self::Nothing => Split::all(table.rows()),
-            Self::Fold { file, fold } => Split::from_folds(file, *fold, table).map_err(Failure::from_error)?,
+            Self::Fold { file, fold } => {
+                Split::from_folds(file, *fold, table).map_err(Failure::from_error)?
+            }
             Self::Fraction(f) => Split::random(table.rows(), *f, Streams::new(seed)),
         })
     }
@@ -42,11 +44,14 @@ impl FitSettings {
             None => flags.clone(),
         };
         let required = |value: Option<PathBuf>, name: &str| {
-            value.ok_or_else(|| Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)")))
+            value.ok_or_else(|| {
+                Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)"))
+            })
         };
-        let mut request = FitRequest::default();
-        request.selection = Selection {
-            target: args.target.ok_or_else(|| Failure::usage("--target is needed: which column should be predicted?".into()))?,
+        let selection = Selection {
+            target: args.target.ok_or_else(|| {
+                Failure::usage("--target is needed: which column should be predicted?".into())
+            })?,
             features: args.features,
             noise: args.noise,
             one_hot: args.one_hot.unwrap_or_default(),
@@ -56,6 +61,7 @@ impl FitSettings {
                 MissingArg::Mean => Missing::Mean,
             },
         };
+        let mut request = FitRequest { selection, ..Default::default() };
         if let Some(text) = &args.kernel {
             request.kernel = text.parse().map_err(|e| Failure::usage(format!("--kernel: {e}")))?;
         }
@@ -70,6 +76,8 @@ impl FitSettings {
         };
         request.initial_noise = args.initial_noise.unwrap_or(request.initial_noise);
         request.noise_floor = args.noise_floor.unwrap_or(request.noise_floor);
+        request.weak_lengthscale_prior =
+            matches!(args.lengthscale_prior, None | Some(LengthscalePriorArg::Weak));
         let options = &mut request.options;
         options.criterion = match args.objective.unwrap_or(ObjectiveArg::Evidence) {
             ObjectiveArg::Evidence => Criterion::Evidence,
@@ -78,16 +86,20 @@ impl FitSettings {
         options.optimizer = match (args.optimizer.unwrap_or(OptimizerArg::Lbfgs), args.learning_rate) {
             (OptimizerArg::Lbfgs, None) => Optimizer::Lbfgs,
             (OptimizerArg::Lbfgs, Some(_)) => {
-                return Err(Failure::usage("--learning-rate belongs to --optimizer adam; lbfgs finds its own steps".into()));
+                return Err(Failure::usage(
+                    "--learning-rate belongs to --optimizer adam; lbfgs finds its own steps".into(),
+                ));
             }
-            (OptimizerArg::Adam, rate) => Optimizer::Adam { learning_rate: positive("learning-rate", rate.unwrap_or(0.1))? },
+            (OptimizerArg::Adam, rate) => {
+                Optimizer::Adam { learning_rate: positive("learning-rate", rate.unwrap_or(0.1))? }
+            }
         };
         options.steps.steps = args.steps.unwrap_or(options.steps.steps);
         if matches!(options.optimizer, Optimizer::Adam { .. }) {
             // Adam's path is not monotone: a few steps without progress are no sign of the end.
             options.steps.patience = 20;
         }
-        options.restarts = args.restarts.unwrap_or(1);
+        options.restarts = args.restarts.unwrap_or(options.restarts);
         if options.restarts == 0 {
             return Err(Failure::usage("--restarts must be at least 1".into()));
         }
@@ -100,8 +112,12 @@ impl FitSettings {
             (None, None, None) => HeldOut::Nothing,
             (Some(file), Some(fold), None) => HeldOut::Fold { file, fold },
             (None, None, Some(f)) if f > 0.0 && f < 1.0 => HeldOut::Fraction(f),
-            (None, None, Some(_)) => return Err(Failure::usage("--test-fraction must be between 0 and 1".into())),
-            (_, _, Some(_)) => return Err(Failure::usage("--test-fraction and --folds exclude each other".into())),
+            (None, None, Some(_)) => {
+                return Err(Failure::usage("--test-fraction must be between 0 and 1".into()));
+            }
+            (_, _, Some(_)) => {
+                return Err(Failure::usage("--test-fraction and --folds exclude each other".into()));
+            }
             _ => return Err(Failure::usage("--folds and --fold belong together".into())),
         };
         Ok(Self {
@@ -122,7 +138,8 @@ fn positive(name: &str, value: f64) -> Result<f64, Failure> {
 fn read_config(path: &Path) -> Result<FitArgs, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::new(format!("cannot read the configuration {}: {e}", path.display())))?;
-    toml::from_str(&text).map_err(|e| Failure::usage(format!("{} is not a valid configuration: {e}", path.display())))
+    toml::from_str(&text)
+        .map_err(|e| Failure::usage(format!("{} is not a valid configuration: {e}", path.display())))
 }
 
 /// Each flag, or the file's value where the flag is absent.
@@ -137,7 +154,29 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
         };
     }
     first!(
-        data, target, features, noise, one_hot, missing, kernel, mean, method, objective, optimizer, learning_rate, steps,
-        restarts, initial_noise, noise_floor, memory, folds, fold, test_fraction, seed, threads, out
+        data,
+        target,
+        features,
+        noise,
+        one_hot,
+        missing,
+        kernel,
+        mean,
+        method,
+        objective,
+        optimizer,
+        learning_rate,
+        steps,
+        restarts,
+        initial_noise,
+        noise_floor,
+        lengthscale_prior,
+        memory,
+        folds,
+        fold,
+        test_fraction,
+        seed,
+        threads,
+        out
     )
 }

@@ -14,7 +14,8 @@ fn posterior(folder: &Path) -> Command {
 fn json(command: &mut Command) -> Value {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stdout)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stdout)))
 }
 
 /// A folder with a small table (`t.csv`: a, b, colour, y) and folds.
@@ -39,9 +40,24 @@ const FIT: [&str; 8] = ["fit", "gp", "--data", "t.csv", "--target", "y", "--out"
 fn fit_predict_evaluate_inspect() {
     let folder = folder();
     let at = folder.path();
-    let fit = json(posterior(at).args(FIT).args(["--one-hot", "colour", "--folds", "folds.csv", "--fold", "0", "--json"]));
+    let fit = json(posterior(at).args(FIT).args([
+        "--one-hot",
+        "colour",
+        "--folds",
+        "folds.csv",
+        "--fold",
+        "0",
+        "--json",
+    ]));
     assert_eq!((fit["method"].as_str(), fit["n"].as_u64()), (Some("exact"), Some(48)));
-    for key in ["log_evidence", "hyperparameters", "seconds", "peak_memory_bytes", "planned_memory_bytes", "largest_jitter"] {
+    for key in [
+        "log_evidence",
+        "hyperparameters",
+        "seconds",
+        "peak_memory_bytes",
+        "planned_memory_bytes",
+        "largest_jitter",
+    ] {
         assert!(!fit[key].is_null(), "{key}");
     }
     assert!(fit["peak_memory_bytes"].as_u64().unwrap() < 200_000_000);
@@ -59,19 +75,37 @@ fn fit_predict_evaluate_inspect() {
     let page = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("colour=blue"));
 
-    let args = ["predict", "--model", "m.posterior", "--data", "t.csv", "--quantiles", "0.05,0.95", "--samples", "2"];
+    let args = [
+        "predict",
+        "--model",
+        "m.posterior",
+        "--data",
+        "t.csv",
+        "--quantiles",
+        "0.05,0.95",
+        "--samples",
+        "2",
+    ];
     posterior(at).args(args).args(["--out", "p.csv", "--quiet"]).assert().success().stdout("");
     let table = std::fs::read_to_string(at.join("p.csv")).unwrap();
     let header = "a,b,colour,y,y_mean,y_std,y_latent_std,y_q0.05,y_q0.95,y_sample_1,y_sample_2";
     assert_eq!(table.lines().next(), Some(header));
     assert_eq!(table.lines().count(), 61);
-    let printed = posterior(at).args(["predict", "--model", "m.posterior", "--data", "t.csv"]).output().unwrap().stdout;
+    let printed =
+        posterior(at).args(["predict", "--model", "m.posterior", "--data", "t.csv"]).output().unwrap().stdout;
     assert!(String::from_utf8(printed).unwrap().starts_with("y_mean,y_std,y_latent_std\n"));
-    posterior(at).args(["predict", "--model", "m.posterior", "--data", "t.csv", "--out", "p.parquet"]).assert().success();
+    posterior(at)
+        .args(["predict", "--model", "m.posterior", "--data", "t.csv", "--out", "p.parquet"])
+        .assert()
+        .success();
     let report = json(posterior(at).args(["inspect", "p.parquet", "--json"]));
     assert_eq!((report["rows"].as_u64(), report["columns"].as_array().unwrap().len()), (Some(60), 7));
 
-    posterior(at).args(["inspect", "m.posterior"]).assert().success().stdout(predicate::str::contains("matern32(ard)"));
+    posterior(at)
+        .args(["inspect", "m.posterior"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("matern32(ard)"));
     let header = json(posterior(at).args(["inspect", "m.posterior", "--json"]));
     assert_eq!(header["header"]["schema"]["target"], "y");
 }
@@ -83,11 +117,27 @@ fn the_same_seed_gives_the_same_bytes() {
     let mut predictions = Vec::new();
     for name in ["one.posterior", "two.posterior"] {
         posterior(at)
-            .args(["fit", "gp", "--data", "t.csv", "--target", "y", "--features", "a,b", "--restarts", "2", "--seed", "7"])
+            .args([
+                "fit",
+                "gp",
+                "--data",
+                "t.csv",
+                "--target",
+                "y",
+                "--features",
+                "a,b",
+                "--restarts",
+                "2",
+                "--seed",
+                "7",
+            ])
             .args(["--out", name, "--quiet"])
             .assert()
             .success();
-        let output = posterior(at).args(["predict", "--model", name, "--data", "t.csv", "--samples", "1"]).output().unwrap();
+        let output = posterior(at)
+            .args(["predict", "--model", name, "--data", "t.csv", "--samples", "1"])
+            .output()
+            .unwrap();
         predictions.push(output.stdout);
     }
     assert!(!predictions[0].is_empty());
@@ -121,14 +171,26 @@ fn mistakes_get_their_status_and_a_way_out() {
         (vec!["fit", "gp", "--data", "t.csv", "--out", "m.posterior"], 2, "--target is needed"),
         (vec!["fit", "gp", "--target", "y", "--out", "m.posterior"], 2, "--data is needed"),
         ([&FIT[..], &["--kernel", "matrn32"]].concat(), 2, "did you mean `matern32`?"),
-        ([&FIT[..], &["--features", "a", "--kernel", "se(zz)"]].concat(), 1, "no feature column is called `zz`; there are: a"),
+        (
+            [&FIT[..], &["--features", "a", "--kernel", "se(zz)"]].concat(),
+            1,
+            "no feature column is called `zz`; there are: a",
+        ),
         ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds and --fold belong together"),
         ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),
         (FIT.to_vec(), 1, "(--one-hot colour)"),
         ([&FIT[..], &["--features", "a,b", "--memory", "0.00001"]].concat(), 1, "n = 60 needs"),
-        (vec!["fit", "gp", "--data", "nowhere.csv", "--target", "y", "--out", "m"], 1, "cannot read nowhere.csv"),
+        (
+            vec!["fit", "gp", "--data", "nowhere.csv", "--target", "y", "--out", "m"],
+            1,
+            "cannot read nowhere.csv",
+        ),
         (vec!["predict", "--model", "t.csv", "--data", "t.csv"], 1, "t.csv is not a posterior model"),
-        (vec!["predict", "--model", "m", "--data", "t.csv", "--quantiles", "1.5"], 2, "not a number between 0 and 1"),
+        (
+            vec!["predict", "--model", "m", "--data", "t.csv", "--quantiles", "1.5"],
+            2,
+            "not a number between 0 and 1",
+        ),
         (vec!["inspect", "nowhere.posterior"], 1, "cannot read the model nowhere.posterior"),
     ];
     for (arguments, status, text) in cases {
@@ -147,7 +209,9 @@ fn missing_cells_keep_their_rows() {
     let output = posterior(at).args(args).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().nth(2), Some(",,"));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("1 rows with missing cells have no prediction"));
+    assert!(
+        String::from_utf8(output.stderr).unwrap().contains("1 rows with missing cells have no prediction")
+    );
     let report = json(posterior(at).args(args).arg("--json"));
     assert_eq!(report["rows_without_prediction"], 1);
     assert!(report["predictions"]["y_mean"][1].is_null());
@@ -165,13 +229,31 @@ fn a_killed_fit_leaves_no_model() {
     std::fs::write(at.join("long.csv"), rows).unwrap();
     for signal in ["-9", "-2"] {
         let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("posterior"))
-            .args(["fit", "gp", "--data", "long.csv", "--target", "y", "--restarts", "50", "--out", "long.posterior", "--quiet"])
+            .args([
+                "fit",
+                "gp",
+                "--data",
+                "long.csv",
+                "--target",
+                "y",
+                "--restarts",
+                "50",
+                "--out",
+                "long.posterior",
+                "--quiet",
+            ])
             .current_dir(at)
             .stderr(std::process::Stdio::piped())
             .spawn()
             .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(700));
-        assert!(std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill")
+                .args([signal, &child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let status = child.wait().unwrap();
         assert!(!status.success());
         let left: Vec<_> = std::fs::read_dir(at).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -182,9 +264,21 @@ fn a_killed_fit_leaves_no_model() {
 #[test]
 fn completions_and_version() {
     let folder = folder();
-    posterior(folder.path()).args(["completions", "bash"]).assert().success().stdout(predicate::str::contains("posterior"));
-    posterior(folder.path()).arg("--version").assert().success().stdout(predicate::str::starts_with("posterior 0."));
-    posterior(folder.path()).args(["fit", "gp", "--help"]).assert().success().stdout(predicate::str::contains("Examples:"));
+    posterior(folder.path())
+        .args(["completions", "bash"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("posterior"));
+    posterior(folder.path())
+        .arg("--version")
+        .assert()
+        .success()
+        .stdout(predicate::str::starts_with("posterior 0."));
+    posterior(folder.path())
+        .args(["fit", "gp", "--help"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("Examples:"));
 }
 
 #[test]

@@ -23,7 +23,9 @@ pub enum DataError {
         source: std::io::Error,
     },
     /// The extension is not one that is read.
-    #[error("{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)")]
+    #[error(
+        "{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)"
+    )]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -39,7 +41,9 @@ pub enum DataError {
         reason: String,
     },
     /// More data than is allowed.
-    #[error("{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit or use a part of it")]
+    #[error(
+        "{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit or use a part of it"
+    )]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -83,7 +87,9 @@ pub enum DataError {
         role: String,
     },
     /// Text where a number is needed.
-    #[error("{path}, row {row}, column `{column}`: `{text}` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot {column})")]
+    #[error(
+        "{path}, row {row}, column `{column}`: `{text}` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot {column})"
+    )]
     NotANumber {
         /// The file.
         path: PathBuf,
@@ -95,7 +101,9 @@ pub enum DataError {
         text: String,
     },
     /// An empty cell.
-    #[error("{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop) or fill in the column's mean (--missing mean)")]
+    #[error(
+        "{path}, row {row}, column `{column}`: the cell is missing; drop such rows (--missing drop) or fill in the column's mean (--missing mean)"
+    )]
     MissingCell {
         /// The file.
         path: PathBuf,
@@ -105,7 +113,9 @@ pub enum DataError {
         column: String,
     },
     /// A target that is missing where it cannot be guessed.
-    #[error("{path}, row {row}: the target `{column}` is missing; targets are never made up: drop such rows (--missing drop)")]
+    #[error(
+        "{path}, row {row}: the target `{column}` is missing; targets are never made up: drop such rows (--missing drop)"
+    )]
     MissingTarget {
         /// The file.
         path: PathBuf,
@@ -115,7 +125,9 @@ pub enum DataError {
         column: String,
     },
     /// An infinite number.
-    #[error("{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)")]
+    #[error(
+        "{path}, row {row}, column `{column}`: {value} is not a finite number; correct it, or drop such rows (--missing drop)"
+    )]
     Infinite {
         /// The file.
         path: PathBuf,

@@ -139,7 +139,11 @@ impl Schema {
             .chain(&selection.one_hot);
         let missing: Vec<String> = asked.filter(|n| table.column(n).is_err()).cloned().collect();
         if !missing.is_empty() {
-            return Err(DataError::NoSuchColumn { path: table.source.clone(), missing, known: table.names() });
+            return Err(DataError::NoSuchColumn {
+                path: table.source.clone(),
+                missing,
+                known: table.names(),
+            });
         }
         let resolve = |name: &String| table.column(name).map(|c| c.name.clone());
         let target = resolve(&selection.target)?;
@@ -149,7 +153,8 @@ impl Schema {
             Some(names) => names.iter().map(resolve).collect::<Result<Vec<_>, _>>()?,
             None => table.names().into_iter().filter(|n| *n != target && Some(n) != noise.as_ref()).collect(),
         };
-        let role = |column: &String, role: &str| DataError::Role { column: column.clone(), role: role.into() };
+        let role =
+            |column: &String, role: &str| DataError::Role { column: column.clone(), role: role.into() };
         for (i, column) in chosen.iter().enumerate() {
             if *column == target {
                 return Err(role(column, "both a feature and the target"));
@@ -168,10 +173,11 @@ impl Schema {
         for name in chosen {
             let column = table.column(&name)?;
             if one_hot.contains(&name) {
-                features.extend(categories(column, rows).into_iter().map(|category| Feature::Category {
-                    column: name.clone(),
-                    category,
-                }));
+                features.extend(
+                    categories(column, rows)
+                        .into_iter()
+                        .map(|category| Feature::Category { column: name.clone(), category }),
+                );
             } else {
                 let values = numbers(table, column)?;
                 let finite = rows.iter().map(|&r| values[r]).filter(|v| v.is_finite());
@@ -234,7 +240,12 @@ impl Schema {
         if let (Some(noise), Some(column)) = (&noise, &self.noise)
             && let Some(i) = noise.iter().position(|v| *v <= 0.0)
         {
-            return Err(DataError::NoiseNotPositive { path: path(), row: rows[i] + 1, column: column.clone(), value: noise[i] });
+            return Err(DataError::NoiseNotPositive {
+                path: path(),
+                row: rows[i] + 1,
+                column: column.clone(),
+                value: noise[i],
+            });
         }
         describe(&mut notes, &x, y.as_deref(), &self.feature_names());
         Ok(Extracted { x, y, noise, rows, notes })
@@ -283,7 +294,9 @@ impl Schema {
                     mean
                 }
                 _ if !value.is_nan() => return Err(DataError::Infinite { path: path(), row, column, value }),
-                (false, Missing::Mean, None) => return Err(DataError::MissingTarget { path: path(), row, column }),
+                (false, Missing::Mean, None) => {
+                    return Err(DataError::MissingTarget { path: path(), row, column });
+                }
                 _ => return Err(DataError::MissingCell { path: path(), row, column }),
             };
             out.push(kept);
@@ -325,7 +338,13 @@ impl Schema {
                 }
             } else if !known.contains(&text) {
                 let path = table.source.clone();
-                return Err(DataError::UnknownCategory { path, row: row + 1, column: name.into(), text, known });
+                return Err(DataError::UnknownCategory {
+                    path,
+                    row: row + 1,
+                    column: name.into(),
+                    text,
+                    known,
+                });
             }
             out.push(f64::from(u8::from(text == wanted)));
         }
@@ -346,9 +365,15 @@ fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64], DataError
     match &column.values {
         Values::Numeric(values) => Ok(values),
         Values::Text(texts) => {
-            let bad = texts.iter().position(|t| t.as_ref().is_some_and(|t| t.parse::<f64>().is_err())).unwrap_or(0);
+            let bad =
+                texts.iter().position(|t| t.as_ref().is_some_and(|t| t.parse::<f64>().is_err())).unwrap_or(0);
             let text = texts.get(bad).cloned().flatten().unwrap_or_default();
-            Err(DataError::NotANumber { path: table.source.clone(), row: bad + 1, column: column.name.clone(), text })
+            Err(DataError::NotANumber {
+                path: table.source.clone(),
+                row: bad + 1,
+                column: column.name.clone(),
+                text,
+            })
         }
     }
 }

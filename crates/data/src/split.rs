@@ -24,7 +24,8 @@ impl Split {
     pub fn random(rows: usize, fraction: f64, streams: Streams) -> Self {
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut streams.stream("data/split"));
-        let count = ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1)).min(rows);
+        let count =
+            ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1)).min(rows);
         let mut test = order.split_off(rows - count);
         order.sort_unstable();
         test.sort_unstable();
@@ -40,19 +41,24 @@ impl Split {
         let folds = read_table(path, &ReadOptions::default())?;
         let wrong = |reason: String| DataError::Folds { path: path.into(), reason };
         let column = if folds.columns.len() == 1 { &folds.columns[0] } else { folds.column("fold")? };
-        let Values::Numeric(values) = &column.values else { return Err(wrong("the folds are not numbers".into())) };
+        let Values::Numeric(values) = &column.values else {
+            return Err(wrong("the folds are not numbers".into()));
+        };
         if values.len() != table.rows() {
             return Err(wrong(format!("{} folds for a table of {} rows", values.len(), table.rows())));
         }
         if let Some(row) = values.iter().position(|v| v.is_nan() || v.fract() != 0.0) {
             return Err(wrong(format!("row {}: a fold is a whole number", row + 1)));
         }
-        let (test, train): (Vec<usize>, Vec<usize>) = (0..values.len()).partition(|&i| values[i] == fold as f64);
+        let (test, train): (Vec<usize>, Vec<usize>) =
+            (0..values.len()).partition(|&i| values[i] == fold as f64);
         if test.is_empty() || train.is_empty() {
             let mut known: Vec<i64> = values.iter().map(|v| *v as i64).collect();
             known.sort_unstable();
             known.dedup();
-            return Err(wrong(format!("fold {fold} leaves no rows to test or to train; the folds are {known:?}")));
+            return Err(wrong(format!(
+                "fold {fold} leaves no rows to test or to train; the folds are {known:?}"
+            )));
         }
         Ok(Self { train, test })
     }

@@ -32,7 +32,9 @@ impl Standardisation {
     /// When the width is another than in training.
     pub fn features(&self, x: MatRef<'_, f64>) -> Mat<f64> {
         assert_eq!(x.ncols(), self.feature_means.len(), "the features of training");
-        Mat::from_fn(x.nrows(), x.ncols(), |i, j| (x[(i, j)] - self.feature_means[j]) / self.feature_scales[j])
+        Mat::from_fn(x.nrows(), x.ncols(), |i, j| {
+            (x[(i, j)] - self.feature_means[j]) / self.feature_scales[j]
+        })
     }
 
     /// A target value in standard units.

@@ -32,7 +32,7 @@ pub fn curve_with_gap(rows: usize, streams: Streams) -> Table {
 /// on [0, 1], of which five are irrelevant, and standard normal noise. Columns `x1` to `x10`, `y`.
 pub fn friedman(rows: usize, streams: Streams) -> Table {
     let mut rng = streams.stream("data/friedman");
-    let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows); 11];
+    let mut columns: Vec<Vec<f64>> = vec![Vec::new(); 11];
     for _ in 0..rows {
         let x: Vec<f64> = (0..10).map(|_| rng.random()).collect();
         let noise: f64 = StandardNormal.sample(&mut rng);
@@ -44,7 +44,8 @@ pub fn friedman(rows: usize, streams: Streams) -> Table {
         x.into_iter().chain([value]).zip(&mut columns).for_each(|(v, column)| column.push(v));
     }
     let name = |j: usize| if j == 10 { "y".to_string() } else { format!("x{}", j + 1) };
-    let columns = columns.into_iter().enumerate().map(|(j, values)| Column::numeric(name(j), values)).collect();
+    let columns =
+        columns.into_iter().enumerate().map(|(j, values)| Column::numeric(name(j), values)).collect();
     Table::new("Friedman's problem", columns)
 }
 

@@ -82,11 +82,14 @@ impl Table {
     /// # Errors
     /// [`DataError::NoSuchColumn`].
     pub fn column(&self, name: &str) -> Result<&Column, DataError> {
-        let by_number = || name.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.columns.get(n));
-        self.columns.iter().find(|c| c.name == name).or_else(by_number).ok_or_else(|| DataError::NoSuchColumn {
-            path: self.source.clone(),
-            missing: vec![name.into()],
-            known: self.names(),
+        let by_number =
+            || name.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.columns.get(n));
+        self.columns.iter().find(|c| c.name == name).or_else(by_number).ok_or_else(|| {
+            DataError::NoSuchColumn {
+                path: self.source.clone(),
+                missing: vec![name.into()],
+                known: self.names(),
+            }
         })
     }
 

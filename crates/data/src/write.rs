@@ -47,7 +47,10 @@ fn set_ordinary_permissions(_: &File) -> std::io::Result<()> {
 /// [`DataError::Write`].
 pub fn write_table(table: &Table, path: &Path) -> Result<(), DataError> {
     let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
-    create_atomically(path, |writer| if parquet { write_parquet(table, writer) } else { write_csv(table, writer) })
+    create_atomically(
+        path,
+        |writer| if parquet { write_parquet(table, writer) } else { write_csv(table, writer) },
+    )
 }
 
 fn write_csv(table: &Table, out: &mut impl Write) -> std::io::Result<()> {

@@ -1,7 +1,8 @@
 //! The list of bad inputs with the message that each one gets, and the good ones that look bad.
 
 use posterior_data::{
-    DataError, Feature, Missing, ReadOptions, Schema, Selection, Split, Table, Values, parse_table, read_table, write_table,
+    DataError, Feature, Missing, ReadOptions, Schema, Selection, Split, Table, Values, parse_table,
+    read_table, write_table,
 };
 use std::io::Write;
 use std::path::Path;
@@ -59,8 +60,16 @@ fn every_bad_file_gets_its_message() {
             npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8), }", &[0; 64]),
             "it declares 1000000000000 x 8 numbers, but has only",
         ),
-        ("a.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2, 2), }", &[0; 64]), "3 dimensions is no table"),
-        ("a.npy", npy("{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", &[0; 32]), "are not numbers that are read"),
+        (
+            "a.npy",
+            npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2, 2), }", &[0; 64]),
+            "3 dimensions is no table",
+        ),
+        (
+            "a.npy",
+            npy("{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", &[0; 32]),
+            "are not numbers that are read",
+        ),
         ("a.npz", b"PK\x03\x04".to_vec(), "a.npz is not a valid NPZ file"),
     ];
     for (name, bytes, expected) in cases {
@@ -81,19 +90,43 @@ fn every_bad_table_gets_its_message() {
             "has no column `b`, `c`; its columns are: a, y",
         ),
         ("y\n1\n2\n", selection("y"), "a model needs at least one feature"),
-        ("a,y\n1,2\n", Selection { features: Some(vec!["y".into()]), ..selection("y") }, "both a feature and the target"),
-        ("a,y\n1,2\n", Selection { features: Some(vec!["a".into(), "1".into()]), ..selection("y") }, "named twice"),
+        (
+            "a,y\n1,2\n",
+            Selection { features: Some(vec!["y".into()]), ..selection("y") },
+            "both a feature and the target",
+        ),
+        (
+            "a,y\n1,2\n",
+            Selection { features: Some(vec!["a".into(), "1".into()]), ..selection("y") },
+            "named twice",
+        ),
         (
             "a,y\nred,2\nblue,3\n",
             selection("y"),
             "t.csv, row 1, column `a`: `red` is not a number; correct it, leave the column out (--features), or make it categories (--one-hot a)",
         ),
         ("a,y\n1,2\n2,3\noops,4\n", selection("y"), "row 3, column `a`: `oops` is not a number"),
-        ("a,y\n1,2\n,3\n", selection("y"), "row 2, column `a`: the cell is missing; drop such rows (--missing drop)"),
-        ("a,y\n1,2\n2,NA\n", Selection { missing: Missing::Mean, ..selection("y") }, "the target `y` is missing"),
+        (
+            "a,y\n1,2\n,3\n",
+            selection("y"),
+            "row 2, column `a`: the cell is missing; drop such rows (--missing drop)",
+        ),
+        (
+            "a,y\n1,2\n2,NA\n",
+            Selection { missing: Missing::Mean, ..selection("y") },
+            "the target `y` is missing",
+        ),
         ("a,y\n1,2\ninf,3\n", selection("y"), "row 2, column `a`: inf is not a finite number"),
-        ("a,y\n,2\n,3\n", Selection { missing: Missing::Drop, ..selection("y") }, "no rows are left after dropping"),
-        ("a,v,y\n1,0.1,2\n2,-1,3\n", Selection { noise: Some("v".into()), ..selection("y") }, "-1 is no noise variance"),
+        (
+            "a,y\n,2\n,3\n",
+            Selection { missing: Missing::Drop, ..selection("y") },
+            "no rows are left after dropping",
+        ),
+        (
+            "a,v,y\n1,0.1,2\n2,-1,3\n",
+            Selection { noise: Some("v".into()), ..selection("y") },
+            "-1 is no noise variance",
+        ),
         ("a,y\nred,2\n", Selection { one_hot: vec!["y".into()], ..selection("y") }, "is not a feature"),
     ];
     for (text, selection, expected) in cases {
@@ -106,7 +139,8 @@ fn every_bad_table_gets_its_message() {
 #[test]
 fn a_later_table_must_fit_the_schema() {
     let table = parse("t.csv", b"colour,size,y\nred,1,2\nblue,2,3\n").unwrap();
-    let (schema, extracted) = use_all(&table, &Selection { one_hot: vec!["colour".into()], ..selection("y") }).unwrap();
+    let (schema, extracted) =
+        use_all(&table, &Selection { one_hot: vec!["colour".into()], ..selection("y") }).unwrap();
     assert_eq!(schema.feature_names(), ["colour=blue", "colour=red", "size"]);
     assert_eq!(extracted.x[(0, 1)], 1.0);
     assert_eq!(extracted.x[(1, 1)], 0.0);
@@ -116,7 +150,10 @@ fn a_later_table_must_fit_the_schema() {
     let message = |text: &str, target| {
         schema.extract(&parse("u.csv", text.as_bytes()).unwrap(), &[0], target).unwrap_err().to_string()
     };
-    assert!(message("size,colour\n5,green\n", false).contains("category `green` did not occur in training; known: blue, red"));
+    assert!(
+        message("size,colour\n5,green\n", false)
+            .contains("category `green` did not occur in training; known: blue, red")
+    );
     assert!(message("weight\n5\n", true).contains("no column `colour`, `size`, `y`"));
 }
 
@@ -129,7 +166,8 @@ fn missing_cells_are_dropped_or_filled_and_counted() {
     assert_eq!((filled.x[(1, 0)], filled.x[(3, 1)], filled.notes.filled_cells), (3.0, 2.0, 2));
     assert!(matches!(&schema.features[0], Feature::Number { mean, .. } if *mean == 3.0));
     // The mean is that of the training rows alone.
-    let schema = Schema::learn(&table, &Selection { missing: Missing::Mean, ..selection("y") }, &[0, 1]).unwrap();
+    let schema =
+        Schema::learn(&table, &Selection { missing: Missing::Mean, ..selection("y") }, &[0, 1]).unwrap();
     assert!(matches!(&schema.features[0], Feature::Number { mean, .. } if *mean == 1.0));
 }
 
@@ -154,8 +192,14 @@ fn oddities_are_noted() {
 
 #[test]
 fn arrays_of_every_kind_are_read() {
-    let c = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", &[1f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat());
-    let f = npy("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }", &[1i16, 3, 2, 4].map(i16::to_be_bytes).concat());
+    let c = npy(
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }",
+        &[1f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat(),
+    );
+    let f = npy(
+        "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }",
+        &[1i16, 3, 2, 4].map(i16::to_be_bytes).concat(),
+    );
     for bytes in [c.clone(), f] {
         let table = parse("a.npy", &bytes).unwrap();
         assert_eq!(table.columns[0].values, Values::Numeric(vec![1.0, 3.0]));
@@ -178,11 +222,18 @@ fn arrays_of_every_kind_are_read() {
 #[test]
 fn written_tables_read_back_to_the_same_bits() {
     let directory = tempfile::tempdir().unwrap();
-    let mut table = Table::new("t", vec![
-        posterior_data::Column::numeric("a, \"quoted\"", vec![0.1, -0.0, f64::MIN_POSITIVE, 1e300, 1.0 / 3.0]),
-        posterior_data::Column::numeric("b", vec![1.0, f64::NAN, 3.0, 4.0, 5.0]),
-    ]);
-    let texts = ["red", "line\nbreak", "é", "", "x,y"].map(|t| (!t.is_empty()).then(|| t.to_string())).to_vec();
+    let mut table = Table::new(
+        "t",
+        vec![
+            posterior_data::Column::numeric(
+                "a, \"quoted\"",
+                vec![0.1, -0.0, f64::MIN_POSITIVE, 1e300, 1.0 / 3.0],
+            ),
+            posterior_data::Column::numeric("b", vec![1.0, f64::NAN, 3.0, 4.0, 5.0]),
+        ],
+    );
+    let texts =
+        ["red", "line\nbreak", "é", "", "x,y"].map(|t| (!t.is_empty()).then(|| t.to_string())).to_vec();
     table.columns.push(posterior_data::Column { name: "c".into(), values: Values::Text(texts) });
     for name in ["t.csv", "t.parquet"] {
         let path = directory.path().join(name);
@@ -192,14 +243,24 @@ fn written_tables_read_back_to_the_same_bits() {
         for (a, b) in table.columns.iter().zip(&back.columns) {
             match (&a.values, &b.values) {
                 (Values::Numeric(a), Values::Numeric(b)) => {
-                    assert!(a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())), "{name}");
+                    assert!(
+                        a.iter()
+                            .zip(b)
+                            .all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())),
+                        "{name}"
+                    );
                 }
                 (a, b) => assert_eq!(a, b, "{name}"),
             }
         }
     }
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2);
-    assert!(write_table(&table, Path::new("/nonexistent/t.csv")).unwrap_err().to_string().starts_with("cannot write"));
+    assert!(
+        write_table(&table, Path::new("/nonexistent/t.csv"))
+            .unwrap_err()
+            .to_string()
+            .starts_with("cannot write")
+    );
 }
 
 #[test]
@@ -214,7 +275,9 @@ fn folds_must_fit() {
     assert_eq!(split("fold\n0\n1\n0\n", 1).unwrap(), Split { train: vec![0, 2], test: vec![1] });
     assert!(split("fold\n0\n1\n", 1).unwrap_err().to_string().contains("2 folds for a table of 3 rows"));
     assert!(split("fold\n0\n1\n0\n", 7).unwrap_err().to_string().contains("the folds are [0, 1]"));
-    assert!(split("fold\n0\n1.5\n0\n", 1).unwrap_err().to_string().contains("row 2: a fold is a whole number"));
+    assert!(
+        split("fold\n0\n1.5\n0\n", 1).unwrap_err().to_string().contains("row 2: a fold is a whole number")
+    );
     assert!(split("fold\na\nb\nc\n", 1).unwrap_err().to_string().contains("not numbers"));
 }
 
@@ -225,7 +288,9 @@ fn the_shared_tables_have_their_documented_sizes() {
         println!("skipped: {} is absent", folder.display());
         return;
     }
-    for (name, rows, inputs) in [("airfoil", 1_503, 5), ("concrete", 1_030, 8), ("energy", 768, 8), ("yacht", 308, 6)] {
+    for (name, rows, inputs) in
+        [("airfoil", 1_503, 5), ("concrete", 1_030, 8), ("energy", 768, 8), ("yacht", 308, 6)]
+    {
         let table = read_table(&folder.join(format!("{name}.csv.gz")), &ReadOptions::default()).unwrap();
         assert_eq!((table.rows(), table.columns.len()), (rows, inputs + 1), "{name}");
         let split = Split::from_folds(&folder.join(format!("{name}.fold.csv.gz")), 0, &table).unwrap();

@@ -78,7 +78,10 @@ fn run(name: &str, valid: &[u8]) {
     }
     let _ = std::panic::take_hook();
     let peak = peak_kb();
-    println!("{name}: {count} damaged files, {accepted} still readable, {:.1?}, slowest {slowest:.1?}, peak {peak} kB", started.elapsed());
+    println!(
+        "{name}: {count} damaged files, {accepted} still readable, {:.1?}, slowest {slowest:.1?}, peak {peak} kB",
+        started.elapsed()
+    );
     assert!(slowest < Duration::from_secs(2), "{name}: a damaged file took {slowest:?}");
     assert!(peak < PEAK_LIMIT_KB, "{name}: {peak} kB");
 }
@@ -86,7 +89,10 @@ fn run(name: &str, valid: &[u8]) {
 fn example() -> Table {
     let mut table = synthetic::friedman(12, Streams::new(0));
     let colours = (0..12).map(|i| Some(["red", "green", "blue"][i % 3].to_string())).collect();
-    table.columns.insert(0, posterior_data::Column { name: "colour".into(), values: posterior_data::Values::Text(colours) });
+    table.columns.insert(
+        0,
+        posterior_data::Column { name: "colour".into(), values: posterior_data::Values::Text(colours) },
+    );
     table
 }
 

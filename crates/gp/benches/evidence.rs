@@ -15,7 +15,10 @@ fn problem(n: usize) -> (ExactGp, Observations) {
     let y = Mat::from_fn(n, 1, |i, _| x[(i, 0)].sin() + x[(i, 1)]);
     let features: Vec<String> = (0..4).map(|i| format!("x{i}")).collect();
     let kernel = "matern32(ard)".parse::<KernelExpression>().unwrap().build(&features).unwrap();
-    (ExactGp::new(kernel, MeanForm::Constant, Gaussian::new(0.1, 1e-6), 4, 1), Observations::new(x, y, None).unwrap())
+    (
+        ExactGp::new(kernel, MeanForm::Constant, Gaussian::new(0.1, 1e-6), 4, 1),
+        Observations::new(x, y, None).unwrap(),
+    )
 }
 
 fn evidence(c: &mut Criterion) {

@@ -18,7 +18,11 @@ impl Observations {
     ///
     /// # Errors
     /// [`GpError::Shape`], [`GpError::Empty`], [`GpError::NotFinite`] or [`GpError::NoiseNotPositive`].
-    pub fn new(inputs: Mat<f64>, targets: Mat<f64>, noise_variances: Option<Vec<f64>>) -> Result<Self, GpError> {
+    pub fn new(
+        inputs: Mat<f64>,
+        targets: Mat<f64>,
+        noise_variances: Option<Vec<f64>>,
+    ) -> Result<Self, GpError> {
         let rows = inputs.nrows();
         if rows == 0 {
             return Err(GpError::Empty { what: "the table of inputs" });
@@ -26,13 +30,16 @@ impl Observations {
         if targets.ncols() == 0 {
             return Err(GpError::Empty { what: "the set of targets" });
         }
-        let shape = |what, actual| (actual == rows).then_some(()).ok_or(GpError::Shape { what, expected: rows, actual });
+        let shape = |what, actual| {
+            (actual == rows).then_some(()).ok_or(GpError::Shape { what, expected: rows, actual })
+        };
         shape("rows of the targets", targets.nrows())?;
         check_finite("input", inputs.as_ref())?;
         check_finite("target", targets.as_ref())?;
         if let Some(noise) = &noise_variances {
             shape("noise variances", noise.len())?;
-            if let Some((row, &value)) = noise.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
+            if let Some((row, &value)) = noise.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0))
+            {
                 return Err(GpError::NoiseNotPositive { row, value });
             }
         }
@@ -72,7 +79,11 @@ impl Observations {
             (None, None) => {}
             (old, _) => {
                 let expected = if old.is_some() { k } else { 0 };
-                return Err(GpError::Shape { what: "noise variances of the new rows", expected, actual: k - expected });
+                return Err(GpError::Shape {
+                    what: "noise variances of the new rows",
+                    expected,
+                    actual: k - expected,
+                });
             }
         }
         let stack = |a: &Mat<f64>, b: &Mat<f64>| {
@@ -89,7 +100,8 @@ impl Observations {
     /// When there is no such row.
     pub fn remove(&mut self, index: usize) {
         assert!(index < self.rows(), "row {index} of {}", self.rows());
-        let drop = |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
+        let drop =
+            |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
         self.inputs = drop(&self.inputs);
         self.targets = drop(&self.targets);
         if let Some(noise) = &mut self.noise_variances {
@@ -126,7 +138,10 @@ mod tests {
         let y = || Mat::<f64>::zeros(3, 1);
         assert!(Observations::new(x(), y(), Some(vec![0.1; 3])).is_ok());
         let message = |result: Result<Observations, GpError>| result.unwrap_err().to_string();
-        assert_eq!(message(Observations::new(x(), Mat::zeros(2, 1), None)), "rows of the targets: expected 3, got 2");
+        assert_eq!(
+            message(Observations::new(x(), Mat::zeros(2, 1), None)),
+            "rows of the targets: expected 3, got 2"
+        );
         assert!(message(Observations::new(Mat::zeros(0, 2), Mat::zeros(0, 1), None)).contains("is empty"));
         let mut bad = x();
         bad[(2, 1)] = f64::NAN;

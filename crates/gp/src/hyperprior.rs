@@ -56,6 +56,16 @@ pub struct Hyperprior {
     pub density: Density,
 }
 
+impl Hyperprior {
+    /// The weak belief that functions of `inputs` standardised features change over a distance of order `√inputs`:
+    /// `log ℓ ~ N(√2 + ½ ln inputs, 3)` (Hvarfner, Hellsten and Nardi 2024). Data overrule it easily; where they are silent it
+    /// keeps lengthscales of irrelevant features from running to infinity.
+    pub fn weak_lengthscale(parameter: impl Into<String>, inputs: usize) -> Self {
+        let location = 2f64.sqrt() + 0.5 * (inputs.max(1) as f64).ln();
+        Self { parameter: parameter.into(), density: Density::LogNormal { location, scale: 3f64.sqrt() } }
+    }
+}
+
 /// The summed log density of the model's natural values and its gradient in them (added to `gradient`).
 pub(crate) fn log_prior(
     hyperpriors: &[Hyperprior],
@@ -93,7 +103,9 @@ mod tests {
 
     #[test]
     fn densities_integrate_to_one_and_differentiate() {
-        for density in [Density::LogNormal { location: 0.3, scale: 0.7 }, Density::Gamma { shape: 2.5, rate: 1.7 }] {
+        for density in
+            [Density::LogNormal { location: 0.3, scale: 0.7 }, Density::Gamma { shape: 2.5, rate: 1.7 }]
+        {
             // Midpoint rule in log θ, where both integrands are smooth and vanish at both ends.
             let h = 1e-3;
             let mass: f64 = (-12_000..5_000)
@@ -104,7 +116,8 @@ mod tests {
                 .sum();
             assert!((mass - 1.0).abs() < 1e-9, "{density:?}: {mass}");
             for theta in [0.2, 1.0, 3.0] {
-                let numeric = (density.log_density(theta + 1e-6).0 - density.log_density(theta - 1e-6).0) / 2e-6;
+                let numeric =
+                    (density.log_density(theta + 1e-6).0 - density.log_density(theta - 1e-6).0) / 2e-6;
                 assert!((numeric - density.log_density(theta).1).abs() < 1e-7);
             }
         }

@@ -65,7 +65,8 @@ impl Mean {
             out.as_mut().col_mut(j).fill(constant);
         }
         if self.form == MeanForm::Linear {
-            let slopes = MatRef::from_column_major_slice(&self.values[self.targets..], self.inputs, self.targets);
+            let slopes =
+                MatRef::from_column_major_slice(&self.values[self.targets..], self.inputs, self.targets);
             matmul(out.as_mut().rb_mut(), Accum::Add, x, slopes, 1.0, Par::Seq);
         }
         out
@@ -79,7 +80,8 @@ impl Mean {
         let mut gradient: Vec<f64> = (0..self.targets).map(|j| adjoint.col(j).iter().sum()).collect();
         if self.form == MeanForm::Linear {
             let slopes = x.transpose() * adjoint;
-            gradient.extend((0..self.targets).flat_map(|j| slopes.col(j).iter().copied().collect::<Vec<_>>()));
+            gradient
+                .extend((0..self.targets).flat_map(|j| slopes.col(j).iter().copied().collect::<Vec<_>>()));
         }
         gradient
     }
@@ -87,7 +89,8 @@ impl Mean {
 
 impl Parameters for Mean {
     fn segments(&self) -> Vec<Segment> {
-        let segment = |name: &str, shape| Segment { name: name.into(), shape, transform: Transform::Identity };
+        let segment =
+            |name: &str, shape| Segment { name: name.into(), shape, transform: Transform::Identity };
         let constant = segment("mean.constant", vec![self.targets]);
         let slope = segment("mean.slope", vec![self.inputs, self.targets]);
         match self.form {
@@ -127,7 +130,8 @@ mod tests {
             // The map is linear in its coefficients, so the pullback is exact for the pairing.
             let gradient = mean.pullback(x.as_ref(), weights.as_ref());
             let pairing: f64 = gradient.iter().zip(&values).map(|(g, v)| g * v).sum();
-            let direct: f64 = (0..2).map(|j| (0..5).map(|i| weights[(i, j)] * out[(i, j)]).sum::<f64>()).sum();
+            let direct: f64 =
+                (0..2).map(|j| (0..5).map(|i| weights[(i, j)] * out[(i, j)]).sum::<f64>()).sum();
             assert!((pairing - direct).abs() < 1e-12, "{form:?}");
         }
     }

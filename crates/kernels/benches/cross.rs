@@ -20,7 +20,8 @@ fn cross(c: &mut Criterion) {
     let mut group = c.benchmark_group("cross_8000x8000_f32_d8");
     group.sample_size(10).throughput(Throughput::Bytes((N * N * 4) as u64));
     for name in ["se", "matern32", "matern52"] {
-        let kernel = format!("{name}(ard)").parse::<KernelExpression>().unwrap().build::<f32>(&features(8)).unwrap();
+        let kernel =
+            format!("{name}(ard)").parse::<KernelExpression>().unwrap().build::<f32>(&features(8)).unwrap();
         group.bench_function(name, |b| b.iter(|| cross_into(&*kernel, x.as_ref(), x.as_ref(), out.as_mut())));
     }
     group.finish();

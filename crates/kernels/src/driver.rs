@@ -71,11 +71,18 @@ pub fn pullback<T: Real>(
     adjoint: MatRef<'_, T>,
     request: Request,
 ) -> Adjoints<T> {
-    assert_eq!((adjoint.nrows(), adjoint.ncols()), (x.nrows(), z.nrows()), "the adjoint has the matrix's shape");
+    assert_eq!(
+        (adjoint.nrows(), adjoint.ncols()),
+        (x.nrows(), z.nrows()),
+        "the adjoint has the matrix's shape"
+    );
     pull_tiles(kernel, (x, z), Cover::Full, request, |rows, columns, mut tile| {
         tile.copy_from(adjoint.submatrix(rows.start, columns.start, rows.len(), columns.len()));
     })
 }
+
+/// Writes one tile of a symmetric adjoint: its rows, its columns, where to.
+pub type FillAdjoint<'a, T> = dyn Fn(Range<usize>, Range<usize>, MatMut<'_, T>) + Sync + 'a;
 
 /// What a symmetric adjoint of `k(x, x)` contributes to the parameters and, through both arguments together, to x.
 ///
@@ -84,7 +91,7 @@ pub fn pullback<T: Real>(
 pub fn pullback_gram<T: Real>(
     kernel: &dyn Kernel<T>,
     x: MatRef<'_, T>,
-    fill: &(dyn Fn(Range<usize>, Range<usize>, MatMut<'_, T>) + Sync),
+    fill: &FillAdjoint<'_, T>,
     request: Request,
 ) -> Adjoints<T> {
     let both = Request { x: request.x, z: request.x, ..request };
@@ -164,7 +171,12 @@ fn pull_tiles<T: Real>(
 }
 
 /// Adds the adjoints of one tile to those of the whole matrix.
-fn add_block<T: Real>(total: &mut Adjoints<T>, part: &Adjoints<T>, rows: &Range<usize>, columns: &Range<usize>) {
+fn add_block<T: Real>(
+    total: &mut Adjoints<T>,
+    part: &Adjoints<T>,
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+) {
     total.parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p);
     for (whole, piece, range) in [(&mut total.x, &part.x, rows), (&mut total.z, &part.z, columns)] {
         if let (Some(whole), Some(piece)) = (whole, piece) {

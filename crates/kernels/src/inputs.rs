@@ -59,7 +59,7 @@ impl<T: Real> Points<T> {
 
     /// Number of chosen columns.
     pub(crate) fn count(&self) -> usize {
-        if self.rows == 0 { 0 } else { self.values.len() / self.rows }
+        self.values.len().checked_div(self.rows).unwrap_or(0)
     }
 
     /// As a matrix, rows x columns.

@@ -26,7 +26,10 @@ mod text;
 mod white;
 
 pub use constant::Constant;
-pub use driver::{TILE, cross, cross_into, diagonal, gram, gram_lower_into, pullback, pullback_diagonal, pullback_gram};
+pub use driver::{
+    FillAdjoint, TILE, cross, cross_into, diagonal, gram, gram_lower_into, pullback, pullback_diagonal,
+    pullback_gram,
+};
 pub use inputs::Columns;
 pub use kernel::{Adjoints, Kernel, Pair, Request};
 pub use linear::Linear;

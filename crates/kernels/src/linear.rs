@@ -80,7 +80,12 @@ impl<T: Real> Kernel<T> for Linear {
         let weighted = |matrix: Mat<T>, target: &mut Mat<T>| {
             for (d, &c) in self.columns.indices().iter().enumerate() {
                 let v = T::from_f64(self.variance(d));
-                target.as_mut().col_mut(c).iter_mut().zip(matrix.col(d).iter()).for_each(|(t, &m)| *t += v * m);
+                target
+                    .as_mut()
+                    .col_mut(c)
+                    .iter_mut()
+                    .zip(matrix.col(d).iter())
+                    .for_each(|(t, &m)| *t += v * m);
             }
         };
         if let Some(target) = &mut adjoints.z {

@@ -82,8 +82,11 @@ impl Periodic {
 
 impl Parameters for Periodic {
     fn segments(&self) -> Vec<Segment> {
-        let segment =
-            |name: &str, shape| Segment { name: format!("{}.{name}", self.label), shape, transform: Transform::Log };
+        let segment = |name: &str, shape| Segment {
+            name: format!("{}.{name}", self.label),
+            shape,
+            transform: Transform::Log,
+        };
         vec![segment("lengthscale", vec![self.lengthscales.len()]), segment("period", vec![1])]
     }
     fn values(&self) -> Vec<f64> {

@@ -41,7 +41,9 @@ const TEXTS: [&str; 16] = [
 
 /// The formulas of the documentation, one pair of points at a time; `same` says whether the two are one observation.
 fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
-    let q2 = |scale: f64, columns: &[usize]| -> f64 { columns.iter().map(|&c| ((x[c] - z[c]) / scale).powi(2)).sum() };
+    let q2 = |scale: f64, columns: &[usize]| -> f64 {
+        columns.iter().map(|&c| ((x[c] - z[c]) / scale).powi(2)).sum()
+    };
     let dot = |columns: &[usize]| -> f64 { columns.iter().map(|&c| x[c] * z[c]).sum() };
     let all: &[usize] = &[0, 1, 2];
     let m12 = |q2: f64| (-q2.sqrt()).exp();
@@ -49,7 +51,8 @@ fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
     let m52 = |q2: f64| (1.0 + (5.0 * q2).sqrt() + 5.0 * q2 / 3.0) * (-(5.0 * q2).sqrt()).exp();
     let rq = |q2: f64, a: f64| (1.0 + q2 / (2.0 * a)).powf(-a);
     let periodic = |columns: &[usize], l: f64, p: f64| -> f64 {
-        let sum: f64 = columns.iter().map(|&c| (std::f64::consts::PI * (x[c] - z[c]) / p).sin().powi(2)).sum();
+        let sum: f64 =
+            columns.iter().map(|&c| (std::f64::consts::PI * (x[c] - z[c]) / p).sin().powi(2)).sum();
         (-2.0 * sum / (l * l)).exp()
     };
     let white = if same { 1.0 } else { 0.0 };
@@ -96,7 +99,10 @@ fn matrices_equal_the_naive_formulas() {
             }
             for j in 0..7 {
                 let expected = naive(text, &row(x.as_ref(), i), &row(x.as_ref(), j), i == j);
-                assert!((square[(i, j)] - expected).abs() <= 1e-13 * (1.0 + expected.abs()), "{text} {i} {j}");
+                assert!(
+                    (square[(i, j)] - expected).abs() <= 1e-13 * (1.0 + expected.abs()),
+                    "{text} {i} {j}"
+                );
             }
             assert!((diagonal[i] - square[(i, i)]).abs() <= 1e-13 * (1.0 + diagonal[i].abs()), "{text}");
         }
@@ -123,7 +129,9 @@ fn pullbacks_equal_finite_differences() {
             &kernel.values(),
         );
         check::assert_close(&adjoints.parameters, &numeric, 1e-7, 1e-8);
-        let flat = |m: &Mat<f64>| -> Vec<f64> { (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect() };
+        let flat = |m: &Mat<f64>| -> Vec<f64> {
+            (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
+        };
         let at = |values: &[f64], rows: usize| MatRef::from_column_major_slice(values, rows, D).to_owned();
         let numeric = check::gradient(|v| pairing(&*kernel, at(v, 6).as_ref(), z.as_ref()), &flat(&x));
         check::assert_close(&flat(&adjoints.x.unwrap()), &numeric, 1e-7, 1e-8);
@@ -136,10 +144,14 @@ fn pullbacks_equal_finite_differences() {
 fn pullbacks_of_square_matrices_equal_finite_differences() {
     let x = points(6, 5);
     let weights = Mat::<f64>::from_fn(6, 6, |i, j| ((i + j) as f64).sin() + ((i * j) as f64).cos());
-    let pairing = |k: Mat<f64>| -> f64 { (0..6).map(|j| (0..6).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum() };
+    let pairing = |k: Mat<f64>| -> f64 {
+        (0..6).map(|j| (0..6).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum()
+    };
     for text in TEXTS {
         let kernel = build::<f64>(text);
-        let fill = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>, mut tile: faer::MatMut<'_, f64>| {
+        let fill = |rows: std::ops::Range<usize>,
+                    columns: std::ops::Range<usize>,
+                    mut tile: faer::MatMut<'_, f64>| {
             tile.copy_from(weights.as_ref().submatrix(rows.start, columns.start, rows.len(), columns.len()));
         };
         let request = Request { parameters: true, x: true, z: false };
@@ -154,10 +166,8 @@ fn pullbacks_of_square_matrices_equal_finite_differences() {
         );
         check::assert_close(&adjoints.parameters, &numeric, 1e-7, 1e-8);
         let flat: Vec<f64> = (0..D).flat_map(|j| x.col(j).iter().copied().collect::<Vec<_>>()).collect();
-        let numeric = check::gradient(
-            |v| pairing(gram(&*kernel, MatRef::from_column_major_slice(v, 6, D))),
-            &flat,
-        );
+        let numeric =
+            check::gradient(|v| pairing(gram(&*kernel, MatRef::from_column_major_slice(v, 6, D))), &flat);
         let exact: Vec<f64> = {
             let m = adjoints.x.unwrap();
             (0..D).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
@@ -207,14 +217,18 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let kernel = build::<f64>("matern52(ard) * periodic(x1) + linear");
     let run = |threads: usize| {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
-            let fill = |r: std::ops::Range<usize>, c: std::ops::Range<usize>, mut t: faer::MatMut<'_, f64>| {
-                for j in 0..t.ncols() {
-                    for i in 0..t.nrows() {
-                        t[(i, j)] = ((r.start + i + c.start + j) as f64).sin();
+            let fill =
+                |r: std::ops::Range<usize>, c: std::ops::Range<usize>, mut t: faer::MatMut<'_, f64>| {
+                    for j in 0..t.ncols() {
+                        for i in 0..t.nrows() {
+                            t[(i, j)] = ((r.start + i + c.start + j) as f64).sin();
+                        }
                     }
-                }
-            };
-            (gram(&*kernel, x.as_ref()), pullback_gram(&*kernel, x.as_ref(), &fill, Request::PARAMETERS).parameters)
+                };
+            (
+                gram(&*kernel, x.as_ref()),
+                pullback_gram(&*kernel, x.as_ref(), &fill, Request::PARAMETERS).parameters,
+            )
         })
     };
     assert_eq!(run(1), run(2));
@@ -237,7 +251,8 @@ fn many_dimensions_use_products_and_agree() {
         assert_eq!(k[(i, i)], 1.0);
     }
     let weights = Mat::<f64>::from_fn(20, 20, |i, j| ((i + j) as f64).sin());
-    let exact = pullback(&*kernel, wide.as_ref(), wide.as_ref(), weights.as_ref(), Request::PARAMETERS).parameters;
+    let exact =
+        pullback(&*kernel, wide.as_ref(), wide.as_ref(), weights.as_ref(), Request::PARAMETERS).parameters;
     let mut moved = kernel.clone_box();
     let numeric = check::gradient(
         |values| {

@@ -85,8 +85,18 @@ mod tests {
         let reference = Normal::new(1.2, 0.4f64.sqrt()).unwrap();
         assert!((likelihood.log_density(0.5, 1.2) - reference.ln_pdf(0.5)).abs() < 1e-14);
         let (first, second) = likelihood.derivatives(0.5, 1.2);
-        check::assert_close(&[first], &check::gradient(|f| likelihood.log_density(0.5, f[0]), &[1.2]), 1e-9, 1e-10);
-        check::assert_close(&[second], &check::gradient(|f| likelihood.derivatives(0.5, f[0]).0, &[1.2]), 1e-9, 1e-10);
+        check::assert_close(
+            &[first],
+            &check::gradient(|f| likelihood.log_density(0.5, f[0]), &[1.2]),
+            1e-9,
+            1e-10,
+        );
+        check::assert_close(
+            &[second],
+            &check::gradient(|f| likelihood.derivatives(0.5, f[0]).0, &[1.2]),
+            1e-9,
+            1e-10,
+        );
     }
 
     #[test]
@@ -96,7 +106,8 @@ mod tests {
         let numeric: f64 =
             GaussHermite::standard().nodes(-0.2, 0.5).map(|(f, w)| w * likelihood.log_density(0.7, f)).sum();
         assert!((closed.value - numeric).abs() < 1e-12);
-        let slopes = check::gradient(|p| likelihood.expected_log_density(0.7, p[0], p[1]).value, &[-0.2, 0.5]);
+        let slopes =
+            check::gradient(|p| likelihood.expected_log_density(0.7, p[0], p[1]).value, &[-0.2, 0.5]);
         check::assert_close(&[closed.mean_slope, closed.variance_slope], &slopes, 1e-9, 1e-9);
     }
 
@@ -126,7 +137,10 @@ mod tests {
             }
         }
         let gaussian = Gaussian::new(0.3, 0.0);
-        let (a, b) = (gaussian.expected_log_density(1.0, 0.1, 0.8), ByQuadrature(gaussian).expected_log_density(1.0, 0.1, 0.8));
+        let (a, b) = (
+            gaussian.expected_log_density(1.0, 0.1, 0.8),
+            ByQuadrature(gaussian).expected_log_density(1.0, 0.1, 0.8),
+        );
         check::assert_close(
             &[a.value, a.mean_slope, a.variance_slope],
             &[b.value, b.mean_slope, b.variance_slope],

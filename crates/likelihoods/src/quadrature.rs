@@ -20,7 +20,8 @@ impl GaussHermite {
         let jacobi = faer::Mat::<f64>::from_fn(count, count, |i, j| {
             if i.abs_diff(j) == 1 { (i.max(j) as f64).sqrt() } else { 0.0 }
         });
-        let eigen = jacobi.self_adjoint_eigen(faer::Side::Lower).expect("a finite symmetric matrix has eigenvalues");
+        let eigen =
+            jacobi.self_adjoint_eigen(faer::Side::Lower).expect("a finite symmetric matrix has eigenvalues");
         let nodes = eigen.S().column_vector().iter().copied().collect();
         let weights = eigen.U().row(0).iter().map(|u| u * u).collect();
         Self { nodes, weights }
@@ -32,9 +33,11 @@ impl GaussHermite {
         RULE.get_or_init(|| Self::new(20))
     }
 
-    /// `(f, weight)` for `f ~ N(mean, variance)`; the weights sum to 1.
+    /// `(f, weight)` for `f ~ N(mean, variance)`; the weights sum to 1. A variance below zero, as rounding makes it, counts as
+    /// zero; NaN goes through to the nodes.
     pub fn nodes(&self, mean: f64, variance: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let deviation = variance.max(0.0).sqrt();
+        // Not `f64::max`, which would turn NaN into certainty.
+        let deviation = if variance < 0.0 { 0.0 } else { variance.sqrt() };
         self.nodes.iter().zip(&self.weights).map(move |(x, &w)| (mean + deviation * x, w))
     }
 }
@@ -54,11 +57,32 @@ mod tests {
                     double_factorial *= (2 * k - 1) as f64;
                 }
                 let even: f64 = rule.nodes(0.0, 1.0).map(|(x, w)| w * x.powi(2 * k as i32)).sum();
-                assert!((even - double_factorial).abs() < 1e-11 * double_factorial.max(1.0), "{count} {k} {even}");
+                assert!(
+                    (even - double_factorial).abs() < 1e-11 * double_factorial.max(1.0),
+                    "{count} {k} {even}"
+                );
                 let odd: f64 = rule.nodes(0.0, 1.0).map(|(x, w)| w * x.powi(2 * k as i32 + 1)).sum();
                 assert!(odd.abs() < 1e-9 * double_factorial.max(1.0));
             }
         }
+    }
+
+    #[test]
+    fn the_largest_rule_is_still_a_rule() {
+        let rule = GaussHermite::new(128);
+        let total: f64 = rule.nodes(0.0, 1.0).map(|(_, w)| w).sum();
+        assert!((total - 1.0).abs() < 1e-12);
+        assert!(rule.nodes(0.0, 1.0).all(|(x, w)| x.is_finite() && w >= 0.0));
+        // E[cos z] = exp(-1/2)
+        let value: f64 = rule.nodes(0.0, 1.0).map(|(z, w)| w * z.cos()).sum();
+        assert!((value - (-0.5f64).exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn variances_from_rounding_are_zero_and_nan_is_not() {
+        let rule = GaussHermite::standard();
+        assert!(rule.nodes(1.5, -1e-18).all(|(f, _)| f == 1.5));
+        assert!(rule.nodes(1.5, f64::NAN).any(|(f, _)| f.is_nan()));
     }
 
     #[test]

@@ -133,10 +133,4 @@ macro_rules! real {
 }
 
 real!(f64, scalar::exp_f64, scalar::ln_f64, scalar::tanh_f64, scalar::erf_f64);
-real!(
-    f32,
-    scalar::exp_f32,
-    |x| scalar::ln_f64(f64::from(x)) as f32,
-    |x| scalar::tanh_f64(f64::from(x)) as f32,
-    |x| scalar::erf_f64(f64::from(x)) as f32
-);
+real!(f32, scalar::exp_f32, scalar::ln_f32, scalar::tanh_f32, scalar::erf_f32);

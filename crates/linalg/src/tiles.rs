@@ -1,11 +1,10 @@
 //! Matrices cut into **tiles** that fit the cache, visited in parallel.
 //!
-//! Columns are cut first: with column-major storage each strip of columns is one piece of memory, and two
-//! threads never write to the same cache line. Results of reductions are merged in the order of the tiles, so they
-//! are the same whichever thread did which.
+//! Columns are cut first: with column-major storage each strip of columns is one piece of memory. A matrix with fewer strips than
+//! would keep the threads busy has its strips cut into tiles for different threads, too. Results of
+//! reductions are merged in the order of the strips, so they are the same whichever thread did which, and for any number of them.
 
 use crate::Real;
-use faer::prelude::ReborrowMut;
 use faer::MatMut;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -24,7 +23,7 @@ pub fn pieces(length: usize, tile: usize) -> impl DoubleEndedIterator<Item = Ran
     (0..length.div_ceil(tile)).map(move |i| i * tile..((i + 1) * tile).min(length))
 }
 
-/// Calls `work(rows, columns, tile)` for every tile of `out`, strips of columns in parallel.
+/// Calls `work(rows, columns, tile)` for every tile of `out`, in parallel.
 ///
 /// # Panics
 /// When `tile` is 0.
@@ -42,12 +41,41 @@ pub fn for_each_tile<T: Real>(
         strips.push((columns, strip));
         rest = tail;
     }
-    strips.into_par_iter().with_max_len(1).for_each(|(columns, mut strip)| {
-        for rows in covered(rows, &columns, tile, cover) {
-            let target = strip.rb_mut().subrows_mut(rows.start, rows.len());
-            work(rows, columns.clone(), target);
+    let few = strips.len() < 4 * rayon::current_num_threads();
+    let visit = |(columns, strip): (Range<usize>, MatMut<'_, T>)| {
+        let tiles = cut_rows(strip, covered(rows, &columns, tile, cover));
+        if few && tiles.len() > 1 {
+            tiles
+                .into_par_iter()
+                .with_max_len(1)
+                .for_each(|(rows, target)| work(rows, columns.clone(), target));
+        } else {
+            tiles.into_iter().for_each(|(rows, target)| work(rows, columns.clone(), target));
         }
-    });
+    };
+    // One strip is visited on this thread: small matrices need not wake another.
+    if strips.len() == 1 {
+        strips.into_iter().for_each(visit);
+    } else {
+        strips.into_par_iter().with_max_len(1).for_each(visit);
+    }
+}
+
+/// The tiles of `strip` at `pieces`, which are ascending and disjoint.
+fn cut_rows<'a, T>(
+    strip: MatMut<'a, T>,
+    pieces: impl Iterator<Item = Range<usize>>,
+) -> Vec<(Range<usize>, MatMut<'a, T>)> {
+    let (mut rest, mut start) = (strip, 0);
+    pieces
+        .map(|rows| {
+            let whole = std::mem::replace(&mut rest, MatMut::from_column_major_slice_mut(&mut [], 0, 0));
+            let (_, below) = whole.split_at_row_mut(rows.start - start);
+            let (target, tail) = below.split_at_row_mut(rows.len());
+            (rest, start) = (tail, rows.end);
+            (rows, target)
+        })
+        .collect()
 }
 
 /// Folds over the tiles of an `rows` x `columns` matrix that is not stored: each strip of columns starts from `init`, visits
@@ -75,7 +103,12 @@ pub fn fold_tiles<A: Send>(
     parts.into_iter().reduce(merge).unwrap_or_else(init)
 }
 
-fn covered(rows: usize, columns: &Range<usize>, tile: usize, cover: Cover) -> impl Iterator<Item = Range<usize>> {
+fn covered(
+    rows: usize,
+    columns: &Range<usize>,
+    tile: usize,
+    cover: Cover,
+) -> impl Iterator<Item = Range<usize>> {
     let first = if cover == Cover::Lower { columns.start } else { 0 };
     pieces(rows, tile).filter(move |r| r.end > first)
 }
@@ -113,10 +146,51 @@ mod tests {
     }
 
     #[test]
+    fn tall_and_thin_matrices_are_shared_among_threads() {
+        // Each of the two tiles waits, for a while, until the other has begun, which only different threads can do.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let mut column = Mat::<f64>::zeros(64, 1);
+        let begun = std::sync::atomic::AtomicUsize::new(0);
+        pool.install(|| {
+            for_each_tile(column.as_mut(), 32, Cover::Full, |rows, _, mut out| {
+                begun.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+                while begun.load(std::sync::atomic::Ordering::SeqCst) < 2 {
+                    assert!(std::time::Instant::now() < deadline, "the second tile waits for the first");
+                    std::thread::yield_now();
+                }
+                out.fill(rows.start as f64);
+            });
+        });
+        assert!((0..64).all(|i| column[(i, 0)] == (i / 32 * 32) as f64));
+    }
+
+    #[test]
+    fn folds_do_not_depend_on_the_number_of_threads() {
+        let sum = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let visit = |sum: &mut f32, rows: Range<usize>, columns: Range<usize>| {
+                *sum += 1.0 / (1 + rows.start * 97 + columns.start) as f32;
+            };
+            pool.install(|| fold_tiles((500, 700), 3, Cover::Full, || 0.0f32, visit, |a, b| a + b)).to_bits()
+        };
+        assert!([2, 3, 7].into_iter().all(|threads| sum(threads) == sum(1)));
+    }
+
+    #[test]
     fn folds_merge_in_order() {
-        let order = fold_tiles((6, 9), 2, Cover::Lower, Vec::new, |v, r, c| v.push((r.start, c.start)), |a, b| [a, b].concat());
-        let expected: Vec<(usize, usize)> =
-            (0..9).step_by(2).flat_map(|c| (0..6).step_by(2).filter(move |&r| r + 2 > c).map(move |r| (r, c))).collect();
+        let order = fold_tiles(
+            (6, 9),
+            2,
+            Cover::Lower,
+            Vec::new,
+            |v, r, c| v.push((r.start, c.start)),
+            |a, b| [a, b].concat(),
+        );
+        let expected: Vec<(usize, usize)> = (0..9)
+            .step_by(2)
+            .flat_map(|c| (0..6).step_by(2).filter(move |&r| r + 2 > c).map(move |r| (r, c)))
+            .collect();
         assert_eq!(order, expected);
     }
 }

@@ -29,7 +29,11 @@ fn share_below(levels: &[f64], a: f64) -> f64 {
 }
 
 /// Empirical against nominal coverage of central intervals at `count + 1` equally spaced levels from 0 to 1.
+///
+/// # Panics
+/// When `count` is 0.
 pub fn calibration_curve(z: &[f64], count: usize) -> Vec<CalibrationPoint> {
+    assert!(count > 0, "a curve has at least two points");
     let levels = levels(z);
     (0..=count)
         .map(|k| {
@@ -90,7 +94,9 @@ mod tests {
 
     fn normals(n: usize, scale: f64) -> Vec<f64> {
         let mut rng = Streams::new(2).stream("metrics/test");
-        (0..n).map(|_| scale * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng)).collect()
+        (0..n)
+            .map(|_| scale * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng))
+            .collect()
     }
 
     #[test]

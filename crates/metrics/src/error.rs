@@ -41,4 +41,7 @@ pub enum MetricsError {
         /// The value.
         value: f64,
     },
+    /// Residuals so large that their squares are not finite.
+    #[error("a score overflows: the errors are too large for double precision; change the target's unit")]
+    Overflow,
 }

@@ -21,7 +21,9 @@ pub fn standard_normal_density(z: f64) -> f64 {
 mod tests {
     #[test]
     fn known_quantiles() {
-        for (level, expected) in [(0.5, 0.674_489_750_196), (0.9, 1.644_853_626_951), (0.95, 1.959_963_984_540), (0.0, 0.0)] {
+        for (level, expected) in
+            [(0.5, 0.674_489_750_196), (0.9, 1.644_853_626_951), (0.95, 1.959_963_984_540), (0.0, 0.0)]
+        {
             assert!((super::half_width_factor(level) - expected).abs() < 1e-9, "{level}");
         }
     }

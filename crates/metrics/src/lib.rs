@@ -19,7 +19,9 @@ mod error;
 mod interval;
 mod scores;
 
-pub use calibration::{CalibrationPoint, calibration_curve, centred_quantile_metric, centred_quantile_metric_exact};
+pub use calibration::{
+    CalibrationPoint, calibration_curve, centred_quantile_metric, centred_quantile_metric_exact,
+};
 pub use error::MetricsError;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
 pub use scores::{Gaussians, RegressionScores, StandardisedScores};

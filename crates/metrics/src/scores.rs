@@ -107,12 +107,17 @@ impl<'a> Gaussians<'a> {
             return Err(MetricsError::Scale { value: scale });
         }
         let n = self.truths.len();
-        let mean_of = |term: &dyn Fn(f64, f64, f64) -> f64| self.rows().map(|(m, v, y)| term(m, v, y)).sum::<f64>() / n as f64;
+        let mean_of = |term: &dyn Fn(f64, f64, f64) -> f64| {
+            self.rows().map(|(m, v, y)| term(m, v, y)).sum::<f64>() / n as f64
+        };
         let z = self.standardised_residuals();
         let rmse = mean_of(&|m, _, y| (y - m).powi(2)).sqrt();
         let mae = mean_of(&|m, _, y| (y - m).abs());
         let nll = mean_of(&|m, v, y| 0.5 * ((2.0 * PI * v).ln() + (y - m).powi(2) / v));
         let crps = mean_of(&|m, v, y| crps(m, v.sqrt(), y));
+        if !(rmse.is_finite() && nll.is_finite() && crps.is_finite()) {
+            return Err(MetricsError::Overflow);
+        }
         let mean_deviation = mean_of(&|_, v, _| v.sqrt());
         let coverage = |level: f64| {
             let edge = half_width_factor(level);
@@ -152,7 +157,8 @@ impl<'a> Gaussians<'a> {
 /// The continuous ranked probability score of one Gaussian prediction.
 fn crps(mean: f64, deviation: f64, truth: f64) -> f64 {
     let z = (truth - mean) / deviation;
-    deviation * (z * (2.0 * standard_normal_cdf(z) - 1.0) + 2.0 * standard_normal_density(z) - 1.0 / PI.sqrt())
+    deviation
+        * (z * (2.0 * standard_normal_cdf(z) - 1.0) + 2.0 * standard_normal_density(z) - 1.0 / PI.sqrt())
 }
 
 #[cfg(test)]
@@ -182,7 +188,8 @@ mod tests {
     fn a_small_example_by_hand() {
         let scores = Gaussians::new(&[0.0, 1.0], &[1.0, 4.0], &[1.0, -1.0]).unwrap().scores(2.0).unwrap();
         assert!((scores.rmse - 2.5f64.sqrt()).abs() < 1e-14 && (scores.mae - 1.5).abs() < 1e-14);
-        let nll = -0.5 * (Normal::new(0.0, 1.0).unwrap().ln_pdf(1.0) + Normal::new(1.0, 2.0).unwrap().ln_pdf(-1.0));
+        let nll =
+            -0.5 * (Normal::new(0.0, 1.0).unwrap().ln_pdf(1.0) + Normal::new(1.0, 2.0).unwrap().ln_pdf(-1.0));
         assert!((scores.nll - nll).abs() < 1e-13);
         assert_eq!((scores.coverage_50, scores.coverage_80, scores.coverage_95), (0.0, 1.0, 1.0));
         assert!((scores.width_95 - 2.0 * 1.959_963_984_54 * 1.5).abs() < 1e-8);
@@ -195,8 +202,14 @@ mod tests {
         assert!(matches!(Gaussians::new(&[1.0], &[1.0, 2.0], &[1.0]), Err(MetricsError::Lengths { .. })));
         let error = Gaussians::new(&[0.0, f64::NAN], &[1.0, 1.0], &[0.0, 0.0]).unwrap_err();
         assert_eq!(error.to_string(), "the mean of row 1 is NaN");
-        assert!(matches!(Gaussians::new(&[0.0], &[0.0], &[0.0]), Err(MetricsError::VarianceNotPositive { row: 0, .. })));
-        assert!(matches!(Gaussians::new(&[0.0], &[1.0], &[0.0]).unwrap().scores(0.0), Err(MetricsError::Scale { .. })));
+        assert!(matches!(
+            Gaussians::new(&[0.0], &[0.0], &[0.0]),
+            Err(MetricsError::VarianceNotPositive { row: 0, .. })
+        ));
+        assert!(matches!(
+            Gaussians::new(&[0.0], &[1.0], &[0.0]).unwrap().scores(0.0),
+            Err(MetricsError::Scale { .. })
+        ));
     }
 
     proptest! {

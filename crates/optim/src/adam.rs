@@ -51,6 +51,11 @@ impl Adam {
         self
     }
 
+    /// Whether the memory is empty or made for a vector of length `dimension`.
+    pub(crate) fn fits(&self, dimension: usize) -> bool {
+        [&self.first, &self.second].iter().all(|m| m.is_empty() || m.len() == dimension)
+    }
+
     /// Moves `theta` against `gradient`; returns the step size used.
     pub(crate) fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
         self.first.resize(theta.len(), 0.0);

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// Limited-memory BFGS: what it remembers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lbfgs {
-    /// Pairs of steps and gradient changes remembered.
+    /// Pairs of steps and gradient changes remembered; with 0 this is steepest descent.
     pub memory: usize,
     /// Largest change of any one parameter in a step.
     pub longest_move: f64,
@@ -59,13 +59,19 @@ impl Lbfgs {
     ///
     /// # Errors
     /// The last failure when no trial point had a value.
-    pub(crate) fn step(&mut self, at: &Point, objective: &mut Counted<'_>) -> Result<Option<(Point, f64)>, ObjectiveError> {
+    pub(crate) fn step(
+        &mut self,
+        at: &Point,
+        objective: &mut Counted<'_>,
+    ) -> Result<Option<(Point, f64)>, ObjectiveError> {
         let mut direction = self.direction(&at.gradient);
         let mut slope = dot(&direction, &at.gradient);
-        if slope >= 0.0 {
-            // Rounding has spoiled the curvature pairs: start over from steepest descent.
+        if slope >= 0.0 || !slope.is_finite() {
+            // Rounding or overflow has spoiled the curvature pairs: start over from steepest descent, scaled by the largest
+            // entry because the square of a gradient above 1e154 overflows.
             self.pairs.clear();
-            direction = at.gradient.iter().map(|g| -g).collect();
+            let largest = at.gradient.iter().fold(f64::MIN_POSITIVE, |m, g| m.max(g.abs()));
+            direction = at.gradient.iter().map(|g| -g / largest).collect();
             slope = dot(&direction, &at.gradient);
         }
         if slope == 0.0 {
@@ -102,13 +108,21 @@ impl Lbfgs {
         q
     }
 
+    /// Whether the memory is empty or made for a vector of length `dimension`.
+    pub(crate) fn fits(&self, dimension: usize) -> bool {
+        self.pairs.iter().all(|(s, y, _)| s.len() == dimension && y.len() == dimension)
+    }
+
     fn remember(&mut self, from: &Point, to: &Point) {
+        if self.memory == 0 {
+            return;
+        }
         let difference = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(x, y)| x - y).collect() };
         let (s, y) = (difference(&to.theta, &from.theta), difference(&to.gradient, &from.gradient));
         let curvature = dot(&s, &y);
         // A pair without positive curvature would make the inverse Hessian indefinite.
         if curvature > 1e-12 * dot(&y, &y).sqrt() * dot(&s, &s).sqrt() {
-            if self.pairs.len() == self.memory {
+            while self.pairs.len() >= self.memory {
                 self.pairs.pop_front();
             }
             self.pairs.push_back((s, y, 1.0 / curvature));
@@ -170,7 +184,9 @@ fn line_search(
             None => (2.5 * low.step).min(limit),
             Some(high) => {
                 let width = (high.step - low.step).abs();
-                if width <= 1e-10 * low.step.max(high.step) || width * slope0.abs() < f64::EPSILON * at.value.abs() * 0.1 {
+                if width <= 1e-10 * low.step.max(high.step)
+                    || width * slope0.abs() < f64::EPSILON * at.value.abs() * 0.1
+                {
                     break;
                 }
                 interpolate(&low, high)

@@ -28,7 +28,7 @@ pub use lbfgs::Lbfgs;
 pub use minimise::{Event, LoopOptions, OptimError, Outcome, Reason, Signal, State, minimise, resume};
 pub use objective::{Objective, ObjectiveError, Optimiser};
 pub use parameters::{Parameters, Segment};
-pub use restarts::{Attempt, Restarted, restarts};
+pub use restarts::{Attempt, Restarted, perturbed, restarts};
 pub use schedule::Schedule;
 pub use sgd::Sgd;
 pub use transform::Transform;

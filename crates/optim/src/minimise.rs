@@ -1,6 +1,6 @@
 //! **The one loop** that all iterative fits run in: budget, tolerances, early stopping, observers, interruption, checkpoints.
 
-use crate::lbfgs::{Point, dot};
+use crate::lbfgs::Point;
 use crate::objective::{Counted, Objective, ObjectiveError, Optimiser};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub struct LoopOptions {
     pub gradient_tolerance: f64,
     /// Stop when the value has improved by less than this, relative to `max(1, |value|)`, in each of `patience` steps in a row.
     pub value_tolerance: f64,
-    /// Steps without improvement that are tolerated.
+    /// Steps in a row without improvement that end the run; 0 counts as 1.
     pub patience: usize,
 }
 
@@ -84,6 +84,33 @@ pub struct State {
     stalled: usize,
 }
 
+impl State {
+    /// Vectors of other lengths would be cut short in silence, and an empty gradient would pass for convergence.
+    fn check(&self, dimension: usize) -> Result<(), OptimError> {
+        let vectors = [
+            ("point", &self.current.theta),
+            ("gradient", &self.current.gradient),
+            ("best point", &self.best.0),
+        ];
+        for (name, vector) in vectors {
+            if vector.len() != dimension {
+                let found = vector.len();
+                return Err(OptimError::State(format!("its {name} has {found} entries, not {dimension}")));
+            }
+            if vector.iter().any(|v| !v.is_finite()) {
+                return Err(OptimError::State(format!("its {name} is not finite")));
+            }
+        }
+        if !(self.current.value.is_finite() && self.best.1.is_finite()) {
+            return Err(OptimError::State("its value is not finite".into()));
+        }
+        if !self.optimiser.fits(dimension) {
+            return Err(OptimError::State(format!("its method's memory is not for {dimension} parameters")));
+        }
+        Ok(())
+    }
+}
+
 /// What came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -108,6 +135,17 @@ pub enum OptimError {
     /// The objective has no value at the initial point.
     #[error("the objective cannot be evaluated at the initial values: {0}")]
     Initial(ObjectiveError),
+    /// The initial vector has the wrong length.
+    #[error("{found} initial values for an objective of {expected} parameters")]
+    Dimension {
+        /// What the objective has.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+    /// A saved state is damaged or belongs to another objective.
+    #[error("the saved state cannot be resumed: {0}. Start the run afresh")]
+    State(String),
     /// A step led to a point without a value and the method has no way back.
     #[error("step {step} failed: {error}. Lower the step size or change the initial values")]
     Step {
@@ -129,7 +167,7 @@ pub enum OptimError {
 /// Minimises from `theta`. The observer sees every step and the state that could be saved there.
 ///
 /// # Errors
-/// [`OptimError::Initial`] or [`OptimError::Step`]. L-BFGS shortens steps that lead nowhere and fails only where even the shortest has no value.
+/// [`OptimError::Dimension`], [`OptimError::Initial`] or [`OptimError::Step`]. L-BFGS shortens steps that lead nowhere and fails only where even the shortest has no value.
 pub fn minimise(
     objective: &mut dyn Objective,
     theta: &[f64],
@@ -137,8 +175,16 @@ pub fn minimise(
     options: &LoopOptions,
     observer: &mut dyn FnMut(&Event, &State) -> Signal,
 ) -> Result<Outcome, OptimError> {
+    let (expected, found) = (objective.dimension(), theta.len());
+    if expected != found {
+        return Err(OptimError::Dimension { expected, found });
+    }
     objective.begin_step(0);
     let mut counted = Counted { objective, evaluations: 0 };
+    if let Some(i) = theta.iter().position(|t| !t.is_finite()) {
+        let message = format!("parameter {} is {}", counted.name(i), theta[i]);
+        return Err(OptimError::Initial(ObjectiveError(message)));
+    }
     let (value, gradient) = counted.at(theta).map_err(OptimError::Initial)?;
     let evaluations = counted.evaluations;
     let current = Point { theta: theta.to_vec(), value, gradient };
@@ -149,13 +195,14 @@ pub fn minimise(
 /// Continues from a saved state.
 ///
 /// # Errors
-/// As [`minimise`].
+/// [`OptimError::State`] where the state does not fit the objective, [`OptimError::Step`] as for [`minimise`].
 pub fn resume(
     objective: &mut dyn Objective,
     mut state: State,
     options: &LoopOptions,
     observer: &mut dyn FnMut(&Event, &State) -> Signal,
 ) -> Result<Outcome, OptimError> {
+    state.check(objective.dimension())?;
     let started = Instant::now();
     let mut counted = Counted { objective, evaluations: state.evaluations };
     let mut trace = Vec::new();
@@ -164,7 +211,7 @@ pub fn resume(
         if norm <= options.gradient_tolerance {
             break Reason::Gradient;
         }
-        if state.stalled >= options.patience {
+        if state.stalled >= options.patience.max(1) {
             break Reason::Value;
         }
         if state.step >= options.steps {
@@ -178,7 +225,11 @@ pub fn resume(
         let Some(step_size) = advance(&mut state, &mut counted, options.steps)? else { break Reason::Value };
         state.evaluations = counted.evaluations;
         let improvement = state.best.1 - state.current.value;
-        state.stalled = if improvement > options.value_tolerance * state.best.1.abs().max(1.0) { 0 } else { state.stalled + 1 };
+        state.stalled = if improvement > options.value_tolerance * state.best.1.abs().max(1.0) {
+            0
+        } else {
+            state.stalled + 1
+        };
         if improvement > 0.0 {
             state.best = (state.current.theta.clone(), state.current.value);
         }
@@ -202,13 +253,19 @@ pub fn resume(
 }
 
 /// One step of the method; the step size, or `None` when it cannot improve any more.
-fn advance(state: &mut State, objective: &mut Counted<'_>, planned: usize) -> Result<Option<f64>, OptimError> {
+fn advance(
+    state: &mut State,
+    objective: &mut Counted<'_>,
+    planned: usize,
+) -> Result<Option<f64>, OptimError> {
     let step = state.step;
     let failed = |error| OptimError::Step { step, error };
     let mut theta = state.current.theta.clone();
     let rate = match &mut state.optimiser {
         Optimiser::Lbfgs(lbfgs) => {
-            let Some((point, length)) = lbfgs.step(&state.current, objective).map_err(failed)? else { return Ok(None) };
+            let Some((point, length)) = lbfgs.step(&state.current, objective).map_err(failed)? else {
+                return Ok(None);
+            };
             state.current = point;
             return Ok(Some(length));
         }
@@ -221,7 +278,6 @@ fn advance(state: &mut State, objective: &mut Counted<'_>, planned: usize) -> Re
 }
 
 fn largest(gradient: &[f64]) -> f64 {
-    debug_assert!(dot(gradient, gradient).is_finite());
     gradient.iter().fold(0.0, |m, g| m.max(g.abs()))
 }
 
@@ -301,11 +357,15 @@ mod tests {
         assert!((outcome.theta[0] - 1.0).abs() < 1e-3, "{outcome:?}");
         let mut objective = Rosenbrock { wall: -1.15, ..Rosenbrock::new(2) };
         let adam = Optimiser::Adam(Adam::new(0.1));
-        let result = minimise(&mut objective, &[-1.2, 1.0], adam, &LoopOptions::default(), &mut |_, _| Signal::Continue);
+        let result = minimise(&mut objective, &[-1.2, 1.0], adam, &LoopOptions::default(), &mut |_, _| {
+            Signal::Continue
+        });
         assert!(matches!(result, Err(OptimError::Step { step: 1, .. })), "{result:?}");
         let mut objective = Rosenbrock { wall: -2.0, ..Rosenbrock::new(2) };
         let lbfgs = Optimiser::Lbfgs(Lbfgs::default());
-        let result = minimise(&mut objective, &[-1.2, 1.0], lbfgs, &LoopOptions::default(), &mut |_, _| Signal::Continue);
+        let result = minimise(&mut objective, &[-1.2, 1.0], lbfgs, &LoopOptions::default(), &mut |_, _| {
+            Signal::Continue
+        });
         assert!(matches!(result, Err(OptimError::Initial(_))));
     }
 
@@ -322,35 +382,42 @@ mod tests {
                 Ok(0.5 * (t[0] - 3.0).powi(2) + 5.0 * (t[1] + 1.0).powi(2))
             }
         }
-        let options = LoopOptions { steps: 3_000, value_tolerance: 0.0, patience: usize::MAX, ..Default::default() };
+        let options =
+            LoopOptions { steps: 3_000, value_tolerance: 0.0, patience: usize::MAX, ..Default::default() };
         for optimiser in [
             Optimiser::Adam(Adam::new(0.05).scheduled(crate::Schedule::Cosine)),
             Optimiser::Sgd(Sgd::new(0.05, 0.9, true)),
             Optimiser::Sgd(Sgd::new(0.1, 0.0, false)),
             Optimiser::Lbfgs(Lbfgs::default()),
         ] {
-            let outcome = minimise(&mut Quadratic, &[0.0, 0.0], optimiser, &options, &mut |_, _| Signal::Continue).unwrap();
+            let outcome =
+                minimise(&mut Quadratic, &[0.0, 0.0], optimiser, &options, &mut |_, _| Signal::Continue)
+                    .unwrap();
             check::assert_close(&outcome.theta, &[3.0, -1.0], 1e-4, 1e-4);
         }
     }
 
     #[test]
     fn a_resumed_run_ends_in_the_same_bits() {
-        for optimiser in
-            [Optimiser::Lbfgs(Lbfgs::default()), Optimiser::Adam(Adam::new(0.02)), Optimiser::Sgd(Sgd::new(1e-4, 0.9, true))]
-        {
+        for optimiser in [
+            Optimiser::Lbfgs(Lbfgs::default()),
+            Optimiser::Adam(Adam::new(0.02)),
+            Optimiser::Sgd(Sgd::new(1e-4, 0.9, true)),
+        ] {
             let options = LoopOptions { steps: 25, patience: 25, ..Default::default() };
             let whole = go(&mut Rosenbrock::new(4), optimiser.clone(), &options);
             let mut saved = None;
             let start = [-1.2, 1.0, -1.2, 1.0];
-            let stopped = minimise(&mut Rosenbrock::new(4), &start, optimiser, &options, &mut |event, state| {
-                saved = Some(serde_json::to_string(state).unwrap());
-                if event.step == 9 { Signal::Stop } else { Signal::Continue }
-            })
-            .unwrap();
+            let stopped =
+                minimise(&mut Rosenbrock::new(4), &start, optimiser, &options, &mut |event, state| {
+                    saved = Some(serde_json::to_string(state).unwrap());
+                    if event.step == 9 { Signal::Stop } else { Signal::Continue }
+                })
+                .unwrap();
             assert_eq!(stopped.reason, Reason::Interrupted);
             let state: State = serde_json::from_str(&saved.unwrap()).unwrap();
-            let resumed = resume(&mut Rosenbrock::new(4), state, &options, &mut |_, _| Signal::Continue).unwrap();
+            let resumed =
+                resume(&mut Rosenbrock::new(4), state, &options, &mut |_, _| Signal::Continue).unwrap();
             assert_eq!(resumed.theta, whole.theta);
             assert_eq!(resumed.value.to_bits(), whole.value.to_bits());
             assert_eq!((resumed.steps, resumed.evaluations), (whole.steps, whole.evaluations));

@@ -20,6 +20,12 @@ pub trait Objective {
     /// Called before step `step`: a stochastic objective draws its mini-batch here, from its seed and the step's
     /// number, so that a resumed run sees the batches that an uninterrupted one would have seen.
     fn begin_step(&mut self, _step: usize) {}
+
+    /// The name of each entry of the vector, for error messages: [`unconstrained_names`](crate::Parameters::unconstrained_names),
+    /// say. Without names, entries are called by their number, from 0.
+    fn parameter_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// An objective that counts its evaluations and calls a value or a gradient that is not finite a failure.
@@ -38,9 +44,16 @@ impl Counted<'_> {
             return Err(ObjectiveError(format!("the objective is {value}")));
         }
         match gradient.iter().position(|g| !g.is_finite()) {
-            Some(i) => Err(ObjectiveError(format!("the gradient is {} for parameter {i}", gradient[i]))),
+            Some(i) => {
+                Err(ObjectiveError(format!("the gradient is {} for parameter {}", gradient[i], self.name(i))))
+            }
             None => Ok((value, gradient)),
         }
+    }
+
+    /// What an error calls entry `i`.
+    pub(crate) fn name(&self, i: usize) -> String {
+        self.objective.parameter_names().get(i).map_or_else(|| i.to_string(), |name| format!("`{name}`"))
     }
 }
 
@@ -54,4 +67,15 @@ pub enum Optimiser {
     Adam(crate::Adam),
     /// Gradient descent with momentum.
     Sgd(crate::Sgd),
+}
+
+impl Optimiser {
+    /// Whether what it remembers belongs to a vector of length `dimension`; true of a method that has not begun.
+    pub(crate) fn fits(&self, dimension: usize) -> bool {
+        match self {
+            Self::Lbfgs(lbfgs) => lbfgs.fits(dimension),
+            Self::Adam(adam) => adam.fits(dimension),
+            Self::Sgd(sgd) => sgd.fits(dimension),
+        }
+    }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Segment {
     /// Its name, such as `matern32.lengthscale`.
     pub name: String,
-    /// Its shape; the entries of a matrix follow one another by columns. A packed triangle has one dimension.
+    /// Its shape; the entries of a matrix follow one another by columns. A packed triangle ([`Transform::Triangular`])
+    /// has its number of entries, or `[k, k]` for `k (k + 1) / 2` entries.
     pub shape: Vec<usize>,
     /// How it is constrained.
     pub transform: Transform,
@@ -18,7 +19,10 @@ impl Segment {
     /// Number of entries.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        match (self.transform, self.shape.as_slice()) {
+            (Transform::Triangular, &[rows, columns]) if rows == columns => rows * (rows + 1) / 2,
+            (_, shape) => shape.iter().product(),
+        }
     }
 }
 
@@ -53,8 +57,11 @@ pub trait Parameters {
     fn set_unconstrained(&mut self, theta: &[f64]) {
         let mut values = self.values();
         let mut free = theta.iter();
-        for (transform, position, index) in layout(&self.segments()).filter(|(t, _, _)| *t != Transform::Fixed) {
-            values[index] = transform.forward(position, *free.next().expect("one number for each free parameter"));
+        for (transform, position, index) in
+            layout(&self.segments()).filter(|(t, _, _)| *t != Transform::Fixed)
+        {
+            values[index] =
+                transform.forward(position, *free.next().expect("one number for each free parameter"));
         }
         assert!(free.next().is_none(), "more numbers than free parameters");
         self.set_values(&values);
@@ -66,7 +73,9 @@ pub trait Parameters {
         layout(&self.segments())
             .filter(|(t, _, _)| *t != Transform::Fixed)
             .zip(theta)
-            .map(|((transform, position, index), &u)| natural_gradient[index] * transform.derivative(position, u))
+            .map(|((transform, position, index), &u)| {
+                natural_gradient[index] * transform.derivative(position, u)
+            })
             .collect()
     }
 
@@ -74,7 +83,9 @@ pub trait Parameters {
     fn unconstrained_names(&self) -> Vec<String> {
         let named = |s: &Segment| {
             let (name, count) = (s.name.clone(), s.len());
-            (0..count).map(move |i| if count == 1 { name.clone() } else { format!("{name}[{i}]") }).collect::<Vec<_>>()
+            (0..count)
+                .map(move |i| if count == 1 { name.clone() } else { format!("{name}[{i}]") })
+                .collect::<Vec<_>>()
         };
         self.segments().iter().filter(|s| s.transform != Transform::Fixed).flat_map(named).collect()
     }
@@ -82,9 +93,11 @@ pub trait Parameters {
 
 /// `(transform, position in its block, index in the flat vector)` of every entry.
 fn layout(segments: &[Segment]) -> impl Iterator<Item = (Transform, usize, usize)> + '_ {
-    segments.iter().flat_map(|s| (0..s.len()).map(move |position| (s.transform, position))).enumerate().map(
-        |(index, (transform, position))| (transform, position, index),
-    )
+    segments
+        .iter()
+        .flat_map(|s| (0..s.len()).map(move |position| (s.transform, position)))
+        .enumerate()
+        .map(|(index, (transform, position))| (transform, position, index))
 }
 
 #[cfg(test)]
@@ -108,6 +121,17 @@ mod tests {
         fn set_values(&mut self, values: &[f64]) {
             self.0.copy_from_slice(values);
         }
+    }
+
+    #[test]
+    fn a_triangle_has_its_packed_length() {
+        let length = |shape: &[usize], transform| {
+            Segment { name: "factor".into(), shape: shape.to_vec(), transform }.len()
+        };
+        assert_eq!(length(&[4, 4], Transform::Triangular), 10);
+        assert_eq!(length(&[10], Transform::Triangular), 10);
+        assert_eq!(length(&[4, 4], Transform::Identity), 16);
+        assert_eq!(length(&[], Transform::Log), 1);
     }
 
     #[test]

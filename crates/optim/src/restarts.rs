@@ -1,6 +1,11 @@
 //! Several initial points, because evidences have several maxima.
 
-use crate::{Event, LoopOptions, Objective, OptimError, Optimiser, Outcome, Reason, Signal, State, minimise};
+use crate::{
+    Event, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Outcome, Reason, Signal, State,
+    minimise,
+};
+use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// What became of one initial point.
@@ -10,7 +15,7 @@ pub struct Attempt {
     pub value: Option<f64>,
     /// Why it ended, or what failed.
     pub ended: String,
-    /// Evaluations used.
+    /// Evaluations used, those of a failed attempt included.
     pub evaluations: usize,
 }
 
@@ -21,6 +26,14 @@ pub struct Restarted {
     pub best: Outcome,
     /// All attempts in order.
     pub attempts: Vec<Attempt>,
+}
+
+/// An initial point near `theta`: independent normal noise of standard deviation `deviation` on every unconstrained entry.
+/// It depends on nothing but its arguments; give each restart its own [`Streams::child`].
+pub fn perturbed(theta: &[f64], deviation: f64, streams: Streams) -> Vec<f64> {
+    let mut rng = streams.stream("start");
+    let mut draw = || <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng);
+    theta.iter().map(|&t| t + deviation * draw()).collect()
 }
 
 /// Minimises from each of `points` in turn; a failed attempt is recorded and the rest go on. An interruption ends the
@@ -39,10 +52,17 @@ pub fn restarts(
     let mut best: Option<Outcome> = None;
     for (index, point) in points.iter().enumerate() {
         let mut watch = |event: &Event, state: &State| observer(index, event, state);
-        match minimise(objective, point, optimiser.clone(), options, &mut watch) {
+        let mut tallied = Tallied { objective, evaluations: 0 };
+        let ended = minimise(&mut tallied, point, optimiser.clone(), options, &mut watch);
+        let used = tallied.evaluations;
+        match ended {
             Ok(outcome) => {
                 let ended = serde_name(outcome.reason);
-                attempts.push(Attempt { value: Some(outcome.value), ended, evaluations: outcome.evaluations });
+                attempts.push(Attempt {
+                    value: Some(outcome.value),
+                    ended,
+                    evaluations: outcome.evaluations,
+                });
                 let interrupted = outcome.reason == Reason::Interrupted;
                 if best.as_ref().is_none_or(|b| outcome.value < b.value) {
                     best = Some(outcome);
@@ -53,7 +73,9 @@ pub fn restarts(
             }
             // A single attempt keeps its own error; in a series it is a row of the table.
             Err(error) if points.len() == 1 => return Err(error),
-            Err(error) => attempts.push(Attempt { value: None, ended: error.to_string(), evaluations: 0 }),
+            Err(error) => {
+                attempts.push(Attempt { value: None, ended: error.to_string(), evaluations: used });
+            }
         }
     }
     match best {
@@ -65,6 +87,28 @@ pub fn restarts(
     }
 }
 
+/// Counts evaluations where a failure would take the count with it.
+struct Tallied<'a> {
+    objective: &'a mut dyn Objective,
+    evaluations: usize,
+}
+
+impl Objective for Tallied<'_> {
+    fn dimension(&self) -> usize {
+        self.objective.dimension()
+    }
+    fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
+        self.evaluations += 1;
+        self.objective.value_and_gradient(theta, gradient)
+    }
+    fn begin_step(&mut self, step: usize) {
+        self.objective.begin_step(step);
+    }
+    fn parameter_names(&self) -> Vec<String> {
+        self.objective.parameter_names()
+    }
+}
+
 fn serde_name(reason: Reason) -> String {
     serde_json::to_value(reason).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
@@ -72,7 +116,7 @@ fn serde_name(reason: Reason) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lbfgs, ObjectiveError};
+    use crate::{Lbfgs, Sgd};
 
     /// Two wells, the right one deeper; no value beyond 10.
     struct Wells;
@@ -101,6 +145,64 @@ mod tests {
         assert!((result.best.theta[0] - 1.0123).abs() < 1e-3);
         assert_eq!(result.attempts.len(), 3);
         assert!(result.attempts[1].value.is_none() && result.attempts[1].ended.contains("too far"));
+        assert_eq!(result.attempts[1].evaluations, 1);
         assert!(matches!(run(&[vec![11.0], vec![12.0]]), Err(OptimError::AllRestarts { count: 2, .. })));
+    }
+
+    #[test]
+    fn evaluations_of_a_failed_attempt_are_counted() {
+        /// Downhill to a wall.
+        struct Cliff(usize);
+        impl Objective for Cliff {
+            fn dimension(&self) -> usize {
+                1
+            }
+            fn value_and_gradient(&mut self, t: &[f64], g: &mut [f64]) -> Result<f64, ObjectiveError> {
+                self.0 += 1;
+                g[0] = -1.0;
+                if t[0] > 2.0 { Err(ObjectiveError("over the cliff".into())) } else { Ok(-t[0]) }
+            }
+        }
+        let mut cliff = Cliff(0);
+        let options = LoopOptions { steps: 5, ..Default::default() };
+        let descent = Optimiser::Sgd(Sgd::new(1.0, 0.0, false));
+        let points = [vec![-1.0], vec![-9.0]];
+        let result =
+            restarts(&mut cliff, &points, &descent, &options, &mut |_, _, _| Signal::Continue).unwrap();
+        let counts: Vec<usize> = result.attempts.iter().map(|a| a.evaluations).collect();
+        assert_eq!(counts, [5, 6]);
+        assert_eq!(counts.iter().sum::<usize>(), cliff.0);
+    }
+
+    #[test]
+    fn an_interruption_ends_the_series_with_the_best_so_far() {
+        let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+        let points = [vec![0.8], vec![-1.3], vec![0.5]];
+        let mut seen = Vec::new();
+        let result = restarts(&mut Wells, &points, &optimiser, &LoopOptions::default(), &mut |i, _, _| {
+            seen.push(i);
+            if i == 1 { Signal::Stop } else { Signal::Continue }
+        })
+        .unwrap();
+        assert_eq!(result.attempts.len(), 2);
+        assert_eq!(result.attempts[1].ended, "interrupted");
+        assert!((result.best.theta[0] - 1.0123).abs() < 1e-3);
+        assert!(!seen.contains(&2));
+    }
+
+    #[test]
+    fn perturbations_repeat_differ_and_have_the_stated_spread() {
+        let (count, deviation) = (20_000, 0.5);
+        let draw =
+            |index| perturbed(&vec![3.0; count], deviation, Streams::new(4).child("optim/test", index));
+        let (first, second) = (draw(0), draw(1));
+        assert_eq!(first, draw(0));
+        assert_ne!(first, second);
+        // Five standard errors: σ/√n of the mean, σ²√(2/n) of the variance.
+        let n = count as f64;
+        let mean = first.iter().sum::<f64>() / n;
+        let variance = first.iter().map(|v| (v - 3.0).powi(2)).sum::<f64>() / n;
+        assert!((mean - 3.0).abs() < 5.0 * deviation / n.sqrt(), "{mean}");
+        assert!((variance - 0.25).abs() < 5.0 * 0.25 * (2.0 / n).sqrt(), "{variance}");
     }
 }

@@ -41,7 +41,8 @@ impl Schedule {
     /// The factor at `step` (from 0) of `planned`.
     pub fn factor(self, step: usize, planned: usize) -> f64 {
         let progress = step as f64 / planned.max(1) as f64;
-        let glide = |from: f64, to: f64, t: f64| to + (from - to) * 0.5 * (1.0 + (PI * t.clamp(0.0, 1.0)).cos());
+        let glide =
+            |from: f64, to: f64, t: f64| to + (from - to) * 0.5 * (1.0 + (PI * t.clamp(0.0, 1.0)).cos());
         match self {
             Self::Constant => 1.0,
             Self::Cosine => glide(1.0, 0.0, progress),

@@ -22,7 +22,19 @@ pub struct Sgd {
 impl Sgd {
     /// Descent with the given step size and momentum.
     pub fn new(learning_rate: f64, momentum: f64, nesterov: bool) -> Self {
-        Self { learning_rate, schedule: Schedule::Constant, momentum, nesterov, velocity: Vec::new(), taken: 0 }
+        Self {
+            learning_rate,
+            schedule: Schedule::Constant,
+            momentum,
+            nesterov,
+            velocity: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// Whether the memory is empty or made for a vector of length `dimension`.
+    pub(crate) fn fits(&self, dimension: usize) -> bool {
+        self.velocity.is_empty() || self.velocity.len() == dimension
     }
 
     /// Moves `theta` against `gradient`; returns the step size used.

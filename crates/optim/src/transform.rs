@@ -10,7 +10,8 @@ pub enum Transform {
     Identity,
     /// Positive: `exp(u)`.
     Log,
-    /// Above a floor: `lower + exp(u)`. For noise variances, which must not run to zero.
+    /// Above a floor: `lower + exp(u)`, and never the floor itself even where the sum rounds to it. For noise variances,
+    /// which must not run to zero.
     LogAbove {
         /// The floor.
         lower: f64,
@@ -36,7 +37,7 @@ impl Transform {
         match self {
             Self::Identity | Self::Fixed => u,
             Self::Log => u.exp(),
-            Self::LogAbove { lower } => lower + u.exp(),
+            Self::LogAbove { lower } => at_least(lower + u.exp(), lower.next_up()),
             Self::Softplus => u.max(0.0) + (-u.abs()).exp().ln_1p(),
             Self::Bounded { lower, upper } => lower + (upper - lower) * logistic(u),
             Self::Triangular if is_diagonal(position) => Self::Softplus.forward(position, u),
@@ -45,17 +46,20 @@ impl Transform {
     }
 
     /// Unconstrained number of a natural value: the inverse of [`Transform::forward`]. A value at or beyond a bound maps to
-    /// the nearest number that an optimiser can still move away from.
+    /// the nearest number that an optimiser can still move away from. NaN stays NaN, so that it is noticed.
     pub fn inverse(self, position: usize, value: f64) -> f64 {
         const FAR: f64 = 700.0;
         match self {
             Self::Identity | Self::Fixed => value,
-            Self::Log => value.ln().clamp(-FAR, FAR),
-            Self::LogAbove { lower } => (value - lower).max(lower.abs() * 1e-6).ln().clamp(-FAR, FAR),
+            Self::Log => at_least(value, 0.0).ln().clamp(-FAR, FAR),
+            Self::LogAbove { lower } => at_least(value - lower, lower.abs() * 1e-6).ln().clamp(-FAR, FAR),
             // ln(exp(v) - 1) = v + ln(1 - exp(-v))
-            Self::Softplus => (value + (-(-value).exp_m1()).ln()).max(-FAR),
+            Self::Softplus => {
+                let value = at_least(value, 0.0);
+                at_least(value + (-(-value).exp_m1()).ln(), -FAR)
+            }
             Self::Bounded { lower, upper } => {
-                let p = (value - lower) / (upper - lower);
+                let p = ((value - lower) / (upper - lower)).clamp(0.0, 1.0);
                 (p.ln() - (-p).ln_1p()).clamp(-36.0, 36.0)
             }
             Self::Triangular if is_diagonal(position) => Self::Softplus.inverse(position, value),
@@ -75,6 +79,11 @@ impl Transform {
             Self::Triangular => 1.0,
         }
     }
+}
+
+/// The larger of the two, but NaN where `value` is NaN: `f64::max` would turn it into a number.
+fn at_least(value: f64, least: f64) -> f64 {
+    if value < least { least } else { value }
 }
 
 /// `1 / (1 + exp(-u))` without overflow.
@@ -113,7 +122,32 @@ mod tests {
     fn far_arguments_stay_finite() {
         for transform in ALL {
             for u in [-700.0, 700.0] {
-                assert!(transform.forward(0, u).is_finite() && transform.derivative(0, u).is_finite(), "{transform:?} {u}");
+                assert!(
+                    transform.forward(0, u).is_finite() && transform.derivative(0, u).is_finite(),
+                    "{transform:?} {u}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn values_at_and_beyond_a_bound_have_an_inverse_and_nan_is_kept() {
+        for transform in ALL {
+            for value in [-1e300, -5.0, 0.0, 1e-6, 3.0, 1e300] {
+                let u = transform.inverse(0, value);
+                assert!(u.is_finite(), "{transform:?} of {value} is {u}");
+                assert!(transform.derivative(0, u) > 0.0, "{transform:?} cannot move away from {value}");
+            }
+            assert!(transform.inverse(0, f64::NAN).is_nan(), "{transform:?} hides NaN");
+            assert!(transform.forward(0, f64::NAN).is_nan(), "{transform:?} hides NaN");
+        }
+    }
+
+    #[test]
+    fn a_floor_is_never_reached() {
+        for lower in [0.0, 1e-6, 1.0, -2.0] {
+            for u in [-700.0, -60.0, -1.0] {
+                assert!(Transform::LogAbove { lower }.forward(0, u) > lower, "{lower} at {u}");
             }
         }
     }

@@ -27,7 +27,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = standard.features(extracted.x.as_ref());
     let targets = faer::Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
     let inputs = x.ncols();
-    let model = ExactGp::new(kernel.build(&schema.feature_names())?, MeanForm::Constant, Gaussian::new(0.5, 1e-6), inputs, 1);
+    let model = ExactGp::new(
+        kernel.build(&schema.feature_names())?,
+        MeanForm::Constant,
+        Gaussian::new(0.5, 1e-6),
+        inputs,
+        1,
+    );
     let data = Observations::new(x, targets, None)?;
     let mut buffer = None;
     let mut seconds = Vec::new();

@@ -34,7 +34,7 @@ mod request;
 
 pub use memory::peak_memory_bytes;
 pub use model::{
-    Container, FORMAT_VERSION, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError, Predictions,
-    Tensor,
+    Container, FORMAT_VERSION, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError,
+    Predictions, Tensor,
 };
 pub use request::{FitRequest, Method};

@@ -32,6 +32,8 @@ pub struct FitRequest {
     pub initial_noise: f64,
     /// Least noise variance, in standard units.
     pub noise_floor: f64,
+    /// Whether lengthscales without a hyperprior of their own get [`posterior_gp::Hyperprior::weak_lengthscale`].
+    pub weak_lengthscale_prior: bool,
     /// Optimiser, budget, restarts, seed, hyperpriors, memory limit.
     pub options: FitOptions,
 }
@@ -44,7 +46,8 @@ impl Default for FitRequest {
             mean: MeanForm::Constant,
             method: Method::Auto,
             initial_noise: 0.1,
-            noise_floor: 1e-6,
+            noise_floor: 1e-4,
+            weak_lengthscale_prior: true,
             options: FitOptions::default(),
         }
     }

@@ -12,7 +12,10 @@ fn table() -> Table {
 }
 
 fn request() -> FitRequest {
-    let mut request = FitRequest { selection: Selection { target: "y".into(), ..Default::default() }, ..Default::default() };
+    let mut request = FitRequest {
+        selection: Selection { target: "y".into(), ..Default::default() },
+        ..Default::default()
+    };
     request.options.steps.steps = 15;
     request
 }
@@ -37,7 +40,10 @@ fn a_round_trip_gives_bit_equal_predictions() {
             loaded.sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap(),
             model.sample(&table(), &[0, 5, 7], 3, 9, 1 << 20).unwrap()
         );
-        assert!(matches!(model.sample(&table(), &[0, 5, 7], 3, 9, 100), Err(ModelError::TooManySampleRows { .. })));
+        assert!(matches!(
+            model.sample(&table(), &[0, 5, 7], 3, 9, 100),
+            Err(ModelError::TooManySampleRows { .. })
+        ));
     }
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
 }
@@ -57,7 +63,8 @@ fn predictions_are_in_target_units_and_quantiles_are_normal() {
     let predictions = model.predict_with_truth(&table(), None).unwrap();
     let scores = predictions.scores(model.header().standardisation.target_scale).unwrap();
     assert!(scores.standardised.rmse < 0.6, "{scores:?}");
-    let (low, middle, high) = (predictions.quantile(0.025), predictions.quantile(0.5), predictions.quantile(0.975));
+    let (low, middle, high) =
+        (predictions.quantile(0.025), predictions.quantile(0.5), predictions.quantile(0.975));
     for i in 0..60 {
         assert!((middle[i] - predictions.mean[i]).abs() < 1e-9);
         assert!((high[i] - predictions.mean[i] - 1.959_963_984_54 * predictions.deviation[i]).abs() < 1e-6);
@@ -104,7 +111,8 @@ fn settings_out_of_range_are_errors() {
 /// Damaged model files are errors, or models that still predict; never panics. `POSTERIOR_FUZZ_ITERATIONS` sets how many.
 #[test]
 fn damaged_files_are_errors() {
-    let iterations: u64 = std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(3_000);
+    let iterations: u64 =
+        std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(3_000);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     let small = synthetic::curve_with_gap(8, Streams::new(1));

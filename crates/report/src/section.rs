@@ -19,30 +19,32 @@ pub(crate) fn render(report: &RegressionReport, id: &str) -> String {
         }
     }
     html += &tiles(report);
+    let figures = figures(report, &target);
+    // Facts and notes stand beside the scores, or fill the place beside a figure that would stand alone.
+    let facts = block("The model", !report.summary.is_empty(), &tables::facts(&report.summary));
+    let notes = block("What happened on the way", !report.notes.is_empty(), &tables::notes(&report.notes));
+    let mut beside = String::new();
+    if !(facts.is_empty() && notes.is_empty()) {
+        beside = format!("<div class=\"stack\">{facts}{notes}</div>\n");
+    }
     html += "<div class=\"figures\">\n";
-    for figure in figures(report, &target) {
+    for figure in &figures {
         html += &figure.html();
     }
-    html += "</div>\n";
-    if !report.notes.is_empty() {
-        html += "<h3>What happened on the way</h3>\n";
-        html += &tables::notes(&report.notes);
+    if !figures.iter().filter(|f| !f.wide).count().is_multiple_of(2) {
+        html += &std::mem::take(&mut beside);
     }
-    html += "<div class=\"tables\">\n";
-    for (title, present, table) in [
-        ("Scores", report.scores.is_some(), tables::scores(report)),
-        ("The model", !report.summary.is_empty(), tables::facts(&report.summary)),
-        (
-            "Hyperparameters",
-            !report.hyperparameters.is_empty(),
-            tables::hyperparameters(&report.hyperparameters),
-        ),
-    ] {
-        if present {
-            html += &format!("<div class=\"block\"><h3>{title}</h3>{table}</div>\n");
-        }
-    }
+    html += &format!("</div>\n<div class=\"tables{}\">\n", if beside.is_empty() { " alone" } else { "" });
+    html += &block("Scores", report.scores.is_some(), &tables::scores(report));
+    html += &beside;
+    let parameters = tables::hyperparameters(&report.hyperparameters);
+    html += &block("Hyperparameters", !report.hyperparameters.is_empty(), &parameters);
     html + "</div>\n</section>\n"
+}
+
+/// A card with a heading; nothing if its content is absent.
+fn block(title: &str, present: bool, content: &str) -> String {
+    if present { format!("<div class=\"block\"><h3>{title}</h3>{content}</div>\n") } else { String::new() }
 }
 
 /// All figures for which there is something to draw.
@@ -90,7 +92,7 @@ fn tiles(report: &RegressionReport) -> String {
         "<div class=\"tiles\">{}{}{}{}</div>\n",
         tile("typical error (RMSE)", number(scores.rmse, 3), unit, against(baseline.map(|b| b.rmse))),
         tile("95 % intervals hold", percent(scores.coverage_95), "", honest.to_owned()),
-        tile("score in units (CRPS)", number(scores.crps, 3), unit, against(baseline.map(|b| b.crps))),
+        tile("probabilistic error (CRPS)", number(scores.crps, 3), unit, against(baseline.map(|b| b.crps))),
         tile("log score (NLL)", number(scores.nll, 3), "", against(baseline.map(|b| b.nll))),
     )
 }

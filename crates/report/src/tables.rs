@@ -6,14 +6,14 @@ use crate::{
 };
 use posterior_metrics::RegressionScores;
 
-/// Scores with their standardised values and, if there is one, the baseline's.
+type Get = fn(&RegressionScores) -> f64;
+
+/// Scores with their standardised values, then the central intervals; beside the baseline's, if there is one.
 pub(crate) fn scores(report: &RegressionReport) -> String {
     let Some(scores) = &report.scores else { return String::new() };
-    let baseline = report.baseline.as_ref();
+    let baseline = report.baseline.as_ref().map(|b| (escape(&b.name), &b.scores));
     let unit = report.target_unit.as_deref();
-    let mut rows = String::new();
-    // (label, better direction, value in units, standardised value)
-    type Get = fn(&RegressionScores) -> f64;
+    // Name, whether it is in units of the target, value, standardised value.
     let plain: [(&str, bool, Get, Option<Get>); 5] = [
         ("RMSE", true, |s| s.rmse, Some(|s| s.standardised.rmse)),
         ("MAE", true, |s| s.mae, Some(|s| s.standardised.mae)),
@@ -21,40 +21,46 @@ pub(crate) fn scores(report: &RegressionReport) -> String {
         ("NLL", false, |s| s.nll, Some(|s| s.standardised.nll)),
         ("CQM", false, |s| s.cqm, None),
     ];
+    let mut rows = String::new();
     for (label, has_unit, get, standardised) in plain {
-        let name = with_unit(label, unit.filter(|_| has_unit));
-        let standardised = standardised.map_or("–".to_owned(), |get| number(get(scores), 4));
-        let other = baseline.map(|b| number(get(&b.scores), 4));
-        rows += &row(&name, &number(get(scores), 4), &standardised, other.as_deref());
+        let cells = [
+            Some(number(get(scores), 4)),
+            Some(standardised.map_or("–".to_owned(), |get| number(get(scores), 4))),
+            baseline.as_ref().map(|(_, b)| number(get(b), 4)),
+        ];
+        rows += &row(&with_unit(label, unit.filter(|_| has_unit)), &cells);
     }
+    let name = baseline.as_ref().map(|(name, _)| name.as_str());
+    let mut html = table(&["score", "this model", "standardised"], name, &rows);
+
     let intervals: [(&str, Get, Get); 4] = [
         ("50 %", |s| s.coverage_50, |s| s.width_50),
         ("80 %", |s| s.coverage_80, |s| s.width_80),
         ("90 %", |s| s.coverage_90, |s| s.width_90),
         ("95 %", |s| s.coverage_95, |s| s.width_95),
     ];
+    let mut rows = String::new();
     for (level, coverage, width) in intervals {
-        let other = baseline.map(|b| percent(coverage(&b.scores)));
-        rows += &row(
-            &format!("coverage of {level} intervals"),
-            &percent(coverage(scores)),
-            "–",
-            other.as_deref(),
-        );
-        let other = baseline.map(|b| number(width(&b.scores), 4));
-        let name = with_unit(&format!("mean width of {level} intervals"), unit);
-        rows += &row(&name, &number(width(scores), 4), "–", other.as_deref());
+        let other = baseline.as_ref().map(|(_, b)| number(width(b), 4));
+        rows += &row(level, &[Some(percent(coverage(scores))), Some(number(width(scores), 4)), other]);
     }
-    let head = baseline.map_or(String::new(), |b| format!("<th scope=\"col\">{}</th>", escape(&b.name)));
-    format!(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">score</th><th scope=\"col\">this model</th>\
-         <th scope=\"col\">standardised</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    let width = escape(&with_unit("mean width", unit));
+    let name = baseline.as_ref().map(|(name, _)| format!("width, {name}"));
+    html += &table(&["interval", "coverage", &width], name.as_deref(), &rows);
+    format!("<div class=\"pair\">{html}</div>")
 }
 
-fn row(name: &str, value: &str, standardised: &str, baseline: Option<&str>) -> String {
-    let last = baseline.map_or(String::new(), |b| format!("<td>{b}</td>"));
-    format!("<tr><th scope=\"row\">{}</th><td>{value}</td><td>{standardised}</td>{last}</tr>", escape(name))
+/// A table of rows under a head whose last cell may be absent. Everything is escaped already.
+fn table(head: &[&str], last: Option<&str>, rows: &str) -> String {
+    let head: String =
+        head.iter().copied().chain(last).map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
+    format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
+}
+
+/// A row under a name, which is escaped here, with the cells that are present.
+fn row(name: &str, cells: &[Option<String>]) -> String {
+    let cells: String = cells.iter().flatten().map(|c| format!("<td>{c}</td>")).collect();
+    format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", escape(name))
 }
 
 /// Hyperparameters with unit and meaning.

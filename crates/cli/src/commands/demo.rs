@@ -55,16 +55,26 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         solved.push(one);
     }
     let report = folder.join("report.html");
-    write_report(&report, &Report::new(
-        "Predictions that say how sure they are",
-        "Two made-up problems, each learned from 70 % of its rows and judged on the others",
-        sections(&solved)?,
-    ))?;
+    write_report(
+        &report,
+        &Report::new(
+            "Predictions that say how sure they are",
+            "Two made-up problems, each learned from 70 % of its rows and judged on the others",
+            sections(&solved)?,
+        ),
+    )?;
     let [curve, table] = &solved[..] else { return Err(Failure::new("the demo solves two problems".into())) };
     let seconds = started.elapsed().as_secs_f64();
     if cli.json {
         let (curve, table) = (curve.evaluation.scores, table.evaluation.scores);
-        return print_json(&Output { curve, table, report, files, seconds, peak_memory_bytes: peak_memory_bytes() });
+        return print_json(&Output {
+            curve,
+            table,
+            report,
+            files,
+            seconds,
+            peak_memory_bytes: peak_memory_bytes(),
+        });
     }
     let learned = Model::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
         * table.model.header().standardisation.target_scale;
@@ -87,13 +97,16 @@ fn shown(solved: &Solved) -> String {
 fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
-        kernel: kernel.parse().map_err(|e: posterior::kernels::KernelTextError| Failure::new(e.to_string()))?,
+        kernel: kernel
+            .parse()
+            .map_err(|e: posterior::kernels::KernelTextError| Failure::new(e.to_string()))?,
         ..Default::default()
     };
     request.options.seed = seed;
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
-    let mut observer =
-        |_: usize, _: &posterior::optim::Event| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
+    let mut observer = |_: usize, _: &posterior::optim::Event| {
+        if interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    };
     let model = Model::fit(table, &split.train, &request, &mut observer).map_err(Failure::from_error)?;
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
@@ -104,8 +117,14 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
 
 fn sections(solved: &[Solved]) -> Result<Vec<Section>, Failure> {
     let texts = [
-        ("A curve with a gap", "Nothing was observed between -0.8 and 1.2. The intervals widen there, as they should: the model knows what it does not know."),
-        ("A table with ten columns", "Friedman's first problem: only x1 to x5 matter, and x1 and x2 only together. The model finds that out."),
+        (
+            "A curve with a gap",
+            "Nothing was observed between -0.8 and 1.2. The intervals widen there, as they should: the model knows what it does not know.",
+        ),
+        (
+            "A table with ten columns",
+            "Friedman's first problem: only x1 to x5 matter, and x1 and x2 only together. The model finds that out.",
+        ),
     ];
     let mut out = Vec::new();
     for (one, (title, text)) in solved.iter().zip(texts) {

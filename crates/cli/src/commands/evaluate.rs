@@ -50,7 +50,14 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     if let Some(path) = &arguments.report {
         let name = arguments.data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let section = section(&model, &evaluation, &name, "")?;
-        write_report(path, &Report::new("How sure, and how right?", format!("A Gaussian process on {name}"), vec![section.into()]))?;
+        write_report(
+            path,
+            &Report::new(
+                "How sure, and how right?",
+                format!("A Gaussian process on {name}"),
+                vec![section.into()],
+            ),
+        )?;
     }
     if cli.json {
         return print_json(&Output {
@@ -95,7 +102,8 @@ pub(crate) fn score_table(models: &[(&str, &RegressionScores)]) -> String {
         ("mean width of that interval", |s| s.width_95, false),
         ("calibration error (CQM, 0 is perfect)", |s| s.cqm, false),
     ];
-    let mut out = vec![std::iter::once(String::new()).chain(models.iter().map(|(name, _)| name.to_string())).collect()];
+    let mut out =
+        vec![std::iter::once(String::new()).chain(models.iter().map(|(name, _)| name.to_string())).collect()];
     for (label, value, is_share) in rows {
         let show = |s: &RegressionScores| if is_share { percent(value(s)) } else { number(value(s)) };
         out.push(std::iter::once(label.to_string()).chain(models.iter().map(|(_, s)| show(s))).collect());
@@ -105,12 +113,18 @@ pub(crate) fn score_table(models: &[(&str, &RegressionScores)]) -> String {
 }
 
 /// The section of a report for one model on one set of rows.
-pub(crate) fn section(model: &Model, evaluation: &Evaluation, dataset: &str, text: &str) -> Result<RegressionReport, Failure> {
+pub(crate) fn section(
+    model: &Model,
+    evaluation: &Evaluation,
+    dataset: &str,
+    text: &str,
+) -> Result<RegressionReport, Failure> {
     let header = model.header();
     let predictions = &evaluation.predictions;
     let mut notes = describe::notes(header);
     if predictions.clipped > 0 {
-        notes.push(Note::warning(format!("{} predicted variances were rounded up to 0", predictions.clipped)));
+        notes
+            .push(Note::warning(format!("{} predicted variances were rounded up to 0", predictions.clipped)));
     }
     Ok(RegressionReport {
         dataset: dataset.into(),
@@ -133,11 +147,16 @@ pub(crate) fn section(model: &Model, evaluation: &Evaluation, dataset: &str, tex
 }
 
 /// The posterior over a grid, for a model with one numeric feature.
-pub(crate) fn one_dimensional(model: &Model, truth: Option<fn(f64) -> f64>) -> Result<Option<PosteriorPanel>, Failure> {
+pub(crate) fn one_dimensional(
+    model: &Model,
+    truth: Option<fn(f64) -> f64>,
+) -> Result<Option<PosteriorPanel>, Failure> {
     /// Points of the grid; joint draws cost the cube of it.
     const GRID: usize = 300;
     let header = model.header();
-    let [posterior::data::Feature::Number { column, .. }] = &header.schema.features[..] else { return Ok(None) };
+    let [posterior::data::Feature::Number { column, .. }] = &header.schema.features[..] else {
+        return Ok(None);
+    };
     let standard = &header.standardisation;
     let data = model.posterior().data();
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
@@ -169,5 +188,6 @@ pub(crate) fn one_dimensional(model: &Model, truth: Option<fn(f64) -> f64>) -> R
 /// Writes a report in one atomic step.
 pub(crate) fn write_report(path: &Path, report: &Report) -> Result<(), Failure> {
     use std::io::Write;
-    posterior::data::create_atomically(path, |file| file.write_all(report.to_html().as_bytes())).map_err(Failure::from_error)
+    posterior::data::create_atomically(path, |file| file.write_all(report.to_html().as_bytes()))
+        .map_err(Failure::from_error)
 }

@@ -23,6 +23,7 @@ struct Report<'a> {
     kernel: String,
     log_evidence: f64,
     hyperparameters: &'a [Hyperparameter],
+    hyperpriors: &'a [posterior::gp::Hyperprior],
     steps: usize,
     evaluations: usize,
     ended: posterior::optim::Reason,
@@ -53,8 +54,12 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
         plan.flops_per_evaluation / 1e12,
         request.options.steps.steps * request.options.restarts,
     ));
-    let mut progress =
-        FitProgress::new(request.options.steps.steps, request.options.restarts, remarks.silent, Interrupt::listen());
+    let mut progress = FitProgress::new(
+        request.options.steps.steps,
+        request.options.restarts,
+        remarks.silent,
+        Interrupt::listen(),
+    );
     let model = Model::fit(&rows, &split.train, request, &mut |start, event| progress.observe(start, event));
     progress.finish();
     let model = model.map_err(Failure::from_error)?;
@@ -64,7 +69,11 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     model.save(&settings.out).map_err(Failure::from_error)?;
     let header = model.header();
     if cli.json {
-        return print_json(&report(header, started.elapsed().as_secs_f64(), settings.out.display().to_string()));
+        return print_json(&report(
+            header,
+            started.elapsed().as_secs_f64(),
+            settings.out.display().to_string(),
+        ));
     }
     if !cli.quiet {
         print(described(header))?;
@@ -84,6 +93,7 @@ fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
         kernel: header.kernel.to_string(),
         log_evidence: fit.log_evidence,
         hyperparameters: &header.hyperparameters,
+        hyperpriors: &fit.hyperpriors,
         steps: fit.steps,
         evaluations: fit.evaluations,
         ended: fit.reason,
@@ -102,13 +112,16 @@ fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
 
 /// A model for people; also what `inspect` prints.
 pub(crate) fn described(header: &Header) -> String {
-    let facts: Vec<Vec<String>> =
-        describe::summary(header).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
+    let facts: Vec<Vec<String>> = describe::summary(header)
+        .into_iter()
+        .map(|row| vec![format!("{}: {}", row.label, row.value)])
+        .collect();
     let learned: Vec<Vec<String>> = describe::hyperparameters(header)
         .into_iter()
         .map(|h| vec![h.name, number(h.value), h.unit])
         .collect();
-    let notes: Vec<String> = describe::notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
+    let notes: Vec<String> =
+        describe::notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
     let mut parts = vec![table(&facts), String::new(), table(&learned)];
     if !notes.is_empty() {
         parts.push(format!("\n{}", notes.join("\n")));

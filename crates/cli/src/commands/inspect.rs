@@ -44,7 +44,12 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         let model = Model::load(path).map_err(Failure::from_error)?;
         let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
         if cli.json {
-            return print_json(&ModelReport { kind: "model", format_version: FORMAT_VERSION, bytes, header: model.header() });
+            return print_json(&ModelReport {
+                kind: "model",
+                format_version: FORMAT_VERSION,
+                bytes,
+                header: model.header(),
+            });
         }
         return print(described(model.header()));
     }
@@ -53,7 +58,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if cli.json {
         return print_json(&TableReport { kind: "table", rows: rows.rows(), columns });
     }
-    let mut out = vec![["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"].map(String::from).to_vec()];
+    let mut out = vec![
+        ["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"].map(String::from).to_vec(),
+    ];
     for c in &columns {
         let shown = |v: Option<f64>| v.map(number).unwrap_or_default();
         out.push(vec![
@@ -73,7 +80,8 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
 fn is_table(path: &std::path::Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    [".csv", ".tsv", ".txt", ".parquet", ".pq", ".npy", ".npz"].iter().any(|e| name.ends_with(e)) || name.contains(".npz:")
+    [".csv", ".tsv", ".txt", ".parquet", ".pq", ".npy", ".npz"].iter().any(|e| name.ends_with(e))
+        || name.contains(".npz:")
 }
 
 fn column_report(column: &Column) -> ColumnReport {
@@ -81,7 +89,8 @@ fn column_report(column: &Column) -> ColumnReport {
     match &column.values {
         Values::Numeric(values) => {
             let present: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
-            let distinct = present.iter().map(|v| v.to_bits()).collect::<std::collections::HashSet<_>>().len();
+            let distinct =
+                present.iter().map(|v| v.to_bits()).collect::<std::collections::HashSet<_>>().len();
             let count = present.len() as f64;
             let some = |v: f64| (!present.is_empty()).then_some(v);
             ColumnReport {

@@ -41,7 +41,9 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         }
     }
     let json_values = || {
-        let values = |c: &Column| (c.name.clone(), serde_json::json!((0..c.len()).map(|i| cell(c, i)).collect::<Vec<_>>()));
+        let values = |c: &Column| {
+            (c.name.clone(), serde_json::json!((0..c.len()).map(|i| cell(c, i)).collect::<Vec<_>>()))
+        };
         serde_json::Value::Object(columns.iter().map(values).collect())
     };
     let report = Report {

@@ -16,16 +16,23 @@ pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, D
     if !reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))? {
         return Err(DataError::NoRows { path: path.into() });
     }
-    let first: Vec<String> = record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
+    let first: Vec<String> =
+        record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
     let (names, headerless) = header(&first, path)?;
     let mut numbers: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
     let mut is_text = vec![false; names.len()];
     let mut rows = 0;
-    let mut more = headerless || reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))?;
+    let mut more =
+        headerless || reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))?;
     while more {
         rows += 1;
         if record.len() != names.len() {
-            return Err(DataError::RaggedRow { path: path.into(), row: rows, found: record.len(), expected: names.len() });
+            return Err(DataError::RaggedRow {
+                path: path.into(),
+                row: rows,
+                found: record.len(),
+                expected: names.len(),
+            });
         }
         for (j, cell) in record.iter().enumerate() {
             if is_text[j] {
@@ -41,14 +48,22 @@ pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, D
         }
         more = reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))?;
     }
-    let texts = if is_text.contains(&true) { texts(bytes, delimiter, &is_text, !headerless, path)? } else { Vec::new() };
+    let texts = if is_text.contains(&true) {
+        texts(bytes, delimiter, &is_text, !headerless, path)?
+    } else {
+        Vec::new()
+    };
     let mut texts = texts.into_iter();
     let columns = names
         .into_iter()
         .zip(numbers)
         .zip(is_text)
         .map(|((name, numbers), is_text)| {
-            let values = if is_text { Values::Text(texts.next().unwrap_or_default()) } else { Values::Numeric(numbers) };
+            let values = if is_text {
+                Values::Text(texts.next().unwrap_or_default())
+            } else {
+                Values::Numeric(numbers)
+            };
             Column { name, values }
         })
         .collect();
@@ -99,8 +114,11 @@ fn texts(
     let chosen: Vec<usize> = (0..is_text.len()).filter(|&j| is_text[j]).collect();
     let mut out = vec![Vec::new(); chosen.len()];
     for (i, record) in reader(bytes, delimiter).into_byte_records().enumerate() {
-        let record =
-            record.map_err(|e| DataError::Malformed { path: path.into(), format: "CSV", reason: e.to_string() })?;
+        let record = record.map_err(|e| DataError::Malformed {
+            path: path.into(),
+            format: "CSV",
+            reason: e.to_string(),
+        })?;
         if i == 0 && skip_header {
             continue;
         }

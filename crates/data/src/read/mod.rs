@@ -84,7 +84,12 @@ fn gunzip(bytes: &[u8], path: &Path, options: &ReadOptions) -> Result<Vec<u8>, D
 }
 
 /// Reads to the end, but no further than the memory limit.
-fn read_limited(reader: impl Read, path: &Path, format: &'static str, options: &ReadOptions) -> Result<Vec<u8>, DataError> {
+fn read_limited(
+    reader: impl Read,
+    path: &Path,
+    format: &'static str,
+    options: &ReadOptions,
+) -> Result<Vec<u8>, DataError> {
     let mut out = Vec::new();
     let count = reader
         .take(options.memory_limit.saturating_add(1))
@@ -104,6 +109,10 @@ fn guarded(
     work: impl FnOnce() -> Result<Table, DataError>,
 ) -> Result<Table, DataError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(DataError::Malformed { path: path.into(), format, reason: "the content contradicts itself".into() })
+        Err(DataError::Malformed {
+            path: path.into(),
+            format,
+            reason: "the content contradicts itself".into(),
+        })
     })
 }

@@ -30,7 +30,11 @@ pub(super) fn parse_npz(
     if let Some(wanted) = wanted
         && !stems.iter().any(|s| s == wanted)
     {
-        return Err(DataError::NoSuchColumn { path: path.into(), missing: vec![wanted.into()], known: stems });
+        return Err(DataError::NoSuchColumn {
+            path: path.into(),
+            missing: vec![wanted.into()],
+            known: stems,
+        });
     }
     let mut columns: Vec<Column> = Vec::new();
     let mut budget = options.memory_limit;
@@ -40,7 +44,8 @@ pub(super) fn parse_npz(
         budget -= content.len() as u64;
         let array = Array::parse(&content, path)?;
         let single = array.columns == 1;
-        let names = (1..=array.columns).map(|i| if single { stem.clone() } else { format!("{stem}{i}") }).collect();
+        let names =
+            (1..=array.columns).map(|i| if single { stem.clone() } else { format!("{stem}{i}") }).collect();
         let table = array.into_table(path, names);
         if columns.first().is_some_and(|c| c.len() != table.rows()) {
             return Err(malformed(format!(
@@ -74,17 +79,26 @@ impl Array {
             [n, d] => (n, d),
             _ => return Err(malformed(format!("an array of {} dimensions is no table", shape.len()))),
         };
-        let DType::Plain(element) = file.dtype() else { return Err(malformed("structured arrays are not read".into())) };
+        let DType::Plain(element) = file.dtype() else {
+            return Err(malformed("structured arrays are not read".into()));
+        };
         let (kind, size) = (element.type_char(), element.size_field());
         let header = file.header().clone();
         let order = header.order();
         let needed = rows.checked_mul(columns).and_then(|n| n.checked_mul(size.max(1)));
         if needed.is_none_or(|n| n > bytes.len() as u64) {
-            return Err(malformed(format!("it declares {rows} x {columns} numbers, but has only {} bytes", bytes.len())));
+            return Err(malformed(format!(
+                "it declares {rows} x {columns} numbers, but has only {} bytes",
+                bytes.len()
+            )));
         }
         macro_rules! widened {
             ($type:ty, $convert:expr) => {
-                file.into_vec::<$type>().map_err(|e| malformed(e.to_string()))?.into_iter().map($convert).collect()
+                file.into_vec::<$type>()
+                    .map_err(|e| malformed(e.to_string()))?
+                    .into_iter()
+                    .map($convert)
+                    .collect()
             };
         }
         let values: Vec<f64> = match (kind, size) {
@@ -120,8 +134,14 @@ fn check_header_length(bytes: &[u8]) -> Result<(), String> {
     }
     let version = *bytes.get(6).ok_or_else(truncated)?;
     let (start, length): (usize, usize) = match version {
-        1 => (10, u16::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize),
-        2 | 3 => (12, u32::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize),
+        1 => (
+            10,
+            u16::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize,
+        ),
+        2 | 3 => (
+            12,
+            u32::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize,
+        ),
         other => return Err(format!("format version {other} is not known")),
     };
     // Nesting costs a decoder stack; a header that describes a plain array has next to none.

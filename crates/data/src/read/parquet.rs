@@ -11,19 +11,28 @@ use std::path::Path;
 pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
     let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "Parquet", reason };
     let length = bytes.len() as u64;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).map_err(|e| malformed(e.to_string()))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
+        .map_err(|e| malformed(e.to_string()))?;
     check_sizes(builder.metadata(), length, path, options)?;
     let fields = builder.schema().fields().clone();
     for field in &fields {
         if !is_flat(field.data_type()) {
-            return Err(malformed(format!("column `{}` has type {}, which is no table cell", field.name(), field.data_type())));
+            return Err(malformed(format!(
+                "column `{}` has type {}, which is no table cell",
+                field.name(),
+                field.data_type()
+            )));
         }
     }
     let mut columns: Vec<Column> = fields
         .iter()
         .map(|f| Column {
             name: f.name().clone(),
-            values: if is_text(f.data_type()) { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) },
+            values: if is_text(f.data_type()) {
+                Values::Text(Vec::new())
+            } else {
+                Values::Numeric(Vec::new())
+            },
         })
         .collect();
     let reader = builder.with_batch_size(8192).build().map_err(|e| malformed(e.to_string()))?;
@@ -43,15 +52,18 @@ fn check_sizes(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(), DataError> {
-    let malformed = |reason: &str| DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.into() };
+    let malformed =
+        |reason: &str| DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.into() };
     let too_large = || DataError::TooLarge { path: path.into(), limit: options.memory_limit };
     let mut total = 0u64;
     for group in metadata.row_groups() {
-        let rows = u64::try_from(group.num_rows()).map_err(|_| malformed("a row group has a negative number of rows"))?;
+        let rows = u64::try_from(group.num_rows())
+            .map_err(|_| malformed("a row group has a negative number of rows"))?;
         let cells = rows.saturating_mul(group.num_columns() as u64);
         total = total.saturating_add(cells.saturating_mul(8));
         for chunk in group.columns() {
-            let compressed = u64::try_from(chunk.compressed_size()).map_err(|_| malformed("a negative size"))?;
+            let compressed =
+                u64::try_from(chunk.compressed_size()).map_err(|_| malformed("a negative size"))?;
             let plain = u64::try_from(chunk.uncompressed_size()).map_err(|_| malformed("a negative size"))?;
             if compressed > length {
                 return Err(malformed("a column claims more bytes than the file has"));

@@ -27,7 +27,11 @@ pub struct Evaluation {
 ///
 /// # Errors
 /// [`GpError::Cholesky`] when `K̃` is not positive definite, [`GpError::Shape`] when widths differ.
-pub fn log_evidence(model: &ExactGp, data: &Observations, buffer: Option<Mat<f64>>) -> Result<Evaluation, GpError> {
+pub fn log_evidence(
+    model: &ExactGp,
+    data: &Observations,
+    buffer: Option<Mat<f64>>,
+) -> Result<Evaluation, GpError> {
     let factored = model.factor(data, buffer)?;
     let (value, cholesky) = (value(&factored), factored.cholesky.info());
     Ok(Evaluation { value, gradient: Vec::new(), cholesky, buffer: factored.cholesky.into_buffer() })
@@ -62,7 +66,8 @@ pub fn log_evidence_and_gradient(
 /// `Σ_t [-½ r_tᵀα_t] - (T/2) log det K̃ - (nT/2) log 2π`
 fn value(factored: &Factored) -> f64 {
     let (n, targets) = (factored.residuals.nrows() as f64, factored.residuals.ncols() as f64);
-    let fit: f64 = (0..factored.residuals.ncols()).map(|t| inner(&factored.residuals, &factored.weights, t)).sum();
+    let fit: f64 =
+        (0..factored.residuals.ncols()).map(|t| inner(&factored.residuals, &factored.weights, t)).sum();
     -0.5 * (fit + targets * (factored.cholesky.log_determinant() + n * (2.0 * std::f64::consts::PI).ln()))
 }
 

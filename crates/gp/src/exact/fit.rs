@@ -10,7 +10,8 @@ use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
-    Adam, Attempt, Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason, Signal, restarts,
+    Adam, Attempt, Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason,
+    Signal, restarts,
 };
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -49,8 +50,8 @@ pub struct FitOptions {
     pub optimizer: Optimizer,
     /// Budget and tolerances of each start. The objective is the negative criterion for each target value.
     pub steps: LoopOptions,
-    /// Starts: the model's own values first, then `restarts - 1` random ones (normal in the unconstrained parameters,
-    /// standard deviation 1 around the model's values).
+    /// Starts: the model's own values, the same with little noise (three times its floor), then random ones (normal in the
+    /// unconstrained parameters, standard deviation 1 around the model's values).
     pub restarts: usize,
     /// Seed of the random starts.
     pub seed: u64,
@@ -65,8 +66,14 @@ impl Default for FitOptions {
         Self {
             criterion: Criterion::default(),
             optimizer: Optimizer::default(),
-            steps: LoopOptions { steps: 200, gradient_tolerance: 1e-5, value_tolerance: 1e-7, patience: 3, time: None },
-            restarts: 1,
+            steps: LoopOptions {
+                steps: 200,
+                gradient_tolerance: 1e-5,
+                value_tolerance: 1e-7,
+                patience: 3,
+                time: None,
+            },
+            restarts: 2,
             seed: 0,
             hyperpriors: Vec::new(),
             memory_limit: 8 << 30,
@@ -196,12 +203,29 @@ pub fn fit(
     })
 }
 
-/// The model's own values and random ones around them.
+/// The model's own values; the same with little noise; random ones around the first.
+///
+/// Evidences tend to have one maximum that calls fine variation noise and one that calls it signal (Rasmussen and Williams
+/// 2006, section 5.4.1), so the second start is on the other side of that divide from a usual first.
 fn starting_points(model: &ExactGp, options: &FitOptions) -> Vec<Vec<f64>> {
     let own = model.unconstrained();
-    let random = (1..options.restarts.max(1)).map(|index| {
+    let mut quiet = model.clone();
+    let mut values = quiet.values();
+    if let Some(noise) = values.last_mut() {
+        let floor = model.noise().floor();
+        *noise = noise.min(if floor > 0.0 { 3.0 * floor } else { 1e-3 * *noise });
+    }
+    quiet.set_values(&values);
+    let random = (2..options.restarts).map(|index| {
         let mut rng = Streams::new(options.seed).child("gp/restart", index as u64).stream("start");
-        own.iter().map(|&u| u + <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng)).collect()
+        own.iter()
+            .map(|&u| u + <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng))
+            .collect()
     });
-    std::iter::once(own.clone()).chain(random.collect::<Vec<_>>()).collect()
+    let mut out = vec![own.clone()];
+    if options.restarts > 1 {
+        out.push(quiet.unconstrained());
+    }
+    out.extend(random.collect::<Vec<_>>());
+    out
 }

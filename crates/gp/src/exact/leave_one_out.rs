@@ -30,7 +30,9 @@ impl LeaveOneOut {
     /// From the factor, the weights `α` and the targets (n x t). Cost `n³/3` flops.
     pub(super) fn new(cholesky: &Cholesky, weights: &Mat<f64>, targets: faer::MatRef<'_, f64>) -> Self {
         let precision = cholesky.inverse_diagonal();
-        let mean = Mat::from_fn(weights.nrows(), weights.ncols(), |i, t| targets[(i, t)] - weights[(i, t)] / precision[i]);
+        let mean = Mat::from_fn(weights.nrows(), weights.ncols(), |i, t| {
+            targets[(i, t)] - weights[(i, t)] / precision[i]
+        });
         let log_score = log_score(&precision, weights);
         Self { mean, variance: precision.iter().map(|c| 1.0 / c).collect(), log_score }
     }
@@ -39,8 +41,13 @@ impl LeaveOneOut {
 /// `Σ_{i,t} ½ log c_i - α_it² / (2 c_i) - ½ log 2π`
 fn log_score(precision: &[f64], weights: &Mat<f64>) -> f64 {
     let constant = 0.5 * (2.0 * std::f64::consts::PI).ln();
-    let term = |i: usize, t: usize| 0.5 * precision[i].ln() - 0.5 * weights[(i, t)].powi(2) / precision[i] - constant;
-    (0..weights.ncols()).flat_map(|t| (0..weights.nrows()).map(move |i| (i, t))).map(|(i, t)| term(i, t)).sum()
+    let term = |i: usize, t: usize| {
+        0.5 * precision[i].ln() - 0.5 * weights[(i, t)].powi(2) / precision[i] - constant
+    };
+    (0..weights.ncols())
+        .flat_map(|t| (0..weights.nrows()).map(move |i| (i, t)))
+        .map(|(i, t)| term(i, t))
+        .sum()
 }
 
 /// The leave-one-out log score and its gradient. Cost about `3n³` flops; `24n²` bytes.

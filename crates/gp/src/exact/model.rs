@@ -23,7 +23,12 @@ pub struct ExactGp {
 
 impl Clone for ExactGp {
     fn clone(&self) -> Self {
-        Self { kernel: self.kernel.clone_box(), mean: self.mean.clone(), noise: self.noise.clone(), jitter: self.jitter }
+        Self {
+            kernel: self.kernel.clone_box(),
+            mean: self.mean.clone(),
+            noise: self.noise,
+            jitter: self.jitter,
+        }
     }
 }
 
@@ -36,7 +41,13 @@ pub(super) struct Factored {
 
 impl ExactGp {
     /// A process for inputs of dimension `inputs` and `targets` outputs that share kernel and noise.
-    pub fn new(kernel: Box<dyn Kernel<f64>>, mean: MeanForm, noise: Gaussian, inputs: usize, targets: usize) -> Self {
+    pub fn new(
+        kernel: Box<dyn Kernel<f64>>,
+        mean: MeanForm,
+        noise: Gaussian,
+        inputs: usize,
+        targets: usize,
+    ) -> Self {
         Self { kernel, mean: Mean::new(mean, inputs, targets), noise, jitter: JitterPolicy::default() }
     }
 

@@ -33,7 +33,11 @@ impl ExactGp {
     }
 
     /// As [`ExactGp::condition`], in an n x n buffer that is no longer needed.
-    pub(super) fn condition_in(self, data: Observations, buffer: Option<Mat<f64>>) -> Result<ExactPosterior, GpError> {
+    pub(super) fn condition_in(
+        self,
+        data: Observations,
+        buffer: Option<Mat<f64>>,
+    ) -> Result<ExactPosterior, GpError> {
         let Factored { cholesky, weights, .. } = self.factor(&data, buffer)?;
         Ok(ExactPosterior { model: self, data, cholesky, weights })
     }
@@ -144,7 +148,11 @@ impl Posterior for ExactPosterior {
     ) -> Result<(Mat<f64>, f64), GpError> {
         let targets = self.weights.ncols();
         if target >= targets {
-            return Err(GpError::Shape { what: "targets of the model", expected: target + 1, actual: targets });
+            return Err(GpError::Shape {
+                what: "targets of the model",
+                expected: target + 1,
+                actual: targets,
+            });
         }
         let JointPrediction { mean, covariance } = self.joint(x)?;
         let factored = Cholesky::of(covariance.as_ref(), self.model.jitter)?;

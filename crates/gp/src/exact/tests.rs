@@ -47,13 +47,18 @@ fn the_evidence_is_the_density_of_a_multivariate_normal() {
     for (targets, noise) in [(1, false), (3, true)] {
         let (model, data) = (model(KERNEL, MeanForm::Constant, 2, targets), data(15, targets, noise));
         let (k, inverse) = dense(&model, &data);
-        let log_det: f64 = k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().iter().map(|e| e.ln()).sum();
+        let log_det: f64 =
+            k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().iter().map(|e| e.ln()).sum();
         let r = residuals(&model, &data);
         let quadratic: f64 = (0..targets).map(|t| r.col(t).transpose() * &inverse * r.col(t)).sum();
-        let expected = -0.5 * (quadratic + targets as f64 * (log_det + 15.0 * (2.0 * std::f64::consts::PI).ln()));
+        let expected =
+            -0.5 * (quadratic + targets as f64 * (log_det + 15.0 * (2.0 * std::f64::consts::PI).ln()));
         let value = log_evidence(&model, &data, None).unwrap().value;
         assert!((value - expected).abs() < 1e-10 * expected.abs());
-        assert!((log_evidence_and_gradient(&model, &data, None).unwrap().value - value).abs() < 1e-12 * value.abs());
+        assert!(
+            (log_evidence_and_gradient(&model, &data, None).unwrap().value - value).abs()
+                < 1e-12 * value.abs()
+        );
     }
 }
 
@@ -215,7 +220,7 @@ fn fitting_improves_on_the_truth_and_recovers_it_roughly() {
         assert!((-0.05..12.0).contains(&gain), "{optimizer:?}: {gain}");
         let noise = fit.posterior.model().noise().noise_variance();
         assert!((0.004..0.025).contains(&noise), "{noise}");
-        assert_eq!(fit.attempts.len(), 1);
+        assert_eq!(fit.attempts.len(), 2);
         assert_eq!(fit.largest_jitter, 0.0);
     }
 }
@@ -225,7 +230,10 @@ fn the_same_seed_gives_the_same_bits_and_restarts_never_hurt() {
     let data = drawn(80);
     let run = |restarts, seed| {
         let options = FitOptions { restarts, seed, ..Default::default() };
-        fit(model("matern32(ard)", MeanForm::Constant, 2, 1), data.clone(), &options, &mut |_, _| Signal::Continue).unwrap()
+        fit(model("matern32(ard)", MeanForm::Constant, 2, 1), data.clone(), &options, &mut |_, _| {
+            Signal::Continue
+        })
+        .unwrap()
     };
     let (a, b) = (run(3, 4), run(3, 4));
     assert_eq!(a.posterior.model().values(), b.posterior.model().values());
@@ -238,7 +246,10 @@ fn leave_one_out_fits_maximise_their_own_score() {
     let data = drawn(60);
     let run = |criterion| {
         let options = FitOptions { criterion, ..Default::default() };
-        fit(model("matern32(ard)", MeanForm::Zero, 2, 1), data.clone(), &options, &mut |_, _| Signal::Continue).unwrap()
+        fit(model("matern32(ard)", MeanForm::Zero, 2, 1), data.clone(), &options, &mut |_, _| {
+            Signal::Continue
+        })
+        .unwrap()
     };
     let (evidence, score) = (run(Criterion::Evidence), run(Criterion::LeaveOneOut));
     assert!((score.criterion - score.posterior.leave_one_out().log_score).abs() < 1e-8);
@@ -251,7 +262,10 @@ fn hyperpriors_pull_and_unknown_names_are_listed() {
     let data = drawn(60);
     let belief = |parameter: &str| {
         let density = Density::LogNormal { location: 5f64.ln(), scale: 0.01 };
-        FitOptions { hyperpriors: vec![Hyperprior { parameter: parameter.into(), density }], ..Default::default() }
+        FitOptions {
+            hyperpriors: vec![Hyperprior { parameter: parameter.into(), density }],
+            ..Default::default()
+        }
     };
     let start = || model("matern32", MeanForm::Zero, 2, 1);
     let options = belief("matern32.lengthscale");
@@ -282,7 +296,9 @@ fn duplicates_one_row_and_noiseless_data_are_survived_and_reported() {
     let x = Mat::from_fn(6, 2, |i, j| ((i / 2) + j) as f64);
     let y = Mat::from_fn(6, 1, |i, _| (i / 2) as f64);
     let data = Observations::new(x, y, None).unwrap();
-    let fit_of = |data| fit(model("se", MeanForm::Constant, 2, 1), data, &FitOptions::default(), &mut |_, _| Signal::Continue);
+    let fit_of = |data| {
+        fit(model("se", MeanForm::Constant, 2, 1), data, &FitOptions::default(), &mut |_, _| Signal::Continue)
+    };
     let fitted = fit_of(data).unwrap();
     assert!(fitted.posterior.model().noise().noise_variance() >= 1e-6);
     let single = Observations::new(Mat::zeros(1, 2), Mat::from_fn(1, 1, |_, _| 3.0), None).unwrap();

@@ -60,7 +60,13 @@ impl<F: Form> Stationary<F> {
     }
 
     /// `out[i, j] = q²`, ready for the profile.
-    fn distances_by_product<T: Real>(&self, x: &Points<T>, z: &Points<T>, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+    fn distances_by_product<T: Real>(
+        &self,
+        x: &Points<T>,
+        z: &Points<T>,
+        pair: Pair<'_, T>,
+        mut out: MatMut<'_, T>,
+    ) {
         let squares = |p: &Points<T>, rows: usize| -> Vec<T> {
             (0..rows).map(|i| (0..p.count()).map(|d| p.column(d)[i] * p.column(d)[i]).sum()).collect()
         };
@@ -89,7 +95,8 @@ fn direct_distances<T: Real>(x: &Points<T>, z: &Points<T>, j: usize, q2: &mut [T
     let n = q2.len();
     let mut d = 0;
     while d + 4 <= x.count() {
-        let (a, b, c, e) = (&x.column(d)[..n], &x.column(d + 1)[..n], &x.column(d + 2)[..n], &x.column(d + 3)[..n]);
+        let (a, b, c, e) =
+            (&x.column(d)[..n], &x.column(d + 1)[..n], &x.column(d + 2)[..n], &x.column(d + 3)[..n]);
         let (za, zb, zc, ze) = (z.column(d)[j], z.column(d + 1)[j], z.column(d + 2)[j], z.column(d + 3)[j]);
         for i in 0..n {
             q2[i] = square(e[i], ze, square(c[i], zc, square(b[i], zb, square(a[i], za, q2[i]))));
@@ -245,7 +252,9 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                 adjoints.parameters[stretch.len()] += shape;
             }
         }
-        for (target, values, rows) in [(&mut adjoints.x, &mut toward_x, n), (&mut adjoints.z, &mut toward_z, m)] {
+        for (target, values, rows) in
+            [(&mut adjoints.x, &mut toward_x, n), (&mut adjoints.z, &mut toward_z, m)]
+        {
             if let Some(target) = target {
                 for (d, &c) in self.columns.indices().iter().enumerate() {
                     let scale = T::from_f64(1.0 / self.lengthscale(d));

@@ -2,7 +2,9 @@
 
 use super::{Kind, Leaf, Node, parse::KernelTextError};
 use crate::composite::{Product, Scaled, Sum};
-use crate::stationary::{Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary};
+use crate::stationary::{
+    Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
+};
 use crate::{Columns, Constant, Kernel, Linear, Periodic, Polynomial, White};
 use posterior_linalg::Real;
 use std::collections::HashMap;
@@ -75,7 +77,9 @@ impl<'a> Builder<'a> {
             Kind::Matern12 => stationary(label, leaf, columns, Matern12),
             Kind::Matern32 => stationary(label, leaf, columns, Matern32),
             Kind::Matern52 => stationary(label, leaf, columns, Matern52),
-            Kind::RationalQuadratic => stationary(label, leaf, columns, RationalQuadratic { alpha: setting("alpha") }),
+            Kind::RationalQuadratic => {
+                stationary(label, leaf, columns, RationalQuadratic { alpha: setting("alpha") })
+            }
             Kind::Periodic => {
                 Box::new(Periodic::new(label, columns, leaf.ard, setting("lengthscale"), setting("period")))
             }

@@ -22,12 +22,17 @@ impl KernelTextError {
     pub(super) fn new(source: &str, position: usize, message: impl Into<String>) -> Self {
         /// Characters shown on either side of the place.
         const AROUND: usize = 40;
-        let position = (0..=position.min(source.len())).rev().find(|&p| source.is_char_boundary(p)).unwrap_or(0);
+        let position =
+            (0..=position.min(source.len())).rev().find(|&p| source.is_char_boundary(p)).unwrap_or(0);
         let before: Vec<char> = source[..position].chars().collect();
         let start = before.len().saturating_sub(AROUND);
         let visible = |c: char| if c.is_control() { ' ' } else { c };
-        let excerpt: String =
-            before[start..].iter().copied().chain(source[position..].chars().take(AROUND)).map(visible).collect();
+        let excerpt: String = before[start..]
+            .iter()
+            .copied()
+            .chain(source[position..].chars().take(AROUND))
+            .map(visible)
+            .collect();
         Self { message: message.into(), position, excerpt, column: before.len() - start }
     }
 }
@@ -40,7 +45,11 @@ struct Parser<'a> {
 
 pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
     if source.len() > LONGEST {
-        return Err(KernelTextError::new(source, LONGEST, format!("a kernel's text has at most {LONGEST} characters")));
+        return Err(KernelTextError::new(
+            source,
+            LONGEST,
+            format!("a kernel's text has at most {LONGEST} characters"),
+        ));
     }
     let mut parser = Parser { source, at: 0, depth: 0 };
     let node = parser.sum()?;
@@ -145,13 +154,21 @@ impl Parser<'_> {
         if in_quotes || !self.eat('=') {
             if word == "ard" && !in_quotes {
                 if !leaf.kind.takes_ard() {
-                    return Err(KernelTextError::new(self.source, start, format!("`{kernel}` has nothing that could differ by column")));
+                    return Err(KernelTextError::new(
+                        self.source,
+                        start,
+                        format!("`{kernel}` has nothing that could differ by column"),
+                    ));
                 }
                 leaf.ard = true;
             } else if leaf.kind.takes_columns() {
                 leaf.columns.push((word, start));
             } else {
-                return Err(KernelTextError::new(self.source, start, format!("`{kernel}` does not look at columns")));
+                return Err(KernelTextError::new(
+                    self.source,
+                    start,
+                    format!("`{kernel}` does not look at columns"),
+                ));
             }
             return Ok(());
         }
@@ -166,13 +183,15 @@ impl Parser<'_> {
         let at = self.at;
         let length = self.source[at..].find([',', ')']).unwrap_or(self.source.len() - at);
         let text = self.source[at..at + length].trim();
-        let value: f64 = text
-            .parse()
-            .ok()
-            .filter(|v: &f64| v.is_finite() && *v > 0.0)
-            .ok_or_else(|| KernelTextError::new(self.source, at, format!("`{name}` must be a positive number")))?;
+        let value: f64 = text.parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0).ok_or_else(|| {
+            KernelTextError::new(self.source, at, format!("`{name}` must be a positive number"))
+        })?;
         if name == "degree" && !(value.fract() == 0.0 && value <= 16.0) {
-            return Err(KernelTextError::new(self.source, at, "`degree` must be a whole number from 1 to 16"));
+            return Err(KernelTextError::new(
+                self.source,
+                at,
+                "`degree` must be a whole number from 1 to 16",
+            ));
         }
         self.at = at + length;
         leaf.settings.push((name, value));
@@ -184,7 +203,9 @@ impl Parser<'_> {
         let first = self.peek();
         let rest = &self.source[self.at..];
         if first == Some('`') {
-            let Some(end) = rest[1..].find('`') else { return Err(self.error("this backquote is never closed")) };
+            let Some(end) = rest[1..].find('`') else {
+                return Err(self.error("this backquote is never closed"));
+            };
             self.at += end + 2;
             return Ok(rest[1..=end].to_string());
         }
@@ -210,7 +231,8 @@ fn is_plain(c: char) -> bool {
 fn unknown_kernel(name: &str) -> String {
     let names: Vec<&str> = Kind::ALL.iter().flat_map(|k| k.names()).copied().collect();
     let lower = name.to_ascii_lowercase();
-    let nearest = names.iter().min_by_key(|n| edit_distance(&lower, n)).filter(|n| edit_distance(&lower, n) <= 3);
+    let nearest =
+        names.iter().min_by_key(|n| edit_distance(&lower, n)).filter(|n| edit_distance(&lower, n) <= 3);
     let hint = nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
     format!("no kernel is called `{name}`{hint} Known: {}", names.join(", "))
 }

@@ -26,7 +26,13 @@ fn parameters_are_named_after_what_was_written() {
     assert_eq!(names("matern32(ard)"), ["matern32.variance", "matern32.lengthscale"]);
     assert_eq!(
         names("matern32(ard) * periodic(x3) + linear"),
-        ["matern32*periodic.variance", "matern32.lengthscale", "periodic.lengthscale", "periodic.period", "linear.variance"]
+        [
+            "matern32*periodic.variance",
+            "matern32.lengthscale",
+            "periodic.lengthscale",
+            "periodic.period",
+            "linear.variance"
+        ]
     );
     assert_eq!(names("rbf + rbf(x1)")[2], "se[2].variance");
     assert_eq!(names("linear(ard)"), ["linear.variance"]);
@@ -89,8 +95,12 @@ fn hostile_text_is_refused() {
 
 #[test]
 fn mutated_text_never_panics() {
-    let iterations: u64 = std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(20_000);
-    let seeds = ["matern32(ard) * periodic(x3) + linear", "(se + constant(variance=1e-3)) * rq(`wind speed`, alpha=2)"];
+    let iterations: u64 =
+        std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(20_000);
+    let seeds = [
+        "matern32(ard) * periodic(x3) + linear",
+        "(se + constant(variance=1e-3)) * rq(`wind speed`, alpha=2)",
+    ];
     let pieces = ["(", ")", "+", "*", ",", "=", "`", "ard", "x1", "1e308", "-", "é", "\u{0}", " ", "se", "9"];
     let mut rng = Streams::new(1).stream("kernels/fuzz");
     for _ in 0..iterations {
@@ -110,7 +120,8 @@ fn mutated_text_never_panics() {
             }
         }
         if let Ok(expression) = text.parse::<KernelExpression>() {
-            let again: KernelExpression = expression.to_string().parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            let again: KernelExpression =
+                expression.to_string().parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(again.to_string(), expression.to_string());
             let _ = expression.build::<f64>(&features());
         }

@@ -1,9 +1,9 @@
 //! `A -> L` with `A + jitter I = L Lᵀ`.
 
 use super::{CholeskyError, CholeskyInfo, JitterPolicy, parallelism};
-use faer::prelude::ReborrowMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
+use faer::prelude::ReborrowMut;
 use faer::{Mat, MatMut, MatRef};
 
 /// A factored symmetric positive-definite matrix.
@@ -36,7 +36,10 @@ impl Cholesky {
         assert_eq!(matrix.nrows(), matrix.ncols(), "only a square matrix has a Cholesky factor");
         Self::factor_with(Mat::zeros(matrix.nrows(), matrix.nrows()), policy, |mut out| {
             for j in 0..matrix.ncols() {
-                out.rb_mut().col_mut(j).subrows_mut(j, matrix.nrows() - j).copy_from(matrix.col(j).subrows(j, matrix.nrows() - j));
+                out.rb_mut()
+                    .col_mut(j)
+                    .subrows_mut(j, matrix.nrows() - j)
+                    .copy_from(matrix.col(j).subrows(j, matrix.nrows() - j));
             }
         })
     }
@@ -71,7 +74,9 @@ impl Cholesky {
             let info = CholeskyInfo { jitter, attempts: attempt + 1 };
             match cholesky_in_place(buffer.as_mut(), Default::default(), par, stack, Default::default()) {
                 // A NaN off the diagonal passes every comparison inside the factorisation but ends on its diagonal.
-                Ok(_) if (0..dimension).all(|i| buffer[(i, i)].is_finite()) => return Ok(Self { factor: buffer, info }),
+                Ok(_) if (0..dimension).all(|i| buffer[(i, i)].is_finite()) => {
+                    return Ok(Self { factor: buffer, info });
+                }
                 Ok(_) => {
                     let row = (0..dimension).find(|&i| !buffer[(i, i)].is_finite()).unwrap_or(0);
                     return Err(CholeskyError::NotFinite { dimension, row, value: buffer[(row, row)] });
@@ -80,7 +85,12 @@ impl Cholesky {
             }
         }
         let (pivot, info) = failure.unwrap_or_default();
-        Err(CholeskyError::NotPositiveDefinite { dimension, pivot, jitter: info.jitter, attempts: info.attempts })
+        Err(CholeskyError::NotPositiveDefinite {
+            dimension,
+            pivot,
+            jitter: info.jitter,
+            attempts: info.attempts,
+        })
     }
 
     /// Wraps a lower-triangular factor that is already known (from a file, say); nothing is computed.
@@ -163,7 +173,10 @@ pub(super) mod tests {
             let a = random_positive_definite(n, n as u64);
             let l = lower(Cholesky::of(a.as_ref(), JitterPolicy::NONE).unwrap().factor());
             let scale = a.norm_max();
-            assert!(largest_difference((&l * l.transpose()).as_ref(), a.as_ref()) < 8.0 * n as f64 * f64::EPSILON * scale);
+            assert!(
+                largest_difference((&l * l.transpose()).as_ref(), a.as_ref())
+                    < 8.0 * n as f64 * f64::EPSILON * scale
+            );
         }
     }
 
@@ -176,7 +189,13 @@ pub(super) mod tests {
         assert!(info.jitter >= 2e-10 && info.attempts >= 2, "{info:?}");
         let l = lower(factored.factor());
         assert!(((&l * l.transpose())[(3, 3)] - (2.0 + info.jitter)).abs() < 1e-13);
-        assert_eq!(Cholesky::of(random_positive_definite(5, 0).as_ref(), JitterPolicy::default()).unwrap().info().jitter, 0.0);
+        assert_eq!(
+            Cholesky::of(random_positive_definite(5, 0).as_ref(), JitterPolicy::default())
+                .unwrap()
+                .info()
+                .jitter,
+            0.0
+        );
     }
 
     #[test]
@@ -193,7 +212,10 @@ pub(super) mod tests {
     fn non_finite_entries_are_named_and_never_jittered() {
         let mut a = random_positive_definite(6, 2);
         a[(3, 3)] = f64::NAN;
-        assert!(matches!(Cholesky::of(a.as_ref(), JitterPolicy::default()), Err(CholeskyError::NotFinite { row: 3, .. })));
+        assert!(matches!(
+            Cholesky::of(a.as_ref(), JitterPolicy::default()),
+            Err(CholeskyError::NotFinite { row: 3, .. })
+        ));
         let mut a = random_positive_definite(6, 2);
         a[(5, 1)] = f64::NAN;
         assert!(Cholesky::of(a.as_ref(), JitterPolicy::default()).is_err());

@@ -8,10 +8,10 @@
 //! Nearly all flops run in matrix products and triangular solves with many columns, at their speed.
 
 use super::{Cholesky, parallelism};
-use faer::prelude::ReborrowMut;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 /// Rows at which the recursion ends: a 192 x 192 block (288 KiB) stays in the second-level cache.
@@ -82,20 +82,50 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
     if n <= LEAF {
         let copy = lower_copy(matrix.as_ref());
         let m = copy.as_ref();
-        matmul(matrix, TriangularLower, Accum::Replace, m.transpose(), TriangularUpper, m, TriangularLower, 1.0, Par::Seq);
+        matmul(
+            matrix,
+            TriangularLower,
+            Accum::Replace,
+            m.transpose(),
+            TriangularUpper,
+            m,
+            TriangularLower,
+            1.0,
+            Par::Seq,
+        );
         return;
     }
     let half = n / 2;
     let (mut top, _, mut low, bottom) = matrix.split_at_mut(half, half);
     square_factor(top.rb_mut(), par);
-    matmul(top, TriangularLower, Accum::Add, low.as_ref().transpose(), Rectangular, low.as_ref(), Rectangular, 1.0, par);
+    matmul(
+        top,
+        TriangularLower,
+        Accum::Add,
+        low.as_ref().transpose(),
+        Rectangular,
+        low.as_ref(),
+        Rectangular,
+        1.0,
+        par,
+    );
     // M21 <- M22ᵀ M21 in panels of columns, each copied first because a product cannot overwrite its input.
     for start in (0..low.ncols()).step_by(LEAF) {
         let width = LEAF.min(low.ncols() - start);
         let panel = low.rb_mut().subcols_mut(start, width);
         let copy = panel.to_owned();
         let m22 = bottom.as_ref().transpose();
-        matmul(panel, Rectangular, Accum::Replace, m22, TriangularUpper, copy.as_ref(), Rectangular, 1.0, par);
+        matmul(
+            panel,
+            Rectangular,
+            Accum::Replace,
+            m22,
+            TriangularUpper,
+            copy.as_ref(),
+            Rectangular,
+            1.0,
+            par,
+        );
     }
     square_factor(bottom, par);
 }
@@ -119,8 +149,12 @@ mod tests {
             let factored = Cholesky::of(a.as_ref(), JitterPolicy::NONE).unwrap();
             let diagonal = factored.inverse_diagonal();
             let lower = factored.into_inverse();
-            let inverse = Mat::<f64>::from_fn(n, n, |i, j| if i >= j { lower[(i, j)] } else { lower[(j, i)] });
-            assert!(largest_difference((&a * &inverse).as_ref(), Mat::<f64>::identity(n, n).as_ref()) < 1e-10, "n = {n}");
+            let inverse =
+                Mat::<f64>::from_fn(n, n, |i, j| if i >= j { lower[(i, j)] } else { lower[(j, i)] });
+            assert!(
+                largest_difference((&a * &inverse).as_ref(), Mat::<f64>::identity(n, n).as_ref()) < 1e-10,
+                "n = {n}"
+            );
             for i in 0..n {
                 assert!((diagonal[i] - inverse[(i, i)]).abs() < 1e-12 * inverse[(i, i)]);
             }

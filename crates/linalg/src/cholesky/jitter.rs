@@ -64,7 +64,9 @@ pub enum CholeskyError {
         attempts: usize,
     },
     /// An entry of the matrix is NaN or infinite, so no jitter can help.
-    #[error("the {dimension} x {dimension} matrix has a diagonal entry that is {value} at row {row}: check the data and the parameters for non-finite values")]
+    #[error(
+        "the {dimension} x {dimension} matrix has a diagonal entry that is {value} at row {row}: check the data and the parameters for non-finite values"
+    )]
     NotFinite {
         /// Rows of the matrix.
         dimension: usize,
@@ -74,7 +76,9 @@ pub enum CholeskyError {
         value: f64,
     },
     /// The new rows make the extended matrix indefinite.
-    #[error("appending {added} rows makes the matrix indefinite (pivot {pivot} of the new block): a new row repeats an old one without noise")]
+    #[error(
+        "appending {added} rows makes the matrix indefinite (pivot {pivot} of the new block): a new row repeats an old one without noise"
+    )]
     AppendNotPositiveDefinite {
         /// Rows that were to be appended.
         added: usize,

@@ -1,9 +1,9 @@
 //! Solves with the factor: `A⁻¹B`, `L⁻¹B`, `L⁻ᵀB`, the product `LB`, and the log-determinant.
 
 use super::{Cholesky, parallelism};
-use faer::prelude::ReborrowMut;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef};
 
 impl Cholesky {
@@ -68,7 +68,10 @@ mod tests {
             let tolerance = 1e-10;
             assert!(largest_difference(factored.solve((&a * &x).as_ref()).as_ref(), x.as_ref()) < tolerance);
             let l = lower(factored.factor());
-            assert!(largest_difference(factored.multiply_factor(x.as_ref()).as_ref(), (&l * &x).as_ref()) < tolerance);
+            assert!(
+                largest_difference(factored.multiply_factor(x.as_ref()).as_ref(), (&l * &x).as_ref())
+                    < tolerance
+            );
             let mut y = &l * &x;
             factored.solve_factor_in_place(y.as_mut());
             assert!(largest_difference(y.as_ref(), x.as_ref()) < tolerance);

@@ -29,7 +29,17 @@ impl Cholesky {
         }
         let lower = BlockStructure::TriangularLower;
         let full = BlockStructure::Rectangular;
-        matmul(schur.as_mut(), lower, Accum::Add, rows.as_ref(), full, rows.transpose(), full, -1.0, parallelism(k));
+        matmul(
+            schur.as_mut(),
+            lower,
+            Accum::Add,
+            rows.as_ref(),
+            full,
+            rows.transpose(),
+            full,
+            -1.0,
+            parallelism(k),
+        );
         let small = Cholesky::of(schur.as_ref(), JitterPolicy::NONE).map_err(|error| {
             let pivot = match error {
                 CholeskyError::NotPositiveDefinite { pivot, .. } => pivot,
@@ -58,7 +68,8 @@ impl Cholesky {
         assert!(index < n, "row {index} of a matrix with {n} rows");
         let mut lost: Vec<f64> = (index + 1..n).map(|i| self.factor[(i, index)]).collect();
         let skip = |i: usize| if i < index { i } else { i + 1 };
-        let mut shrunk = Mat::from_fn(n - 1, n - 1, |i, j| if i >= j { self.factor[(skip(i), skip(j))] } else { 0.0 });
+        let mut shrunk =
+            Mat::from_fn(n - 1, n - 1, |i, j| if i >= j { self.factor[(skip(i), skip(j))] } else { 0.0 });
         add_rank_one(&mut shrunk, index, &mut lost);
         self.factor = shrunk;
     }

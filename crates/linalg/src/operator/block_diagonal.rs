@@ -27,7 +27,10 @@ impl<A> BlockDiagonal<A> {
 
 impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for BlockDiagonal<A> {
     fn shape(&self) -> (usize, usize) {
-        self.blocks.iter().map(|block| block.shape()).fold((0, 0), |sum, shape| (sum.0 + shape.0, sum.1 + shape.1))
+        self.blocks
+            .iter()
+            .map(|block| block.shape())
+            .fold((0, 0), |sum, shape| (sum.0 + shape.0, sum.1 + shape.1))
     }
 
     fn apply(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
@@ -51,6 +54,10 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for BlockDiagonal<A> {
     }
 
     fn structure(&self) -> Structure {
-        self.blocks.iter().map(|block| block.structure()).reduce(Structure::blocks).unwrap_or(Structure::IDENTITY)
+        self.blocks
+            .iter()
+            .map(|block| block.structure())
+            .reduce(Structure::blocks)
+            .unwrap_or(Structure::IDENTITY)
     }
 }

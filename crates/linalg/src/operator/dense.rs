@@ -104,13 +104,19 @@ mod tests {
     #[test]
     fn false_declarations_are_found() {
         let matrix = mat![[1.0, 2.0], [3.0, 4.0]];
-        for structure in [Structure::SYMMETRIC, Structure::LOWER_TRIANGULAR, Structure::DIAGONAL, Structure::IDENTITY] {
+        for structure in
+            [Structure::SYMMETRIC, Structure::LOWER_TRIANGULAR, Structure::DIAGONAL, Structure::IDENTITY]
+        {
             let error = Dense::with_structure(matrix.clone(), structure).unwrap_err();
             assert!(matches!(error, OperatorError::Contradicted { .. }), "{error}");
         }
         let error = Dense::with_structure(matrix, Structure::UPPER_TRIANGULAR).unwrap_err();
-        let expected =
-            OperatorError::Contradicted { claimed: Structure::UPPER_TRIANGULAR, row: 1, column: 0, value: 3.0 };
+        let expected = OperatorError::Contradicted {
+            claimed: Structure::UPPER_TRIANGULAR,
+            row: 1,
+            column: 0,
+            value: 3.0,
+        };
         assert_eq!(error, expected);
         let error = Dense::with_structure(Mat::<f64>::zeros(2, 3), Structure::SYMMETRIC).unwrap_err();
         assert!(error.to_string().contains("only a square matrix"), "{error}");

@@ -45,7 +45,9 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
     fn apply(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
         check_apply(self.shape(), input, &output);
         for j in 0..input.ncols() {
-            for ((out, &x), &d) in output.rb_mut().col_mut(j).iter_mut().zip(input.col(j).iter()).zip(&self.entries) {
+            for ((out, &x), &d) in
+                output.rb_mut().col_mut(j).iter_mut().zip(input.col(j).iter()).zip(&self.entries)
+            {
                 *out = d * x;
             }
         }
@@ -60,4 +62,3 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
         self.structure
     }
 }
-

@@ -29,7 +29,9 @@ pub enum OperatorError {
         right: (usize, usize),
     },
     /// A matrix does not have the structure that is claimed for it.
-    #[error("the matrix is declared {claimed}, but entry ({row}, {column}), counted from 0, contradicts it: {value}")]
+    #[error(
+        "the matrix is declared {claimed}, but entry ({row}, {column}), counted from 0, contradicts it: {value}"
+    )]
     Contradicted {
         /// What was claimed.
         claimed: Structure,
@@ -41,7 +43,9 @@ pub enum OperatorError {
         value: f64,
     },
     /// Structure that only square matrices have was claimed for another.
-    #[error("the matrix is declared {claimed}, which only a square matrix can be, but it is {rows} x {columns}")]
+    #[error(
+        "the matrix is declared {claimed}, which only a square matrix can be, but it is {rows} x {columns}"
+    )]
     NotSquare {
         /// What was claimed.
         claimed: Structure,
@@ -51,7 +55,9 @@ pub enum OperatorError {
         columns: usize,
     },
     /// A method was given an operator without the structure that it relies on.
-    #[error("{method} needs an operator that is {needed}, but this one is known only to be {known}; declare the structure if it holds, or choose another method")]
+    #[error(
+        "{method} needs an operator that is {needed}, but this one is known only to be {known}; declare the structure if it holds, or choose another method"
+    )]
     Unsuitable {
         /// The method that refuses.
         method: &'static str,

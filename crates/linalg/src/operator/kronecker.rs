@@ -56,7 +56,10 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     }
 
     fn structure(&self) -> Structure {
-        self.left.structure().blocks(self.right.structure())
+        let structure = self.left.structure().blocks(self.right.structure());
+        let (rows, columns) = self.shape();
+        // Nothing has a rank below that of an empty matrix.
+        if rows == 0 || columns == 0 { structure.without_low_rank() } else { structure }
     }
 }
 

@@ -25,7 +25,13 @@ impl<T: Real> LowRank<T> {
     /// # Errors
     /// [`OperatorError::Shapes`] when the core is not r x r.
     pub fn congruence(left: Mat<T>, core: Dense<T>) -> Result<Self, OperatorError> {
-        Self::check("a congruence U C Uᵀ", "a core of r x r", left.shape(), core.shape(), (left.ncols(), left.ncols()))?;
+        Self::check(
+            "a congruence U C Uᵀ",
+            "a core of r x r",
+            left.shape(),
+            core.shape(),
+            (left.ncols(), left.ncols()),
+        )?;
         Ok(Self { left, core: Some(core), right: None })
     }
 
@@ -51,7 +57,11 @@ impl<T: Real> LowRank<T> {
         right: (usize, usize),
         expected: (usize, usize),
     ) -> Result<(), OperatorError> {
-        if right == expected { Ok(()) } else { Err(OperatorError::Shapes { composition, needed, left, right }) }
+        if right == expected {
+            Ok(())
+        } else {
+            Err(OperatorError::Shapes { composition, needed, left, right })
+        }
     }
 
     fn right(&self) -> MatRef<'_, T> {
@@ -68,7 +78,7 @@ impl<T: Real> LinearOperator<T> for LowRank<T> {
         check_apply(self.shape(), input, &output);
         let mut inner = Mat::zeros(self.rank_bound(), input.ncols());
         multiply_into(self.right().transpose(), input, inner.as_mut());
-        let inner = self.core.as_ref().map_or_else(|| inner.clone(), |core| core.multiply(inner.as_ref()));
+        let inner = self.core.as_ref().map(|core| core.multiply(inner.as_ref())).unwrap_or(inner);
         multiply_into(self.left.as_ref(), inner.as_ref(), output);
     }
 
@@ -76,7 +86,7 @@ impl<T: Real> LinearOperator<T> for LowRank<T> {
         check_apply_transpose(self.shape(), input, &output);
         let mut inner = Mat::zeros(self.rank_bound(), input.ncols());
         multiply_into(self.left.transpose(), input, inner.as_mut());
-        let inner = self.core.as_ref().map_or_else(|| inner.clone(), |core| core.multiply_transpose(inner.as_ref()));
+        let inner = self.core.as_ref().map(|core| core.multiply_transpose(inner.as_ref())).unwrap_or(inner);
         multiply_into(self.right(), inner.as_ref(), output);
     }
 

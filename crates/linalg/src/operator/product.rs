@@ -49,6 +49,12 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     }
 
     fn structure(&self) -> Structure {
-        self.left.structure().product(self.right.structure())
+        let (left, right) = (self.left.structure(), self.right.structure());
+        let ((m, inner), n) = (self.left.shape(), self.right.shape().1);
+        // The rank is at most that of either factor, which counts only where the product is not smaller than the factor.
+        let smallest = m.min(n);
+        let low = |known: Structure, bound: usize| known.contains(Structure::LOW_RANK) && bound <= smallest;
+        let thin = inner < smallest || low(left, m.min(inner)) || low(right, inner.min(n));
+        left.product(right) | if thin { Structure::LOW_RANK } else { Structure::GENERAL }
     }
 }

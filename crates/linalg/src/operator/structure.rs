@@ -97,6 +97,11 @@ impl Structure {
         self.0 & !LOW_RANK != 0
     }
 
+    /// All but low rank.
+    pub(super) const fn without_low_rank(self) -> Self {
+        Self(self.0 & !LOW_RANK)
+    }
+
     /// Of `A + B`.
     pub(super) const fn sum(self, other: Self) -> Self {
         let kept = self.0 & other.0 & !(IDENTITY | LOW_RANK | DEFINITE);
@@ -104,18 +109,19 @@ impl Structure {
         Self::closed(kept | definite)
     }
 
-    /// Of `A B`. Diagonal matrices commute, so their product keeps definiteness; others do not.
+    /// Of `A B`, without low rank, which depends on shapes. Diagonal matrices commute, so their product keeps definiteness; others
+    /// do not.
     pub(super) const fn product(self, other: Self) -> Self {
         if self.0 & IDENTITY != 0 {
-            return other;
+            return other.without_low_rank();
         }
         if other.0 & IDENTITY != 0 {
-            return self;
+            return self.without_low_rank();
         }
         let both = self.0 & other.0;
         let triangular = both & (LOWER | UPPER);
         let commuting = if both & DIAGONAL != 0 { both & (DIAGONAL | SEMIDEFINITE | DEFINITE) } else { 0 };
-        Self::closed(triangular | commuting | ((self.0 | other.0) & LOW_RANK))
+        Self::closed(triangular | commuting)
     }
 
     /// Of `c A`.
@@ -189,7 +195,8 @@ mod tests {
 
     #[test]
     fn refusals_name_the_method_the_need_and_the_knowledge() {
-        let error = Structure::SYMMETRIC.require(Structure::POSITIVE_DEFINITE, "conjugate gradients").unwrap_err();
+        let error =
+            Structure::SYMMETRIC.require(Structure::POSITIVE_DEFINITE, "conjugate gradients").unwrap_err();
         let text = error.to_string();
         assert!(text.contains("conjugate gradients needs an operator that is positive definite"), "{text}");
         assert!(text.contains("known only to be symmetric"), "{text}");

@@ -68,7 +68,9 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
         let encoded: Vec<(&String, &Tensor, Vec<u8>)> = self
             .tensors
             .iter()
-            .map(|(name, tensor)| (name, tensor, tensor.values.iter().flat_map(|v| v.to_le_bytes()).collect()))
+            .map(|(name, tensor)| {
+                (name, tensor, tensor.values.iter().flat_map(|v| v.to_le_bytes()).collect())
+            })
             .collect();
         let mut views = Vec::with_capacity(encoded.len());
         for (name, tensor, bytes) in &encoded {
@@ -77,7 +79,8 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
             views.push((name.as_str(), view));
         }
         let metadata = HashMap::from([(MARK.to_string(), json)]);
-        let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| failed(std::io::Error::other(e)))?;
+        let bytes =
+            safetensors::serialize(views, Some(metadata)).map_err(|e| failed(std::io::Error::other(e)))?;
         posterior_data::create_atomically(path, |file| file.write_all(&bytes)).map_err(|error| match error {
             posterior_data::DataError::Write { source, .. } => failed(source),
             other => failed(std::io::Error::other(other)),
@@ -104,9 +107,9 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
         let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
         check_length(bytes).map_err(|shortfall| match shortfall {
             Shortfall::NotOurs(reason) => foreign(reason),
-            Shortfall::Truncated { declared, actual } => {
-                corrupt(format!("the header needs {declared} bytes, but the file has {actual}: it was cut off"))
-            }
+            Shortfall::Truncated { declared, actual } => corrupt(format!(
+                "the header needs {declared} bytes, but the file has {actual}: it was cut off"
+            )),
         })?;
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| corrupt(e.to_string()))?;
         let json = metadata
@@ -128,17 +131,18 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
         let mut tensors = BTreeMap::new();
         for (name, view) in views.iter() {
             if view.dtype() != Dtype::F64 {
-                return Err(corrupt(format!("tensor `{name}` has element type {:?} instead of F64", view.dtype())));
+                return Err(corrupt(format!(
+                    "tensor `{name}` has element type {:?} instead of F64",
+                    view.dtype()
+                )));
             }
-            let values: Vec<f64> = view
-                .data()
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|chunk| f64::from_le_bytes(*chunk))
-                .collect();
+            let values: Vec<f64> =
+                view.data().as_chunks::<8>().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect();
             if let Some(position) = values.iter().position(|v| !v.is_finite()) {
-                return Err(corrupt(format!("tensor `{name}` has {} at position {position}", values[position])));
+                return Err(corrupt(format!(
+                    "tensor `{name}` has {} at position {position}",
+                    values[position]
+                )));
             }
             tensors.insert(name.to_string(), Tensor { shape: view.shape().to_vec(), values });
         }
@@ -151,7 +155,8 @@ impl<H: Serialize + DeserializeOwned> Container<H> {
     /// [`ModelFileError::Corrupt`] when it is absent or of another shape.
     pub fn take(&mut self, name: &str, shape: &[usize], path: &Path) -> Result<Vec<f64>, ModelFileError> {
         let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
-        let tensor = self.tensors.remove(name).ok_or_else(|| corrupt(format!("tensor `{name}` is missing")))?;
+        let tensor =
+            self.tensors.remove(name).ok_or_else(|| corrupt(format!("tensor `{name}` is missing")))?;
         if tensor.shape != shape {
             return Err(corrupt(format!("tensor `{name}` has shape {:?}, expected {shape:?}", tensor.shape)));
         }

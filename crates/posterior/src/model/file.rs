@@ -24,7 +24,10 @@ impl Model {
             ("factor".to_string(), packed_tensor(self.posterior.cholesky().factor())),
         ]);
         if let Some(noise) = data.noise_variances() {
-            tensors.insert("noise_variances".into(), Tensor { shape: vec![noise.len()], values: noise.to_vec() });
+            tensors.insert(
+                "noise_variances".into(),
+                Tensor { shape: vec![noise.len()], values: noise.to_vec() },
+            );
         }
         Container { header: self.header.clone(), tensors }.write(path)
     }
@@ -52,7 +55,8 @@ impl Model {
         if header.method != "exact" {
             return Err(corrupt(format!("its method `{}` is not known", header.method)));
         }
-        let packed = n.checked_mul(n + 1).map(|m| m / 2).ok_or_else(|| corrupt("its size overflows".into()))?;
+        let packed =
+            n.checked_mul(n + 1).map(|m| m / 2).ok_or_else(|| corrupt("its size overflows".into()))?;
         let inputs = matrix(&container.take("inputs", &[n, d], path)?, n, d);
         let targets = matrix(&container.take("targets", &[n, 1], path)?, n, 1);
         let weights = matrix(&container.take("weights", &[n, 1], path)?, n, 1);
@@ -90,13 +94,18 @@ fn model(header: &Header) -> Result<ExactGp, String> {
     let mut model = ExactGp::new(kernel, header.mean, Gaussian::new(noise, floor), names.len(), 1);
     let segments = model.segments();
     let expected: Vec<(&str, usize)> = segments.iter().map(|s| (s.name.as_str(), s.len())).collect();
-    let found: Vec<(&str, usize)> = header.hyperparameters.iter().map(|h| (h.name.as_str(), h.values.len())).collect();
+    let found: Vec<(&str, usize)> =
+        header.hyperparameters.iter().map(|h| (h.name.as_str(), h.values.len())).collect();
     if expected != found {
         return Err(format!("its hyperparameters {found:?} are not those of its kernel, {expected:?}"));
     }
     let values: Vec<f64> = header.hyperparameters.iter().flat_map(|h| h.values.iter().copied()).collect();
     let positive = |name: &str| !name.starts_with("mean.");
-    if header.hyperparameters.iter().any(|h| h.values.iter().any(|v| !v.is_finite() || (positive(&h.name) && *v <= 0.0))) {
+    if header
+        .hyperparameters
+        .iter()
+        .any(|h| h.values.iter().any(|v| !v.is_finite() || (positive(&h.name) && *v <= 0.0)))
+    {
         return Err("a hyperparameter is not a positive finite number".into());
     }
     model.set_values(&values);
@@ -115,7 +124,8 @@ fn matrix(values: &[f64], rows: usize, columns: usize) -> Mat<f64> {
 /// The lower triangle, column after column.
 fn packed_tensor(factor: MatRef<'_, f64>) -> Tensor {
     let n = factor.nrows();
-    let values: Vec<f64> = (0..n).flat_map(|j| factor.col(j).subrows(j, n - j).iter().copied().collect::<Vec<_>>()).collect();
+    let values: Vec<f64> =
+        (0..n).flat_map(|j| factor.col(j).subrows(j, n - j).iter().copied().collect::<Vec<_>>()).collect();
     Tensor { shape: vec![values.len()], values }
 }
 

@@ -4,8 +4,8 @@ use super::{FitSummary, Header, Hyperparameter, Model, ModelError};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::{Schema, Standardisation, Table};
-use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, Plan, fit};
+use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Event, Parameters, Reason, Signal};
 use std::time::Instant;
@@ -50,8 +50,12 @@ impl Model {
             x.ncols(),
             1,
         );
+        let mut options = request.options.clone();
+        if request.weak_lengthscale_prior {
+            add_weak_priors(&mut options.hyperpriors, &model, schema.features.len());
+        }
         let data = Observations::new(x, targets, noise)?;
-        let fitted = fit(model, data, &request.options, observer)?;
+        let fitted = fit(model, data, &options, observer)?;
         let model = fitted.posterior.model();
         let choice = match request.method {
             Method::Exact => "exact, as asked".to_string(),
@@ -72,6 +76,7 @@ impl Model {
                 log_evidence: fitted.log_evidence,
                 criterion: request.options.criterion,
                 criterion_value: fitted.criterion,
+                hyperpriors: options.hyperpriors,
                 optimizer: request.options.optimizer,
                 reason: fitted.reason,
                 steps: fitted.steps,
@@ -96,12 +101,31 @@ impl Model {
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
     let (floor, initial) = (request.noise_floor, request.initial_noise);
     if !(floor.is_finite() && floor >= 0.0) {
-        return Err(ModelError::Setting { what: "the noise floor", value: floor, expected: "finite and not negative" });
+        return Err(ModelError::Setting {
+            what: "the noise floor",
+            value: floor,
+            expected: "finite and not negative",
+        });
     }
     if !(initial.is_finite() && initial > floor) {
-        return Err(ModelError::Setting { what: "the initial noise", value: initial, expected: "finite and above the noise floor" });
+        return Err(ModelError::Setting {
+            what: "the initial noise",
+            value: initial,
+            expected: "finite and above the noise floor",
+        });
     }
     Ok(())
+}
+
+/// The weak belief for every lengthscale that the user says nothing about.
+fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features: usize) {
+    for segment in model.segments().iter().filter(|s| s.name.ends_with(".lengthscale")) {
+        // A periodic kernel's lengthscale measures angles, not distances.
+        let spoken_for = hyperpriors.iter().any(|h| h.parameter == segment.name);
+        if !spoken_for && !segment.name.starts_with("periodic") {
+            hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
+        }
+    }
 }
 
 /// The model's natural values under their names.

@@ -1,8 +1,8 @@
 //! What stands in a model file besides arrays.
 
 use posterior_data::{Notes, Schema, Standardisation};
-use posterior_gp::MeanForm;
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
+use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Attempt, Reason};
@@ -26,6 +26,8 @@ pub struct FitSummary {
     pub criterion: Criterion,
     /// Its value.
     pub criterion_value: f64,
+    /// Beliefs about hyperparameters that were added to it, the weak default ones included.
+    pub hyperpriors: Vec<Hyperprior>,
     /// With what.
     pub optimizer: Optimizer,
     /// Why the best start ended.

@@ -65,7 +65,9 @@ pub enum ModelError {
     #[error(transparent)]
     File(#[from] ModelFileError),
     /// Joint samples at too many rows.
-    #[error("joint samples at {rows} rows need {needed} bytes, above the limit of {limit}: ask for fewer rows")]
+    #[error(
+        "joint samples at {rows} rows need {needed} bytes, above the limit of {limit}: ask for fewer rows"
+    )]
     TooManySampleRows {
         /// Rows asked for.
         rows: usize,
@@ -123,7 +125,9 @@ pub enum ModelFileError {
         reason: String,
     },
     /// It was written by a newer release.
-    #[error("the model {path} has format {found}, written by release {writer}; this release reads up to {supported}: update posterior")]
+    #[error(
+        "the model {path} has format {found}, written by release {writer}; this release reads up to {supported}: update posterior"
+    )]
     Newer {
         /// The file.
         path: PathBuf,

@@ -63,11 +63,20 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::predict`]; also when the target column is missing.
-    pub fn predict_with_truth(&self, table: &Table, rows: Option<&[usize]>) -> Result<Predictions, ModelError> {
+    pub fn predict_with_truth(
+        &self,
+        table: &Table,
+        rows: Option<&[usize]>,
+    ) -> Result<Predictions, ModelError> {
         self.predict_rows(table, rows, true)
     }
 
-    fn predict_rows(&self, table: &Table, rows: Option<&[usize]>, truth: bool) -> Result<Predictions, ModelError> {
+    fn predict_rows(
+        &self,
+        table: &Table,
+        rows: Option<&[usize]>,
+        truth: bool,
+    ) -> Result<Predictions, ModelError> {
         let all: Vec<usize>;
         let rows = match rows {
             Some(rows) => rows,
@@ -78,7 +87,8 @@ impl Model {
         };
         let extracted = self.header.schema.extract(table, rows, truth)?;
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let Prediction { mean, latent_variance, noise_variance, clipped } = self.posterior.predict(x.as_ref())?;
+        let Prediction { mean, latent_variance, noise_variance, clipped } =
+            self.posterior.predict(x.as_ref())?;
         let standard = &self.header.standardisation;
         let back = |variance: f64| standard.variance_back(variance);
         let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
@@ -119,7 +129,12 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::predict`].
-    pub fn sample_at(&self, x: MatRef<'_, f64>, count: usize, seed: u64) -> Result<Vec<Vec<f64>>, ModelError> {
+    pub fn sample_at(
+        &self,
+        x: MatRef<'_, f64>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
         let x = self.header.standardisation.features(x);
         let mut rng = Streams::new(seed).stream("model/samples");
         let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;

@@ -66,7 +66,7 @@ impl Frame {
         let (x_ticks, y_ticks) = (x.tick_labels(), y.tick_labels());
         let longest = y_ticks.iter().map(|t| t.1.chars().count()).max().unwrap_or(0) as f64;
         let left = if y.labelled { (14.0 + CHARACTER * longest).clamp(34.0, 150.0) } else { 12.0 };
-        let (top, right, bottom) = (30.0, surface.width - 16.0, surface.height - 44.0);
+        let (top, right, bottom) = (30.0, surface.width - 22.0, surface.height - 44.0);
         let frame = Self {
             x: Scale { range: x.range, from: left, to: right },
             y: Scale { range: y.range, from: bottom, to: top },

@@ -1,7 +1,4 @@
-//! The scalar formulas: no branches, no tables, no calls, so that loops over them become vector code.
-//!
-//! Sources: Cody and Waite (1980) for the argument reductions; fdlibm's form of the logarithm (Sun Microsystems, 1993);
-//! the polynomials of erf are Chebyshev fits of this project (60-digit arithmetic, relative error below 1e-17).
+//! Double precision.
 
 use std::f64::consts::LOG2_E;
 
@@ -104,38 +101,48 @@ pub fn tanh_f64(x: f64) -> f64 {
 /// `erf(x)` for f64: `x P(x²)` up to ¾, `1 - exp(-x²) Q(1 / (x + 2))` beyond.
 #[inline(always)]
 pub fn erf_f64(x: f64) -> f64 {
-    const SMALL: [f64; 13] = [1.1283791670955126, -0.37612638903183754, 0.11283791670955125, -0.026866170645131044, 0.00522397762543796, -0.0008548327022938597, 0.00012055332941926721, -1.4925648277963885e-05, 1.6462039947573494e-06, -1.636401288305236e-07, 1.4776618764400006e-08, -1.1958368091524506e-09, 7.272605667746851e-11];
-    const LARGE: [f64; 18] = [0.23973924881758718, 0.20142831404772718, 0.05635340103078258, 0.009326645731042896, 0.0002942700466666479, -0.00019537220987496766, -1.5625906279036927e-05, 6.6971079554481075e-06, 3.5619539573060355e-07, -3.079603627790585e-07, 1.2382481046498582e-08, 1.374355452422266e-08, -2.56936023892328e-09, -3.497466412611276e-10, 2.1094386153813966e-10, -1.868101993022423e-11, -9.19807645214026e-12, 2.5104524232229005e-12];
+    /// `erf(√w)/√w - 1` on [0, 9/16]; less 1, so that the last rounding is the only large one.
+    const SMALL: [f64; 13] = [
+        0.128_379_167_095_512_57,
+        -0.37612638903183754,
+        0.11283791670955125,
+        -0.026866170645131044,
+        0.00522397762543796,
+        -0.0008548327022938597,
+        0.00012055332941926721,
+        -1.4925648277963885e-05,
+        1.6462039947573494e-06,
+        -1.636401288305236e-07,
+        1.4776618764400006e-08,
+        -1.1958368091524506e-09,
+        7.272605667746851e-11,
+    ];
+    /// `exp(x²) erfc(x)` on [3/4, 6.5] as a polynomial in a linear map of `1/(x + 2)` to [-1, 1].
+    const LARGE: [f64; 18] = [
+        0.23973924881758718,
+        0.20142831404772718,
+        0.05635340103078258,
+        0.009326645731042896,
+        0.0002942700466666479,
+        -0.00019537220987496766,
+        -1.5625906279036927e-05,
+        6.6971079554481075e-06,
+        3.5619539573060355e-07,
+        -3.079603627790585e-07,
+        1.2382481046498582e-08,
+        1.374355452422266e-08,
+        -2.56936023892328e-09,
+        -3.497466412611276e-10,
+        2.1094386153813966e-10,
+        -1.868101993022423e-11,
+        -9.19807645214026e-12,
+        2.5104524232229005e-12,
+    ];
     let a = x.abs().min(6.5);
-    let small = a * horner(a * a, &SMALL);
+    let small = a.mul_add(horner(a * a, &SMALL), a);
     let b = a.max(0.75);
     let u = (1.0 / (b + 2.0)).mul_add(8.130_434_782_608_695, -1.956_521_739_130_434_8);
     let large = 1.0 - exp_f64(-b * b) * horner(u, &LARGE);
     let value = (if a < 0.75 { small } else { large }).copysign(x);
-    if x.is_nan() { x } else { value }
-}
-
-/// `exp(x)` for f32.
-#[inline(always)]
-pub fn exp_f32(x: f32) -> f32 {
-    /// 1.5 · 2²³, as [`ROUND`] for single precision.
-    const ROUND32: f32 = 12_582_912.0;
-    #[inline(always)]
-    fn power(n: f32) -> f32 {
-        let bits = (n + ROUND32).to_bits().wrapping_sub(ROUND32.to_bits()).wrapping_add(127);
-        f32::from_bits(bits << 23)
-    }
-    let c = x.clamp(-104.0, 89.0);
-    let n = c.mul_add(std::f32::consts::LOG2_E, ROUND32) - ROUND32;
-    let r = n.mul_add(-1.428_606_8e-6, n.mul_add(-0.693_145_75, c));
-    let mut p = 1.0 / 5_040.0f32;
-    p = p.mul_add(r, 1.0 / 720.0);
-    p = p.mul_add(r, 1.0 / 120.0);
-    p = p.mul_add(r, 1.0 / 24.0);
-    p = p.mul_add(r, 1.0 / 6.0);
-    p = p.mul_add(r, 0.5);
-    let p = (r * r).mul_add(p, r) + 1.0;
-    let half = n.mul_add(0.5, ROUND32) - ROUND32;
-    let value = p * power(half) * power(n - half);
     if x.is_nan() { x } else { value }
 }

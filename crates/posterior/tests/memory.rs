@@ -1,0 +1,31 @@
+//! The memory that is planned is the memory that is used.
+
+use posterior::data::{Selection, synthetic};
+use posterior::linalg::random::Streams;
+use posterior::optim::Signal;
+use posterior::{FitRequest, Model, peak_memory_bytes};
+
+#[test]
+fn a_fit_keeps_to_its_plan() {
+    let Some(before) = peak_memory_bytes() else {
+        println!("skipped: this system does not tell the peak memory of a process");
+        return;
+    };
+    let rows = 3_000;
+    let table = synthetic::friedman(rows, Streams::new(0));
+    let mut request = FitRequest {
+        selection: Selection { target: "y".into(), ..Default::default() },
+        ..Default::default()
+    };
+    request.options.steps.steps = 2;
+    request.options.restarts = 1;
+    let plan = Model::plan(&request, rows, 10);
+    assert!(plan.peak_bytes < 120_000_000, "{plan}");
+    let all: Vec<usize> = (0..rows).collect();
+    let model = Model::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
+    model.predict(&table, None).unwrap();
+    let used = peak_memory_bytes().unwrap() - before;
+    // The plan covers the fit; threads, allocator and the table itself come on top.
+    assert!(used < plan.peak_bytes + 24_000_000, "planned {}, used {used}", plan.peak_bytes);
+    assert!(used > (8 * rows * rows) as u64 / 2, "the measurement itself must see the matrix: {used}");
+}
