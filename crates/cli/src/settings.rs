@@ -95,10 +95,6 @@ impl FitSettings {
             }
         };
         options.steps.steps = args.steps.unwrap_or(options.steps.steps);
-        if matches!(options.optimizer, Optimizer::Adam { .. }) {
-            // Adam's path is not monotone: a few steps without progress are no sign of the end.
-            options.steps.patience = 20;
-        }
         options.restarts = args.restarts.unwrap_or(options.restarts);
         if options.restarts == 0 {
             return Err(Failure::usage("--restarts must be at least 1".into()));

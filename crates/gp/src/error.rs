@@ -45,7 +45,7 @@ pub enum GpError {
         value: f64,
     },
     /// The plan does not fit into the memory that was allowed.
-    #[error("{plan}, above the limit of {}: raise the limit, use fewer rows, or use an approximate method", crate::exact::bytes(*limit))]
+    #[error("{plan}, above the limit of {}: allow more memory (--memory GB) or learn from fewer rows", crate::exact::bytes(*limit))]
     Memory {
         /// What would be needed.
         plan: Plan,

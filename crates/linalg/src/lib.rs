@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
+//! | [`operator`] | matrices as maps: dense, diagonal, low rank, Kronecker, sums, products, with structure tags |
 //! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
 //! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |
 //! | [`random`] | seeded, named streams |

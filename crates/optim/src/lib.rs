@@ -14,6 +14,7 @@
 
 mod adam;
 pub mod check;
+mod error;
 mod lbfgs;
 mod minimise;
 mod objective;
@@ -24,8 +25,9 @@ mod sgd;
 mod transform;
 
 pub use adam::Adam;
+pub use error::OptimError;
 pub use lbfgs::Lbfgs;
-pub use minimise::{Event, LoopOptions, OptimError, Outcome, Reason, Signal, State, minimise, resume};
+pub use minimise::{Event, LoopOptions, Outcome, Reason, Signal, State, minimise, resume};
 pub use objective::{Objective, ObjectiveError, Optimiser};
 pub use parameters::{Parameters, Segment};
 pub use restarts::{Attempt, Restarted, perturbed, restarts};

@@ -5,6 +5,7 @@ use posterior_optim::{
     Adam, Lbfgs, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Outcome, Reason, Schedule,
     Sgd, Signal, State, minimise, resume,
 };
+use std::time::Duration;
 
 /// An objective from a closure, with optional names.
 struct Function<F> {
@@ -132,6 +133,21 @@ fn the_best_point_is_returned_and_not_the_last() {
     let mut gradient = [0.0; 2];
     let there = quadratic(2, 1.0).value_and_gradient(&outcome.theta, &mut gradient).unwrap();
     assert_eq!(there, outcome.value);
+}
+
+#[test]
+fn patience_and_time_end_a_run() {
+    let mut flat = function(1, |_: &[f64], g: &mut [f64]| {
+        g[0] = 1.0;
+        5.0
+    });
+    let adam = || Optimiser::Adam(Adam::new(0.1));
+    let options = LoopOptions { patience: 4, ..Default::default() };
+    let outcome = run(&mut flat, &[0.0], adam(), &options).unwrap();
+    assert_eq!((outcome.reason, outcome.steps), (Reason::Value, 4));
+    let options = LoopOptions { time: Some(Duration::ZERO), ..Default::default() };
+    let outcome = run(&mut flat, &[0.0], adam(), &options).unwrap();
+    assert_eq!((outcome.reason, outcome.steps), (Reason::Time, 0));
 }
 
 #[test]

@@ -11,9 +11,8 @@ use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
     Adam, Attempt, Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason,
-    Signal, restarts,
+    Signal, perturbed, restarts,
 };
-use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// What is maximised.
@@ -48,7 +47,7 @@ pub struct FitOptions {
     pub criterion: Criterion,
     /// With what.
     pub optimizer: Optimizer,
-    /// Budget and tolerances of each start. The objective is the negative criterion for each target value.
+    /// Budget and tolerances of each start; Adam is given a patience of at least 20. The objective is the negative criterion for each target value.
     pub steps: LoopOptions,
     /// Starts: the model's own values, the same with little noise (three times its floor), then random ones (normal in the
     /// unconstrained parameters, standard deviation 1 around the model's values).
@@ -130,6 +129,10 @@ impl Objective for NegativeCriterion<'_> {
         self.model.unconstrained().len()
     }
 
+    fn parameter_names(&self) -> Vec<String> {
+        self.model.unconstrained_names()
+    }
+
     fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
         self.model.set_unconstrained(theta);
         let buffer = self.buffer.take();
@@ -171,11 +174,16 @@ pub fn fit(
         Optimizer::Lbfgs => Optimiser::Lbfgs(Lbfgs::default()),
         Optimizer::Adam { learning_rate } => Optimiser::Adam(Adam::new(learning_rate)),
     };
+    let mut steps = options.steps.clone();
+    if matches!(options.optimizer, Optimizer::Adam { .. }) {
+        // Adam swings past minima: a few steps without progress are no sign of the end.
+        steps.patience = steps.patience.max(20);
+    }
     let starts = starting_points(&model, options);
     let mut objective =
         NegativeCriterion { model: model.clone(), data: &data, options, buffer: None, largest_jitter: 0.0 };
     let mut watch = |start: usize, event: &Event, _: &_| observer(start, event);
-    let result = restarts(&mut objective, &starts, &optimiser, &options.steps, &mut watch)?;
+    let result = restarts(&mut objective, &starts, &optimiser, &steps, &mut watch)?;
     let NegativeCriterion { buffer, largest_jitter, .. } = objective;
     let mut model = model;
     model.set_unconstrained(&result.best.theta);
@@ -216,16 +224,12 @@ fn starting_points(model: &ExactGp, options: &FitOptions) -> Vec<Vec<f64>> {
         *noise = noise.min(if floor > 0.0 { 3.0 * floor } else { 1e-3 * *noise });
     }
     quiet.set_values(&values);
-    let random = (2..options.restarts).map(|index| {
-        let mut rng = Streams::new(options.seed).child("gp/restart", index as u64).stream("start");
-        own.iter()
-            .map(|&u| u + <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng))
-            .collect()
-    });
+    let random = (2..options.restarts)
+        .map(|index| perturbed(&own, 1.0, Streams::new(options.seed).child("gp/restart", index as u64)));
     let mut out = vec![own.clone()];
     if options.restarts > 1 {
         out.push(quiet.unconstrained());
     }
-    out.extend(random.collect::<Vec<_>>());
+    out.extend(random);
     out
 }
