@@ -1,6 +1,7 @@
 //! `k = 1`: a function that is one unknown number.
 
-use crate::kernel::{Adjoints, Kernel, Pair};
+use crate::inputs::lane_sum;
+use crate::kernel::{Adjoints, Kernel, Pair, entries};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
@@ -30,7 +31,9 @@ impl<T: Real> Kernel<T> for Constant {
         out.fill(T::ONE);
     }
 
-    fn pullback_tile(&self, _pair: Pair<'_, T>, _adjoint: MatRef<'_, T>, _adjoints: &mut Adjoints<T>) {}
+    fn pullback_tile(&self, _: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {
+        (0..adjoint.ncols()).map(|j| lane_sum(adjoint.nrows(), |i| entries(adjoint, j)[i])).sum()
+    }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(*self)

@@ -8,11 +8,18 @@
 use crate::{Adjoints, Kernel, Pair, Request};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::tiles::{Cover, fold_tiles, for_each_tile};
+use posterior_linalg::tiles::{Cover, for_each_tile, pieces};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows and columns of a tile: 256 x 256 doubles are 512 KiB, half of a second-level cache.
 pub const TILE: usize = 256;
+
+/// Strips of columns whose adjoints of x (n x D each) are kept at a time.
+const STRIPS: usize = 32;
+
+/// Points of one parallel piece of [`pullback_diagonal`].
+const CHUNK: usize = 1024;
 
 /// `k(x, z)`, n x m, for x of n x D and z of m x D.
 pub fn cross<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'_, T>) -> Mat<T> {
@@ -37,12 +44,36 @@ pub fn gram<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Mat<T> {
     let n = x.nrows();
     let mut out = Mat::zeros(n, n);
     gram_lower_into(kernel, x, out.as_mut());
-    for j in 0..n {
-        for i in j + 1..n {
-            out[(j, i)] = out[(i, j)];
-        }
-    }
+    mirror(out.as_mut());
     out
+}
+
+/// Copies the lower triangle to the upper one, by halves: the two triangles beside one another, then the block between.
+fn mirror<T: Real>(matrix: MatMut<'_, T>) {
+    const SMALL: usize = 64;
+    let mut matrix = matrix;
+    let n = matrix.nrows();
+    if n <= SMALL {
+        for j in 0..n {
+            for i in j + 1..n {
+                matrix[(j, i)] = matrix[(i, j)];
+            }
+        }
+        return;
+    }
+    let (first, mut above, below, second) = matrix.split_at_mut(n / 2, n / 2);
+    rayon::join(
+        || {
+            for columns in pieces(above.ncols(), SMALL) {
+                for rows in pieces(above.nrows(), SMALL) {
+                    let (i, j) = (rows.start, columns.start);
+                    let mut target = above.as_mut().submatrix_mut(i, j, rows.len(), columns.len());
+                    target.copy_from(below.as_ref().submatrix(j, i, columns.len(), rows.len()).transpose());
+                }
+            }
+        },
+        || rayon::join(|| mirror(first), || mirror(second)),
+    );
 }
 
 /// The lower triangle of `k(x, x)`, diagonal included; what stands above it is unspecified. Half the work of [`gram`].
@@ -96,7 +127,7 @@ pub fn pullback_gram<T: Real>(
 ) -> Adjoints<T> {
     let both = Request { x: request.x, z: request.x, ..request };
     let two = T::ONE + T::ONE;
-    let mut adjoints = pull_tiles(kernel, (x, x), Cover::Lower, both, |rows, columns, mut tile| {
+    let adjoints = pull_tiles(kernel, (x, x), Cover::Lower, both, |rows, columns, mut tile| {
         fill(rows.clone(), columns.clone(), tile.as_mut());
         if rows != columns {
             for j in 0..tile.ncols() {
@@ -104,32 +135,40 @@ pub fn pullback_gram<T: Real>(
             }
         }
     });
-    if let (Some(first), Some(second)) = (&mut adjoints.x, adjoints.z.take()) {
-        *first += second;
-    }
-    adjoints
+    adjoints.both_arguments()
 }
 
-/// What adjoints (n) of the diagonal contribute: each point with itself, one tile of one entry.
+/// What adjoints (n) of the diagonal contribute: each point with itself, one tile of one entry. Cost `O(nD)`.
 pub fn pullback_diagonal<T: Real>(
     kernel: &dyn Kernel<T>,
     x: MatRef<'_, T>,
     adjoint: &[T],
     request: Request,
 ) -> Adjoints<T> {
+    assert_eq!(adjoint.len(), x.nrows(), "one adjoint for each point");
     let both = Request { x: request.x, z: request.x, ..request };
-    let mut total = Adjoints::zeros(both, kernel.parameter_count(), x.nrows(), x.nrows(), x.ncols());
-    for (i, &value) in adjoint.iter().enumerate() {
-        let point = x.subrows(i, 1);
-        let mut part = Adjoints::zeros(both, kernel.parameter_count(), 1, 1, x.ncols());
-        let weight = Mat::from_fn(1, 1, |_, _| value);
-        kernel.pullback_tile(Pair { x: point, z: point, same: Some((i, i)) }, weight.as_ref(), &mut part);
-        add_block(&mut total, &part, &(i..i + 1), &(i..i + 1));
+    let (count, d) = (kernel.parameter_count(), x.ncols());
+    let chunks: Vec<Range<usize>> = pieces(x.nrows(), CHUNK).collect();
+    let parts: Vec<Adjoints<T>> = chunks
+        .par_iter()
+        .map(|rows| {
+            let mut part = Adjoints::zeros(both, count, rows.len(), rows.len(), d);
+            for (k, i) in rows.clone().enumerate() {
+                let point = x.subrows(i, 1);
+                let pair = Pair { x: point, z: point, same: Some((i, i)) };
+                let weight = MatRef::from_column_major_slice(&adjoint[i..=i], 1, 1);
+                let mut one = Adjoints::zeros(both, count, 1, 1, d);
+                kernel.pullback_tile(pair, weight, &mut one);
+                part.add(&one, &(k..k + 1), &(k..k + 1));
+            }
+            part
+        })
+        .collect();
+    let mut total = Adjoints::zeros(both, count, x.nrows(), x.nrows(), d);
+    for (part, rows) in parts.iter().zip(&chunks) {
+        total.add(part, rows, rows);
     }
-    if let (Some(first), Some(second)) = (&mut total.x, total.z.take()) {
-        *first += second;
-    }
-    total
+    total.both_arguments()
 }
 
 fn pull_tiles<T: Real>(
@@ -141,47 +180,52 @@ fn pull_tiles<T: Real>(
 ) -> Adjoints<T> {
     let (n, m, d) = (x.nrows(), z.nrows(), x.ncols());
     let count = kernel.parameter_count();
-    // Each strip of columns owns its adjoints; those of x are n x D for each strip, hence summed strip by strip.
-    fold_tiles(
-        (n, m),
-        TILE,
-        cover,
-        || Adjoints::zeros(request, count, n, m, d),
-        |total, rows, columns| {
+    let strip = |columns: &Range<usize>| {
+        let mut sum = Adjoints::zeros(request, count, n, columns.len(), d);
+        let first = if cover == Cover::Lower { columns.start } else { 0 };
+        for rows in pieces(n, TILE).filter(|rows| rows.end > first) {
             let mut adjoint = Mat::zeros(rows.len(), columns.len());
             fill(rows.clone(), columns.clone(), adjoint.as_mut());
             let pair = match cover {
-                Cover::Full => Pair { x: block(x, &rows), z: block(z, &columns), same: None },
-                Cover::Lower => same_pair(x, &rows, &columns),
+                Cover::Full => Pair { x: block(x, &rows), z: block(z, columns), same: None },
+                Cover::Lower => same_pair(x, &rows, columns),
             };
             let mut part = Adjoints::zeros(request, count, rows.len(), columns.len(), d);
             kernel.pullback_tile(pair, adjoint.as_ref(), &mut part);
-            add_block(total, &part, &rows, &columns);
-        },
-        |mut a, b| {
-            a.parameters.iter_mut().zip(&b.parameters).for_each(|(x, y)| *x += y);
-            for (mine, theirs) in [(&mut a.x, &b.x), (&mut a.z, &b.z)] {
-                if let (Some(mine), Some(theirs)) = (mine, theirs) {
-                    *mine += theirs;
-                }
-            }
-            a
-        },
-    )
+            sum.add(&part, &rows, &(0..columns.len()));
+        }
+        sum
+    };
+    // Every strip of columns has adjoints of all of x, so no more than a few strips are kept at a time. Their number does
+    // not depend on that of the threads, nor does the order in which they are added up.
+    let strips: Vec<Range<usize>> = pieces(m, TILE).collect();
+    let mut total = Adjoints::zeros(request, count, n, m, d);
+    for group in strips.chunks(if request.x { STRIPS } else { strips.len().max(1) }) {
+        let parts: Vec<Adjoints<T>> = group.par_iter().with_max_len(1).map(strip).collect();
+        for (part, columns) in parts.iter().zip(group) {
+            total.add(part, &(0..n), columns);
+        }
+    }
+    total
 }
 
-/// Adds the adjoints of one tile to those of the whole matrix.
-fn add_block<T: Real>(
-    total: &mut Adjoints<T>,
-    part: &Adjoints<T>,
-    rows: &Range<usize>,
-    columns: &Range<usize>,
-) {
-    total.parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p);
-    for (whole, piece, range) in [(&mut total.x, &part.x, rows), (&mut total.z, &part.z, columns)] {
-        if let (Some(whole), Some(piece)) = (whole, piece) {
-            let mut target = whole.as_mut().subrows_mut(range.start, range.len());
-            target += piece;
+impl<T: Real> Adjoints<T> {
+    /// Adjoints of x when it is both arguments.
+    fn both_arguments(mut self) -> Self {
+        if let (Some(first), Some(second)) = (&mut self.x, self.z.take()) {
+            *first += second;
+        }
+        self
+    }
+
+    /// Adds the adjoints of a part: its points are `rows` and `columns` of the whole.
+    fn add(&mut self, part: &Self, rows: &Range<usize>, columns: &Range<usize>) {
+        self.parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p);
+        for (whole, piece, range) in [(&mut self.x, &part.x, rows), (&mut self.z, &part.z, columns)] {
+            if let (Some(whole), Some(piece)) = (whole, piece) {
+                let mut target = whole.as_mut().subrows_mut(range.start, range.len());
+                target += piece;
+            }
         }
     }
 }

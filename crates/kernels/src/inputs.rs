@@ -42,11 +42,15 @@ pub(crate) struct Points<T> {
 impl<T: Real> Points<T> {
     /// Column `d` of the result is column `columns[d]` of `x` times `factor(d)`.
     pub(crate) fn new(x: MatRef<'_, T>, columns: &Columns, factor: impl Fn(usize) -> T) -> Self {
+        Self::map(x, columns, |d, v| v * factor(d))
+    }
+
+    /// Column `d` of the result is `f(d, v)` for each v in column `columns[d]` of `x`.
+    pub(crate) fn map(x: MatRef<'_, T>, columns: &Columns, f: impl Fn(usize, T) -> T) -> Self {
         let rows = x.nrows();
         let mut values = Vec::with_capacity(rows * columns.count());
         for (d, &c) in columns.indices().iter().enumerate() {
-            let f = factor(d);
-            values.extend(x.col(c).iter().map(|&v| v * f));
+            values.extend(x.col(c).iter().map(|&v| f(d, v)));
         }
         Self { rows, values }
     }

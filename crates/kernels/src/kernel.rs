@@ -4,6 +4,7 @@ use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::Parameters;
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// Two sets of points, given as blocks of rows, whose kernel matrix is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -71,15 +72,16 @@ impl<T: Real> Adjoints<T> {
     }
 
     /// Calls `work` with adjoints whose parameters are only those in `range`, for one part of a composite kernel.
-    pub(crate) fn with_parameters(&mut self, range: std::ops::Range<usize>, work: impl FnOnce(&mut Self)) {
+    pub(crate) fn with_parameters<R>(&mut self, range: Range<usize>, work: impl FnOnce(&mut Self) -> R) -> R {
         if self.parameters.is_empty() {
             return work(self);
         }
         let whole = std::mem::take(&mut self.parameters);
         self.parameters = whole[range.clone()].to_vec();
-        work(self);
+        let result = work(self);
         let part = std::mem::replace(&mut self.parameters, whole);
         self.parameters[range].copy_from_slice(&part);
+        result
     }
 }
 
@@ -92,8 +94,9 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
     /// Writes `k(x_i, x_i)`.
     fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]);
 
-    /// Adds to `adjoints` what an `adjoint` (n x m) of the tile contributes.
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>);
+    /// Adds to `adjoints` what an `adjoint` (n x m, column-major) of the tile contributes, and returns `Σ_ij adjoint_ij k(x_i, z_j)`.
+    /// That sum falls out on the way; it is the adjoint of a variance in front ([`crate::composite::Scaled`]).
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64;
 
     /// A copy behind a new box.
     fn clone_box(&self) -> Box<dyn Kernel<T>>;
@@ -105,6 +108,13 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
 }
 
 /// The entries of column `j`, which the driver guarantees to be contiguous.
+#[inline(always)]
+pub(crate) fn entries<T>(matrix: MatRef<'_, T>, j: usize) -> &[T] {
+    matrix.col(j).try_as_col_major().expect("tiles are column-major").as_slice()
+}
+
+/// The entries of column `j`, which the driver guarantees to be contiguous, to write to.
+#[inline(always)]
 pub(crate) fn column<'a, T>(matrix: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
     let column = matrix.as_mut().col_mut(j);
     column.try_as_col_major_mut().expect("tiles are column-major").as_slice_mut()

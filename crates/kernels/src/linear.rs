@@ -1,6 +1,6 @@
 //! `k = Σ_d v_d x_d z_d`: Bayesian linear regression.
 
-use crate::inputs::{Columns, Points};
+use crate::inputs::{Columns, Points, lane_sum};
 use crate::kernel::{Adjoints, Kernel, Pair};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
@@ -67,14 +67,17 @@ impl<T: Real> Kernel<T> for Linear {
         }
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let (x, z) = (self.points(pair.x, false), self.points(pair.z, false));
         // G Z (n x d) and Gᵀ X (m x d)
         let toward_x: Mat<T> = adjoint * z.matrix();
-        if !adjoints.parameters.is_empty() {
-            for d in 0..x.count() {
-                let sum: T = x.column(d).iter().zip(toward_x.col(d).iter()).map(|(&a, &b)| a * b).sum();
-                adjoints.parameters[d] += sum.to_f64();
+        let mut total = 0.0;
+        for d in 0..x.count() {
+            let toward = toward_x.col_as_slice(d);
+            let sum = lane_sum(x.column(d).len(), |i| x.column(d)[i] * toward[i]);
+            total += self.variance(d) * sum;
+            if let Some(mine) = adjoints.parameters.get_mut(d) {
+                *mine += sum;
             }
         }
         let weighted = |matrix: Mat<T>, target: &mut Mat<T>| {
@@ -94,6 +97,7 @@ impl<T: Real> Kernel<T> for Linear {
         if let Some(target) = &mut adjoints.x {
             weighted(toward_x, target);
         }
+        total
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

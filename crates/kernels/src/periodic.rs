@@ -1,7 +1,7 @@
 //! `k = exp(-2 Σ_d sin²(π (x_d - z_d) / p) / ℓ_d²)`: exactly repeating functions.
 
 use crate::inputs::{Columns, Points, add_column, lane_sum};
-use crate::kernel::{Adjoints, Kernel, Pair, column};
+use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
@@ -118,40 +118,69 @@ impl<T: Real> Kernel<T> for Periodic {
         out.fill(T::ONE);
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let request = adjoints.request();
         let (x, z) = (self.angles(pair.x), self.angles(pair.z));
         let (n, m) = (adjoint.nrows(), adjoint.ncols());
-        let mut w = vec![T::ZERO; n];
-        let mut slope = vec![T::ZERO; n];
-        let mut toward_period = 0.0;
+        let mut buffers = (vec![T::ZERO; n], vec![T::ZERO; n]);
+        let (mut total, mut toward_period) = (0.0, 0.0);
         let mut stretch = vec![0.0; self.columns.count()];
-        for j in 0..m {
-            self.values(&x, &z, j, &mut w);
-            for i in 0..n {
-                w[i] *= adjoint[(i, j)];
-            }
-            for (d, &c) in self.columns.indices().iter().enumerate() {
-                let (sz, cz) = (z.sine(d)[j], z.cosine(d)[j]);
-                let sine = |i: usize| x.sine(d)[i] * cz - x.cosine(d)[i] * sz;
-                // ∂k/∂x_d = -k sharpness (π/p) sin 2θ, with sin 2θ = 2 sin θ cos θ
-                let factor = T::from_f64(-2.0 * self.sharpness(d) * PI / self.period);
-                for i in 0..n {
-                    slope[i] = w[i] * factor * sine(i) * (x.cosine(d)[i] * cz + x.sine(d)[i] * sz);
+        dispatch(
+            #[inline(always)]
+            || {
+                let (w, slope) = (&mut buffers.0[..n], &mut buffers.1[..n]);
+                for j in 0..m {
+                    self.values(&x, &z, j, w);
+                    let g = &entries(adjoint, j)[..n];
+                    for i in 0..n {
+                        w[i] *= g[i];
+                    }
+                    total += lane_sum(
+                        n,
+                        #[inline(always)]
+                        |i| w[i],
+                    );
+                    for (d, &c) in self.columns.indices().iter().enumerate() {
+                        let (sx, cx) = (&x.sine(d)[..n], &x.cosine(d)[..n]);
+                        let (sz, cz) = (z.sine(d)[j], z.cosine(d)[j]);
+                        // ∂k/∂x_d = -k sharpness (π/p) sin 2θ, with sin 2θ = 2 sin θ cos θ
+                        let factor = T::from_f64(-2.0 * self.sharpness(d) * PI / self.period);
+                        for i in 0..n {
+                            let sine = sx[i] * cz - cx[i] * sz;
+                            slope[i] = w[i] * factor * sine * (cx[i] * cz + sx[i] * sz);
+                        }
+                        if request.parameters {
+                            stretch[d] += lane_sum(
+                                n,
+                                #[inline(always)]
+                                |i| {
+                                    let sine = sx[i] * cz - cx[i] * sz;
+                                    w[i] * sine * sine
+                                },
+                            );
+                            let (xd, zd) = (&x.points.column(d)[..n], z.points.column(d)[j]);
+                            let pull = lane_sum(
+                                n,
+                                #[inline(always)]
+                                |i| slope[i] * (xd[i] - zd),
+                            );
+                            toward_period -= pull / self.period;
+                        }
+                        if let Some(target) = &mut adjoints.x {
+                            add_column(target, c, slope);
+                        }
+                        if let Some(target) = &mut adjoints.z {
+                            let sum = lane_sum(
+                                n,
+                                #[inline(always)]
+                                |i| slope[i],
+                            );
+                            target[(j, c)] -= T::from_f64(sum);
+                        }
+                    }
                 }
-                if request.parameters {
-                    stretch[d] += lane_sum(n, |i| w[i] * sine(i) * sine(i));
-                    let zd = z.points.column(d)[j];
-                    toward_period -= lane_sum(n, |i| slope[i] * (x.points.column(d)[i] - zd)) / self.period;
-                }
-                if let Some(target) = &mut adjoints.x {
-                    add_column(target, c, &slope);
-                }
-                if let Some(target) = &mut adjoints.z {
-                    target[(j, c)] -= T::from_f64(lane_sum(n, |i| slope[i]));
-                }
-            }
-        }
+            },
+        );
         if request.parameters {
             // ∂k/∂ℓ = k · 2 sharpness sin² / ℓ
             for (d, sum) in stretch.iter().enumerate() {
@@ -160,6 +189,7 @@ impl<T: Real> Kernel<T> for Periodic {
             }
             adjoints.parameters[self.lengthscales.len()] += toward_period;
         }
+        total
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

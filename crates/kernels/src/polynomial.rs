@@ -1,10 +1,11 @@
 //! `k = (x·z + c)^p`: polynomials of degree p in the inputs.
 
-use crate::inputs::{Columns, Points};
-use crate::kernel::{Adjoints, Kernel, Pair, column};
+use crate::inputs::{Columns, Points, lane_sum};
+use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
 
 /// The inhomogeneous polynomial kernel with a learned positive `offset`. Rasmussen and Williams (2006), section 4.2.2.
@@ -30,8 +31,13 @@ impl Polynomial {
         Points::new(x, &self.columns, |_| T::ONE)
     }
 
+    #[inline(always)]
     fn power<T: Real>(base: T, exponent: u32) -> T {
-        (0..exponent).fold(T::ONE, |product, _| product * base)
+        let mut product = T::ONE;
+        for _ in 0..exponent {
+            product *= base;
+        }
+        product
     }
 }
 
@@ -53,9 +59,16 @@ impl<T: Real> Kernel<T> for Polynomial {
         let (x, z) = (self.points(pair.x), self.points(pair.z));
         matmul(out.as_mut(), Accum::Replace, x.matrix(), z.matrix().transpose(), T::ONE, Par::Seq);
         let offset = T::from_f64(self.offset);
-        for j in 0..out.ncols() {
-            column(&mut out, j).iter_mut().for_each(|v| *v = Self::power(*v + offset, self.degree));
-        }
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..out.ncols() {
+                    for v in column(&mut out, j) {
+                        *v = Self::power(*v + offset, self.degree);
+                    }
+                }
+            },
+        );
     }
 
     fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]) {
@@ -67,23 +80,42 @@ impl<T: Real> Kernel<T> for Polynomial {
         }
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let (x, z) = (self.points(pair.x), self.points(pair.z));
         let offset = T::from_f64(self.offset);
         // The inner product's adjoint: p (x·z + c)^(p-1) times that of the value.
         let mut inner = Mat::<T>::zeros(adjoint.nrows(), adjoint.ncols());
         matmul(inner.as_mut(), Accum::Replace, x.matrix(), z.matrix().transpose(), T::ONE, Par::Seq);
         let degree = T::from_f64(f64::from(self.degree));
-        let mut total = 0.0;
-        for j in 0..inner.ncols() {
-            for i in 0..inner.nrows() {
-                let w = adjoint[(i, j)] * degree * Self::power(inner[(i, j)] + offset, self.degree - 1);
-                inner[(i, j)] = w;
-                total += w.to_f64();
-            }
-        }
+        let (mut total, mut toward_offset) = (0.0, 0.0);
+        let mut values = vec![T::ZERO; adjoint.nrows()];
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..adjoint.ncols() {
+                    let inner = inner.col_as_slice_mut(j);
+                    let g = &entries(adjoint, j)[..values.len()];
+                    for i in 0..values.len() {
+                        let base = inner[i] + offset;
+                        let lower = g[i] * Self::power(base, self.degree - 1);
+                        values[i] = lower * base;
+                        inner[i] = lower * degree;
+                    }
+                    total += lane_sum(
+                        values.len(),
+                        #[inline(always)]
+                        |i| values[i],
+                    );
+                    toward_offset += lane_sum(
+                        values.len(),
+                        #[inline(always)]
+                        |i| inner[i],
+                    );
+                }
+            },
+        );
         if let Some(p) = adjoints.parameters.first_mut() {
-            *p += total;
+            *p += toward_offset;
         }
         let scatter = |matrix: Mat<T>, target: &mut Mat<T>| {
             for (d, &c) in self.columns.indices().iter().enumerate() {
@@ -96,6 +128,7 @@ impl<T: Real> Kernel<T> for Polynomial {
         if let Some(target) = &mut adjoints.z {
             scatter(inner.transpose() * x.matrix(), target);
         }
+        total
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -7,6 +7,9 @@ use posterior_linalg::random::Streams;
 use posterior_optim::check;
 use rand_distr::{Distribution, StandardNormal};
 
+mod laws;
+mod precision;
+
 const D: usize = 3;
 
 fn points(n: usize, seed: u64) -> Mat<f64> {
@@ -212,29 +215,6 @@ fn naive_or_unit(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
 }
 
 #[test]
-fn results_do_not_depend_on_the_number_of_threads() {
-    let x = points(700, 7);
-    let kernel = build::<f64>("matern52(ard) * periodic(x1) + linear");
-    let run = |threads: usize| {
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
-            let fill =
-                |r: std::ops::Range<usize>, c: std::ops::Range<usize>, mut t: faer::MatMut<'_, f64>| {
-                    for j in 0..t.ncols() {
-                        for i in 0..t.nrows() {
-                            t[(i, j)] = ((r.start + i + c.start + j) as f64).sin();
-                        }
-                    }
-                };
-            (
-                gram(&*kernel, x.as_ref()),
-                pullback_gram(&*kernel, x.as_ref(), &fill, Request::PARAMETERS).parameters,
-            )
-        })
-    };
-    assert_eq!(run(1), run(2));
-}
-
-#[test]
 fn many_dimensions_use_products_and_agree() {
     let mut rng = Streams::new(8).stream("wide");
     let wide = Mat::<f64>::from_fn(20, 50, |_, _| StandardNormal.sample(&mut rng));
@@ -263,38 +243,4 @@ fn many_dimensions_use_products_and_agree() {
         &kernel.values(),
     );
     check::assert_close(&exact, &numeric, 1e-6, 1e-7);
-}
-
-#[test]
-fn single_precision_agrees_to_its_rounding() {
-    let (x, z) = (points(40, 9), points(30, 10));
-    let single = |m: &Mat<f64>| Mat::<f32>::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] as f32);
-    for text in TEXTS {
-        let exact = cross(&*build::<f64>(text), x.as_ref(), z.as_ref());
-        let rounded = cross(&*build::<f32>(text), single(&x).as_ref(), single(&z).as_ref());
-        let scale = exact.norm_max().max(1.0);
-        for j in 0..30 {
-            for i in 0..40 {
-                // Inputs and a few operations round to 6e-8 each; polynomials and periods amplify by their degree and slope.
-                let error = (exact[(i, j)] - f64::from(rounded[(i, j)])).abs();
-                assert!(error < 40.0 * f64::from(f32::EPSILON) * scale, "{text}: {error}");
-            }
-        }
-    }
-}
-
-#[test]
-fn stationary_kernels_ignore_translation_and_scale_with_their_lengthscale() {
-    let x = points(8, 11);
-    let shifted = Mat::from_fn(8, D, |i, j| x[(i, j)] + 10.0 * (j as f64 + 1.0));
-    let doubled = Mat::from_fn(8, D, |i, j| 2.0 * x[(i, j)]);
-    for name in ["se", "matern12", "matern32", "matern52", "rq"] {
-        let k = gram(&*build::<f64>(name), x.as_ref());
-        let far = gram(&*build::<f64>(name), shifted.as_ref());
-        let long = gram(&*build::<f64>(&format!("{name}(lengthscale=2)")), doubled.as_ref());
-        assert!((&k - &far).norm_max() < 1e-6 && (&k - &long).norm_max() < 1e-14, "{name}");
-        for i in 0..8 {
-            assert_eq!(k[(i, i)], 1.0);
-        }
-    }
 }

@@ -34,7 +34,9 @@ impl<T: Real> Kernel<T> for White {
         out.fill(T::ONE);
     }
 
-    fn pullback_tile(&self, _pair: Pair<'_, T>, _adjoint: MatRef<'_, T>, _adjoints: &mut Adjoints<T>) {}
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {
+        pair.identical().map(|entry| adjoint[entry].to_f64()).sum()
+    }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(*self)

@@ -26,7 +26,7 @@ impl<T: Real> Product<T> {
 /// `target *= other`, entry by entry.
 fn multiply<T: Real>(target: &mut MatMut<'_, T>, other: &Mat<T>) {
     for j in 0..other.ncols() {
-        column(target, j).iter_mut().zip(other.col(j).iter()).for_each(|(t, &o)| *t *= o);
+        column(target, j).iter_mut().zip(other.col_as_slice(j)).for_each(|(t, &o)| *t *= o);
     }
 }
 
@@ -63,7 +63,7 @@ impl<T: Real> Kernel<T> for Product<T> {
 
     /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up, not divided out, so
     /// that zeros are harmless).
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let matrices: Vec<Mat<T>> = self
             .factors
             .iter()
@@ -73,13 +73,16 @@ impl<T: Real> Kernel<T> for Product<T> {
                 matrix
             })
             .collect();
+        let mut totals = Vec::with_capacity(self.factors.len());
         for (index, (factor, range)) in ranges(&self.factors).enumerate() {
             let mut mine = adjoint.to_owned();
             for (_, matrix) in matrices.iter().enumerate().filter(|(other, _)| *other != index) {
                 multiply(&mut mine.as_mut(), matrix);
             }
-            adjoints.with_parameters(range, |a| factor.pullback_tile(pair, mine.as_ref(), a));
+            totals.push(adjoints.with_parameters(range, |a| factor.pullback_tile(pair, mine.as_ref(), a)));
         }
+        // Each of them is the sum of adjoint times product, up to rounding.
+        totals[0]
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -1,8 +1,7 @@
 //! `k = v · k₁`: a variance in front.
 
-use crate::inputs::lane_sum;
 use crate::kernel::{Adjoints, Kernel, Pair, column};
-use faer::{Mat, MatMut, MatRef};
+use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment, Transform};
 
@@ -58,31 +57,26 @@ impl<T: Real> Kernel<T> for Scaled<T> {
         out.iter_mut().for_each(|v| *v *= variance);
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    /// The inner kernel sees the adjoint as it is; what it adds is multiplied by the variance afterwards.
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let (n, m) = (adjoint.nrows(), adjoint.ncols());
-        if !adjoints.parameters.is_empty() {
-            let mut values = Mat::<T>::zeros(n, m);
-            self.inner.cross_tile(pair, values.as_mut());
-            let total: f64 = (0..m)
-                .map(|j| {
-                    let (v, g) = (values.col(j), adjoint.col(j));
-                    lane_sum(n, |i| v[i] * g[i])
-                })
-                .sum();
-            adjoints.parameters[0] += total;
+        let mut inner =
+            Adjoints::zeros(adjoints.request(), self.inner.parameter_count(), n, m, pair.x.ncols());
+        let total = self.inner.pullback_tile(pair, adjoint, &mut inner);
+        if let Some((mine, rest)) = adjoints.parameters.split_first_mut() {
+            *mine += total;
+            rest.iter_mut().zip(&inner.parameters).for_each(|(t, p)| *t += self.variance * p);
         }
         let variance = T::from_f64(self.variance);
-        let mut scaled = adjoint.to_owned();
-        for j in 0..m {
-            scaled.as_mut().col_mut(j).iter_mut().for_each(|v| *v *= variance);
-        }
-        let range = 1..1 + self.inner.parameter_count();
-        adjoints.with_parameters(range, |a| {
-            // A parameterless kernel must not read an empty list as "parameters not wanted".
-            if !(a.parameters.is_empty() && a.x.is_none() && a.z.is_none()) {
-                self.inner.pullback_tile(pair, scaled.as_ref(), a);
+        for (target, part) in [(&mut adjoints.x, &inner.x), (&mut adjoints.z, &inner.z)] {
+            if let (Some(target), Some(part)) = (target, part) {
+                for d in 0..part.ncols() {
+                    let target = target.col_as_slice_mut(d).iter_mut();
+                    target.zip(part.col_as_slice(d)).for_each(|(t, &p)| *t += variance * p);
+                }
             }
-        });
+        }
+        self.variance * total
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

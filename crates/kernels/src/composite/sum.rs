@@ -54,10 +54,12 @@ impl<T: Real> Kernel<T> for Sum<T> {
         }
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
-        for (term, range) in ranges(&self.terms) {
-            adjoints.with_parameters(range, |mine| term.pullback_tile(pair, adjoint, mine));
-        }
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
+        ranges(&self.terms)
+            .map(|(term, range)| {
+                adjoints.with_parameters(range, |mine| term.pullback_tile(pair, adjoint, mine))
+            })
+            .sum()
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

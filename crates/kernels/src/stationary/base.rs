@@ -1,25 +1,23 @@
 //! What the stationary kernels share: scaling, distances, and one fused loop for values and one for pullbacks.
 
-use crate::inputs::{Columns, Points, add_column, lane_sum};
-use crate::kernel::{Adjoints, Kernel, Pair, column};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use super::distances::{Distances, product_buffer};
+use crate::inputs::{Columns, add_column, lane_sum};
+use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
+use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
 use std::fmt::Debug;
 
-/// Dimensions up to which squared distances are summed directly. Beyond it they come from a matrix product, which
-/// does more flops a cycle but cancels digits for close points.
-const DIRECT: usize = 32;
-
 /// A stationary kernel's formula, in the squared scaled distance.
+///
+/// The distance is 0 or more and at most 1e37 (f32) or 1e300 (f64), or NaN, which a form must hand on.
 pub trait Form: Clone + Debug + Send + Sync + 'static {
     /// `k(q)`; 1 at 0.
     fn value<T: Real>(&self, q2: T) -> T;
 
-    /// `c(q) = -2 dk/d(q²)`.
-    fn slope<T: Real>(&self, q2: T) -> T;
+    /// The value with its derivatives, which share most of the work.
+    fn parts<T: Real>(&self, q2: T) -> Parts<T>;
 
     /// Name and value of a further positive parameter, if the form has one.
     fn shape(&self) -> Option<(&'static str, f64)> {
@@ -28,11 +26,17 @@ pub trait Form: Clone + Debug + Send + Sync + 'static {
 
     /// Replaces that parameter.
     fn set_shape(&mut self, _value: f64) {}
+}
 
-    /// `∂k/∂shape`.
-    fn shape_slope<T: Real>(&self, _q2: T) -> T {
-        T::ZERO
-    }
+/// A form at one distance.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<T> {
+    /// `k(q)`.
+    pub value: T,
+    /// `c(q) = -2 dk/d(q²)`.
+    pub slope: T,
+    /// `∂k/∂shape`; 0 for forms without a further parameter.
+    pub shape_slope: T,
 }
 
 /// A stationary kernel with one lengthscale, or one for each column (automatic relevance determination).
@@ -55,60 +59,8 @@ impl<F: Form> Stationary<F> {
         self.lengthscales[if self.lengthscales.len() == 1 { 0 } else { d }]
     }
 
-    fn scaled<T: Real>(&self, x: MatRef<'_, T>) -> Points<T> {
-        Points::new(x, &self.columns, |d| T::from_f64(1.0 / self.lengthscale(d)))
-    }
-
-    /// `out[i, j] = q²`, ready for the profile.
-    fn distances_by_product<T: Real>(
-        &self,
-        x: &Points<T>,
-        z: &Points<T>,
-        pair: Pair<'_, T>,
-        mut out: MatMut<'_, T>,
-    ) {
-        let squares = |p: &Points<T>, rows: usize| -> Vec<T> {
-            (0..rows).map(|i| (0..p.count()).map(|d| p.column(d)[i] * p.column(d)[i]).sum()).collect()
-        };
-        let (x2, z2) = (squares(x, out.nrows()), squares(z, out.ncols()));
-        matmul(out.as_mut(), Accum::Replace, x.matrix(), z.matrix().transpose(), T::from_f64(-2.0), Par::Seq);
-        for (j, &b) in z2.iter().enumerate() {
-            for (v, &a) in column(&mut out, j).iter_mut().zip(&x2) {
-                *v = (*v + (a + b)).max(T::ZERO);
-            }
-        }
-        for (i, j) in pair.identical() {
-            out[(i, j)] = T::ZERO;
-        }
-    }
-}
-
-/// `q2[i] = Σ_d (x_d[i] - z_d)²` for one point z: four dimensions a pass, so that partial sums stay in registers.
-#[inline(always)]
-fn direct_distances<T: Real>(x: &Points<T>, z: &Points<T>, j: usize, q2: &mut [T]) {
-    #[inline(always)]
-    fn square<T: Real>(a: T, b: T, sum: T) -> T {
-        let difference = a - b;
-        difference.mul_add(difference, sum)
-    }
-    q2.fill(T::ZERO);
-    let n = q2.len();
-    let mut d = 0;
-    while d + 4 <= x.count() {
-        let (a, b, c, e) =
-            (&x.column(d)[..n], &x.column(d + 1)[..n], &x.column(d + 2)[..n], &x.column(d + 3)[..n]);
-        let (za, zb, zc, ze) = (z.column(d)[j], z.column(d + 1)[j], z.column(d + 2)[j], z.column(d + 3)[j]);
-        for i in 0..n {
-            q2[i] = square(e[i], ze, square(c[i], zc, square(b[i], zb, square(a[i], za, q2[i]))));
-        }
-        d += 4;
-    }
-    while d < x.count() {
-        let (a, za) = (&x.column(d)[..n], z.column(d)[j]);
-        for i in 0..n {
-            q2[i] = square(a[i], za, q2[i]);
-        }
-        d += 1;
+    fn distances<'a, T: Real>(&self, pair: Pair<'a, T>) -> Distances<'a, T> {
+        Distances::new(pair, &self.columns, |d| T::from_f64(1.0 / self.lengthscale(d)))
     }
 }
 
@@ -142,23 +94,20 @@ impl<F: Form> Parameters for Stationary<F> {
 
 impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
     fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
-        let (x, z) = (self.scaled(pair.x), self.scaled(pair.z));
-        let by_product = x.count() > DIRECT;
+        let distances = self.distances(pair);
+        let by_product = distances.by_product();
         if by_product {
-            self.distances_by_product(&x, &z, pair, out.as_mut());
+            distances.fill_by_product(out.as_mut());
         }
         dispatch(
             #[inline(always)]
             || {
                 for j in 0..out.ncols() {
                     let q2 = column(&mut out, j);
-                    if !by_product {
-                        direct_distances(&x, &z, j, q2);
+                    distances.finish_column(j, q2, by_product);
+                    for v in q2 {
+                        *v = self.form.value(*v);
                     }
-                    q2.iter_mut().for_each(
-                        #[inline(always)]
-                        |v| *v = self.form.value(*v),
-                    );
                 }
             },
         );
@@ -168,44 +117,41 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         out.fill(T::ONE);
     }
 
-    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) {
+    fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let request = adjoints.request();
-        let (x, z) = (self.scaled(pair.x), self.scaled(pair.z));
+        let distances = self.distances(pair);
+        let (x, z) = (&distances.x, &distances.z);
         let (n, m, dimension) = (adjoint.nrows(), adjoint.ncols(), x.count());
         let isotropic = self.lengthscales.len() == 1;
+        let mut total = 0.0;
         // Σ_ij w_ij (x_d - z_d)² in scaled units, for each d or (isotropic) all together; w = adjoint · c.
         let mut stretch = vec![0.0; self.lengthscales.len()];
         let mut shape = 0.0;
         let has_shape = self.form.shape().is_some();
         let mut toward_x = vec![T::ZERO; if request.x { n * dimension } else { 0 }];
         let mut toward_z = vec![T::ZERO; if request.z { m * dimension } else { 0 }];
-        let mut buffers = (vec![T::ZERO; n], vec![T::ZERO; n]);
-        let mut by_product = (dimension > DIRECT).then(|| faer::Mat::zeros(n, m));
-        if let Some(distances) = &mut by_product {
-            self.distances_by_product(&x, &z, pair, distances.as_mut());
-        }
+        let mut buffers = [vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n]];
+        let products = product_buffer(&distances, n, m);
         dispatch(
             #[inline(always)]
             || {
-                let (q2, w) = (&mut buffers.0[..n], &mut buffers.1[..n]);
+                let [q2, w, values, shapes] = &mut buffers;
+                let (q2, w, values, shapes) = (&mut q2[..n], &mut w[..n], &mut values[..n], &mut shapes[..n]);
                 for j in 0..m {
-                    match &mut by_product {
-                        Some(distances) => q2.copy_from_slice(column(&mut distances.as_mut(), j)),
-                        None => direct_distances(&x, &z, j, q2),
+                    if let Some(products) = &products {
+                        q2.copy_from_slice(products.col_as_slice(j));
                     }
-                    let g = adjoint.col(j);
+                    distances.finish_column(j, q2, products.is_some());
+                    let g = &entries(adjoint, j)[..n];
                     for i in 0..n {
-                        w[i] = g[i];
+                        let parts = self.form.parts(q2[i]);
+                        w[i] = g[i] * parts.slope;
+                        values[i] = g[i] * parts.value;
+                        shapes[i] = g[i] * parts.shape_slope;
                     }
+                    total += sum(values);
                     if has_shape && request.parameters {
-                        shape += lane_sum(
-                            n,
-                            #[inline(always)]
-                            |i| w[i] * self.form.shape_slope(q2[i]),
-                        );
-                    }
-                    for i in 0..n {
-                        w[i] *= self.form.slope(q2[i]);
+                        shape += sum(shapes);
                     }
                     if request.parameters && isotropic {
                         stretch[0] += lane_sum(
@@ -264,9 +210,20 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                 }
             }
         }
+        total
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(self.clone())
     }
+}
+
+/// `Σ_i values[i]`
+#[inline(always)]
+fn sum<T: Real>(values: &[T]) -> f64 {
+    lane_sum(
+        values.len(),
+        #[inline(always)]
+        |i| values[i],
+    )
 }

@@ -1,6 +1,6 @@
 //! `k = (1 + √3 q) exp(-√3 q)`: once differentiable.
 
-use super::Form;
+use super::{Form, Parts};
 use posterior_linalg::Real;
 
 /// The Matérn kernel of smoothness 3/2. Rasmussen and Williams (2006), eq. 4.17.
@@ -15,8 +15,10 @@ impl Form for Matern32 {
     }
 
     #[inline(always)]
-    fn slope<T: Real>(&self, q2: T) -> T {
+    fn parts<T: Real>(&self, q2: T) -> Parts<T> {
         let three = T::from_f64(3.0);
-        three * (-(q2 * three).sqrt()).exp()
+        let s = (q2 * three).sqrt();
+        let e = (-s).exp();
+        Parts { value: (s + T::ONE) * e, slope: three * e, shape_slope: T::ZERO }
     }
 }

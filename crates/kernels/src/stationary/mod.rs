@@ -12,13 +12,14 @@
 //! Amplitudes are 1; [`crate::composite::Scaled`] multiplies by a variance.
 
 mod base;
+mod distances;
 mod matern12;
 mod matern32;
 mod matern52;
 mod rational_quadratic;
 mod squared_exponential;
 
-pub use base::{Form, Stationary};
+pub use base::{Form, Parts, Stationary};
 pub use matern12::Matern12;
 pub use matern32::Matern32;
 pub use matern52::Matern52;

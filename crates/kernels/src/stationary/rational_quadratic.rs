@@ -1,6 +1,6 @@
 //! `k = (1 + q²/(2α))^(-α)`: a mixture of squared exponentials over lengthscales.
 
-use super::Form;
+use super::{Form, Parts};
 use posterior_linalg::Real;
 
 /// The rational quadratic kernel; `alpha -> ∞` gives the squared exponential. Rasmussen and Williams (2006), eq. 4.19.
@@ -24,9 +24,13 @@ impl Form for RationalQuadratic {
         (T::from_f64(-self.alpha) * self.base(q2).ln()).exp()
     }
 
+    /// With `b = 1 + q²/(2α)`: `c = k/b` and `∂k/∂α = k ((b - 1)/b - ln b)`.
     #[inline(always)]
-    fn slope<T: Real>(&self, q2: T) -> T {
-        self.value(q2) / self.base(q2)
+    fn parts<T: Real>(&self, q2: T) -> Parts<T> {
+        let b = self.base(q2);
+        let (inverse, log) = (T::ONE / b, b.ln());
+        let value = (T::from_f64(-self.alpha) * log).exp();
+        Parts { value, slope: value * inverse, shape_slope: value * ((b - T::ONE) * inverse - log) }
     }
 
     fn shape(&self) -> Option<(&'static str, f64)> {
@@ -35,12 +39,5 @@ impl Form for RationalQuadratic {
 
     fn set_shape(&mut self, value: f64) {
         self.alpha = value;
-    }
-
-    /// `∂k/∂α = k (-ln b + (b - 1)/b)` with `b = 1 + q²/(2α)`
-    #[inline(always)]
-    fn shape_slope<T: Real>(&self, q2: T) -> T {
-        let b = self.base(q2);
-        self.value(q2) * ((b - T::ONE) / b - b.ln())
     }
 }

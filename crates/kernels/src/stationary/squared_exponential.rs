@@ -1,6 +1,6 @@
 //! `k = exp(-q²/2)`: infinitely smooth.
 
-use super::Form;
+use super::{Form, Parts};
 use posterior_linalg::Real;
 
 /// The squared exponential (radial basis function, Gaussian) kernel. Rasmussen and Williams (2006), eq. 4.9.
@@ -14,7 +14,8 @@ impl Form for SquaredExponential {
     }
 
     #[inline(always)]
-    fn slope<T: Real>(&self, q2: T) -> T {
-        self.value(q2)
+    fn parts<T: Real>(&self, q2: T) -> Parts<T> {
+        let value = self.value(q2);
+        Parts { value, slope: value, shape_slope: T::ZERO }
     }
 }

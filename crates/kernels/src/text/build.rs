@@ -1,6 +1,7 @@
 //! Syntax to kernels, for one table's columns.
 
-use super::{Kind, Leaf, Node, parse::KernelTextError};
+use super::parse::{KernelTextError, nearest};
+use super::{Kind, Leaf, Node};
 use crate::composite::{Product, Scaled, Sum};
 use crate::stationary::{
     Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
@@ -35,21 +36,21 @@ impl<'a> Builder<'a> {
                 let terms = parts.iter().map(|p| self.term(p)).collect::<Result<_, _>>()?;
                 Ok(Box::new(Sum::new(terms)))
             }
-            Node::Product(parts) => {
-                let has_sum = parts.iter().any(|p| matches!(p, Node::Sum(_)));
+            Node::Product(_) => {
+                if node.has_amplitude() {
+                    return self.factor(node);
+                }
                 let label = self.label(&title(node));
-                let factors = parts.iter().map(|p| self.factor(p)).collect::<Result<_, _>>()?;
-                let product: Box<dyn Kernel<T>> = Box::new(Product::new(factors));
-                let variance: f64 = parts.iter().filter_map(|p| leaf_of(p)?.setting("variance")).product();
-                Ok(if has_sum { product } else { Box::new(Scaled::new(label, variance, product)) })
+                let variance = node.factor_variances().iter().map(|s| s.value).product();
+                Ok(Box::new(Scaled::new(label, variance, self.factor(node)?)))
             }
             Node::Leaf(leaf) => {
                 let label = self.label(leaf.kind.names()[0]);
                 let inner = self.leaf(leaf, &label)?;
-                if leaf.kind == Kind::Linear && leaf.ard {
+                if leaf.has_own_variances() {
                     return Ok(inner);
                 }
-                Ok(Box::new(Scaled::new(label, leaf.setting("variance").unwrap_or(1.0), inner)))
+                Ok(Box::new(Scaled::new(label, leaf.initial("variance", 1.0), inner)))
             }
         }
     }
@@ -71,7 +72,7 @@ impl<'a> Builder<'a> {
 
     fn leaf<T: Real>(&mut self, leaf: &Leaf, label: &str) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         let columns = self.columns(leaf)?;
-        let setting = |name| leaf.setting(name).unwrap_or(1.0);
+        let setting = |name| leaf.initial(name, 1.0);
         Ok(match leaf.kind {
             Kind::SquaredExponential => stationary(label, leaf, columns, SquaredExponential),
             Kind::Matern12 => stationary(label, leaf, columns, Matern12),
@@ -85,7 +86,7 @@ impl<'a> Builder<'a> {
             }
             Kind::Linear => Box::new(Linear::new(label, columns, leaf.ard, setting("variance"))),
             Kind::Polynomial => {
-                let degree = leaf.setting("degree").unwrap_or(2.0) as u32;
+                let degree = leaf.initial("degree", 2.0) as u32;
                 Box::new(Polynomial::new(label, columns, degree, setting("offset")))
             }
             Kind::Constant => Box::new(Constant),
@@ -100,9 +101,11 @@ impl<'a> Builder<'a> {
         let mut indices = Vec::new();
         for (name, position) in &leaf.columns {
             let here = |message: String| KernelTextError::new(self.source, *position, message);
-            let index = self.features.iter().position(|f| f == name).ok_or_else(|| {
-                here(format!("no feature column is called `{name}`; there are: {}", self.features.join(", ")))
-            })?;
+            let index = self
+                .features
+                .iter()
+                .position(|f| f == name)
+                .ok_or_else(|| here(unknown_column(name, self.features)))?;
             if indices.contains(&index) {
                 return Err(here(format!("column `{name}` is named twice")));
             }
@@ -120,13 +123,25 @@ impl<'a> Builder<'a> {
 }
 
 impl Leaf {
-    fn setting(&self, name: &str) -> Option<f64> {
-        self.settings.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
+    fn initial(&self, name: &str, default: f64) -> f64 {
+        self.setting(name).map_or(default, |s| s.value)
     }
 }
 
-fn leaf_of(node: &Node) -> Option<&Leaf> {
-    if let Node::Leaf(leaf) = node { Some(leaf) } else { None }
+fn unknown_column(name: &str, features: &[String]) -> String {
+    /// Columns that are listed.
+    const LISTED: usize = 30;
+    let list = features.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match features.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let hint = match nearest(name, features.iter().map(String::as_str)) {
+        _ if name.eq_ignore_ascii_case("ard") => "; did you mean `ard`?".to_string(),
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => ";".to_string(),
+    };
+    format!("no feature column is called `{name}`{hint} There are: {list}{more}")
 }
 
 /// What a product's variance is called: its factors' names with `*` between.
@@ -139,5 +154,5 @@ fn title(node: &Node) -> String {
 }
 
 fn stationary<T: Real, F: Form>(label: &str, leaf: &Leaf, columns: Columns, form: F) -> Box<dyn Kernel<T>> {
-    Box::new(Stationary::new(label, form, columns, leaf.ard, leaf.setting("lengthscale").unwrap_or(1.0)))
+    Box::new(Stationary::new(label, form, columns, leaf.ard, leaf.initial("lengthscale", 1.0)))
 }

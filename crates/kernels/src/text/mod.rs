@@ -1,10 +1,10 @@
 //! The **text form** of kernels: `"matern32(ard) * periodic(x3) + linear"`.
 //!
 //! ```text
-//! sum     = product { "+" product }
-//! product = factor { "*" factor }
-//! factor  = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
-//! argument = "ard" | COLUMN | NAME "=" NUMBER
+//! sum      = product { "+" product }
+//! product  = factor { "*" factor }
+//! factor   = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
+//! argument = "ard" | [ "columns" "=" ] COLUMN | SETTING "=" NUMBER
 //! ```
 //!
 //! | name | settings (initial values; all are learned except `degree`) |
@@ -14,11 +14,22 @@
 //! | `rq`, `rational_quadratic` | `lengthscale`, `alpha`, `variance` |
 //! | `periodic` | `lengthscale`, `period`, `variance` |
 //! | `linear`, `constant`, `white` | `variance` |
-//! | `polynomial` | `degree` (2), `offset`, `variance` |
+//! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
 //!
 //! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
-//! columns (in backquotes where a name has other characters than letters, digits, `_`, `.`, `-`). Every term of a sum carries exactly one variance, called after the term; factors of a product have
-//! amplitude 1, and a product with a sum among its factors takes its variances from that sum. Unless set, positive parameters start at 1.
+//! columns; names with other characters than letters, digits, `_`, `.` and `-` stand in backquotes. Unless set, positive
+//! parameters start at 1; they are learned on the logarithmic scale.
+//!
+//! **Scaling.** Two amplitudes in a product cannot be told apart, so there is one where one can be learned:
+//!
+//! 1. Every term of a sum carries exactly one `variance`, called after the term; so does a kernel that stands alone.
+//! 2. Factors of a product have amplitude 1. `variance=` on a factor sets where the product's variance starts.
+//! 3. `linear(ard)` has one variance for each column and no other.
+//! 4. A product with a sum or `linear(ard)` among its factors takes its variances from there and has no further one.
+//!    `variance=` on another factor would have nothing to set and is an error.
+//!
+//! **Names.** `matern32.lengthscale`, `matern32.variance`; the second Matérn kernel of an expression is `matern32[2]`; a
+//! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
 mod build;
 mod parse;
@@ -31,28 +42,68 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A parsed kernel: what it is made of, not yet tied to a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A parsed kernel: what it is made of, not yet tied to a table. Two are equal when they mean the same, however they are
+/// spaced and whichever of a kernel's names they use.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct KernelExpression {
     node: Node,
     source: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Node {
     Sum(Vec<Node>),
     Product(Vec<Node>),
     Leaf(Leaf),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Leaf {
     kind: Kind,
     ard: bool,
     /// Names with the byte at which each stands in the source.
     columns: Vec<(String, usize)>,
-    settings: Vec<(&'static str, f64)>,
+    settings: Vec<Setting>,
+}
+
+#[derive(Clone, Debug)]
+struct Setting {
+    name: &'static str,
+    value: f64,
+    /// The byte at which it stands in the source.
+    position: usize,
+}
+
+impl Node {
+    /// Whether it has variances of its own even as a factor (rules 3 and 4 above).
+    fn has_amplitude(&self) -> bool {
+        match self {
+            Self::Sum(_) => true,
+            Self::Product(parts) => parts.iter().any(Self::has_amplitude),
+            Self::Leaf(leaf) => leaf.has_own_variances(),
+        }
+    }
+
+    /// The `variance` settings of a product's factors that have no variances of their own.
+    fn factor_variances(&self) -> Vec<&Setting> {
+        match self {
+            Self::Sum(_) => Vec::new(),
+            Self::Product(parts) => parts.iter().flat_map(Self::factor_variances).collect(),
+            Self::Leaf(leaf) if leaf.has_own_variances() => Vec::new(),
+            Self::Leaf(leaf) => leaf.setting("variance").into_iter().collect(),
+        }
+    }
+}
+
+impl Leaf {
+    fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|s| s.name == name)
+    }
+
+    fn has_own_variances(&self) -> bool {
+        self.kind == Kind::Linear && self.ard
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +201,14 @@ impl FromStr for KernelExpression {
     }
 }
 
+impl PartialEq for KernelExpression {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for KernelExpression {}
+
 impl TryFrom<String> for KernelExpression {
     type Error = KernelTextError;
 
@@ -192,11 +251,17 @@ impl fmt::Display for Node {
                 f.write_str(leaf.kind.names()[0])?;
                 let mut arguments: Vec<String> = leaf.ard.then(|| "ard".to_string()).into_iter().collect();
                 arguments.extend(leaf.columns.iter().map(|(name, _)| parse::quoted(name)));
-                arguments.extend(leaf.settings.iter().map(|(name, value)| format!("{name}={value}")));
+                arguments.extend(leaf.settings.iter().map(|s| format!("{}={}", s.name, shortest(s.value))));
                 if arguments.is_empty() { Ok(()) } else { write!(f, "({})", arguments.join(", ")) }
             }
         }
     }
+}
+
+/// The shorter of the two ways to write a number exactly.
+fn shortest(value: f64) -> String {
+    let (plain, scientific) = (value.to_string(), format!("{value:e}"));
+    if scientific.len() < plain.len() { scientific } else { plain }
 }
 
 #[cfg(test)]

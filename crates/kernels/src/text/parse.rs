@@ -1,6 +1,6 @@
 //! Text to syntax, with errors that point at the character.
 
-use super::{Kind, Leaf, Node};
+use super::{Kind, Leaf, Node, Setting};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
 const LONGEST: usize = 4096;
@@ -54,8 +54,28 @@ pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
     let mut parser = Parser { source, at: 0, depth: 0 };
     let node = parser.sum()?;
     match parser.peek() {
-        None => Ok(node),
-        Some(_) => Err(parser.error("expected `+`, `*` or the end")),
+        None => {}
+        Some(_) => return Err(parser.error("expected `+`, `*` or the end")),
+    }
+    check_variances(&node, source)?;
+    // What was read is written again, into model files, and must then be readable.
+    if node.to_string().len() > LONGEST {
+        let message = format!("with its spaces a kernel's text has at most {LONGEST} characters");
+        return Err(KernelTextError::new(source, source.len(), message));
+    }
+    Ok(node)
+}
+
+/// No factor sets a variance that its product does not have.
+fn check_variances(node: &Node, source: &str) -> Result<(), KernelTextError> {
+    match node {
+        Node::Leaf(_) => Ok(()),
+        Node::Product(_) if node.has_amplitude() && !node.factor_variances().is_empty() => {
+            let position = node.factor_variances()[0].position;
+            let message = "this product has no `variance` to set: its variances are those of the sum or the `linear(ard)` among its factors; set them there";
+            Err(KernelTextError::new(source, position, message))
+        }
+        Node::Sum(parts) | Node::Product(parts) => parts.iter().try_for_each(|p| check_variances(p, source)),
     }
 }
 
@@ -172,11 +192,18 @@ impl Parser<'_> {
             }
             return Ok(());
         }
+        if word == "columns" && leaf.kind.takes_columns() {
+            self.peek();
+            let position = self.at;
+            let column = self.word()?;
+            leaf.columns.push((column, position));
+            return Ok(());
+        }
         let allowed = leaf.kind.settings();
         let Some(&name) = allowed.iter().find(|s| **s == word) else {
             return Err(here(format!("`{kernel}` has no setting `{word}`; it has: {}", allowed.join(", "))));
         };
-        if leaf.settings.iter().any(|(n, _)| *n == name) {
+        if leaf.setting(name).is_some() {
             return Err(KernelTextError::new(self.source, start, format!("`{name}` is set twice")));
         }
         self.peek();
@@ -194,7 +221,7 @@ impl Parser<'_> {
             ));
         }
         self.at = at + length;
-        leaf.settings.push((name, value));
+        leaf.settings.push(Setting { name, value, position: start });
         Ok(())
     }
 
@@ -230,11 +257,28 @@ fn is_plain(c: char) -> bool {
 
 fn unknown_kernel(name: &str) -> String {
     let names: Vec<&str> = Kind::ALL.iter().flat_map(|k| k.names()).copied().collect();
-    let lower = name.to_ascii_lowercase();
-    let nearest =
-        names.iter().min_by_key(|n| edit_distance(&lower, n)).filter(|n| edit_distance(&lower, n) <= 3);
-    let hint = nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => ";".to_string(),
+    };
     format!("no kernel is called `{name}`{hint} Known: {}", names.join(", "))
+}
+
+/// The known name that was probably meant.
+pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer names than this are not typing errors.
+    const LONGEST_NAME: usize = 64;
+    if name.len() > LONGEST_NAME {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    known
+        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| {
+            *distance <= 3 && 2 * *distance <= candidate.chars().count().max(lower.chars().count())
+        })
+        .map(|(_, candidate)| candidate)
 }
 
 /// Levenshtein distance.

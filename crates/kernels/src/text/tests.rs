@@ -58,6 +58,28 @@ fn text_round_trips() {
 }
 
 #[test]
+fn amplitudes_stand_where_they_can_be_learned() {
+    assert_eq!(build("se(variance=2) * linear(variance=3)").values()[0], 6.0);
+    assert_eq!(build("se(variance=2) * (se(variance=3) * se)").values()[0], 6.0);
+    assert_eq!(names("linear(ard) * periodic")[..2], ["linear.variance", "periodic.lengthscale"]);
+    assert_eq!(build("linear(ard, variance=2) * periodic").values(), [2.0, 2.0, 2.0, 2.0, 1.0, 1.0]);
+    assert_eq!(names("(se + white) * (constant + linear)").len(), 5);
+    let all: Vec<String> = names("se + se * se + linear + (se + se) * white");
+    let distinct: std::collections::HashSet<&String> = all.iter().collect();
+    assert_eq!(all.len(), distinct.len(), "{all:?}");
+}
+
+#[test]
+fn expressions_are_equal_when_they_mean_the_same() {
+    let parse = |text: &str| text.parse::<KernelExpression>().unwrap();
+    assert_eq!(parse("rbf( columns = x1,x2 )+rq"), parse("  se(x1, x2) + rational_quadratic"));
+    assert_ne!(parse("se(x1)"), parse("se(x2)"));
+    assert_ne!(parse("se + se * linear"), parse("(se + se) * linear"));
+    assert_eq!(parse("se(lengthscale=1e300)").to_string(), "se(lengthscale=1e300)");
+    assert_eq!(parse("se(lengthscale=0.500)").to_string(), "se(lengthscale=0.5)");
+}
+
+#[test]
 fn errors_point_at_the_character() {
     let cases = [
         ("", 0, "the text ends here"),
@@ -71,7 +93,19 @@ fn errors_point_at_the_character() {
         ("se(period=1)", 3, "has no setting `period`; it has: lengthscale, variance"),
         ("white(x1)", 6, "does not look at columns"),
         ("constant(ard)", 9, "nothing that could differ by column"),
-        ("se(x1, x9)", 7, "no feature column is called `x9`; there are: x1, x2, x3, wind speed"),
+        (
+            "se(x1, x9)",
+            7,
+            "no feature column is called `x9`; did you mean `x1`? There are: x1, x2, x3, wind speed",
+        ),
+        ("se(`wind sped`)", 3, "did you mean `wind speed`?"),
+        ("se(Ard)", 3, "did you mean `ard`?"),
+        ("se(temperature)", 3, "called `temperature`; There are: x1"),
+        ("se(columns=x9)", 11, "no feature column is called `x9`"),
+        ("white(columns=x1)", 6, "no setting `columns`"),
+        ("hodrick_prescott", 0, "no kernel is called `hodrick_prescott`; Known: se, rbf"),
+        ("(se + linear) * se(x1, variance=2)", 23, "no `variance` to set"),
+        ("linear(ard) * (se(variance=2) * se)", 18, "no `variance` to set"),
         ("se(x1, x1)", 7, "named twice"),
         ("polynomial(degree=2.5)", 18, "whole number"),
         ("se(`x", 3, "never closed"),
@@ -90,7 +124,15 @@ fn hostile_text_is_refused() {
     assert!(error(&"(".repeat(5000)).message.contains("at most 4096"));
     assert!(error(&"(".repeat(1000)).message.contains("nested"));
     assert!(error("se(é\u{0}=1)").message.contains("expected"));
-    assert!("se+".repeat(1300).trim_end_matches('+').parse::<KernelExpression>().is_ok());
+    let series = |count: usize| "se+".repeat(count).trim_end_matches('+').to_string();
+    let long = series(800).parse::<KernelExpression>().unwrap();
+    assert_eq!(long.to_string().parse::<KernelExpression>().unwrap(), long);
+    // Read as it stands it is short enough; written with its spaces it could not be read again.
+    assert!(error(&series(1300)).message.contains("with its spaces"));
+    let many: Vec<String> = (0..1000).map(|i| format!("column {i}")).collect();
+    let error = "se(other)".parse::<KernelExpression>().unwrap().build::<f64>(&many).unwrap_err();
+    assert!(error.message.ends_with("and 970 more"), "{error}");
+    assert!("se".parse::<KernelExpression>().unwrap().build::<f64>(&[]).is_err());
 }
 
 #[test]
