@@ -174,7 +174,7 @@ fn mistakes_get_their_status_and_a_way_out() {
         (
             [&FIT[..], &["--features", "a", "--kernel", "se(zz)"]].concat(),
             1,
-            "no feature column is called `zz`; there are: a",
+            "no feature column is called `zz`. There are: a",
         ),
         ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds and --fold belong together"),
         ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),

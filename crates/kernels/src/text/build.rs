@@ -139,7 +139,7 @@ fn unknown_column(name: &str, features: &[String]) -> String {
     let hint = match nearest(name, features.iter().map(String::as_str)) {
         _ if name.eq_ignore_ascii_case("ard") => "; did you mean `ard`?".to_string(),
         Some(near) => format!("; did you mean `{near}`?"),
-        None => ";".to_string(),
+        None => ".".to_string(),
     };
     format!("no feature column is called `{name}`{hint} There are: {list}{more}")
 }

@@ -259,7 +259,7 @@ fn unknown_kernel(name: &str) -> String {
     let names: Vec<&str> = Kind::ALL.iter().flat_map(|k| k.names()).copied().collect();
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None => ";".to_string(),
+        None => ".".to_string(),
     };
     format!("no kernel is called `{name}`{hint} Known: {}", names.join(", "))
 }
