@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a table could not be read or used. Rows are counted from 1, the header not included.
+/// Why a table or an array could not be read or used. Rows and records are counted from 1, a header not included.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -180,8 +180,105 @@ pub enum DataError {
         /// What is wrong.
         reason: String,
     },
+    /// A numeric array or image file in none of the formats that are read.
+    #[error(
+        "{path} is not an array that can be read: {reason}; NPY and NPZ (NumPy), IDX (MNIST) and CIFAR binary files are, each but NPZ also gzipped"
+    )]
+    UnknownArrayFormat {
+        /// The file.
+        path: PathBuf,
+        /// What its content looks like.
+        reason: String,
+    },
+    /// An NPZ file with several arrays, or none, where one is needed.
+    #[error("{path} holds {} arrays; name one as {path}:NAME, with NAME one of: {}", known.len(), listed(known))]
+    WhichArray {
+        /// The file.
+        path: PathBuf,
+        /// The arrays that it holds.
+        known: Vec<String>,
+    },
+    /// An NPZ file without the array that was asked for.
+    #[error("{path} has no array `{wanted}`; its arrays are: {}", listed(known))]
+    NoSuchArray {
+        /// The file.
+        path: PathBuf,
+        /// The name that was asked for.
+        wanted: String,
+        /// The arrays that it holds.
+        known: Vec<String>,
+    },
+    /// A file that declares more values than may be read.
+    #[error(
+        "{path} declares {shape} values, {bytes} bytes in memory, but the memory limit for reading is {limit} bytes; raise the limit or use a part of it"
+    )]
+    DeclaredTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its dimensions, as `A x B x C`.
+        shape: String,
+        /// Bytes that its values would take.
+        bytes: u128,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The system has no memory for the values.
+    #[error(
+        "{path} needs {bytes} bytes more than the system can give; close other programs or use a part of it"
+    )]
+    OutOfMemory {
+        /// The file.
+        path: PathBuf,
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// A shape and values that do not belong together.
+    #[error("an array of shape {shape:?} does not hold {values} values; shape and values must agree")]
+    Shape {
+        /// The dimensions.
+        shape: Vec<usize>,
+        /// How many values there are.
+        values: usize,
+    },
+    /// An infinite or undefined number in an array.
+    #[error(
+        "{path}: the value at position {position:?}, counted from 0, is {value}; only finite numbers can be used"
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// One index for each dimension, from 0.
+        position: Vec<usize>,
+        /// The value.
+        value: f64,
+    },
+    /// Files that cannot be put together, such as images of two sizes.
+    #[error("{path}: {reason}")]
+    DoNotMatch {
+        /// The file that does not fit the ones before it.
+        path: PathBuf,
+        /// What differs, and what to do.
+        reason: String,
+    },
+    /// A label that is no class.
+    #[error("{path}, record {record}: {reason}")]
+    Label {
+        /// The file.
+        path: PathBuf,
+        /// Record, counted from 1.
+        record: usize,
+        /// What is wrong with its label.
+        reason: String,
+    },
 }
 
 fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The first names of a list that may be very long.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
 }

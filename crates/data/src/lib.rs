@@ -1,4 +1,4 @@
-//! Tables: reading them, choosing roles, splitting, standardising, writing, and making them up.
+//! Tables: reading them, choosing roles, splitting, standardising, writing, and making them up; arrays and images for networks.
 //!
 //! | module | idea |
 //! |---|---|
@@ -8,10 +8,12 @@
 //! | [`Standardisation`] | means and scales of the training rows |
 //! | [`Split`] | which rows train and which test |
 //! | [`write_table`] | CSV and Parquet in one atomic step |
+//! | [`NumericArray`] | numbers of any rank: [`read_array`], [`read_images`] and [`ImageSet`] for NPY, NPZ, IDX and CIFAR files |
 //! | [`synthetic`] | seeded problems with known truth |
 //!
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
 
+mod arrays;
 mod error;
 mod read;
 mod schema;
@@ -21,6 +23,10 @@ pub mod synthetic;
 mod table;
 mod write;
 
+pub use arrays::{
+    ArrayValues, CifarImages, CifarLabels, ImageSet, NonFinite, NumericArray, read_array, read_arrays,
+    read_cifar, read_idx, read_images, write_npy, write_npz,
+};
 pub use error::DataError;
 pub use read::{ReadOptions, parse_table, read_table};
 pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};

@@ -1,5 +1,8 @@
 //! The list of bad inputs with the message that each one gets, and the good ones that look bad.
 
+mod common;
+
+use common::{gzip, npy};
 use posterior_data::{
     DataError, Feature, Missing, ReadOptions, Schema, Selection, Split, Table, Values, parse_table,
     read_table, write_table,
@@ -20,25 +23,6 @@ fn use_all(table: &Table, selection: &Selection) -> Result<(Schema, posterior_da
     let schema = Schema::learn(table, selection, &rows)?;
     let extracted = schema.extract(table, &rows, true)?;
     Ok((schema, extracted))
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn npy(header: &str, data: &[u8]) -> Vec<u8> {
-    let mut padded = header.to_string();
-    while !(10 + padded.len() + 1).is_multiple_of(64) {
-        padded.push(' ');
-    }
-    padded.push('\n');
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend_from_slice(&(padded.len() as u16).to_le_bytes());
-    out.extend_from_slice(padded.as_bytes());
-    out.extend_from_slice(data);
-    out
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //!
 //! `POSTERIOR_FUZZ_ITERATIONS=1000000 cargo test --release -p posterior-data --test mutations` runs a million of each.
 
+mod common;
+
+use common::{damage, gzip, iterations, peak_kb};
 use posterior_data::{ReadOptions, Schema, Selection, Table, parse_table, synthetic, write_table};
-use posterior_linalg::random::{ChaCha8Rng, Streams};
-use rand::RngExt;
+use posterior_linalg::random::Streams;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,45 +14,6 @@ use std::time::{Duration, Instant};
 /// Most bytes that a case may read, and most that the process may ever have held.
 const READ_LIMIT: u64 = 64 << 20;
 const PEAK_LIMIT_KB: u64 = 1 << 20;
-
-fn iterations() -> u64 {
-    std::env::var("POSTERIOR_FUZZ_ITERATIONS").ok().and_then(|v| v.parse().ok()).unwrap_or(3_000)
-}
-
-fn damage(bytes: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
-    const INTERESTING: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
-    let mut out = bytes.to_vec();
-    for _ in 0..rng.random_range(1..5) {
-        if out.is_empty() {
-            break;
-        }
-        let at = rng.random_range(0..out.len());
-        match rng.random_range(0..6) {
-            0 => out[at] ^= 1 << rng.random_range(0..8),
-            1 => out[at] = rng.random(),
-            2 => out.truncate(at),
-            3 => out.insert(at, rng.random()),
-            4 => {
-                let value = INTERESTING[rng.random_range(0..INTERESTING.len())].to_le_bytes();
-                let width = [1, 2, 4, 8][rng.random_range(0..4)].min(out.len() - at);
-                out[at..at + width].copy_from_slice(&value[..width]);
-            }
-            _ => {
-                let end = (at + rng.random_range(1..64)).min(out.len());
-                let piece = out[at..end].to_vec();
-                let to = rng.random_range(0..=out.len());
-                out.splice(to..to, piece);
-            }
-        }
-    }
-    out
-}
-
-fn peak_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap_or("VmHWM: 0 kB");
-    line.split_whitespace().nth(1).and_then(|v| v.parse().ok()).unwrap_or(0)
-}
 
 fn run(name: &str, valid: &[u8]) {
     let options = ReadOptions { memory_limit: READ_LIMIT };
@@ -117,9 +80,7 @@ fn npy() -> Vec<u8> {
 fn damaged_files_are_errors_or_tables() {
     let csv = written("t.csv", &example());
     run("t.csv", &csv);
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(&csv).unwrap();
-    run("t.csv.gz", &encoder.finish().unwrap());
+    run("t.csv.gz", &gzip(&csv));
     run("t.parquet", &written("t.parquet", &example()));
     run("t.npy", &npy());
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -2,7 +2,7 @@
 //! are there, decompression stops at the memory limit, and a panic inside a decoder becomes an error.
 
 mod csv;
-mod numpy;
+pub(crate) mod numpy;
 mod parquet;
 
 use crate::{DataError, Table};
@@ -20,6 +20,13 @@ impl Default for ReadOptions {
     /// 4 GiB.
     fn default() -> Self {
         Self { memory_limit: 4 << 30 }
+    }
+}
+
+impl ReadOptions {
+    /// The limit for numeric arrays and images, 8 GiB: they are read once and kept as they are, so the same memory carries more.
+    pub fn for_arrays() -> Self {
+        Self { memory_limit: 8 << 30 }
     }
 }
 
@@ -70,7 +77,7 @@ pub fn parse_table(
 }
 
 /// `FILE.npz:NAME -> (FILE.npz, NAME)`
-fn split_array_name(path: &Path) -> (PathBuf, Option<String>) {
+pub(crate) fn split_array_name(path: &Path) -> (PathBuf, Option<String>) {
     let text = path.to_string_lossy();
     match text.rsplit_once(".npz:") {
         Some((stem, name)) => (PathBuf::from(format!("{stem}.npz")), Some(name.to_string())),
@@ -84,7 +91,7 @@ fn gunzip(bytes: &[u8], path: &Path, options: &ReadOptions) -> Result<Vec<u8>, D
 }
 
 /// Reads to the end, but no further than the memory limit.
-fn read_limited(
+pub(crate) fn read_limited(
     reader: impl Read,
     path: &Path,
     format: &'static str,
@@ -103,11 +110,11 @@ fn read_limited(
 
 /// Runs a third-party decoder, turning a panic on corrupt input into an error. The decoders hold no state that outlives the
 /// call, so nothing inconsistent can be seen afterwards.
-fn guarded(
+pub(crate) fn guarded<T>(
     path: &Path,
     format: &'static str,
-    work: impl FnOnce() -> Result<Table, DataError>,
-) -> Result<Table, DataError> {
+    work: impl FnOnce() -> Result<T, DataError>,
+) -> Result<T, DataError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.into(),

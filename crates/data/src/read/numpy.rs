@@ -128,26 +128,36 @@ impl Array {
 
 /// The declared length of the header against the bytes that follow, so that no decoder allocates for it.
 fn check_header_length(bytes: &[u8]) -> Result<(), String> {
-    let truncated = || "it is cut off within its header".to_string();
-    if !bytes.starts_with(b"\x93NUMPY") {
+    let (start, length) = header_extent(bytes)?;
+    let header = bytes.get(start..start.saturating_add(length)).ok_or_else(truncated)?;
+    check_nesting(header)
+}
+
+/// Where the header's text begins and how many bytes it has, from the first 12 bytes of a file (10 of version 1).
+pub(crate) fn header_extent(prelude: &[u8]) -> Result<(usize, usize), String> {
+    if !prelude.starts_with(b"\x93NUMPY") {
         return Err("it does not begin with the NPY mark".into());
     }
-    let version = *bytes.get(6).ok_or_else(truncated)?;
-    let (start, length): (usize, usize) = match version {
-        1 => (
-            10,
-            u16::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize,
-        ),
-        2 | 3 => (
-            12,
-            u32::from_le_bytes(*bytes.get(8..).and_then(|b| b.first_chunk()).ok_or_else(truncated)?) as usize,
-        ),
-        other => return Err(format!("format version {other} is not known")),
-    };
-    // Nesting costs a decoder stack; a header that describes a plain array has next to none.
-    let header = bytes.get(start..start.saturating_add(length)).ok_or_else(truncated)?;
-    if header.len() > 1 << 16 || header.iter().filter(|b| b"([{".contains(b)).count() > 16 {
+    let version = *prelude.get(6).ok_or_else(truncated)?;
+    let length = prelude.get(8..).unwrap_or_default();
+    match version {
+        1 => Ok((10, u16::from_le_bytes(*length.first_chunk().ok_or_else(truncated)?) as usize)),
+        2 | 3 => Ok((12, u32::from_le_bytes(*length.first_chunk().ok_or_else(truncated)?) as usize)),
+        other => Err(format!("format version {other} is not known")),
+    }
+}
+
+/// Longest header text that is parsed.
+pub(crate) const LONGEST_HEADER: usize = 1 << 16;
+
+/// Nesting costs a decoder stack; a header that describes a plain array has next to none.
+pub(crate) fn check_nesting(header: &[u8]) -> Result<(), String> {
+    if header.len() > LONGEST_HEADER || header.iter().filter(|b| b"([{".contains(b)).count() > 16 {
         return Err("its header is longer or more deeply nested than that of an array of numbers".into());
     }
     Ok(())
+}
+
+fn truncated() -> String {
+    "it is cut off within its header".into()
 }
