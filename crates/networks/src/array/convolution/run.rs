@@ -1,0 +1,421 @@
+//! Convolutions of batches: which example and which channels each thread takes.
+
+use super::geometry::{Geometry, coordinates};
+use super::kernel::{INNER_ROWS, INNER_SHIFTS, Inner, Precision, Product, SLACK, block_rows};
+use super::plan::{Lattice, Plan, backward, forward};
+use crate::array::{Sets, add_to};
+use rayon::prelude::*;
+
+/// Grids and cotangents of the images that a weight gradient sums at once stay below this many bytes (a part of the second-level cache).
+const CACHE: usize = 384 << 10;
+
+/// Kernel weights, `[sets, channels_out, channels_in / groups, kernel...]`, and the rows that use each set.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a, T> {
+    pub(crate) values: &'a [T],
+    pub(crate) sets: Sets,
+}
+
+/// Which way the weights are read: from input to output channels or back.
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// A plan with the number of channels on both of its sides and its weights laid out for the product.
+struct Map<'a> {
+    geometry: &'a Geometry,
+    plan: Plan,
+    direction: Direction,
+}
+
+impl<'a> Map<'a> {
+    fn new(geometry: &'a Geometry, direction: Direction) -> Self {
+        let plan = match direction {
+            Direction::Forward => forward(geometry),
+            Direction::Backward => backward(geometry),
+        };
+        Self { geometry, plan, direction }
+    }
+
+    /// Channels of one group: read, written.
+    fn channels(&self) -> (usize, usize) {
+        let (a, b) = (
+            self.geometry.channels_in / self.geometry.groups,
+            self.geometry.channels_out / self.geometry.groups,
+        );
+        if self.direction == Direction::Forward { (a, b) } else { (b, a) }
+    }
+
+    /// Values of one channel: read, written.
+    fn channel_lens(&self) -> (usize, usize) {
+        let (source, target): (usize, usize) =
+            (self.geometry.source.iter().product(), self.geometry.target.iter().product());
+        if self.direction == Direction::Forward { (source, target) } else { (target, source) }
+    }
+
+    /// Values of the grid of one example, with room to read past the end.
+    fn grid_len(&self) -> usize {
+        let channel = self.plan.grid.channel_len();
+        let beyond = self
+            .plan
+            .lattices
+            .iter()
+            .flat_map(|l| l.taps.iter().map(|tap| tap.offset + l.span() + SLACK))
+            .max()
+            .unwrap_or(0);
+        self.channels().0 * self.geometry.groups * channel + beyond.saturating_sub(channel)
+    }
+
+    /// Blocks of output channels: (group, first, rows of the block).
+    fn blocks(&self) -> Vec<(usize, usize, usize)> {
+        let largest = block_rows();
+        let (_, to) = self.channels();
+        (0..self.geometry.groups)
+            .flat_map(|group| {
+                let mut first = 0;
+                std::iter::from_fn(move || {
+                    (first < to).then(|| {
+                        let rows = if to - first > 4 { largest } else { 4 };
+                        let block = (group, first, rows);
+                        first += rows;
+                        block
+                    })
+                })
+            })
+            .collect()
+    }
+
+    /// The weights of one block, `[lattices][read channels, taps][rows]`.
+    fn pack<T: Precision>(
+        &self,
+        weights: &[T],
+        (group, first, rows): (usize, usize, usize),
+        out: &mut Vec<T>,
+    ) {
+        out.clear();
+        let (from, to) = self.channels();
+        let taps = self.geometry.taps();
+        for lattice in &self.plan.lattices {
+            for c in 0..from {
+                for tap in &lattice.taps {
+                    for m in first..first + rows {
+                        let index = match self.direction {
+                            Direction::Forward => ((group * to + m) * from + c) * taps + tap.kernel,
+                            Direction::Backward => ((group * from + c) * to + m) * taps + tap.kernel,
+                        };
+                        out.push(if m < to { weights[index] } else { T::ZERO });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the rows of the unfolded matrix of one group begin in the grid.
+    fn offsets(&self, lattice: &Lattice, group: usize) -> Vec<usize> {
+        let (from, _) = self.channels();
+        let channel = self.plan.grid.channel_len();
+        (group * from..(group + 1) * from)
+            .flat_map(|c| lattice.taps.iter().map(move |tap| c * channel + tap.offset))
+            .collect()
+    }
+
+    fn fill<T: Precision>(&self, source: &[T], grid: &mut [T]) {
+        let (from, _) = self.channel_lens();
+        let channel = self.plan.grid.channel_len();
+        for (source, grid) in source.chunks_exact(from).zip(grid.chunks_mut(channel)) {
+            self.plan.grid.fill(source, grid);
+        }
+    }
+
+    /// One block of output channels of one example.
+    fn run<T: Precision>(
+        &self,
+        grid: &[T],
+        (group, first, rows): (usize, usize, usize),
+        packed: &[T],
+        offsets: &[Vec<Vec<usize>>],
+        bias: Option<&[T]>,
+        scratch: &mut Vec<T>,
+        out: &mut [T],
+    ) {
+        let (_, to) = self.channels();
+        let (_, out_channel) = self.channel_lens();
+        let mut used = 0;
+        for (lattice, offsets) in self.plan.lattices.iter().zip(offsets) {
+            let offsets = &offsets[group];
+            let stride = (lattice.span() + SLACK).next_multiple_of(SLACK);
+            scratch.resize(rows * stride, T::ZERO);
+            T::product(Product {
+                weights: &packed[used..used + offsets.len() * rows],
+                rows,
+                offsets,
+                grid,
+                span: lattice.span(),
+                out: scratch,
+                stride,
+            });
+            used += offsets.len() * rows;
+            for m in 0..rows.min(to - first) {
+                let bias = bias.map_or(T::ZERO, |b| b[group * to + first + m]);
+                let (row, out) =
+                    (&scratch[m * stride..(m + 1) * stride], &mut out[m * out_channel..][..out_channel]);
+                lattice.rows(|grid, target, count, step| {
+                    let row = &row[grid..grid + count];
+                    if step == 1 {
+                        for (o, &v) in out[target..target + count].iter_mut().zip(row) {
+                            *o = v + bias;
+                        }
+                    } else {
+                        for (i, &v) in row.iter().enumerate() {
+                            out[target + i * step] = v + bias;
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    fn all_offsets(&self) -> Vec<Vec<Vec<usize>>> {
+        self.plan
+            .lattices
+            .iter()
+            .map(|lattice| (0..self.geometry.groups).map(|group| self.offsets(lattice, group)).collect())
+            .collect()
+    }
+
+    /// Every row `r` of `out` from row `r / width` of `source` and its set of the weights.
+    fn apply<T: Precision>(&self, source: &[T], weights: Weights<'_, T>, bias: Option<&[T]>, out: &mut [T]) {
+        let (from, to) = self.channels();
+        let groups = self.geometry.groups;
+        let (in_channel, out_channel) = self.channel_lens();
+        let (in_row, out_row) = (groups * from * in_channel, groups * to * out_channel);
+        if out.is_empty() {
+            return;
+        }
+        let rows = out.len() / out_row;
+        let width = rows / (source.len() / in_row);
+        let blocks = self.blocks();
+        let offsets = self.all_offsets();
+        let grid_len = self.grid_len();
+        let set_len = self.geometry.weights();
+        let pack_set = |set: usize| -> Vec<Vec<T>> {
+            let weights = &weights.values[set * set_len..(set + 1) * set_len];
+            let pack = |&block: &(usize, usize, usize)| {
+                let mut packed = Vec::new();
+                self.pack(weights, block, &mut packed);
+                packed
+            };
+            if rows < 4 { blocks.par_iter().map(pack).collect() } else { blocks.iter().map(pack).collect() }
+        };
+        let shared = (weights.sets == Sets::One).then(|| pack_set(0));
+        let start = |&(group, first, _): &(usize, usize, usize)| (group * to + first) * out_channel;
+        if rows >= rayon::current_num_threads() {
+            out.par_chunks_exact_mut(out_row).enumerate().for_each_init(
+                || (vec![T::ZERO; grid_len], Vec::new()),
+                |(grid, scratch), (row, out)| {
+                    self.fill(&source[row / width * in_row..][..in_row], grid);
+                    let own;
+                    let packed = match &shared {
+                        Some(packed) => packed,
+                        None => {
+                            own = pack_set(weights.sets.of(row));
+                            &own
+                        }
+                    };
+                    for (block, packed) in blocks.iter().zip(packed) {
+                        self.run(grid, *block, packed, &offsets, bias, scratch, &mut out[start(block)..]);
+                    }
+                },
+            );
+        } else {
+            // Few examples, perhaps large ones: the threads share the channels of each.
+            let mut grid = vec![T::ZERO; grid_len];
+            let channel = self.plan.grid.channel_len();
+            for (row, mut out) in out.chunks_exact_mut(out_row).enumerate() {
+                let source = &source[row / width * in_row..][..in_row];
+                grid.par_chunks_mut(channel)
+                    .zip(source.par_chunks_exact(in_channel))
+                    .for_each(|(grid, source)| self.plan.grid.fill(source, grid));
+                let own;
+                let packed = match &shared {
+                    Some(packed) => packed,
+                    None => {
+                        own = pack_set(weights.sets.of(row));
+                        &own
+                    }
+                };
+                let mut work = Vec::with_capacity(blocks.len());
+                for (&(group, first, rows), packed) in blocks.iter().zip(packed) {
+                    let (mine, rest) = out.split_at_mut(rows.min(to - first) * out_channel);
+                    work.push(((group, first, rows), packed, mine));
+                    out = rest;
+                }
+                let grid = &grid;
+                work.into_par_iter().for_each_init(Vec::new, |scratch, (block, packed, out)| {
+                    self.run(grid, block, packed, &offsets, bias, scratch, out);
+                });
+            }
+        }
+    }
+}
+
+/// `out[r] = weights * source[r / width]` (+ bias): `[rows, channels_out, target...]`.
+pub(crate) fn correlate<T: Precision>(
+    geometry: &Geometry,
+    source: &[T],
+    weights: Weights<'_, T>,
+    bias: Option<&[T]>,
+    out: &mut [T],
+) {
+    Map::new(geometry, Direction::Forward).apply(source, weights, bias, out);
+}
+
+/// The transpose of [`correlate`] in its first argument: `[rows, channels_in, source...]` from `[., channels_out, target...]`.
+pub(crate) fn correlate_transposed<T: Precision>(
+    geometry: &Geometry,
+    target: &[T],
+    weights: Weights<'_, T>,
+    bias: Option<&[T]>,
+    out: &mut [T],
+) {
+    Map::new(geometry, Direction::Backward).apply(target, weights, bias, out);
+}
+
+/// `out[s * stride..] += sum over rows r of set s of the gradient of <cotangent[r], weights * source[r / width]>` in the weights.
+pub(crate) fn weight_gradient<T: Precision>(
+    geometry: &Geometry,
+    source: &[T],
+    cotangent: &[T],
+    sets: Sets,
+    stride: usize,
+    out: &mut [T],
+) {
+    let map = Map::new(geometry, Direction::Forward);
+    let (in_row, out_row, set_len) = (geometry.source_len(), geometry.target_len(), geometry.weights());
+    if cotangent.is_empty() {
+        return;
+    }
+    let rows = cotangent.len() / out_row;
+    let width = rows / (source.len() / in_row);
+    let sum = |(first, step, count): (usize, usize, usize), out: &mut [T]| {
+        let rows = (0..count).map(|i| first + i * step);
+        let pairs =
+            rows.map(|r| (&source[r / width * in_row..][..in_row], &cotangent[r * out_row..][..out_row]));
+        accumulate(&map, pairs, out);
+    };
+    let threads = rayon::current_num_threads();
+    if sets.count(rows) >= threads {
+        out.par_chunks_mut(stride)
+            .enumerate()
+            .for_each(|(set, out)| sum(sets.rows(set, rows), &mut out[..set_len]));
+        return;
+    }
+    for (set, out) in out.chunks_mut(stride).enumerate() {
+        let (first, step, count) = sets.rows(set, rows);
+        let each = count.div_ceil(threads);
+        let parts: Vec<Vec<T>> = (0..count.div_ceil(each))
+            .into_par_iter()
+            .map(|part| {
+                let mut own = vec![T::ZERO; set_len];
+                let start = part * each;
+                sum((first + start * step, step, each.min(count - start)), &mut own);
+                own
+            })
+            .collect();
+        for part in parts {
+            add_to(&mut out[..set_len], &part);
+        }
+    }
+}
+
+/// Adds the weight gradients of some examples to `out`, on one thread.
+fn accumulate<'a, T: Precision>(
+    map: &Map<'_>,
+    rows: impl Iterator<Item = (&'a [T], &'a [T])>,
+    out: &mut [T],
+) {
+    let geometry = map.geometry;
+    let lattice = &map.plan.lattices[0];
+    let (span, positions) = (lattice.span(), geometry.positions());
+    let stride = (span + SLACK).next_multiple_of(SLACK);
+    let grid_len = map.grid_len();
+    let outs = geometry.channels_out / geometry.groups;
+    // Rows of the cotangent are padded to whole blocks, group by group.
+    let padded = outs.next_multiple_of(INNER_ROWS);
+    let row_len = geometry.groups * padded * stride;
+    let together = (CACHE / ((grid_len + row_len) * size_of::<T>())).clamp(1, 32);
+    let offsets: Vec<Vec<usize>> = (0..geometry.groups).map(|group| map.offsets(lattice, group)).collect();
+    let mut grids = vec![T::ZERO; together * grid_len];
+    let mut cotangents = vec![T::ZERO; together * row_len];
+    let mut rows = rows.peekable();
+    while rows.peek().is_some() {
+        let mut images = 0;
+        for (source, cotangent) in rows.by_ref().take(together) {
+            map.fill(source, &mut grids[images * grid_len..][..grid_len]);
+            let place = &mut cotangents[images * row_len..][..row_len];
+            for (channel, values) in cotangent.chunks_exact(positions).enumerate() {
+                let row = &mut place[(channel / outs * padded + channel % outs) * stride..][..stride];
+                lattice.rows(|grid, target, count, _| {
+                    row[grid..grid + count].copy_from_slice(&values[target..target + count]);
+                });
+            }
+            images += 1;
+        }
+        for (group, offsets) in offsets.iter().enumerate() {
+            for (block, shifts) in offsets.chunks(INNER_SHIFTS).enumerate() {
+                let mut filled = [shifts[0]; INNER_SHIFTS];
+                filled[..shifts.len()].copy_from_slice(shifts);
+                for first in (0..outs).step_by(INNER_ROWS) {
+                    let sums = T::inner(Inner {
+                        images,
+                        rows: &cotangents[(group * padded + first) * stride..],
+                        row_image: row_len,
+                        stride,
+                        span,
+                        grid: &grids,
+                        grid_image: grid_len,
+                        offsets: filled,
+                    });
+                    for (m, sums) in sums.iter().enumerate().take(outs - first) {
+                        let start = (group * outs + first + m) * offsets.len() + block * INNER_SHIFTS;
+                        for (o, &s) in out[start..start + shifts.len()].iter_mut().zip(sums) {
+                            *o += s;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The unfolded inputs of one group, `[rows, positions, channels_in / groups * taps]`: what the weights multiply at each output position.
+pub(crate) fn unfold<T: Precision>(geometry: &Geometry, source: &[T], group: usize, out: &mut [T]) {
+    let Geometry { source: size, kernel, stride, dilation, padding, target, .. } = *geometry;
+    let (channels, taps, in_row) =
+        (geometry.channels_in / geometry.groups, geometry.taps(), geometry.source_len());
+    let plane: usize = size.iter().product();
+    out.par_chunks_exact_mut(geometry.positions() * channels * taps).enumerate().for_each(|(row, out)| {
+        let source = &source[row * in_row + group * channels * plane..][..channels * plane];
+        for (position, out) in out.chunks_exact_mut(channels * taps).enumerate() {
+            let at = coordinates(position, target);
+            for tap in 0..taps {
+                let k = coordinates(tap, kernel);
+                let mut inside = true;
+                let from: [usize; 3] = std::array::from_fn(|i| {
+                    let reached = at[i] * stride[i] + k[i] * dilation[i];
+                    inside &= reached >= padding[i] && reached - padding[i] < size[i];
+                    reached.saturating_sub(padding[i])
+                });
+                for c in 0..channels {
+                    out[c * taps + tap] = if inside {
+                        source[c * plane + (from[0] * size[1] + from[1]) * size[2] + from[2]]
+                    } else {
+                        T::ZERO
+                    };
+                }
+            }
+        }
+    });
+}

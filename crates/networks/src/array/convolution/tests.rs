@@ -1,0 +1,152 @@
+//! Against loops, over strides, paddings, dilations and groups.
+
+use super::*;
+use proptest::prelude::*;
+
+/// The definition, one term at a time: calls `visit(source, target, weight)`.
+fn terms(g: &Geometry, mut visit: impl FnMut(usize, usize, usize)) {
+    let (cin, cout) = (g.channels_in / g.groups, g.channels_out / g.groups);
+    let at = super::geometry::coordinates;
+    let (plane, positions) = (g.source.iter().product::<usize>(), g.positions());
+    for o in 0..g.channels_out {
+        for c in 0..cin {
+            for t in 0..positions {
+                for k in 0..g.taps() {
+                    let (t3, k3) = (at(t, g.target), at(k, g.kernel));
+                    let u: Vec<isize> = (0..3)
+                        .map(|i| {
+                            (t3[i] * g.stride[i] + k3[i] * g.dilation[i]) as isize - g.padding[i] as isize
+                        })
+                        .collect();
+                    if (0..3).all(|i| u[i] >= 0 && (u[i] as usize) < g.source[i]) {
+                        let s = (u[0] as usize * g.source[1] + u[1] as usize) * g.source[2] + u[2] as usize;
+                        visit(
+                            (o / cout * cin + c) * plane + s,
+                            o * positions + t,
+                            (o * cin + c) * g.taps() + k,
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn numbers(count: usize, seed: u64) -> Vec<f64> {
+    use rand::RngExt;
+    let mut rng = posterior_linalg::random::Streams::new(seed).stream("networks/test");
+    (0..count).map(|_| rng.random::<f64>() - 0.5).collect()
+}
+
+fn close(a: &[f64], b: &[f64]) {
+    assert_eq!(a.len(), b.len());
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{i}: {a} {b}");
+    }
+}
+
+fn check(g: &Geometry, rows: usize) {
+    let (s, t, w) = (g.source_len(), g.target_len(), g.weights());
+    let (x, y, weights) = (numbers(rows * s, 1), numbers(rows * t, 2), numbers(rows * w, 3));
+    for sets in [crate::array::Sets::One, crate::array::Sets::Rows] {
+        let (mut forward, mut backward) = (vec![0.0; rows * t], vec![0.0; rows * s]);
+        let mut gradient = vec![0.0; sets.count(rows) * w];
+        for r in 0..rows {
+            let set = sets.of(r) * w;
+            terms(g, |i, o, k| {
+                forward[r * t + o] += weights[set + k] * x[r * s + i];
+                backward[r * s + i] += weights[set + k] * y[r * t + o];
+                gradient[set + k] += y[r * t + o] * x[r * s + i];
+            });
+        }
+        let weighted = Weights { values: &weights, sets };
+        let mut out = vec![0.0; rows * t];
+        correlate(g, &x, weighted, None, &mut out);
+        close(&out, &forward);
+        let mut out = vec![0.0; rows * s];
+        correlate_transposed(g, &y, weighted, None, &mut out);
+        close(&out, &backward);
+        let mut out = vec![0.0; gradient.len()];
+        weight_gradient(g, &x, &y, sets, w, &mut out);
+        close(&out, &gradient);
+        // f32 runs the same code with twice the lanes.
+        let single = |v: &[f64]| v.iter().map(|&v| v as f32).collect::<Vec<f32>>();
+        let (xs, ws) = (single(&x), single(&weights));
+        let mut out = vec![0.0f32; rows * t];
+        correlate(g, &xs, Weights { values: &ws, sets }, None, &mut out);
+        for (a, b) in out.iter().zip(&forward) {
+            assert!((f64::from(*a) - b).abs() < 1e-4, "{a} {b}");
+        }
+    }
+    let mut forward = vec![0.0; t];
+    terms(g, |i, o, k| forward[o] += weights[k] * x[i]);
+    for group in 0..g.groups {
+        let q = g.channels_in / g.groups * g.taps();
+        let mut unfolded = vec![0.0; rows * g.positions() * q];
+        unfold(g, &x, group, &mut unfolded);
+        let outs = g.channels_out / g.groups;
+        for o in group * outs..(group + 1) * outs {
+            for p in 0..g.positions() {
+                let sum: f64 = (0..q).map(|i| unfolded[p * q + i] * weights[o * q + i]).sum();
+                assert!((sum - forward[o * g.positions() + p]).abs() < 1e-12);
+            }
+        }
+    }
+}
+
+fn size(
+    source: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    before: usize,
+    after: usize,
+) -> Option<usize> {
+    let room = (source + before + after).checked_sub((kernel - 1) * dilation + 1)?;
+    Some(room / stride + 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn all_three_maps_agree_with_their_definition(
+        source in [1usize..4, 1usize..9, 1usize..20],
+        kernel in [1usize..3, 1usize..4, 1usize..5],
+        stride in [1usize..3, 1usize..4, 1usize..4],
+        dilation in [1usize..2, 1usize..3, 1usize..3],
+        padding in [0usize..2, 0usize..4, 0usize..4],
+        after in [0usize..2, 0usize..4, 0usize..4],
+        (groups, cin, cout) in (1usize..3, 1usize..4, 1usize..10),
+        rows in 1usize..4,
+    ) {
+        let target: Option<Vec<usize>> =
+            (0..3).map(|i| size(source[i], kernel[i], stride[i], dilation[i], padding[i], after[i])).collect();
+        if let Some(target) = target {
+            check(&Geometry {
+                channels_in: groups * cin, channels_out: groups * cout, groups, source, kernel, stride, dilation, padding,
+                target: [target[0], target[1], target[2]],
+            }, rows);
+        }
+    }
+}
+
+#[test]
+fn the_layers_of_a_residual_network() {
+    for (channels, width, stride) in [(16, 32, 1), (16, 32, 2), (32, 16, 1), (64, 8, 1)] {
+        let target = [1, width / stride, width / stride];
+        check(
+            &Geometry {
+                channels_in: channels / stride,
+                channels_out: channels,
+                groups: 1,
+                source: [1, width, width],
+                kernel: [1, 3, 3],
+                stride: [1, stride, stride],
+                dilation: [1; 3],
+                padding: [0, 1, 1],
+                target,
+            },
+            2,
+        );
+    }
+}

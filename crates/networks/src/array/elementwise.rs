@@ -1,0 +1,192 @@
+//! Elementwise arithmetic. A second argument with fewer rows is repeated: with `width` times as many rows in the first, row `r` meets row
+//! `r / width`, which is how the values of a batch meet several tangents or cotangents of each example.
+
+use super::{Array, Sets, piece};
+use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
+use rayon::prelude::*;
+
+/// `f` of every value.
+pub(super) fn map<T: Real>(x: &Array<T>, f: impl Fn(T) -> T + Sync) -> Array<T> {
+    let mut out = x.clone();
+    map_in_place(out.values_mut(), f);
+    out
+}
+
+fn map_in_place<T: Real>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
+    let piece = piece(out.len());
+    out.par_chunks_mut(piece).for_each(|out| {
+        dispatch(
+            #[inline(always)]
+            || {
+                for o in out {
+                    *o = f(*o);
+                }
+            },
+        );
+    });
+}
+
+/// `out[i] = f(out[i], x[i])` for slices of one length.
+fn zip<T: Real>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
+    let piece = piece(out.len());
+    out.par_chunks_mut(piece).zip(x.par_chunks(piece)).for_each(|(out, x)| zip_slice(out, x, &f));
+}
+
+fn zip_slice<T: Real>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+    dispatch(
+        #[inline(always)]
+        || {
+            for (o, &x) in out.iter_mut().zip(x) {
+                *o = f(*o, x);
+            }
+        },
+    );
+}
+
+/// `out[r, i] = f(out[r, i], x[r / width, i])`.
+pub(super) fn zip_repeated<T: Real>(out: &mut Array<T>, x: &Array<T>, f: impl Fn(T, T) -> T + Sync) {
+    let length = x.row_len();
+    assert_eq!(out.row_len(), length, "rows fit each other");
+    if out.is_empty() {
+        return;
+    }
+    let width = out.rows() / x.rows();
+    if width == 1 {
+        zip(out.values_mut(), x.values(), f);
+        return;
+    }
+    let each = piece(out.len()).div_ceil(length);
+    out.values_mut().par_chunks_mut(each * length).enumerate().for_each(|(part, rows)| {
+        for (r, row) in rows.chunks_exact_mut(length).enumerate() {
+            zip_slice(row, x.row((part * each + r) / width), &f);
+        }
+    });
+}
+
+/// `out += x`, slices of one length.
+pub(crate) fn add_to<T: Real>(out: &mut [T], x: &[T]) {
+    zip(
+        out,
+        x,
+        #[inline(always)]
+        |a, b| a + b,
+    );
+}
+
+/// `a + b`.
+pub(crate) fn add<T: Real>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
+    add_to(a.values_mut(), b.values());
+    a
+}
+
+/// `a b`, with the rows of `b` repeated.
+pub(crate) fn multiply<T: Real>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
+    zip_repeated(
+        &mut a,
+        b,
+        #[inline(always)]
+        |a, b| a * b,
+    );
+    a
+}
+
+/// `factor x`.
+pub(crate) fn scale<T: Real>(mut x: Array<T>, factor: T) -> Array<T> {
+    map_in_place(
+        x.values_mut(),
+        #[inline(always)]
+        move |v| factor * v,
+    );
+    x
+}
+
+/// Every row `width` times: `[n, ...] -> [n * width, ...]`.
+pub(crate) fn repeat<T: Real>(x: &Array<T>, width: usize) -> Array<T> {
+    let length = x.row_len();
+    let mut shape = x.shape().to_vec();
+    shape[0] *= width;
+    let mut out = Array::zeros(shape);
+    if length > 0 {
+        out.values_mut()
+            .par_chunks_exact_mut(length)
+            .enumerate()
+            .for_each(|(r, row)| row.copy_from_slice(x.row(r / width)));
+    }
+    out
+}
+
+/// Where a parameter's entries meet a value: `[outer, channels, inner]`, repeated along `outer` and `inner`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Channels {
+    pub(crate) channels: usize,
+    pub(crate) inner: usize,
+}
+
+impl Channels {
+    /// How a parameter of shape `parameter` broadcasts over values of shape `example` (aligned at the last axis), where its axes other than 1 are
+    /// next to each other.
+    pub(crate) fn broadcast(example: &[usize], parameter: &[usize]) -> Option<Self> {
+        let offset = example.len().checked_sub(parameter.len())?;
+        let wide = |axis: usize| axis >= offset && parameter[axis - offset] != 1;
+        let axes: Vec<usize> = (0..example.len()).filter(|&axis| wide(axis)).collect();
+        let (Some(&first), Some(&last)) = (axes.first(), axes.last()) else {
+            return Some(Self { channels: 1, inner: example.iter().product() });
+        };
+        let fits = (first..=last).all(|axis| wide(axis) || example[axis] == 1)
+            && axes.iter().all(|&axis| parameter[axis - offset] == example[axis]);
+        fits.then(|| Self {
+            channels: example[first..=last].iter().product(),
+            inner: example[last + 1..].iter().product(),
+        })
+    }
+}
+
+/// `x * scale[c] + shift[c]`, entry `c` of parameters that come in sets.
+pub(crate) fn channel_affine<T: Real>(
+    mut x: Array<T>,
+    channels: Channels,
+    scale: Option<&[T]>,
+    shift: Option<&[T]>,
+    sets: Sets,
+) -> Array<T> {
+    let (count, inner, row_len) = (channels.channels, channels.inner, x.row_len());
+    if row_len == 0 {
+        return x;
+    }
+    let rows_each = (piece(x.len()) / row_len).max(1);
+    x.values_mut().par_chunks_mut(rows_each * row_len).enumerate().for_each(|(part, rows)| {
+        for (r, row) in rows.chunks_exact_mut(row_len).enumerate() {
+            let set = sets.of(part * rows_each + r) * count;
+            let scale = scale.map(|s| &s[set..set + count]);
+            let shift = shift.map(|s| &s[set..set + count]);
+            dispatch(
+                #[inline(always)]
+                || affine_row(row, count, inner, scale, shift),
+            );
+        }
+    });
+    x
+}
+
+#[inline(always)]
+fn affine_row<T: Real>(row: &mut [T], count: usize, inner: usize, scale: Option<&[T]>, shift: Option<&[T]>) {
+    if inner == 1 {
+        for row in row.chunks_exact_mut(count) {
+            match (scale, shift) {
+                (Some(a), Some(b)) => row.iter_mut().zip(a).zip(b).for_each(|((v, &a), &b)| *v = *v * a + b),
+                (Some(a), None) => row.iter_mut().zip(a).for_each(|(v, &a)| *v *= a),
+                (None, Some(b)) => row.iter_mut().zip(b).for_each(|(v, &b)| *v += b),
+                (None, None) => {}
+            }
+        }
+    } else {
+        for (i, values) in row.chunks_exact_mut(inner).enumerate() {
+            let a = scale.map_or(T::ONE, |s| s[i % count]);
+            let b = shift.map_or(T::ZERO, |s| s[i % count]);
+            for v in values {
+                *v = *v * a + b;
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The **array kernels**: the one module that touches numbers in bulk.
+//!
+//! Operations and derivatives are written in terms of the functions here and never loop over elements themselves, so another
+//! backend (a GPU, say) is another implementation of this module and nothing else. Everything runs on all threads
+//! of the current rayon pool, and sums are cut into pieces that depend on sizes and the number of threads only, so results
+//! repeat bit for bit on one machine.
+
+mod batch;
+pub(crate) mod convolution;
+mod elementwise;
+mod products;
+mod reductions;
+mod sets;
+mod sparse;
+mod tables;
+mod windows;
+
+mod activation;
+
+pub use activation::Activation;
+pub(crate) use activation::{activate, activate_second, activate_tangent};
+pub use batch::Array;
+pub(crate) use batch::batch_shape;
+pub use convolution::Precision;
+mod joins;
+mod normalise;
+pub(crate) use elementwise::*;
+pub(crate) use joins::{Piece, extract, place};
+pub(crate) use normalise::*;
+pub(crate) use products::*;
+pub(crate) use reductions::*;
+pub(crate) use sets::Sets;
+pub(crate) use sparse::SparseMap;
+pub(crate) use tables::{add_rows, look_up, transpose_rows};
+pub(crate) use windows::{MaximumWindows, Windows, put, take};
+
+/// Elements below which work is not worth a second thread: handing a piece to another thread costs a few microseconds.
+const SERIAL: usize = 1 << 14;
+
+/// Length of the pieces that `length` elements are cut into for the threads.
+fn piece(length: usize) -> usize {
+    if length <= SERIAL {
+        length.max(1)
+    } else {
+        length.div_ceil(4 * rayon::current_num_threads()).max(SERIAL / 2)
+    }
+}

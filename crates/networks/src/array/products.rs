@@ -1,0 +1,110 @@
+//! Matrix products.
+
+use super::Array;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
+use rayon::prelude::*;
+
+/// A row-major matrix or its transpose.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    values: &'a [T],
+    rows: usize,
+    columns: usize,
+    transposed: bool,
+}
+
+impl<'a, T: Real> Matrix<'a, T> {
+    /// `values` as `[rows, columns]`.
+    pub(crate) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
+        assert_eq!(values.len(), rows * columns, "a matrix of {rows} x {columns}");
+        Self { values, rows, columns, transposed: false }
+    }
+
+    pub(crate) fn transposed(self) -> Self {
+        Self { transposed: !self.transposed, ..self }
+    }
+
+    fn view(self) -> MatRef<'a, T> {
+        let view = MatRef::from_row_major_slice(self.values, self.rows, self.columns);
+        if self.transposed { view.transpose() } else { view }
+    }
+}
+
+/// Multiplications below which one thread is quicker than two.
+const SERIAL: usize = 1 << 18;
+
+fn run<T: Real>(
+    out: &mut [T],
+    columns: usize,
+    accumulate: bool,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    parallel: bool,
+) {
+    let (a, b) = (a.view(), b.view());
+    assert_eq!(a.ncols(), b.nrows(), "factors fit each other");
+    assert_eq!(out.len(), a.nrows() * columns, "the product fits its place");
+    if out.is_empty() {
+        return;
+    }
+    let work = a.nrows() * a.ncols() * columns;
+    let out = MatMut::from_row_major_slice_mut(out, a.nrows(), columns);
+    let accumulate = if accumulate { Accum::Add } else { Accum::Replace };
+    let par = if parallel && work > SERIAL { Par::rayon(0) } else { Par::Seq };
+    matmul(out, accumulate, a, b, T::ONE, par);
+}
+
+/// `out = a b` (or `out += a b`), row-major.
+pub(crate) fn product<T: Real>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+    let columns = if b.transposed { b.rows } else { b.columns };
+    run(out, columns, accumulate, a, b, true);
+}
+
+/// One product for each of `count` pieces of `out`, in parallel; `factors(i)` gives the factors of piece `i`.
+pub(crate) fn products<'a, T: Real>(
+    out: &mut [T],
+    count: usize,
+    accumulate: bool,
+    factors: impl Fn(usize) -> (Matrix<'a, T>, Matrix<'a, T>) + Sync,
+) {
+    if out.is_empty() || count == 0 {
+        return;
+    }
+    let size = out.len() / count;
+    let threads = rayon::current_num_threads();
+    let one = |(i, out): (usize, &mut [T])| {
+        let (a, b) = factors(i);
+        let columns = if b.transposed { b.rows } else { b.columns };
+        run(out, columns, accumulate, a, b, count < threads);
+    };
+    if count < threads {
+        out.chunks_exact_mut(size).enumerate().for_each(one);
+    } else {
+        let each = count.div_ceil(8 * threads);
+        out.par_chunks_mut(size * each).enumerate().for_each(|(part, out)| {
+            out.chunks_exact_mut(size).enumerate().for_each(|(i, out)| one((part * each + i, out)));
+        });
+    }
+}
+
+/// Outer products by row: `out[r * stride + j * columns + i] = left[r, j] right[r / width, i]`.
+pub(crate) fn outer<T: Real>(left: &Array<T>, right: &Array<T>, stride: usize, out: &mut [T]) {
+    let width = left.rows() / right.rows().max(1);
+    let columns = right.row_len();
+    out.par_chunks_mut(stride).enumerate().for_each(|(r, out)| {
+        let right = right.row(r / width);
+        dispatch(
+            #[inline(always)]
+            || {
+                for (out, &l) in out.chunks_exact_mut(columns).zip(left.row(r)) {
+                    for (o, &v) in out.iter_mut().zip(right) {
+                        *o = l * v;
+                    }
+                }
+            },
+        );
+    });
+}

@@ -1,0 +1,146 @@
+//! Sums over rows and within channels.
+
+use super::{Array, Channels, Sets, piece};
+use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
+use rayon::prelude::*;
+
+/// `out[set * stride + c] += sum over the rows of the set and the positions of channel c of cotangent (times primal, rows repeated)`.
+pub(crate) fn channel_sums<T: Real>(
+    cotangent: &Array<T>,
+    primal: Option<&Array<T>>,
+    channels: Channels,
+    sets: Sets,
+    stride: usize,
+    out: &mut [T],
+) {
+    let (count, row_len, rows) = (channels.channels, cotangent.row_len(), cotangent.rows());
+    if cotangent.is_empty() {
+        return;
+    }
+    let sum_rows = |(first, step, count): (usize, usize, usize), out: &mut [T]| {
+        for r in (0..count).map(|i| first + i * step) {
+            let row = cotangent.row(r);
+            let primal = primal.map(|p| p.row(r / (rows / p.rows())));
+            dispatch(
+                #[inline(always)]
+                || sum_row(row, primal, channels, out),
+            );
+        }
+    };
+    let rows_each = (piece(cotangent.len()) / row_len).max(1);
+    out.par_chunks_mut(stride).enumerate().for_each(|(set, out)| {
+        let (first, step, members) = sets.rows(set, rows);
+        let out = &mut out[..count];
+        if members <= rows_each {
+            sum_rows((first, step, members), out);
+            return;
+        }
+        let parts: Vec<Vec<T>> = (0..members.div_ceil(rows_each))
+            .into_par_iter()
+            .map(|part| {
+                let mut own = vec![T::ZERO; count];
+                let start = part * rows_each;
+                sum_rows((first + start * step, step, rows_each.min(members - start)), &mut own);
+                own
+            })
+            .collect();
+        for part in parts {
+            out.iter_mut().zip(part).for_each(|(o, p)| *o += p);
+        }
+    });
+}
+
+#[inline(always)]
+fn sum_row<T: Real>(row: &[T], primal: Option<&[T]>, channels: Channels, out: &mut [T]) {
+    let Channels { channels: count, inner } = channels;
+    if inner == 1 {
+        for (i, row) in row.chunks_exact(count).enumerate() {
+            match primal {
+                Some(p) => {
+                    for ((o, &v), &p) in out.iter_mut().zip(row).zip(&p[i * count..(i + 1) * count]) {
+                        *o += v * p;
+                    }
+                }
+                None => out.iter_mut().zip(row).for_each(|(o, &v)| *o += v),
+            }
+        }
+    } else {
+        for (i, values) in row.chunks_exact(inner).enumerate() {
+            out[i % count] += match primal {
+                Some(p) => dot(values, &p[i * inner..(i + 1) * inner]),
+                None => sum(values),
+            };
+        }
+    }
+}
+
+/// Sum in 16 lanes, so that it becomes vector code; call inside a dispatch.
+#[inline(always)]
+pub(super) fn sum<T: Real>(x: &[T]) -> T {
+    let mut lanes = [T::ZERO; 16];
+    let mut pieces = x.chunks_exact(16);
+    for piece in &mut pieces {
+        for (l, &v) in lanes.iter_mut().zip(piece) {
+            *l += v;
+        }
+    }
+    let mut total = T::ZERO;
+    for &v in lanes.iter().chain(pieces.remainder()) {
+        total += v;
+    }
+    total
+}
+
+/// Inner product in 16 lanes; call inside a dispatch.
+#[inline(always)]
+pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
+    let mut lanes = [T::ZERO; 16];
+    let (mut a, mut b) = (x.chunks_exact(16), y.chunks_exact(16));
+    for (a, b) in (&mut a).zip(&mut b) {
+        for ((l, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
+            *l = a.mul_add(b, *l);
+        }
+    }
+    let mut total = T::ZERO;
+    for &v in &lanes {
+        total += v;
+    }
+    for (&a, &b) in a.remainder().iter().zip(b.remainder()) {
+        total += a * b;
+    }
+    total
+}
+
+/// `<x[r], y[r / width]>` for each row.
+pub(crate) fn row_dots<T: Real>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
+    let width = x.rows() / y.rows().max(1);
+    (0..x.rows())
+        .into_par_iter()
+        .map(|r| {
+            dispatch(
+                #[inline(always)]
+                || dot(x.row(r), y.row(r / width)),
+            )
+        })
+        .collect()
+}
+
+/// Sums the `width` rows of each example: `[n * width, ...] -> [n, ...]`.
+pub(crate) fn fold_rows<T: Real>(x: &Array<T>, width: usize) -> Array<T> {
+    if width == 1 {
+        return x.clone();
+    }
+    let length = x.row_len();
+    let mut shape = x.shape().to_vec();
+    shape[0] /= width;
+    let mut out = Array::zeros(shape);
+    if length > 0 {
+        out.values_mut().par_chunks_exact_mut(length).enumerate().for_each(|(n, out)| {
+            for r in n * width..(n + 1) * width {
+                out.iter_mut().zip(x.row(r)).for_each(|(o, &v)| *o += v);
+            }
+        });
+    }
+    out
+}

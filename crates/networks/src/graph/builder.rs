@@ -1,0 +1,246 @@
+//! Putting a graph together, node by node.
+
+use super::error::GraphError;
+use super::structure::{Graph, Node, ParameterSlot, Value};
+use crate::operation::{Activation, Bias, Convolution, Gain, Linear, Normalise, Operation, Over};
+use std::collections::HashMap;
+
+/// Nodes of one graph at most: beyond it a file is a mistake or an attack.
+const MOST_NODES: usize = 100_000;
+
+/// Builds a [`Graph`]. Shapes are checked as nodes are added; a node can only read what exists, so there are no cycles.
+///
+/// ```
+/// use posterior_networks::{Activation, GraphBuilder};
+/// let mut builder = GraphBuilder::new(&[784])?;
+/// let x = builder.linear("0", 200, builder.input())?;
+/// let x = builder.activation("1", Activation::Tanh, x)?;
+/// let x = builder.linear("2", 10, x)?;
+/// let graph = builder.finish(x)?;
+/// assert_eq!(graph.output_shape(), [10]);
+/// assert_eq!(graph.parameters()[0].name, "0.weight");
+/// # Ok::<(), posterior_networks::GraphError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GraphBuilder {
+    graph: Graph,
+    names: HashMap<String, usize>,
+    parameters: HashMap<String, usize>,
+}
+
+impl GraphBuilder {
+    /// A graph whose input has the given shape (one example).
+    ///
+    /// # Errors
+    /// When the shape holds a zero or too many values.
+    pub fn new(input: &[usize]) -> Result<Self, GraphError> {
+        let error = |problem: String| GraphError::Node { node: "input".into(), operation: "input", problem };
+        crate::operation::check_size(input).map_err(error)?;
+        if input.contains(&0) {
+            return Err(error(format!("an axis of {input:?} has length 0")));
+        }
+        Ok(Self {
+            graph: Graph { input: input.to_vec(), nodes: vec![], parameters: vec![], output: Value::INPUT },
+            names: HashMap::new(),
+            parameters: HashMap::new(),
+        })
+    }
+
+    /// The network's input.
+    pub fn input(&self) -> Value {
+        Value::INPUT
+    }
+
+    /// Shape of one example of a value.
+    pub fn shape(&self, value: Value) -> &[usize] {
+        self.graph.shape(value)
+    }
+
+    /// Adds a node whose parameters are called `name.weight`, `name.bias`, ...
+    ///
+    /// # Errors
+    /// When the name is taken or the operation does not fit its inputs.
+    pub fn add(&mut self, name: &str, operation: Operation, inputs: &[Value]) -> Result<Value, GraphError> {
+        self.add_named(name, operation, inputs, &[])
+    }
+
+    /// Adds a node with full names for its parameters, in the operation's order (names left out are made as in [`Self::add`]). A name that
+    /// exists shares that parameter, which must have the same shape.
+    ///
+    /// # Errors
+    /// As [`Self::add`], and when a shared parameter has another shape.
+    pub fn add_named(
+        &mut self,
+        name: &str,
+        operation: Operation,
+        inputs: &[Value],
+        parameters: &[&str],
+    ) -> Result<Value, GraphError> {
+        let error =
+            |problem: String| GraphError::Node { node: name.into(), operation: operation.name(), problem };
+        if self.names.contains_key(name) || name.is_empty() {
+            return Err(error("another node has this name (or it is empty): names must be unique".into()));
+        }
+        if self.graph.nodes.len() >= MOST_NODES {
+            return Err(error(format!("more than {MOST_NODES} nodes")));
+        }
+        if let Some(value) = inputs.iter().find(|v| v.0 > self.graph.nodes.len()) {
+            return Err(error(format!("input {} does not exist yet", value.0)));
+        }
+        let shapes: Vec<&[usize]> = inputs.iter().map(|&v| self.graph.shape(v)).collect();
+        let prepared = operation.prepare::<f64>(&shapes).map_err(error)?;
+        let mut positions = Vec::new();
+        for (slot, specification) in prepared.parameters.iter().enumerate() {
+            let full = parameters
+                .get(slot)
+                .map_or_else(|| format!("{name}.{}", specification.name), ToString::to_string);
+            crate::operation::check_size(&specification.shape).map_err(error)?;
+            let position = match self.parameters.get(&full) {
+                Some(&position) => {
+                    let shape = &self.graph.parameters[position].shape;
+                    if *shape != specification.shape {
+                        let needed = &specification.shape;
+                        return Err(error(format!(
+                            "the shared parameter `{full}` has shape {shape:?}, here {needed:?} is needed"
+                        )));
+                    }
+                    position
+                }
+                None => {
+                    self.parameters.insert(full.clone(), self.graph.parameters.len());
+                    self.graph.parameters.push(ParameterSlot {
+                        name: full,
+                        shape: specification.shape.clone(),
+                        trainable: specification.trainable,
+                        initial: specification.initial,
+                    });
+                    self.graph.parameters.len() - 1
+                }
+            };
+            positions.push(position);
+        }
+        self.graph.nodes.push(Node {
+            name: name.into(),
+            inputs: inputs.to_vec(),
+            parameters: positions,
+            shape: prepared.shape,
+            flops: prepared.flops,
+            operation,
+        });
+        self.names.insert(name.into(), self.graph.nodes.len());
+        Ok(Value(self.graph.nodes.len()))
+    }
+
+    /// Sets whether a parameter is trainable (constants of imported graphs are not) and how it begins.
+    ///
+    /// # Errors
+    /// When there is no such parameter.
+    pub fn describe(
+        &mut self,
+        parameter: &str,
+        trainable: bool,
+        initial: Option<crate::operation::Initial>,
+    ) -> Result<(), GraphError> {
+        let &position =
+            self.parameters.get(parameter).ok_or_else(|| GraphError::Unknown { name: parameter.into() })?;
+        let slot = &mut self.graph.parameters[position];
+        slot.trainable = trainable;
+        slot.initial = initial.unwrap_or(slot.initial);
+        Ok(())
+    }
+
+    /// A fully connected layer with bias.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn linear(&mut self, name: &str, outputs: usize, x: Value) -> Result<Value, GraphError> {
+        self.add(name, Operation::Linear(Linear { outputs, bias: true }), &[x])
+    }
+
+    /// A convolution.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn convolution(
+        &mut self,
+        name: &str,
+        convolution: Convolution,
+        x: Value,
+    ) -> Result<Value, GraphError> {
+        self.add(name, Operation::Convolution(convolution), &[x])
+    }
+
+    /// An activation.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn activation(&mut self, name: &str, activation: Activation, x: Value) -> Result<Value, GraphError> {
+        self.add(name, Operation::Activation(activation), &[x])
+    }
+
+    /// Layer norm over the last `axes` axes with parameters `name.weight` and `name.bias` (nodes `name`, `name.gain`, `name.shift`).
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn layer_norm(
+        &mut self,
+        name: &str,
+        axes: usize,
+        epsilon: f64,
+        x: Value,
+    ) -> Result<Value, GraphError> {
+        let shape = self.shape(x);
+        let parameter = shape[shape.len().saturating_sub(axes)..].to_vec();
+        self.norm(name, Normalise { over: Over::LastAxes(axes), epsilon }, parameter, x)
+    }
+
+    /// Group norm of channels with parameters `name.weight` and `name.bias`, stored as `[channels]`.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn group_norm(
+        &mut self,
+        name: &str,
+        groups: usize,
+        epsilon: f64,
+        x: Value,
+    ) -> Result<Value, GraphError> {
+        let shape = self.shape(x);
+        let mut parameter = vec![1; shape.len()];
+        if let (Some(first), Some(&channels)) = (parameter.first_mut(), shape.first()) {
+            *first = channels;
+        }
+        self.norm(name, Normalise { over: Over::Groups(groups), epsilon }, parameter, x)
+    }
+
+    fn norm(
+        &mut self,
+        name: &str,
+        normalise: Normalise,
+        shape: Vec<usize>,
+        x: Value,
+    ) -> Result<Value, GraphError> {
+        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
+        let z = self.add(name, Operation::Normalise(normalise), &[x])?;
+        let y = self.add_named(
+            &format!("{name}.gain"),
+            Operation::Gain(Gain { shape: shape.clone() }),
+            &[z],
+            &[&weight],
+        )?;
+        self.add_named(&format!("{name}.shift"), Operation::Bias(Bias { shape }), &[y], &[&bias])
+    }
+
+    /// The finished graph; nodes that `output` does not need are dropped.
+    ///
+    /// # Errors
+    /// When `output` does not exist.
+    pub fn finish(mut self, output: Value) -> Result<Graph, GraphError> {
+        if output.0 > self.graph.nodes.len() {
+            return Err(GraphError::Unknown { name: format!("value {}", output.0) });
+        }
+        self.graph.output = output;
+        self.graph.remove_unused();
+        Ok(self.graph)
+    }
+}

@@ -1,0 +1,18 @@
+//! **Graphs** of operations over named parameters, and **networks**: graphs with numbers in them.
+//!
+//! A [`Graph`] is plain structure: one input, nodes in the order they are computed, parameters by name (several nodes may share one), one
+//! output. A [`Network`] adds the values of the parameters in one precision and computes.
+
+mod builder;
+mod error;
+mod network;
+mod selection;
+mod structure;
+mod trace;
+
+pub use builder::GraphBuilder;
+pub use error::{GraphError, NetworkError};
+pub use network::Network;
+pub use selection::{SelectedParameter, Selection};
+pub use structure::{Graph, Node, ParameterSlot, Value};
+pub use trace::Trace;

@@ -1,0 +1,178 @@
+//! What a network is made of, without its numbers.
+
+use crate::operation::{Initial, Operation};
+
+/// The output of a node, or the network's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub(crate) usize);
+
+impl Value {
+    /// The network's input.
+    pub const INPUT: Self = Self(0);
+
+    /// The node that computes it; None for the input.
+    pub fn node(self) -> Option<usize> {
+        self.0.checked_sub(1)
+    }
+}
+
+/// One operation with its place in the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Unique name, `layer1.0.conv1`.
+    pub name: String,
+    /// What it computes.
+    pub operation: Operation,
+    /// What it reads: values computed before.
+    pub inputs: Vec<Value>,
+    /// Its parameters, as positions in [`Graph::parameters`].
+    pub parameters: Vec<usize>,
+    /// Shape of its output for one example.
+    pub shape: Vec<usize>,
+    /// Multiplications and additions for one example.
+    pub flops: u64,
+}
+
+/// A named parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterSlot {
+    /// Full name, `layer1.0.conv1.weight`.
+    pub name: String,
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// False for batch-norm statistics and constants.
+    pub trainable: bool,
+    /// How it begins before training.
+    pub initial: Initial,
+}
+
+impl ParameterSlot {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it holds no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A directed acyclic graph of operations with one input and one output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    pub(crate) input: Vec<usize>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) parameters: Vec<ParameterSlot>,
+    pub(crate) output: Value,
+}
+
+impl Graph {
+    /// Shape of one example of the input.
+    pub fn input_shape(&self) -> &[usize] {
+        &self.input
+    }
+
+    /// Shape of one example of the output.
+    pub fn output_shape(&self) -> &[usize] {
+        self.shape(self.output)
+    }
+
+    /// Shape of one example of a value.
+    pub fn shape(&self, value: Value) -> &[usize] {
+        value.node().map_or(&self.input, |node| &self.nodes[node].shape)
+    }
+
+    /// The nodes in the order they are computed.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All parameters in the order their nodes appear.
+    pub fn parameters(&self) -> &[ParameterSlot] {
+        &self.parameters
+    }
+
+    /// What the network returns.
+    pub fn output(&self) -> Value {
+        self.output
+    }
+
+    /// Number of trainable values.
+    pub fn trainable(&self) -> usize {
+        self.parameters.iter().filter(|p| p.trainable).map(ParameterSlot::len).sum()
+    }
+
+    /// Multiplications and additions of one forward pass for one example.
+    pub fn flops(&self) -> u64 {
+        self.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.flops))
+    }
+
+    /// Values of all nodes for one example: what a pass that keeps everything stores.
+    pub fn activations(&self) -> usize {
+        self.nodes.iter().map(|node| node.shape.iter().product::<usize>()).sum()
+    }
+
+    /// The same graph returning what the output node reads, if the output node is a softmax; None if it is not.
+    ///
+    /// Inference wants logits: probabilities have lost a direction, and their Jacobian is singular.
+    pub fn without_final_softmax(&self) -> Option<Self> {
+        let mut output = self.output;
+        // Views between the softmax and the output change nothing.
+        while let Some(node) = output.node().map(|n| &self.nodes[n]) {
+            match node.operation {
+                Operation::Softmax => {
+                    let mut graph = self.clone();
+                    graph.output = node.inputs[0];
+                    graph.remove_unused();
+                    return Some(graph);
+                }
+                Operation::Activation(crate::operation::Activation::Identity) => output = node.inputs[0],
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Drops nodes that the output does not need and parameters that no node uses.
+    pub(crate) fn remove_unused(&mut self) {
+        let mut needed = vec![false; self.nodes.len() + 1];
+        needed[self.output.0] = true;
+        for i in (0..self.nodes.len()).rev() {
+            if needed[i + 1] {
+                self.nodes[i].inputs.iter().for_each(|v| needed[v.0] = true);
+            }
+        }
+        let mut new_value = vec![0; self.nodes.len() + 1];
+        let mut kept = 0;
+        for i in 0..self.nodes.len() {
+            if needed[i + 1] {
+                kept += 1;
+                new_value[i + 1] = kept;
+            }
+        }
+        let mut position = 0;
+        self.nodes.retain(|_| {
+            position += 1;
+            needed[position]
+        });
+        let mut used = vec![false; self.parameters.len()];
+        self.nodes.iter().flat_map(|n| &n.parameters).for_each(|&p| used[p] = true);
+        let mut new_parameter = vec![0; self.parameters.len()];
+        let mut count = 0;
+        for (p, &used) in used.iter().enumerate() {
+            new_parameter[p] = count;
+            count += usize::from(used);
+        }
+        let mut position = 0;
+        self.parameters.retain(|_| {
+            position += 1;
+            used[position - 1]
+        });
+        for node in &mut self.nodes {
+            node.inputs.iter_mut().for_each(|v| v.0 = new_value[v.0]);
+            node.parameters.iter_mut().for_each(|p| *p = new_parameter[*p]);
+        }
+        self.output.0 = new_value[self.output.0];
+    }
+}
