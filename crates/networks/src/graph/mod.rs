@@ -8,7 +8,7 @@ mod error;
 mod network;
 mod selection;
 mod structure;
-mod trace;
+pub(crate) mod trace;
 
 pub use builder::GraphBuilder;
 pub use error::{GraphError, NetworkError};

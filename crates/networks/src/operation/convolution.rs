@@ -290,6 +290,6 @@ impl<T: Precision> Layer<T> for Correlation {
         let by_position = crate::array::transpose_rows(other, channels, positions);
         let (inputs, sensitivities) =
             if self.transposed { (by_position, patches) } else { (patches, by_position) };
-        Some(Factors::Outer { inputs, sensitivities, positions })
+        Some(Factors::Outer { inputs, sensitivities, positions, transposed: self.transposed })
     }
 }

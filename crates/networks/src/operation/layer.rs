@@ -45,8 +45,8 @@ pub(crate) struct At<'a, T> {
 /// How one parameter's gradient by example is made, where it has structure that saves work.
 pub(crate) enum Factors<T> {
     /// `G[r] = sum over positions t of sensitivities[r, t] inputs[r / width, t]^T`: inputs are `[examples, positions, columns]`, sensitivities
-    /// `[rows, positions, outputs]`.
-    Outer { inputs: Array<T>, sensitivities: Array<T>, positions: usize },
+    /// `[rows, positions, outputs]`; the transpose where `transposed`.
+    Outer { inputs: Array<T>, sensitivities: Array<T>, positions: usize, transposed: bool },
 }
 
 /// An operation prepared for the shapes of its inputs, with its derivatives.

@@ -219,6 +219,7 @@ impl<T: Precision> Layer<T> for Dense {
             inputs: at.inputs[0].clone(),
             sensitivities: cotangent.clone(),
             positions: self.positions,
+            transposed: false,
         })
     }
 }

@@ -1,0 +1,86 @@
+//! Output curvatures: the matrices in the middle of a Gauss-Newton matrix.
+
+use crate::array::{Array, Precision, softmax, softmax_tangent};
+use crate::graph::NetworkError;
+use posterior_linalg::Real;
+use std::ops::Range;
+
+/// `L_n`, the second derivative of a negative log likelihood in the outputs of example `n`, positive semidefinite.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Curvature<T> {
+    /// A multiple of the identity: Gaussian noise of variance `1 / factor`.
+    Identity(T),
+    /// `diag(p) - p p^T` with `p` the softmax of the outputs: cross-entropy.
+    Softmax,
+    /// `R_n R_n^T` with given roots `[examples, outputs, columns]`: any likelihood.
+    Roots(Array<T>),
+}
+
+impl<T: Precision> Curvature<T> {
+    pub(super) fn check(&self, examples: usize, outputs: usize) -> Result<(), NetworkError> {
+        match self {
+            Self::Roots(roots) if roots.shape().len() != 3 || roots.shape()[..2] != [examples, outputs] => {
+                let (expected, found) = (vec![examples, outputs, outputs], roots.shape().to_vec());
+                Err(NetworkError::Shape { what: "roots of the output curvature", expected, found })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `L_n t` for a block of tangents of the examples in `range`, whose outputs are `outputs`.
+    pub(super) fn apply(&self, outputs: &Array<T>, range: Range<usize>, tangents: Array<T>) -> Array<T> {
+        match self {
+            Self::Identity(factor) => crate::array::scale(tangents, *factor),
+            Self::Softmax => {
+                let count = outputs.row_len();
+                softmax_tangent(tangents, count, &softmax(outputs, count))
+            }
+            Self::Roots(roots) => {
+                let width = tangents.rows() / range.len().max(1);
+                let (count, columns) = (roots.shape()[1], roots.shape()[2]);
+                let mut out = Array::zeros(tangents.shape().to_vec());
+                for r in 0..tangents.rows() {
+                    let root = roots.row(range.start + r / width);
+                    let t = tangents.row(r);
+                    let place = &mut out.values_mut()[r * count..(r + 1) * count];
+                    for s in 0..columns {
+                        let mut along = T::ZERO;
+                        (0..count).for_each(|c| along += root[c * columns + s] * t[c]);
+                        (0..count).for_each(|c| place[c] += root[c * columns + s] * along);
+                    }
+                }
+                out
+            }
+        }
+    }
+
+    /// The columns of the roots of the examples in `range` as cotangents, `[examples * columns, outputs]`.
+    ///
+    /// For softmax `R = diag(sqrt p) - p sqrt(p)^T`, since `R R^T = diag(p) - p p^T` when `p` sums to one.
+    pub(super) fn roots(&self, outputs: &Array<T>, range: Range<usize>) -> Array<T> {
+        let (examples, count) = (outputs.rows(), outputs.row_len());
+        let columns = if let Self::Roots(roots) = self { roots.shape()[2] } else { count };
+        let mut shape = outputs.shape().to_vec();
+        shape[0] = examples * columns;
+        let mut out = Array::zeros(shape);
+        let probabilities =
+            if *self == Self::Softmax { softmax(outputs, count) } else { Array::zeros(vec![0]) };
+        for (r, row) in out.values_mut().chunks_exact_mut(count.max(1)).enumerate() {
+            let (n, s) = (r / columns, r % columns);
+            match self {
+                Self::Identity(factor) => row[s] = Real::sqrt(*factor),
+                Self::Softmax => {
+                    let p = probabilities.row(n);
+                    let root = Real::sqrt(p[s]);
+                    row.iter_mut().zip(p).for_each(|(o, &p)| *o = -p * root);
+                    row[s] += root;
+                }
+                Self::Roots(roots) => {
+                    let root = roots.row(range.start + n);
+                    row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
+                }
+            }
+        }
+        out
+    }
+}

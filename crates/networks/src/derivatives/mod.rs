@@ -1,0 +1,34 @@
+//! **Derivatives** of networks, batched, without examples x outputs x weights in memory unless asked for.
+//!
+//! Everything is one of two sweeps over a [`Trace`](crate::Trace): tangents go forward, cotangents go back, in blocks with any number of
+//! rows for each example. What happens to a cotangent at a layer with parameters makes the difference:
+//!
+//! | file | gives |
+//! |---|---|
+//! | `products` | `J v` for several `v`; `J^T u`, summed over the batch or by example |
+//! | `jacobian` | rows of the Jacobian, in full |
+//! | `curvature` | the output curvatures `L_n` that Gauss-Newton matrices are made with |
+//! | `gauss_newton` | `sum_n J_n^T L_n J_n v` for several `v`, and the diagonal of the matrix |
+//! | `taps` | layer inputs and output sensitivities, for Kronecker factors; squared norms by layer and output |
+//! | `features` | the Jacobian of a few points in the form that costs least, layer by layer |
+//! | `tangent_kernel` | blocks `J(x) J(z)^T` |
+//! | `pullback` | the gradient of a function of such blocks in the inputs `z` |
+//!
+//! Batch-norm statistics are constants here; a network in training mode is refused.
+
+mod curvature;
+mod features;
+mod gauss_newton;
+mod jacobian;
+mod outputs;
+mod products;
+mod pullback;
+mod tangent_kernel;
+mod taps;
+#[cfg(test)]
+mod tests;
+
+pub use curvature::Curvature;
+pub use features::TangentFeatures;
+pub use outputs::Outputs;
+pub use taps::Tap;

@@ -1,0 +1,183 @@
+//! Products with the Jacobian and its transpose.
+
+use crate::array::{Array, Precision, Sets, add_to, batch_shape};
+use crate::graph::trace::{Reach, accumulate};
+use crate::graph::{Graph, NetworkError, Selection, Trace};
+
+/// How many nodes use each parameter.
+pub(super) fn uses(graph: &Graph) -> Vec<usize> {
+    let mut uses = vec![0; graph.parameters().len()];
+    graph.nodes().iter().flat_map(|n| &n.parameters).for_each(|&p| uses[p] += 1);
+    uses
+}
+
+impl<T: Precision> Trace<'_, T> {
+    /// Rows of a block for each example.
+    pub(crate) fn width(
+        &self,
+        what: &'static str,
+        block: &Array<T>,
+        shape: &[usize],
+    ) -> Result<usize, NetworkError> {
+        let rows = self.rows();
+        if block.shape().get(1..) != Some(shape) || rows == 0 || !block.rows().is_multiple_of(rows) {
+            let (expected, found) = (batch_shape(rows, shape), block.shape().to_vec());
+            return Err(NetworkError::Shape { what, expected, found });
+        }
+        Ok(block.rows() / rows)
+    }
+
+    /// Adds what node `node` contributes to the gradient of the selected parameters: `out` is `[sets, selection]`.
+    pub(crate) fn parameter_gradient(
+        &self,
+        node: usize,
+        selection: &Selection,
+        cotangent: &Array<T>,
+        sets: Sets,
+        uses: &[usize],
+        out: &mut [T],
+    ) {
+        let (graph, layer) = (self.network().graph(), self.network().layer(node));
+        let (stride, rows) = (selection.len(), cotangent.rows());
+        for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
+            let Some(part) = selection.part(parameter) else { continue };
+            let direct = part.indices.is_none()
+                && match sets {
+                    Sets::One => true,
+                    Sets::Rows => uses[parameter] == 1,
+                    Sets::Tangents(_) => false,
+                };
+            if direct {
+                self.at(node, |at| {
+                    layer.vjp_parameter(at, slot, cotangent, sets, stride, &mut out[part.offset..])
+                });
+                continue;
+            }
+            let length = graph.parameters()[parameter].len();
+            let mut whole = vec![T::ZERO; sets.count(rows) * length];
+            self.at(node, |at| layer.vjp_parameter(at, slot, cotangent, sets, length, &mut whole));
+            for (whole, out) in whole.chunks_exact(length).zip(out.chunks_mut(stride)) {
+                let out = &mut out[part.offset..part.offset + part.length];
+                match &part.indices {
+                    None => add_to(out, whole),
+                    Some(indices) => out.iter_mut().zip(indices).for_each(|(o, &i)| *o += whole[i]),
+                }
+            }
+        }
+    }
+
+    /// `[sets, selection]` for a block of cotangents, in any mode.
+    pub(crate) fn gradient(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
+        let graph = self.network().graph();
+        let mut out = Array::zeros(vec![sets.count(cotangent.rows()), selection.len()]);
+        let (reach, uses) = (Reach::new(graph, Some(selection), false), uses(graph));
+        self.pull(cotangent, &reach, |node, cotangent| {
+            self.parameter_gradient(node, selection, cotangent, sets, &uses, out.values_mut());
+        });
+        out
+    }
+
+    /// `sum_n J_n^T u_n` for `width` cotangents of each example: `[examples * width, outputs...] -> [width, selection]`.
+    ///
+    /// Cost: about twice a forward pass for each of the `width` rows.
+    ///
+    /// # Errors
+    /// When the cotangents do not fit the outputs, or the network is in training mode.
+    pub fn vjp(&self, selection: &Selection, cotangents: &Array<T>) -> Result<Array<T>, NetworkError> {
+        self.network().require_evaluation("vector-Jacobian products")?;
+        let width = self.width("cotangents", cotangents, &self.output().shape()[1..])?;
+        let sets = if width == 1 { Sets::One } else { Sets::Tangents(width) };
+        Ok(self.gradient(selection, cotangents.clone(), sets))
+    }
+
+    /// `J_n^T u_n` for every row: `[examples * width, outputs...] -> [examples * width, selection]`. This is the one product whose result has
+    /// the size of a Jacobian.
+    ///
+    /// # Errors
+    /// As [`Self::vjp`].
+    pub fn vjp_by_example(
+        &self,
+        selection: &Selection,
+        cotangents: &Array<T>,
+    ) -> Result<Array<T>, NetworkError> {
+        self.network().require_evaluation("gradients by example")?;
+        self.width("cotangents", cotangents, &self.output().shape()[1..])?;
+        Ok(self.gradient(selection, cotangents.clone(), Sets::Rows))
+    }
+
+    /// The same with respect to the input: `[examples * width, outputs...] -> [examples * width, input...]`.
+    ///
+    /// # Errors
+    /// As [`Self::vjp`].
+    pub fn vjp_input(&self, cotangents: &Array<T>) -> Result<Array<T>, NetworkError> {
+        self.network().require_evaluation("vector-Jacobian products")?;
+        self.width("cotangents", cotangents, &self.output().shape()[1..])?;
+        let graph = self.network().graph();
+        let reach = Reach::new(graph, None, true);
+        let pulled = self.pull(cotangents.clone(), &reach, |_, _| {});
+        Ok(pulled.unwrap_or_else(|| Array::zeros(batch_shape(cotangents.rows(), graph.input_shape()))))
+    }
+
+    /// `J_n v_k` for every example and every tangent `v_k` of the parameters: `[k, selection] -> [examples * k, outputs...]`.
+    ///
+    /// Cost: about twice a forward pass for each tangent.
+    ///
+    /// # Errors
+    /// When the tangents do not fit the selection, or the network is in training mode.
+    pub fn jvp(&self, selection: &Selection, tangents: &Array<T>) -> Result<Array<T>, NetworkError> {
+        self.network().require_evaluation("Jacobian-vector products")?;
+        if tangents.shape().len() != 2 || tangents.row_len() != selection.len() {
+            let (expected, found) = (vec![tangents.rows(), selection.len()], tangents.shape().to_vec());
+            return Err(NetworkError::Shape { what: "tangents", expected, found });
+        }
+        let (graph, width) = (self.network().graph(), tangents.rows());
+        let rows = self.rows() * width;
+        let mut pushed = self.push(None, |node| {
+            let mut sum = None;
+            for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
+                if let Some(block) = spread(selection, graph, parameter, tangents) {
+                    let layer = self.network().layer(node);
+                    let term = self
+                        .at(node, |at| layer.jvp_parameter(at, slot, &block, Sets::Tangents(width), rows));
+                    accumulate(&mut sum, term);
+                }
+            }
+            sum
+        });
+        let out = pushed.swap_remove(graph.output().0);
+        Ok(out.unwrap_or_else(|| Array::zeros(batch_shape(rows, graph.output_shape()))))
+    }
+
+    /// `J_n v` with respect to the input: `[examples * width, input...] -> [examples * width, outputs...]`.
+    ///
+    /// # Errors
+    /// When the tangents do not fit the input, or the network is in training mode.
+    pub fn jvp_input(&self, tangents: &Array<T>) -> Result<Array<T>, NetworkError> {
+        self.network().require_evaluation("Jacobian-vector products")?;
+        let graph = self.network().graph();
+        self.width("tangents", tangents, graph.input_shape())?;
+        let mut pushed = self.push(Some(tangents.clone()), |_| None);
+        let out = pushed.swap_remove(graph.output().0);
+        Ok(out.unwrap_or_else(|| Array::zeros(batch_shape(tangents.rows(), graph.output_shape()))))
+    }
+}
+
+/// The part of flat rows that belongs to one parameter, as `[rows, parameter shape]`; None if it is not selected.
+pub(super) fn spread<T: Precision>(
+    selection: &Selection,
+    graph: &Graph,
+    parameter: usize,
+    rows: &Array<T>,
+) -> Option<Array<T>> {
+    let part = selection.part(parameter)?;
+    let slot = &graph.parameters()[parameter];
+    let mut out = Array::zeros(batch_shape(rows.rows(), &slot.shape));
+    for (r, out) in out.values_mut().chunks_exact_mut(slot.len()).enumerate() {
+        let from = &rows.row(r)[part.offset..part.offset + part.length];
+        match &part.indices {
+            None => out.copy_from_slice(from),
+            Some(indices) => indices.iter().zip(from).for_each(|(&i, &v)| out[i] = v),
+        }
+    }
+    Some(out)
+}
