@@ -1,7 +1,7 @@
 //! Activation functions with two derivatives.
 
-use super::Array;
 use super::elementwise::{map, zip_repeated};
+use super::{Array, Precision};
 use posterior_linalg::Real;
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl Activation {
 
     /// The value and its first two derivatives at `x`.
     #[inline(always)]
-    fn derivatives<T: Real>(self, x: T) -> (T, T, T) {
+    fn derivatives<T: Precision>(self, x: T) -> (T, T, T) {
         let c = |v: f64| T::from_f64(v);
         let select = |test: bool, a: T, b: T| if test { a } else { b };
         match self {
@@ -151,7 +151,7 @@ impl Activation {
 
 /// Without overflow on either side: `exp(-|x|)` is at most 1.
 #[inline(always)]
-fn sigmoid<T: Real>(x: T) -> T {
+fn sigmoid<T: Precision>(x: T) -> T {
     let e = Real::exp(-Real::abs(x));
     let small = e / (T::ONE + e);
     if x > T::ZERO { T::ONE - small } else { small }
@@ -210,18 +210,18 @@ macro_rules! for_each_activation {
 }
 
 /// `f(x)`.
-pub(crate) fn activate<T: Real>(kind: Activation, x: &Array<T>) -> Array<T> {
+pub(crate) fn activate<T: Precision>(kind: Activation, x: &Array<T>) -> Array<T> {
     for_each_activation!(kind, kind => map(x, #[inline(always)] |v| kind.derivatives(v).0))
 }
 
 /// `t f'(x)`, with the rows of `x` repeated.
-pub(crate) fn activate_tangent<T: Real>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
+pub(crate) fn activate_tangent<T: Precision>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
     for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).1));
     t
 }
 
 /// `t f''(x)`, with the rows of `x` repeated.
-pub(crate) fn activate_second<T: Real>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
+pub(crate) fn activate_second<T: Precision>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
     for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).2));
     t
 }

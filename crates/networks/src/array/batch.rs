@@ -1,18 +1,22 @@
 //! The array itself: numbers with a shape, examples first.
 
-use posterior_linalg::Real;
+use super::Precision;
+use super::pool::Buffer;
+
+/// Zeros beyond this many values are asked of the system.
+const LARGE: usize = 1 << 24;
 
 /// Numbers in row-major order with a shape; in a batch the first axis counts examples.
 ///
 /// Images are `[examples, channels, height, width]`, sequences `[examples, positions, features]`, tables
 /// `[examples, columns]`: the conventions of PyTorch and ONNX.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct Array<T> {
     shape: Vec<usize>,
-    values: Vec<T>,
+    values: Buffer<T>,
 }
 
-impl<T: Real> Array<T> {
+impl<T: Precision> Array<T> {
     /// From values in row-major order.
     ///
     /// # Panics
@@ -20,14 +24,28 @@ impl<T: Real> Array<T> {
     pub fn new(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Self {
         let shape = shape.into();
         assert_eq!(shape.iter().product::<usize>(), values.len(), "values fill the shape {shape:?}");
-        Self { shape, values }
+        Self { shape, values: buffer(values) }
     }
 
     /// All zero.
     pub fn zeros(shape: impl Into<Vec<usize>>) -> Self {
         let shape = shape.into();
-        let values = vec![T::ZERO; shape.iter().product()];
-        Self { shape, values }
+        let length = shape.iter().product();
+        // Fresh pages are zero already, and large arrays are better off with them than with a buffer to clear.
+        let values =
+            if length > LARGE { vec![T::ZERO; length] } else { Self::any(vec![length]).into_values() };
+        let mut out = Self::new(shape, values);
+        if length <= LARGE {
+            out.values.fill(T::ZERO);
+        }
+        out
+    }
+
+    /// With any finite numbers in it, for those who write every value.
+    pub(crate) fn any(shape: impl Into<Vec<usize>>) -> Self {
+        let shape = shape.into();
+        let length = shape.iter().product();
+        Self { shape, values: buffer(T::pool().any(length, T::ZERO)) }
     }
 
     /// The shape, examples first.
@@ -67,7 +85,7 @@ impl<T: Real> Array<T> {
 
     /// The values without the shape.
     pub fn into_values(self) -> Vec<T> {
-        self.values
+        self.values.into_values()
     }
 
     /// The values of one example.
@@ -84,7 +102,9 @@ impl<T: Real> Array<T> {
     /// # Panics
     /// When the new shape holds another number of values.
     pub fn reshaped(self, shape: impl Into<Vec<usize>>) -> Self {
-        Self::new(shape, self.values)
+        let shape = shape.into();
+        assert_eq!(shape.iter().product::<usize>(), self.values.len(), "values fill the shape {shape:?}");
+        Self { shape, values: self.values }
     }
 
     /// Rows `rows` as an array of their own (copied).
@@ -95,20 +115,33 @@ impl<T: Real> Array<T> {
         let length = self.row_len();
         let mut shape = self.shape.clone();
         shape[0] = rows.len();
-        Self::new(shape, self.values[rows.start * length..rows.end * length].to_vec())
+        Self::new(shape, T::pool().copy(&self.values[rows.start * length..rows.end * length]))
     }
 
     /// In the other precision (or the same), rounded once.
-    pub fn cast<U: Real>(&self) -> Array<U> {
-        Array {
-            shape: self.shape.clone(),
-            values: self.values.iter().map(|v| U::from_f64(v.to_f64())).collect(),
-        }
+    pub fn cast<U: Precision>(&self) -> Array<U> {
+        Array::new(self.shape.clone(), self.values.iter().map(|v| U::from_f64(v.to_f64())).collect())
     }
 
     /// The first value that is NaN or infinite, by its position in row-major order.
     pub fn first_not_finite(&self) -> Option<usize> {
-        self.values.iter().position(|v| !v.is_finite())
+        if super::all_finite(&self.values) { None } else { self.values.iter().position(|v| !v.is_finite()) }
+    }
+}
+
+fn buffer<T: Precision>(values: Vec<T>) -> Buffer<T> {
+    Buffer::new(values, |buffer| T::pool().give(buffer), |values| T::pool().copy(values))
+}
+
+impl<T: PartialEq> PartialEq for Array<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape && *self.values == *other.values
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Array").field("shape", &self.shape).field("values", &&*self.values).finish()
     }
 }
 

@@ -1,19 +1,28 @@
 //! Elementwise arithmetic. A second argument with fewer rows is repeated: with `width` times as many rows in the first, row `r` meets row
 //! `r / width`, which is how the values of a batch meet several tangents or cotangents of each example.
 
-use super::{Array, Sets, piece};
-use posterior_linalg::Real;
+use super::{Array, Precision, Sets, piece};
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
 /// `f` of every value.
-pub(super) fn map<T: Real>(x: &Array<T>, f: impl Fn(T) -> T + Sync) -> Array<T> {
-    let mut out = x.clone();
-    map_in_place(out.values_mut(), f);
+pub(super) fn map<T: Precision>(x: &Array<T>, f: impl Fn(T) -> T + Sync) -> Array<T> {
+    let mut out = Array::any(x.shape().to_vec());
+    let piece = piece(out.len());
+    out.values_mut().par_chunks_mut(piece).zip(x.values().par_chunks(piece)).for_each(|(out, x)| {
+        dispatch(
+            #[inline(always)]
+            || {
+                for (o, &x) in out.iter_mut().zip(x) {
+                    *o = f(x);
+                }
+            },
+        );
+    });
     out
 }
 
-fn map_in_place<T: Real>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
+fn map_in_place<T: Precision>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
     let piece = piece(out.len());
     out.par_chunks_mut(piece).for_each(|out| {
         dispatch(
@@ -28,12 +37,13 @@ fn map_in_place<T: Real>(out: &mut [T], f: impl Fn(T) -> T + Sync) {
 }
 
 /// `out[i] = f(out[i], x[i])` for slices of one length.
-fn zip<T: Real>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
+fn zip<T: Precision>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
     let piece = piece(out.len());
     out.par_chunks_mut(piece).zip(x.par_chunks(piece)).for_each(|(out, x)| zip_slice(out, x, &f));
 }
 
-fn zip_slice<T: Real>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
+#[inline]
+fn zip_slice<T: Precision, F: Fn(T, T) -> T>(out: &mut [T], x: &[T], f: &F) {
     dispatch(
         #[inline(always)]
         || {
@@ -45,7 +55,7 @@ fn zip_slice<T: Real>(out: &mut [T], x: &[T], f: impl Fn(T, T) -> T) {
 }
 
 /// `out[r, i] = f(out[r, i], x[r / width, i])`.
-pub(super) fn zip_repeated<T: Real>(out: &mut Array<T>, x: &Array<T>, f: impl Fn(T, T) -> T + Sync) {
+pub(super) fn zip_repeated<T: Precision>(out: &mut Array<T>, x: &Array<T>, f: impl Fn(T, T) -> T + Sync) {
     let length = x.row_len();
     assert_eq!(out.row_len(), length, "rows fit each other");
     if out.is_empty() {
@@ -65,7 +75,7 @@ pub(super) fn zip_repeated<T: Real>(out: &mut Array<T>, x: &Array<T>, f: impl Fn
 }
 
 /// `out += x`, slices of one length.
-pub(crate) fn add_to<T: Real>(out: &mut [T], x: &[T]) {
+pub(crate) fn add_to<T: Precision>(out: &mut [T], x: &[T]) {
     zip(
         out,
         x,
@@ -75,13 +85,13 @@ pub(crate) fn add_to<T: Real>(out: &mut [T], x: &[T]) {
 }
 
 /// `a + b`.
-pub(crate) fn add<T: Real>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
+pub(crate) fn add<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
     add_to(a.values_mut(), b.values());
     a
 }
 
 /// `a b`, with the rows of `b` repeated.
-pub(crate) fn multiply<T: Real>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
+pub(crate) fn multiply<T: Precision>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
     zip_repeated(
         &mut a,
         b,
@@ -92,7 +102,7 @@ pub(crate) fn multiply<T: Real>(mut a: Array<T>, b: &Array<T>) -> Array<T> {
 }
 
 /// `factor x`.
-pub(crate) fn scale<T: Real>(mut x: Array<T>, factor: T) -> Array<T> {
+pub(crate) fn scale<T: Precision>(mut x: Array<T>, factor: T) -> Array<T> {
     map_in_place(
         x.values_mut(),
         #[inline(always)]
@@ -102,11 +112,11 @@ pub(crate) fn scale<T: Real>(mut x: Array<T>, factor: T) -> Array<T> {
 }
 
 /// Every row `width` times: `[n, ...] -> [n * width, ...]`.
-pub(crate) fn repeat<T: Real>(x: &Array<T>, width: usize) -> Array<T> {
+pub(crate) fn repeat<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
     let length = x.row_len();
     let mut shape = x.shape().to_vec();
     shape[0] *= width;
-    let mut out = Array::zeros(shape);
+    let mut out = Array::any(shape);
     if length > 0 {
         out.values_mut()
             .par_chunks_exact_mut(length)
@@ -143,49 +153,59 @@ impl Channels {
 }
 
 /// `x * scale[c] + shift[c]`, entry `c` of parameters that come in sets.
-pub(crate) fn channel_affine<T: Real>(
-    mut x: Array<T>,
+pub(crate) fn channel_affine<T: Precision>(
+    x: &Array<T>,
     channels: Channels,
     scale: Option<&[T]>,
     shift: Option<&[T]>,
     sets: Sets,
 ) -> Array<T> {
     let (count, inner, row_len) = (channels.channels, channels.inner, x.row_len());
-    if row_len == 0 {
-        return x;
+    let mut out = Array::any(x.shape().to_vec());
+    if out.is_empty() {
+        return out;
     }
     let rows_each = (piece(x.len()) / row_len).max(1);
-    x.values_mut().par_chunks_mut(rows_each * row_len).enumerate().for_each(|(part, rows)| {
-        for (r, row) in rows.chunks_exact_mut(row_len).enumerate() {
-            let set = sets.of(part * rows_each + r) * count;
+    out.values_mut().par_chunks_mut(rows_each * row_len).enumerate().for_each(|(part, rows)| {
+        for (r, out) in rows.chunks_exact_mut(row_len).enumerate() {
+            let row = part * rows_each + r;
+            let set = sets.of(row) * count;
             let scale = scale.map(|s| &s[set..set + count]);
             let shift = shift.map(|s| &s[set..set + count]);
             dispatch(
                 #[inline(always)]
-                || affine_row(row, count, inner, scale, shift),
+                || affine_row(x.row(row), count, inner, scale, shift, out),
             );
         }
     });
-    x
+    out
 }
 
 #[inline(always)]
-fn affine_row<T: Real>(row: &mut [T], count: usize, inner: usize, scale: Option<&[T]>, shift: Option<&[T]>) {
+fn affine_row<T: Precision>(
+    row: &[T],
+    count: usize,
+    inner: usize,
+    scale: Option<&[T]>,
+    shift: Option<&[T]>,
+    out: &mut [T],
+) {
     if inner == 1 {
-        for row in row.chunks_exact_mut(count) {
+        for (out, row) in out.chunks_exact_mut(count).zip(row.chunks_exact(count)) {
+            let out = out.iter_mut().zip(row);
             match (scale, shift) {
-                (Some(a), Some(b)) => row.iter_mut().zip(a).zip(b).for_each(|((v, &a), &b)| *v = *v * a + b),
-                (Some(a), None) => row.iter_mut().zip(a).for_each(|(v, &a)| *v *= a),
-                (None, Some(b)) => row.iter_mut().zip(b).for_each(|(v, &b)| *v += b),
-                (None, None) => {}
+                (Some(a), Some(b)) => out.zip(a).zip(b).for_each(|(((o, &v), &a), &b)| *o = v * a + b),
+                (Some(a), None) => out.zip(a).for_each(|((o, &v), &a)| *o = v * a),
+                (None, Some(b)) => out.zip(b).for_each(|((o, &v), &b)| *o = v + b),
+                (None, None) => out.for_each(|(o, &v)| *o = v),
             }
         }
     } else {
-        for (i, values) in row.chunks_exact_mut(inner).enumerate() {
+        for (i, (out, values)) in out.chunks_exact_mut(inner).zip(row.chunks_exact(inner)).enumerate() {
             let a = scale.map_or(T::ONE, |s| s[i % count]);
             let b = shift.map_or(T::ZERO, |s| s[i % count]);
-            for v in values {
-                *v = *v * a + b;
+            for (o, &v) in out.iter_mut().zip(values) {
+                *o = v * a + b;
             }
         }
     }

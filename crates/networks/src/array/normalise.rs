@@ -4,13 +4,13 @@
 //! `J t = r (t - mean(t) - z mean(z t))`. For `s = softmax(x)` it is `J t = s (t - <s, t>)`, symmetric too. So jvp and vjp are one function.
 
 use super::reductions::{dot, sum};
-use super::{Array, piece};
+use super::{Array, Precision, piece};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
 /// Calls `f(segment index, out segment)` in parallel, inside one dispatch for each piece.
-fn segments<T: Real>(out: &mut Array<T>, length: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+fn segments<T: Precision>(out: &mut Array<T>, length: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if out.is_empty() {
         return;
     }
@@ -36,7 +36,7 @@ struct Matching {
 }
 
 impl Matching {
-    fn new<T: Real>(block: &Array<T>, values: &Array<T>, length: usize) -> Self {
+    fn new<T: Precision>(block: &Array<T>, values: &Array<T>, length: usize) -> Self {
         Self { per_row: block.row_len() / length, width: block.rows() / values.rows().max(1), length }
     }
 
@@ -59,7 +59,7 @@ fn segment<T>(x: &[T], i: usize, length: usize) -> &[T] {
 }
 
 /// `z` for each segment of `length` values, and `r` for each segment.
-pub(crate) fn normalise<T: Real>(x: &Array<T>, length: usize, epsilon: f64) -> (Array<T>, Vec<T>) {
+pub(crate) fn normalise<T: Precision>(x: &Array<T>, length: usize, epsilon: f64) -> (Array<T>, Vec<T>) {
     let mut out = x.clone();
     let (count, epsilon) = (T::from_f64(length as f64), T::from_f64(epsilon));
     let scales: Vec<T> = x
@@ -92,7 +92,7 @@ pub(crate) fn normalise<T: Real>(x: &Array<T>, length: usize, epsilon: f64) -> (
 }
 
 /// `J t` with `J` at normalised values `z` and scales `r` (both repeated over the rows of `t`, `width` for each example).
-pub(crate) fn normalise_tangent<T: Real>(
+pub(crate) fn normalise_tangent<T: Precision>(
     mut t: Array<T>,
     length: usize,
     z: &Array<T>,
@@ -118,7 +118,7 @@ pub(crate) fn normalise_tangent<T: Real>(
 /// The gradient in `x` of `<c, J(x) t>`.
 ///
 /// With `a = <c, z>`, `b = <z, t>`, `S = <c, J t>`: `-r S z / L + J[-(r / L)(c b + t a)]`, since `dr/dx = -r^2 z / L` and `dz/dx = J`.
-pub(crate) fn normalise_second<T: Real>(
+pub(crate) fn normalise_second<T: Precision>(
     t: &Array<T>,
     c: &Array<T>,
     length: usize,
@@ -161,7 +161,7 @@ pub(crate) fn normalise_second<T: Real>(
 }
 
 /// Softmax of each segment of `length` values.
-pub(crate) fn softmax<T: Real>(x: &Array<T>, length: usize) -> Array<T> {
+pub(crate) fn softmax<T: Precision>(x: &Array<T>, length: usize) -> Array<T> {
     let mut out = x.clone();
     segments(
         &mut out,
@@ -186,7 +186,7 @@ pub(crate) fn softmax<T: Real>(x: &Array<T>, length: usize) -> Array<T> {
 }
 
 /// `J t` of softmax at its value `s` (repeated).
-pub(crate) fn softmax_tangent<T: Real>(mut t: Array<T>, length: usize, s: &Array<T>) -> Array<T> {
+pub(crate) fn softmax_tangent<T: Precision>(mut t: Array<T>, length: usize, s: &Array<T>) -> Array<T> {
     let matching = Matching::new(&t, s, length);
     segments(
         &mut t,
@@ -204,7 +204,12 @@ pub(crate) fn softmax_tangent<T: Real>(mut t: Array<T>, length: usize, s: &Array
 }
 
 /// The gradient in `x` of `<c, J(x) t>` for softmax: `J[c (t - <s, t>) - t <c, s>]`.
-pub(crate) fn softmax_second<T: Real>(t: &Array<T>, c: &Array<T>, length: usize, s: &Array<T>) -> Array<T> {
+pub(crate) fn softmax_second<T: Precision>(
+    t: &Array<T>,
+    c: &Array<T>,
+    length: usize,
+    s: &Array<T>,
+) -> Array<T> {
     let matching = Matching::new(c, s, length);
     let mut out = c.clone();
     segments(

@@ -1,9 +1,8 @@
 //! Matrix products.
 
-use super::Array;
+use super::{Array, Precision};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
@@ -16,7 +15,7 @@ pub(crate) struct Matrix<'a, T> {
     transposed: bool,
 }
 
-impl<'a, T: Real> Matrix<'a, T> {
+impl<'a, T: Precision> Matrix<'a, T> {
     /// `values` as `[rows, columns]`.
     pub(crate) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix of {rows} x {columns}");
@@ -36,35 +35,44 @@ impl<'a, T: Real> Matrix<'a, T> {
 /// Multiplications below which one thread is quicker than two.
 const SERIAL: usize = 1 << 18;
 
-fn run<T: Real>(
-    out: &mut [T],
-    columns: usize,
-    accumulate: bool,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    parallel: bool,
-) {
-    let (a, b) = (a.view(), b.view());
+/// One product on this thread.
+fn run<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: MatRef<'_, T>, b: MatRef<'_, T>) {
     assert_eq!(a.ncols(), b.nrows(), "factors fit each other");
     assert_eq!(out.len(), a.nrows() * columns, "the product fits its place");
     if out.is_empty() {
         return;
     }
-    let work = a.nrows() * a.ncols() * columns;
     let out = MatMut::from_row_major_slice_mut(out, a.nrows(), columns);
     let accumulate = if accumulate { Accum::Add } else { Accum::Replace };
-    let par = if parallel && work > SERIAL { Par::rayon(0) } else { Par::Seq };
-    matmul(out, accumulate, a, b, T::ONE, par);
+    matmul(out, accumulate, a, b, T::ONE, Par::Seq);
+}
+
+/// One product on all threads: each takes some rows. (The threads of the matrix library spin while they wait for each other, which costs
+/// much where other work runs beside them.)
+fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+    let (a, b) = (a.view(), b.view());
+    let threads = rayon::current_num_threads();
+    let work = a.nrows() * a.ncols() * columns;
+    if threads == 1 || work <= SERIAL || a.nrows() < 2 || out.is_empty() {
+        return run(out, columns, accumulate, a, b);
+    }
+    // Blocks of rows that fill registers, two for each thread where there are many.
+    let parts = if a.nrows() >= 128 * threads { 2 * threads } else { threads };
+    let rows = a.nrows().div_ceil(parts).next_multiple_of(8);
+    out.par_chunks_mut(rows * columns).enumerate().for_each(|(part, out)| {
+        let a = a.subrows(part * rows, out.len() / columns);
+        run(out, columns, accumulate, a, b);
+    });
 }
 
 /// `out = a b` (or `out += a b`), row-major.
-pub(crate) fn product<T: Real>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+pub(crate) fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let columns = if b.transposed { b.rows } else { b.columns };
-    run(out, columns, accumulate, a, b, true);
+    share(out, columns, accumulate, a, b);
 }
 
 /// One product for each of `count` pieces of `out`, in parallel; `factors(i)` gives the factors of piece `i`.
-pub(crate) fn products<'a, T: Real>(
+pub(crate) fn products<'a, T: Precision>(
     out: &mut [T],
     count: usize,
     accumulate: bool,
@@ -78,7 +86,11 @@ pub(crate) fn products<'a, T: Real>(
     let one = |(i, out): (usize, &mut [T])| {
         let (a, b) = factors(i);
         let columns = if b.transposed { b.rows } else { b.columns };
-        run(out, columns, accumulate, a, b, count < threads);
+        if count < threads {
+            share(out, columns, accumulate, a, b);
+        } else {
+            run(out, columns, accumulate, a.view(), b.view());
+        }
     };
     if count < threads {
         out.chunks_exact_mut(size).enumerate().for_each(one);
@@ -91,7 +103,7 @@ pub(crate) fn products<'a, T: Real>(
 }
 
 /// Outer products by row: `out[r * stride + j * columns + i] = left[r, j] right[r / width, i]`.
-pub(crate) fn outer<T: Real>(left: &Array<T>, right: &Array<T>, stride: usize, out: &mut [T]) {
+pub(crate) fn outer<T: Precision>(left: &Array<T>, right: &Array<T>, stride: usize, out: &mut [T]) {
     let width = left.rows() / right.rows().max(1);
     let columns = right.row_len();
     out.par_chunks_mut(stride).enumerate().for_each(|(r, out)| {

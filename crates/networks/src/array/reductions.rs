@@ -1,12 +1,11 @@
 //! Sums over rows and within channels.
 
-use super::{Array, Channels, Sets, piece};
-use posterior_linalg::Real;
+use super::{Array, Channels, Precision, Sets, piece};
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
 /// `out[set * stride + c] += sum over the rows of the set and the positions of channel c of cotangent (times primal, rows repeated)`.
-pub(crate) fn channel_sums<T: Real>(
+pub(crate) fn channel_sums<T: Precision>(
     cotangent: &Array<T>,
     primal: Option<&Array<T>>,
     channels: Channels,
@@ -52,7 +51,7 @@ pub(crate) fn channel_sums<T: Real>(
 }
 
 #[inline(always)]
-fn sum_row<T: Real>(row: &[T], primal: Option<&[T]>, channels: Channels, out: &mut [T]) {
+fn sum_row<T: Precision>(row: &[T], primal: Option<&[T]>, channels: Channels, out: &mut [T]) {
     let Channels { channels: count, inner } = channels;
     if inner == 1 {
         for (i, row) in row.chunks_exact(count).enumerate() {
@@ -77,7 +76,7 @@ fn sum_row<T: Real>(row: &[T], primal: Option<&[T]>, channels: Channels, out: &m
 
 /// Sum in 16 lanes, so that it becomes vector code; call inside a dispatch.
 #[inline(always)]
-pub(super) fn sum<T: Real>(x: &[T]) -> T {
+pub(super) fn sum<T: Precision>(x: &[T]) -> T {
     let mut lanes = [T::ZERO; 16];
     let mut pieces = x.chunks_exact(16);
     for piece in &mut pieces {
@@ -94,7 +93,7 @@ pub(super) fn sum<T: Real>(x: &[T]) -> T {
 
 /// Inner product in 16 lanes; call inside a dispatch.
 #[inline(always)]
-pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
+pub(super) fn dot<T: Precision>(x: &[T], y: &[T]) -> T {
     let mut lanes = [T::ZERO; 16];
     let (mut a, mut b) = (x.chunks_exact(16), y.chunks_exact(16));
     for (a, b) in (&mut a).zip(&mut b) {
@@ -113,7 +112,7 @@ pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> T {
 }
 
 /// `<x[r], y[r / width]>` for each row.
-pub(crate) fn row_dots<T: Real>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
+pub(crate) fn row_dots<T: Precision>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
     let width = x.rows() / y.rows().max(1);
     (0..x.rows())
         .into_par_iter()
@@ -127,7 +126,7 @@ pub(crate) fn row_dots<T: Real>(x: &Array<T>, y: &Array<T>) -> Vec<T> {
 }
 
 /// Sums the `width` rows of each example: `[n * width, ...] -> [n, ...]`.
-pub(crate) fn fold_rows<T: Real>(x: &Array<T>, width: usize) -> Array<T> {
+pub(crate) fn fold_rows<T: Precision>(x: &Array<T>, width: usize) -> Array<T> {
     if width == 1 {
         return x.clone();
     }
@@ -143,4 +142,48 @@ pub(crate) fn fold_rows<T: Real>(x: &Array<T>, width: usize) -> Array<T> {
         });
     }
     out
+}
+
+/// The sum of squares in double precision, in pieces of fixed length so that the result does not depend on threads. Not finite exactly if a value is not.
+pub(crate) fn sum_of_squares<T: Precision>(x: &[T]) -> f64 {
+    let parts: Vec<f64> = x
+        .par_chunks(1 << 14)
+        .map(|x| {
+            dispatch(
+                #[inline(always)]
+                || {
+                    let mut lanes = [0.0f64; 16];
+                    let mut pieces = x.chunks_exact(16);
+                    for piece in &mut pieces {
+                        for (l, &v) in lanes.iter_mut().zip(piece) {
+                            *l += v.to_f64() * v.to_f64();
+                        }
+                    }
+                    lanes.iter().sum::<f64>()
+                        + pieces.remainder().iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>()
+                },
+            )
+        })
+        .collect();
+    parts.iter().sum()
+}
+
+/// Whether every value is finite.
+pub(crate) fn all_finite<T: Precision>(x: &[T]) -> bool {
+    x.par_chunks(1 << 16).all(|x| {
+        dispatch(
+            #[inline(always)]
+            || {
+                // Zero times a number is zero, and NaN if the number is not finite.
+                let mut lanes = [T::ZERO; 16];
+                let mut pieces = x.chunks_exact(16);
+                for piece in &mut pieces {
+                    for (l, &v) in lanes.iter_mut().zip(piece) {
+                        *l += v * T::ZERO;
+                    }
+                }
+                lanes.iter().chain(pieces.remainder()).all(|v| v.is_finite())
+            },
+        )
+    })
 }

@@ -1,8 +1,7 @@
 //! **Sparse linear maps** of an example's values: slices, pads, transposes, means, average pooling and interpolation are all
 //! `y[i] = sum_j w[i, j] x[j]` with few `j` for each `i`, and share their derivatives.
 
-use super::{Array, batch_shape, piece};
-use posterior_linalg::Real;
+use super::{Array, Precision, batch_shape, piece};
 use rayon::prelude::*;
 
 /// Rows of (source, weight), compressed, and the transpose of the same matrix.
@@ -34,8 +33,8 @@ impl Compressed {
         Self { starts, sources: entries.iter().map(|e| e.1).collect(), weights }
     }
 
-    fn apply<T: Real>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
-        let mut out = Array::zeros(batch_shape(x.rows(), example));
+    fn apply<T: Precision>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
+        let mut out = Array::any(batch_shape(x.rows(), example));
         let length = out.row_len();
         if out.is_empty() {
             return out;
@@ -76,12 +75,12 @@ impl SparseMap {
     }
 
     /// `y[r] = M x[r]`, each row shaped `example`.
-    pub(crate) fn apply<T: Real>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
+    pub(crate) fn apply<T: Precision>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
         self.forward.apply(x, example)
     }
 
     /// `x[r] = M^T y[r]`.
-    pub(crate) fn apply_transposed<T: Real>(&self, y: &Array<T>, example: &[usize]) -> Array<T> {
+    pub(crate) fn apply_transposed<T: Precision>(&self, y: &Array<T>, example: &[usize]) -> Array<T> {
         self.backward.apply(y, example)
     }
 }

@@ -1,16 +1,21 @@
 //! Rows of a table by number, and the order of a matrix's axes.
 
-use super::{Array, Sets};
-use posterior_linalg::Real;
+use super::{Array, Precision, Sets};
 use rayon::prelude::*;
 
 /// The row number that a value stands for; out-of-range values are refused before a network runs, and clamp here.
-fn index<T: Real>(value: T, entries: usize) -> usize {
+fn index<T: Precision>(value: T, entries: usize) -> usize {
     (value.to_f64().max(0.0) as usize).min(entries - 1)
 }
 
 /// `out[r, i, :] = table[set of r][ids[r / width, i], :]`.
-pub(crate) fn look_up<T: Real>(ids: &Array<T>, table: &[T], entries: usize, sets: Sets, out: &mut Array<T>) {
+pub(crate) fn look_up<T: Precision>(
+    ids: &Array<T>,
+    table: &[T],
+    entries: usize,
+    sets: Sets,
+    out: &mut Array<T>,
+) {
     let (rows, length) = (out.rows(), out.row_len());
     let width = rows / ids.rows().max(1);
     let columns = length / ids.row_len().max(1);
@@ -24,7 +29,7 @@ pub(crate) fn look_up<T: Real>(ids: &Array<T>, table: &[T], entries: usize, sets
 }
 
 /// The transpose of [`look_up`] in the table: adds the rows of `cotangent` to the entries they came from.
-pub(crate) fn add_rows<T: Real>(
+pub(crate) fn add_rows<T: Precision>(
     ids: &Array<T>,
     cotangent: &Array<T>,
     entries: usize,
@@ -44,7 +49,7 @@ pub(crate) fn add_rows<T: Real>(
 }
 
 /// `[rows, a, b] -> [rows, b, a]`.
-pub(crate) fn transpose_rows<T: Real>(x: &Array<T>, a: usize, b: usize) -> Array<T> {
+pub(crate) fn transpose_rows<T: Precision>(x: &Array<T>, a: usize, b: usize) -> Array<T> {
     let mut out = Array::zeros(vec![x.rows(), b, a]);
     out.values_mut().par_chunks_exact_mut((a * b).max(1)).enumerate().for_each(|(r, out)| {
         let x = x.row(r);

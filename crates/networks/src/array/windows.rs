@@ -1,7 +1,6 @@
 //! Windows that slide over images: what pooling reduces.
 
-use super::{Array, batch_shape};
-use posterior_linalg::Real;
+use super::{Array, Precision, batch_shape};
 use rayon::prelude::*;
 
 /// Windows over `[channels, height, width]`.
@@ -39,7 +38,7 @@ impl Windows {
 pub(crate) struct MaximumWindows;
 
 impl MaximumWindows {
-    pub(crate) fn find<T: Real>(windows: &Windows, x: &Array<T>) -> Vec<u32> {
+    pub(crate) fn find<T: Precision>(windows: &Windows, x: &Array<T>) -> Vec<u32> {
         let plane = windows.source[0] * windows.source[1];
         let [height, width] = windows.target;
         let outputs = windows.channels * height * width;
@@ -68,8 +67,8 @@ impl MaximumWindows {
 }
 
 /// `y[r, i] = x[r, positions[r / width, i]]`.
-pub(crate) fn take<T: Real>(x: &Array<T>, positions: &[u32], example: &[usize]) -> Array<T> {
-    let mut out = Array::zeros(batch_shape(x.rows(), example));
+pub(crate) fn take<T: Precision>(x: &Array<T>, positions: &[u32], example: &[usize]) -> Array<T> {
+    let mut out = Array::any(batch_shape(x.rows(), example));
     let length = out.row_len();
     let width = x.rows() * length / positions.len().max(1);
     out.values_mut().par_chunks_exact_mut(length.max(1)).enumerate().for_each(|(r, out)| {
@@ -80,7 +79,7 @@ pub(crate) fn take<T: Real>(x: &Array<T>, positions: &[u32], example: &[usize]) 
 }
 
 /// The transpose of [`take`]: `x[r, positions[r / width, i]] += y[r, i]`.
-pub(crate) fn put<T: Real>(y: &Array<T>, positions: &[u32], example: &[usize]) -> Array<T> {
+pub(crate) fn put<T: Precision>(y: &Array<T>, positions: &[u32], example: &[usize]) -> Array<T> {
     let mut out = Array::zeros(batch_shape(y.rows(), example));
     let (length, out_length) = (y.row_len(), out.row_len());
     let width = y.rows() * length / positions.len().max(1);

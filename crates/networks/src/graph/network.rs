@@ -109,6 +109,11 @@ impl<T: Precision> Network<T> {
         &mut self.parameters
     }
 
+    /// Exchanges all values with others of the same shapes.
+    pub(crate) fn swap_parameters(&mut self, other: &mut Vec<Array<T>>) {
+        std::mem::swap(&mut self.parameters, other);
+    }
+
     /// Whether batch norm uses the statistics of the batch.
     pub fn mode(&self) -> Mode {
         self.mode

@@ -75,7 +75,7 @@ impl<T: Precision> Layer<T> for Added {
         _: usize,
         _: Mode,
     ) -> (Array<T>, Saved<T>) {
-        let out = channel_affine(inputs[0].clone(), self.0, None, Some(parameters[0].values()), Sets::One);
+        let out = channel_affine(inputs[0], self.0, None, Some(parameters[0].values()), Sets::One);
         (out, Saved::Nothing)
     }
 
@@ -96,7 +96,7 @@ impl<T: Precision> Layer<T> for Added {
         rows: usize,
     ) -> Array<T> {
         let zero = Array::zeros(batch_shape(rows, &at.output.shape()[1..]));
-        channel_affine(zero, self.0, None, Some(tangent.values()), sets)
+        channel_affine(&zero, self.0, None, Some(tangent.values()), sets)
     }
 
     fn vjp_parameter(&self, _: &At<'_, T>, _: usize, c: &Array<T>, sets: Sets, stride: usize, out: &mut [T]) {
@@ -115,16 +115,16 @@ impl<T: Precision> Layer<T> for Multiplied {
         _: usize,
         _: Mode,
     ) -> (Array<T>, Saved<T>) {
-        let out = channel_affine(inputs[0].clone(), self.0, Some(parameters[0].values()), None, Sets::One);
+        let out = channel_affine(inputs[0], self.0, Some(parameters[0].values()), None, Sets::One);
         (out, Saved::Nothing)
     }
 
     fn jvp_input(&self, at: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
-        channel_affine(tangent.clone(), self.0, Some(at.parameters[0].values()), None, Sets::One)
+        channel_affine(tangent, self.0, Some(at.parameters[0].values()), None, Sets::One)
     }
 
     fn vjp_input(&self, at: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        channel_affine(cotangent.clone(), self.0, Some(at.parameters[0].values()), None, Sets::One)
+        channel_affine(cotangent, self.0, Some(at.parameters[0].values()), None, Sets::One)
     }
 
     fn jvp_parameter(
@@ -136,7 +136,7 @@ impl<T: Precision> Layer<T> for Multiplied {
         rows: usize,
     ) -> Array<T> {
         let x = repeat(at.inputs[0], rows / at.inputs[0].rows().max(1));
-        channel_affine(x, self.0, Some(tangent.values()), None, sets)
+        channel_affine(&x, self.0, Some(tangent.values()), None, sets)
     }
 
     fn vjp_parameter(
@@ -159,7 +159,7 @@ impl<T: Precision> Layer<T> for Multiplied {
         _: usize,
         c: &Array<T>,
     ) -> Option<Array<T>> {
-        Some(channel_affine(c.clone(), self.0, Some(tangent.values()), None, Sets::Rows))
+        Some(channel_affine(c, self.0, Some(tangent.values()), None, Sets::Rows))
     }
 }
 
@@ -196,7 +196,7 @@ impl<T: Precision> Layer<T> for Given {
     ) -> Array<T> {
         let zero = Array::zeros(batch_shape(rows, &self.0));
         let channels = Channels { channels: self.0.iter().product(), inner: 1 };
-        channel_affine(zero, channels, None, Some(tangent.values()), sets)
+        channel_affine(&zero, channels, None, Some(tangent.values()), sets)
     }
 
     fn vjp_parameter(&self, _: &At<'_, T>, _: usize, c: &Array<T>, sets: Sets, stride: usize, out: &mut [T]) {

@@ -80,7 +80,7 @@ impl Normalised {
     fn standardised<T: Precision>(&self, x: &Array<T>, parameters: &[&Array<T>]) -> Array<T> {
         let r = self.inverse(parameters[3].values());
         let shift: Vec<T> = parameters[2].values().iter().zip(&r).map(|(&m, &r)| -m * r).collect();
-        channel_affine(x.clone(), self.channels, Some(&r), Some(&shift), Sets::One)
+        channel_affine(x, self.channels, Some(&r), Some(&shift), Sets::One)
     }
 
     fn normalised<T: Precision>(&self, at: &At<'_, T>) -> Array<T> {
@@ -102,12 +102,12 @@ impl Normalised {
         };
         let mean = means(x, None);
         let shift: Vec<T> = mean.iter().map(|&m| -m).collect();
-        let centred = channel_affine(x.clone(), self.channels, None, Some(&shift), Sets::One);
+        let centred = channel_affine(x, self.channels, None, Some(&shift), Sets::One);
         let variance = means(&centred, Some(&centred));
         let scales = self.inverse(&variance);
-        let values = channel_affine(centred, self.channels, Some(&scales), None, Sets::One);
+        let values = channel_affine(&centred, self.channels, Some(&scales), None, Sets::One);
         let out = channel_affine(
-            values.clone(),
+            &values,
             self.channels,
             Some(parameters[0].values()),
             Some(parameters[1].values()),
@@ -134,8 +134,8 @@ impl Normalised {
             factor(out)
         };
         let (constant, along) = (sums(None), sums(Some(z)));
-        let along = channel_affine(z.clone(), self.channels, Some(&along), Some(&constant), Sets::One);
-        add(channel_affine(t, self.channels, Some(scales), None, Sets::One), &along)
+        let along = channel_affine(z, self.channels, Some(&along), Some(&constant), Sets::One);
+        add(channel_affine(&t, self.channels, Some(scales), None, Sets::One), &along)
     }
 }
 
@@ -157,25 +157,16 @@ impl<T: Precision> Layer<T> for Normalised {
             .zip(parameters[1].values())
             .map(|((&g, &mean), &bias)| bias - mean * g)
             .collect();
-        (
-            channel_affine(inputs[0].clone(), self.channels, Some(&gain), Some(&shift), Sets::One),
-            Saved::Nothing,
-        )
+        (channel_affine(inputs[0], self.channels, Some(&gain), Some(&shift), Sets::One), Saved::Nothing)
     }
 
     fn jvp_input(&self, at: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
         match at.saved {
             Saved::Batch { values, scales, count, .. } => {
                 let through = self.through_statistics(tangent.clone(), values, scales, *count);
-                channel_affine(through, self.channels, Some(at.parameters[0].values()), None, Sets::One)
+                channel_affine(&through, self.channels, Some(at.parameters[0].values()), None, Sets::One)
             }
-            _ => channel_affine(
-                tangent.clone(),
-                self.channels,
-                Some(&self.gain(at.parameters)),
-                None,
-                Sets::One,
-            ),
+            _ => channel_affine(tangent, self.channels, Some(&self.gain(at.parameters)), None, Sets::One),
         }
     }
 
@@ -183,7 +174,7 @@ impl<T: Precision> Layer<T> for Normalised {
         match at.saved {
             Saved::Batch { values, scales, count, .. } => {
                 let weighted = channel_affine(
-                    cotangent.clone(),
+                    cotangent,
                     self.channels,
                     Some(at.parameters[0].values()),
                     None,
@@ -191,13 +182,7 @@ impl<T: Precision> Layer<T> for Normalised {
                 );
                 self.through_statistics(weighted, values, scales, *count)
             }
-            _ => channel_affine(
-                cotangent.clone(),
-                self.channels,
-                Some(&self.gain(at.parameters)),
-                None,
-                Sets::One,
-            ),
+            _ => channel_affine(cotangent, self.channels, Some(&self.gain(at.parameters)), None, Sets::One),
         }
     }
 
@@ -211,10 +196,10 @@ impl<T: Precision> Layer<T> for Normalised {
     ) -> Array<T> {
         if slot == 0 {
             let z = repeat(&self.normalised(at), rows / at.inputs[0].rows().max(1));
-            return channel_affine(z, self.channels, Some(tangent.values()), None, sets);
+            return channel_affine(&z, self.channels, Some(tangent.values()), None, sets);
         }
         let zero = Array::zeros(batch_shape(rows, &at.output.shape()[1..]));
-        channel_affine(zero, self.channels, None, Some(tangent.values()), sets)
+        channel_affine(&zero, self.channels, None, Some(tangent.values()), sets)
     }
 
     fn vjp_parameter(
@@ -241,9 +226,9 @@ impl<T: Precision> Layer<T> for Normalised {
         c: &Array<T>,
     ) -> Option<Array<T>> {
         (slot == 0).then(|| {
-            let by_row = channel_affine(c.clone(), self.channels, Some(tangent.values()), None, Sets::Rows);
+            let by_row = channel_affine(c, self.channels, Some(tangent.values()), None, Sets::Rows);
             channel_affine(
-                by_row,
+                &by_row,
                 self.channels,
                 Some(&self.inverse(at.parameters[3].values())),
                 None,

@@ -201,7 +201,7 @@ impl Correlation {
         bias: Option<&[T]>,
         back: bool,
     ) -> Array<T> {
-        let mut out = Array::zeros(batch_shape(rows, if back { &self.input } else { &self.shape }));
+        let mut out = Array::any(batch_shape(rows, if back { &self.input } else { &self.shape }));
         let run = if back == self.transposed { correlate } else { correlate_transposed };
         run(&self.geometry, x.values(), Weights { values: weights, sets }, bias, out.values_mut());
         out
@@ -240,7 +240,7 @@ impl<T: Precision> Layer<T> for Correlation {
             return self.run(at.inputs[0], tangent.values(), sets, rows, None, false);
         }
         let zero = Array::zeros(batch_shape(rows, &self.shape));
-        channel_affine(zero, self.channels(), None, Some(tangent.values()), sets)
+        channel_affine(&zero, self.channels(), None, Some(tangent.values()), sets)
     }
 
     fn vjp_parameter(

@@ -75,7 +75,7 @@ impl Dense {
         } else {
             (self.columns, self.outputs, &self.shape)
         };
-        let mut out = Array::zeros(batch_shape(x.rows(), shape));
+        let mut out = Array::any(batch_shape(x.rows(), shape));
         let rows = x.rows() * self.positions;
         let weights = Matrix::new(weights, self.outputs, self.columns);
         let weights = if back { weights } else { weights.transposed() };
@@ -95,7 +95,7 @@ impl Dense {
     ) -> Array<T> {
         let (from, shape) = if back { (self.outputs, &self.input) } else { (self.columns, &self.shape) };
         let width = rows / x.rows().max(1);
-        let mut out = Array::zeros(batch_shape(rows, shape));
+        let mut out = Array::any(batch_shape(rows, shape));
         // One product gives all tangents where each example has one position.
         if let (Sets::Tangents(k), 1, false) = (sets, self.positions, back)
             && k == width
@@ -125,7 +125,7 @@ impl<T: Precision> Layer<T> for Dense {
     ) -> (Array<T>, Saved<T>) {
         let out = self.shared(inputs[0], parameters[0].values(), false);
         let out = match parameters.get(1) {
-            Some(bias) => channel_affine(out, self.channels(), None, Some(bias.values()), Sets::One),
+            Some(bias) => channel_affine(&out, self.channels(), None, Some(bias.values()), Sets::One),
             None => out,
         };
         (out, Saved::Nothing)
@@ -151,7 +151,7 @@ impl<T: Precision> Layer<T> for Dense {
             return self.with_sets(at.inputs[0], tangent, sets, rows, false);
         }
         let zero = Array::zeros(batch_shape(rows, &self.shape));
-        channel_affine(zero, self.channels(), None, Some(tangent.values()), sets)
+        channel_affine(&zero, self.channels(), None, Some(tangent.values()), sets)
     }
 
     fn vjp_parameter(

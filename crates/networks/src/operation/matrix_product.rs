@@ -73,7 +73,7 @@ impl Matrices {
     /// `left right` matrix by matrix, factors with fewer rows repeated.
     fn multiply<T: Precision>(&self, left: Factor<'_, T>, right: Factor<'_, T>, shape: &[usize]) -> Array<T> {
         let rows = left.array.rows().max(right.array.rows());
-        let mut out = Array::zeros(batch_shape(rows, shape));
+        let mut out = Array::any(batch_shape(rows, shape));
         let count = self.count;
         products(out.values_mut(), rows * count, false, |i| {
             let matrix = |factor: Factor<'_, T>| {

@@ -1,5 +1,6 @@
 //! The two products on shifted grids, in registers.
 
+use crate::array::pool::Pool;
 use posterior_linalg::Real;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -52,6 +53,8 @@ pub struct Inner<'a, T> {
 
 /// f32 or f64: the precisions that networks come in, with the convolution kernels of each.
 pub trait Precision: Real {
+    #[doc(hidden)]
+    fn pool() -> &'static Pool<Self>;
     #[doc(hidden)]
     fn product(work: Product<'_, Self>);
     #[doc(hidden)]
@@ -150,6 +153,10 @@ macro_rules! shifted {
         }
 
         impl Precision for $type {
+            fn pool() -> &'static Pool<Self> {
+                static POOL: Pool<$type> = Pool::new();
+                &POOL
+            }
             fn product(work: Product<'_, Self>) {
                 Arch::new().dispatch(work);
             }

@@ -1,0 +1,150 @@
+//! **Buffers that come back.** A pass over a network makes and drops arrays of a few megabytes by the dozen; asking the system for each means that
+//! it clears every page anew, which takes longer than most operations on them (measured: a third of a residual network's time). Dropped
+//! buffers wait here instead, up to a limit, and are handed out again.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Shorter buffers are left to the allocator, which keeps them itself.
+const SHORTEST: usize = 1 << 13;
+
+/// Bytes that may wait, for each precision.
+const LIMIT: usize = 512 << 20;
+
+/// Buffers of one precision, by capacity.
+#[derive(Debug)]
+pub struct Pool<T> {
+    shelves: Mutex<Shelves<T>>,
+}
+
+#[derive(Debug)]
+struct Shelves<T> {
+    by_capacity: BTreeMap<usize, Vec<Vec<T>>>,
+    bytes: usize,
+}
+
+impl<T: Clone> Pool<T> {
+    pub(super) const fn new() -> Self {
+        Self { shelves: Mutex::new(Shelves { by_capacity: BTreeMap::new(), bytes: 0 }) }
+    }
+
+    /// An empty or used buffer that can hold `length` values.
+    fn take(&self, length: usize) -> Vec<T> {
+        if length >= SHORTEST
+            && let Ok(mut shelves) = self.shelves.lock()
+        {
+            let found = shelves
+                .by_capacity
+                .range(length..=length.saturating_mul(2))
+                .next()
+                .map(|(&capacity, _)| capacity);
+            if let Some(capacity) = found
+                && let Some(shelf) = shelves.by_capacity.get_mut(&capacity)
+            {
+                let buffer = shelf.pop();
+                if shelf.is_empty() {
+                    shelves.by_capacity.remove(&capacity);
+                }
+                if let Some(buffer) = buffer {
+                    shelves.bytes -= capacity * size_of::<T>();
+                    return buffer;
+                }
+            }
+        }
+        Vec::with_capacity(length)
+    }
+
+    /// `length` values, whatever they are.
+    pub(super) fn any(&self, length: usize, fill: T) -> Vec<T> {
+        let mut buffer = self.take(length);
+        buffer.resize(length, fill);
+        buffer
+    }
+
+    /// A copy.
+    pub(super) fn copy(&self, values: &[T]) -> Vec<T> {
+        let mut buffer = self.take(values.len());
+        buffer.clear();
+        buffer.extend_from_slice(values);
+        buffer
+    }
+}
+
+impl<T> Pool<T> {
+    /// Takes a buffer back.
+    pub(super) fn give(&self, buffer: Vec<T>) {
+        let capacity = buffer.capacity();
+        if capacity < SHORTEST {
+            return;
+        }
+        if let Ok(mut shelves) = self.shelves.lock()
+            && shelves.bytes + capacity * size_of::<T>() <= LIMIT
+        {
+            shelves.bytes += capacity * size_of::<T>();
+            shelves.by_capacity.entry(capacity).or_default().push(buffer);
+        }
+    }
+}
+
+/// Values that return to their pool when dropped. The pool is named by two functions, so that `T` needs no bound where arrays are stored.
+pub(super) struct Buffer<T> {
+    values: Vec<T>,
+    give: fn(Vec<T>),
+    copy: fn(&[T]) -> Vec<T>,
+}
+
+impl<T> Buffer<T> {
+    pub(super) fn new(values: Vec<T>, give: fn(Vec<T>), copy: fn(&[T]) -> Vec<T>) -> Self {
+        Self { values, give, copy }
+    }
+
+    pub(super) fn into_values(mut self) -> Vec<T> {
+        std::mem::take(&mut self.values)
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        (self.give)(std::mem::take(&mut self.values));
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self { values: (self.copy)(&self.values), ..*self }
+    }
+}
+
+impl<T> std::ops::Deref for Buffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T> std::ops::DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_and_old_numbers_never_show() {
+        static POOL: Pool<f64> = Pool::new();
+        let buffer = Buffer::new(vec![1.0; SHORTEST + 5], |b| POOL.give(b), |v| POOL.copy(v));
+        let place = buffer.as_ptr();
+        drop(buffer);
+        let again = POOL.copy(&vec![2.0; SHORTEST]);
+        assert_eq!(again.as_ptr(), place);
+        assert!(again.len() == SHORTEST && again.iter().all(|&v| v == 2.0));
+        POOL.give(again);
+        // Too short to be worth keeping, or more than twice what is needed.
+        assert_ne!(POOL.any(SHORTEST / 4, 0.0).as_ptr(), place);
+        let grown = POOL.any(SHORTEST + 2, 7.0);
+        assert_eq!((grown.as_ptr(), grown.len(), grown[SHORTEST + 1]), (place, SHORTEST + 2, 7.0));
+    }
+}

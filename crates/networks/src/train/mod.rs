@@ -1,0 +1,27 @@
+//! **Training** of small networks: mini-batches, Adam or SGD, schedules, early stopping, checkpoints that resume bit for bit.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `examples` | where batches come from: numbers in memory, images as bytes with augmentation |
+//! | `loss` | mean squares, Gaussian likelihood with learned noise, cross-entropy |
+//! | `rule` | what one step does to the weights |
+//! | `trainer` | the loop |
+//! | `checkpoint` | its state as a file |
+//!
+//! Everything random (order of examples, augmentation) is a function of the seed, the epoch and the step, so a run that was stopped and
+//! resumed takes the same steps as one that was not.
+
+mod checkpoint;
+mod error;
+mod examples;
+mod loss;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod trainer;
+
+pub use error::TrainError;
+pub use examples::{Augmentation, Examples, Images, Tabular, Targets};
+pub use loss::Loss;
+pub use rule::Rule;
+pub use trainer::{EpochRecord, Evaluation, Progress, TrainOptions, TrainState, Trained, evaluate, train};
