@@ -102,8 +102,7 @@ impl Activation {
                 (t, d, c(-2.0) * t * d)
             }
             Self::Sigmoid => {
-                let s = sigmoid(x);
-                let d = s * (T::ONE - s);
+                let (s, d) = sigmoid(x);
                 (s, d, d * (T::ONE - s - s))
             }
             Self::Gelu => {
@@ -124,17 +123,16 @@ impl Activation {
                 )
             }
             Self::Silu => {
-                let s = sigmoid(x);
-                let d = s * (T::ONE - s);
+                let (s, d) = sigmoid(x);
                 (x * s, s + x * d, d * (c(2.0) + x * (T::ONE - s - s)))
             }
             Self::Softplus => {
-                let s = sigmoid(x);
-                // max(x, 0) + ln(1 + exp(-|x|)), with ln(1 + u) by series where u is tiny.
+                let (s, d) = sigmoid(x);
+                // max(x, 0) + ln(1 + u), u = exp(-|x|). The rounding of 1 + u is undone by the quotient (Kahan).
                 let u = Real::exp(-Real::abs(x));
-                let tail =
-                    select(u < c(1e-4), u - c(0.5) * u * u + u * u * u * c(1.0 / 3.0), Real::ln(T::ONE + u));
-                (select(x > T::ZERO, x, T::ZERO) + tail, s, s * (T::ONE - s))
+                let rounded = T::ONE + u;
+                let tail = select(rounded == T::ONE, u, Real::ln(rounded) * u / (rounded - T::ONE));
+                (select(x > T::ZERO, x, T::ZERO) + tail, s, d)
             }
             Self::Elu { alpha } => {
                 let e = c(alpha) * Real::exp(select(x > T::ZERO, T::ZERO, x));
@@ -149,12 +147,14 @@ impl Activation {
     }
 }
 
-/// Without overflow on either side: `exp(-|x|)` is at most 1.
+/// The logistic function and its derivative, without overflow on either side (`exp(-|x|)` is at most 1) and with all digits of
+/// the derivative where the function is near 1.
 #[inline(always)]
-fn sigmoid<T: Real>(x: T) -> T {
+fn sigmoid<T: Real>(x: T) -> (T, T) {
     let e = Real::exp(-Real::abs(x));
     let small = e / (T::ONE + e);
-    if x > T::ZERO { T::ONE - small } else { small }
+    let large = T::ONE - small;
+    (if x > T::ZERO { large } else { small }, small * large)
 }
 
 /// Monomorphises `$body` for each activation, so that the choice is made once for a slice and not for each value.

@@ -13,6 +13,8 @@ mod reductions;
 mod sets;
 mod sparse;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod windows;
 
 mod activation;

@@ -74,18 +74,30 @@ pub(crate) fn products<'a, T: Real>(
         return;
     }
     let size = out.len() / count;
+    products_apart(out, size, size, accumulate, factors);
+}
+
+/// As [`products`], where piece `i` is the first `length` values from `i * stride`.
+pub(crate) fn products_apart<'a, T: Real>(
+    out: &mut [T],
+    stride: usize,
+    length: usize,
+    accumulate: bool,
+    factors: impl Fn(usize) -> (Matrix<'a, T>, Matrix<'a, T>) + Sync,
+) {
+    let count = out.len().div_ceil(stride);
     let threads = rayon::current_num_threads();
     let one = |(i, out): (usize, &mut [T])| {
         let (a, b) = factors(i);
         let columns = if b.transposed { b.rows } else { b.columns };
-        run(out, columns, accumulate, a, b, count < threads);
+        run(&mut out[..length], columns, accumulate, a, b, count < threads);
     };
     if count < threads {
-        out.chunks_exact_mut(size).enumerate().for_each(one);
+        out.chunks_mut(stride).enumerate().for_each(one);
     } else {
         let each = count.div_ceil(8 * threads);
-        out.par_chunks_mut(size * each).enumerate().for_each(|(part, out)| {
-            out.chunks_exact_mut(size).enumerate().for_each(|(i, out)| one((part * each + i, out)));
+        out.par_chunks_mut(stride * each).enumerate().for_each(|(part, out)| {
+            out.chunks_mut(stride).enumerate().for_each(|(i, out)| one((part * each + i, out)));
         });
     }
 }

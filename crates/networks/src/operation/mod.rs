@@ -25,6 +25,8 @@ mod linear;
 mod matrix_product;
 mod max_pool;
 mod rearrange;
+#[cfg(test)]
+mod tests;
 
 pub use crate::array::Activation;
 use crate::array::Precision;
@@ -142,7 +144,7 @@ impl Operation {
         if !(least..=most).contains(&inputs.len()) {
             return Err(format!("`{}` does not take {} inputs", self.name(), inputs.len()));
         }
-        match self {
+        let prepared = match self {
             Self::Linear(o) => o.prepare(inputs),
             Self::Convolution(o) => o.prepare(inputs),
             Self::BatchNorm(o) => o.prepare(inputs),
@@ -167,7 +169,12 @@ impl Operation {
             Self::AveragePool(o) => o.prepare_average(inputs),
             Self::Resize(o) => o.prepare(inputs),
             Self::Embedding(o) => o.prepare(inputs),
+        }?;
+        check_size(&prepared.shape)?;
+        if prepared.shape.contains(&0) {
+            return Err(format!("an axis of the output {:?} has length 0", prepared.shape));
         }
+        Ok(prepared)
     }
 }
 
@@ -186,6 +193,14 @@ pub(crate) fn check_size(shape: &[usize]) -> Result<(), String> {
 /// A product of sizes that stops at the largest number instead of overflowing.
 pub(crate) fn count(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))
+}
+
+/// Refuses what cannot be added to a variance.
+fn check_epsilon(epsilon: f64) -> Result<(), String> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        return Ok(());
+    }
+    Err(format!("`epsilon` must be a finite number from 0 on, not {epsilon}"))
 }
 
 fn yes() -> bool {

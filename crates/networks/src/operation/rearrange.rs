@@ -120,10 +120,11 @@ impl Pool {
                     self.padding[i], self.kernel[i]
                 ));
             }
-            let reach =
-                (self.kernel[i] - 1).checked_mul(self.dilation[i]).ok_or("the window is too large")? + 1;
-            let room = (source[i] + 2 * self.padding[i])
-                .checked_sub(reach)
+            // The padding is at most half of a window that is at most a few images wide: nothing below can overflow.
+            let room = (self.kernel[i] - 1)
+                .checked_mul(self.dilation[i])
+                .filter(|&reach| reach < super::LARGEST_EXAMPLE)
+                .and_then(|reach| (source[i] + 2 * self.padding[i]).checked_sub(reach + 1))
                 .ok_or_else(|| format!("a window of {:?} does not fit into {shape:?}", self.kernel))?;
             target[i] = if self.ceil {
                 let count = room.div_ceil(stride[i]) + 1;
@@ -133,7 +134,7 @@ impl Pool {
                 room / stride[i] + 1
             };
         }
-        Ok(Windows {
+        let windows = Windows {
             channels,
             source,
             kernel: self.kernel,
@@ -141,7 +142,15 @@ impl Pool {
             dilation: self.dilation,
             padding: self.padding,
             target,
-        })
+        };
+        for i in 0..2 {
+            if let Some(output) = (0..target[i]).find(|&o| windows.taps(i, o).is_empty()) {
+                return Err(format!(
+                    "window {output} along spatial axis {i} of {shape:?} covers no value: use less padding or dilation"
+                ));
+            }
+        }
+        Ok(windows)
     }
 }
 
@@ -153,7 +162,7 @@ pub struct Resize {
     pub sizes: Vec<usize>,
     /// Which values are taken.
     pub interpolation: Interpolation,
-    /// Input length over output length by axis, where it is not the ratio of the lengths.
+    /// Input length over output length by axis, where it is not the ratio of the lengths; not for [`Interpolation::LinearAligned`].
     #[serde(default)]
     pub scales: Option<Vec<f64>>,
 }
@@ -177,6 +186,8 @@ impl Resize {
         (0..to)
             .map(|i| {
                 let position = match self.interpolation {
+                    // In whole numbers where the lengths decide: 100 * (58 / 200) is 28.999... in floating point.
+                    Interpolation::Nearest if self.scales.is_none() => return vec![(i * from / to, 1.0)],
                     Interpolation::Nearest => {
                         return vec![(((i as f64 * ratio).floor() as usize).min(from - 1), 1.0)];
                     }
@@ -196,14 +207,23 @@ impl Resize {
     }
 }
 
-/// Builds the layer from the entries of its map.
+/// Most entries of a sparse map.
+const MOST_ENTRIES: u64 = 1 << 28;
+
+/// Builds the layer from the entries of its map, at most `terms` for each output value.
 fn sparse<T: Precision>(
     input: &[usize],
     output: Vec<usize>,
+    terms: u64,
     entries: impl FnOnce(&mut Vec<(u32, u32, f64)>),
 ) -> Result<Prepared<T>, String> {
     super::check_size(input)?;
     super::check_size(&output)?;
+    if super::count(&output).saturating_mul(terms) > MOST_ENTRIES {
+        return Err(format!(
+            "{output:?} from {input:?} needs up to {terms} terms for each value, more than {MOST_ENTRIES} entries in all"
+        ));
+    }
     let mut list = Vec::new();
     entries(&mut list);
     let flops = 2 * list.iter().filter(|e| e.2 != 1.0).count() as u64;
@@ -241,7 +261,7 @@ impl Transpose {
             return Err(format!("`axes` {:?} is not an order of the axes of {shape:?}", self.axes));
         }
         let output: Vec<usize> = self.axes.iter().map(|&a| shape[a]).collect();
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(&output, |to, at| {
                 let mut from = vec![0; at.len()];
                 at.iter().zip(&self.axes).for_each(|(&i, &axis)| from[axis] = i);
@@ -263,7 +283,7 @@ impl Slice {
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(&output, |to, at| {
                 let from = at
                     .iter()
@@ -287,7 +307,7 @@ impl Pad {
             .map(|(&s, (&b, &a))| s.checked_add(b)?.checked_add(a))
             .collect();
         let output = output.ok_or("the padding is too large")?;
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(shape, |from, at| {
                 let to = flat(&output, at.iter().zip(&self.before).map(|(&i, &b)| i + b));
                 entries.push((to, from as u32, 1.0));
@@ -309,9 +329,11 @@ impl Mean {
             .collect();
         let dropped: Vec<usize> =
             shape.iter().enumerate().filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, &s)| s).collect();
-        let each = kept.iter().product::<usize>() as f64 / shape.iter().product::<usize>() as f64;
+        super::check_size(shape)?;
+        let terms = super::count(shape) / super::count(&kept).max(1);
+        let each = 1.0 / terms as f64;
         let output = if self.keep { kept.clone() } else { dropped };
-        sparse(shape, output, |entries| {
+        sparse(shape, output, terms, |entries| {
             positions(shape, |from, at| {
                 let to =
                     at.iter().enumerate().map(|(axis, &i)| if self.axes.contains(&axis) { 0 } else { i });
@@ -332,7 +354,7 @@ impl Broadcast {
             return Err(format!("{shape:?} does not broadcast to {:?}", self.shape));
         };
         super::check_size(&self.shape)?;
-        sparse(shape, self.shape.clone(), |entries| {
+        sparse(shape, self.shape.clone(), 1, |entries| {
             positions(&self.shape, |to, at| {
                 let from = at[offset..].iter().zip(shape).map(|(&i, &s)| if s == 1 { 0 } else { i });
                 entries.push((to as u32, flat(shape, from), 1.0));
@@ -350,9 +372,9 @@ impl Pool {
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
         let inside = |axis: usize, i: usize| {
             let (from, all) = (i * windows.stride[axis], windows.source[axis] + 2 * self.padding[axis]);
-            (0..self.kernel[axis]).filter(|k| from + k * self.dilation[axis] < all).count()
+            (all - from).div_ceil(self.dilation[axis]).min(self.kernel[axis])
         };
-        sparse(inputs[0], output, |entries| {
+        sparse(inputs[0], output, super::count(&self.kernel), |entries| {
             for i in 0..height * width {
                 let (y, x) = (i / width, i % width);
                 let mut found = Vec::new();
@@ -388,6 +410,11 @@ impl Resize {
                 "`scales` {scales:?} must give a positive number for each spatial axis of {shape:?}"
             ));
         }
+        if self.scales.is_some() && self.interpolation == Interpolation::LinearAligned {
+            return Err(
+                "`scales` mean nothing where corners are aligned (linear_aligned): leave them out".into()
+            );
+        }
         let output: Vec<usize> = [channels].into_iter().chain(self.sizes.iter().copied()).collect();
         super::check_size(&output)?;
         let axes: Vec<_> = spatial
@@ -396,7 +423,8 @@ impl Resize {
             .enumerate()
             .map(|(i, (&from, &to))| self.axis(from, to, i))
             .collect();
-        sparse(shape, output.clone(), |entries| {
+        let terms = if self.interpolation == Interpolation::Nearest { 1 } else { 1 << spatial.len().min(32) };
+        sparse(shape, output.clone(), terms, |entries| {
             positions(&output, |to, at| {
                 let mut terms = vec![(at[0], 1.0)];
                 for (axis, (&i, &length)) in axes.iter().zip(at[1..].iter().zip(spatial)) {
