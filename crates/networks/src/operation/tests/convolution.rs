@@ -193,8 +193,16 @@ fn enough_channels_and_pixels_for_several_blocks() {
 
 #[test]
 fn factors_make_the_gradient() {
-    let config = Convolution { stride: vec![2, 1], padding: vec![1, 1], ..plain(3, &[3, 2]) };
-    same_gradients(&case(&[2, 5, 4], config).point(Mode::Evaluation), 1, &[3, 2, 3, 2]);
-    let config = Convolution { stride: vec![2, 1], padding: vec![1, 1], ..plain(3, &[3, 2]) };
-    same_gradients(&case(&[2, 5, 4], config).point(Mode::Evaluation), 3, &[3, 2, 3, 2]);
+    for width in [1, 3] {
+        let config = Convolution { stride: vec![2, 1], padding: vec![1, 1], ..plain(3, &[3, 2]) };
+        same_gradients(&case(&[2, 5, 4], config).point(Mode::Evaluation), width, &[3, 2, 3, 2]);
+        let config =
+            Convolution { padding: vec![1, 0], output_padding: vec![0, 1], ..up(3, &[3, 2], &[2, 3]) };
+        same_gradients(&case(&[2, 3, 4], config).point(Mode::Evaluation), width, &[2, 3, 3, 2]);
+    }
+    // Groups have no single outer product.
+    let config = Convolution { groups: 2, ..plain(4, &[3]) };
+    let point = case(&[2, 5], config).point(Mode::Evaluation);
+    assert!(point.at(|layer, at| layer.factors(at, 0, &point.output)).is_none());
+    assert!(point.at(|layer, at| layer.factors(at, 1, &point.output)).is_none());
 }
