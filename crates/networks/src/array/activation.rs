@@ -157,52 +157,97 @@ fn sigmoid<T: Real>(x: T) -> (T, T) {
     (if x > T::ZERO { large } else { small }, small * large)
 }
 
-/// Monomorphises `$body` for each activation, so that the choice is made once for a slice and not for each value.
+/// `$body` for each activation, with `$form!()` standing for it. Written out, not bound to a variable: a closure that captures the activation
+/// looks at it for every value, and a loop over that closure does not become vector code.
 macro_rules! for_each_activation {
-    ($kind:expr, $name:ident => $body:expr) => {
+    ($kind:expr, $form:ident => $body:expr) => {
         match $kind {
             Activation::Identity => {
-                let $name = Activation::Identity;
+                macro_rules! $form {
+                    () => {
+                        Activation::Identity
+                    };
+                }
                 $body
             }
             Activation::Relu => {
-                let $name = Activation::Relu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Relu
+                    };
+                }
                 $body
             }
             Activation::LeakyRelu { slope } => {
-                let $name = Activation::LeakyRelu { slope };
+                macro_rules! $form {
+                    () => {
+                        Activation::LeakyRelu { slope }
+                    };
+                }
                 $body
             }
             Activation::Tanh => {
-                let $name = Activation::Tanh;
+                macro_rules! $form {
+                    () => {
+                        Activation::Tanh
+                    };
+                }
                 $body
             }
             Activation::Sigmoid => {
-                let $name = Activation::Sigmoid;
+                macro_rules! $form {
+                    () => {
+                        Activation::Sigmoid
+                    };
+                }
                 $body
             }
             Activation::Gelu => {
-                let $name = Activation::Gelu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Gelu
+                    };
+                }
                 $body
             }
             Activation::GeluTanh => {
-                let $name = Activation::GeluTanh;
+                macro_rules! $form {
+                    () => {
+                        Activation::GeluTanh
+                    };
+                }
                 $body
             }
             Activation::Silu => {
-                let $name = Activation::Silu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Silu
+                    };
+                }
                 $body
             }
             Activation::Softplus => {
-                let $name = Activation::Softplus;
+                macro_rules! $form {
+                    () => {
+                        Activation::Softplus
+                    };
+                }
                 $body
             }
             Activation::Elu { alpha } => {
-                let $name = Activation::Elu { alpha };
+                macro_rules! $form {
+                    () => {
+                        Activation::Elu { alpha }
+                    };
+                }
                 $body
             }
             Activation::Erf => {
-                let $name = Activation::Erf;
+                macro_rules! $form {
+                    () => {
+                        Activation::Erf
+                    };
+                }
                 $body
             }
         }
@@ -211,17 +256,23 @@ macro_rules! for_each_activation {
 
 /// `f(x)`.
 pub(crate) fn activate<T: Real>(kind: Activation, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => map(x, #[inline(always)] |v| kind.derivatives(v).0))
+    for_each_activation!(kind, form => map(x, #[inline(always)] move |v| form!().derivatives(v).0))
 }
 
 /// `t f'(x)`, with the rows of `x` repeated.
 pub(crate) fn activate_tangent<T: Real>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).1));
+    for_each_activation!(
+        kind,
+        form => zip_repeated(&mut t, x, #[inline(always)] move |t, x| t * form!().derivatives(x).1)
+    );
     t
 }
 
 /// `t f''(x)`, with the rows of `x` repeated.
 pub(crate) fn activate_second<T: Real>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).2));
+    for_each_activation!(
+        kind,
+        form => zip_repeated(&mut t, x, #[inline(always)] move |t, x| t * form!().derivatives(x).2)
+    );
     t
 }

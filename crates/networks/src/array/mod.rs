@@ -13,8 +13,6 @@ mod reductions;
 mod sets;
 mod sparse;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod windows;
 
 mod activation;
@@ -26,6 +24,8 @@ pub(crate) use batch::batch_shape;
 pub use convolution::Precision;
 mod joins;
 mod normalise;
+#[cfg(test)]
+mod tests;
 pub(crate) use elementwise::*;
 pub(crate) use joins::{Piece, extract, place};
 pub(crate) use normalise::*;

@@ -1,7 +1,7 @@
 //! Maxima over windows.
 
 use super::layer::{At, Layer, Mode, Prepared, Saved};
-use super::rearrange::Pool;
+use super::pool::Pool;
 use crate::array::{Array, MaximumWindows, Precision, Windows, put, take};
 use std::sync::Arc;
 

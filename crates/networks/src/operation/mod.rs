@@ -7,7 +7,8 @@
 //! | `batch_norm` | batch norm | `weight`, `bias`, `running_mean`, `running_var` |
 //! | `affine` | bias, gain, learned constant | `bias` or `weight` |
 //! | `elementwise` | activations, normalisation, softmax, scaling, product, sum | |
-//! | `rearrange` | transpose, slice, pad, mean, broadcast, average pool, resize, reshape | |
+//! | `rearrange` | transpose, slice, pad, mean, broadcast, reshape | |
+//! | `pool`, `resize` | average pool, interpolation | |
 //! | `max_pool`, `concatenate`, `matrix_product` | as named | |
 //! | `embedding` | table lookup | `weight` |
 //!
@@ -24,7 +25,9 @@ mod layer;
 mod linear;
 mod matrix_product;
 mod max_pool;
+mod pool;
 mod rearrange;
+mod resize;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +42,9 @@ pub(crate) use layer::{At, Factors, Layer, Prepared, Saved};
 pub use layer::{Initial, Mode, ParameterSpecification};
 pub use linear::Linear;
 pub use matrix_product::MatrixProduct;
-pub use rearrange::{Broadcast, Interpolation, Mean, Pad, Pool, Resize, Slice, Transpose};
+pub use pool::Pool;
+pub use rearrange::{Broadcast, Mean, Pad, Slice, Transpose};
+pub use resize::{Interpolation, Resize};
 use serde::{Deserialize, Serialize};
 
 /// What a node computes. Shapes and axes never count the batch axis.
