@@ -102,8 +102,7 @@ impl Activation {
                 (t, d, c(-2.0) * t * d)
             }
             Self::Sigmoid => {
-                let s = sigmoid(x);
-                let d = s * (T::ONE - s);
+                let (s, d) = sigmoid(x);
                 (s, d, d * (T::ONE - s - s))
             }
             Self::Gelu => {
@@ -124,17 +123,16 @@ impl Activation {
                 )
             }
             Self::Silu => {
-                let s = sigmoid(x);
-                let d = s * (T::ONE - s);
+                let (s, d) = sigmoid(x);
                 (x * s, s + x * d, d * (c(2.0) + x * (T::ONE - s - s)))
             }
             Self::Softplus => {
-                let s = sigmoid(x);
-                // max(x, 0) + ln(1 + exp(-|x|)), with ln(1 + u) by series where u is tiny.
+                let (s, d) = sigmoid(x);
+                // max(x, 0) + ln(1 + u), u = exp(-|x|). The rounding of 1 + u is undone by the quotient (Kahan).
                 let u = Real::exp(-Real::abs(x));
-                let tail =
-                    select(u < c(1e-4), u - c(0.5) * u * u + u * u * u * c(1.0 / 3.0), Real::ln(T::ONE + u));
-                (select(x > T::ZERO, x, T::ZERO) + tail, s, s * (T::ONE - s))
+                let rounded = T::ONE + u;
+                let tail = select(rounded == T::ONE, u, Real::ln(rounded) * u / (rounded - T::ONE));
+                (select(x > T::ZERO, x, T::ZERO) + tail, s, d)
             }
             Self::Elu { alpha } => {
                 let e = c(alpha) * Real::exp(select(x > T::ZERO, T::ZERO, x));
@@ -149,60 +147,107 @@ impl Activation {
     }
 }
 
-/// Without overflow on either side: `exp(-|x|)` is at most 1.
+/// The logistic function and its derivative, without overflow on either side (`exp(-|x|)` is at most 1) and with all digits of
+/// the derivative where the function is near 1.
 #[inline(always)]
-fn sigmoid<T: Precision>(x: T) -> T {
+fn sigmoid<T: Precision>(x: T) -> (T, T) {
     let e = Real::exp(-Real::abs(x));
     let small = e / (T::ONE + e);
-    if x > T::ZERO { T::ONE - small } else { small }
+    let large = T::ONE - small;
+    (if x > T::ZERO { large } else { small }, small * large)
 }
 
-/// Monomorphises `$body` for each activation, so that the choice is made once for a slice and not for each value.
+/// `$body` for each activation, with `$form!()` standing for it. Written out, not bound to a variable: a closure that captures the activation
+/// looks at it for every value, and a loop over that closure does not become vector code.
 macro_rules! for_each_activation {
-    ($kind:expr, $name:ident => $body:expr) => {
+    ($kind:expr, $form:ident => $body:expr) => {
         match $kind {
             Activation::Identity => {
-                let $name = Activation::Identity;
+                macro_rules! $form {
+                    () => {
+                        Activation::Identity
+                    };
+                }
                 $body
             }
             Activation::Relu => {
-                let $name = Activation::Relu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Relu
+                    };
+                }
                 $body
             }
             Activation::LeakyRelu { slope } => {
-                let $name = Activation::LeakyRelu { slope };
+                macro_rules! $form {
+                    () => {
+                        Activation::LeakyRelu { slope }
+                    };
+                }
                 $body
             }
             Activation::Tanh => {
-                let $name = Activation::Tanh;
+                macro_rules! $form {
+                    () => {
+                        Activation::Tanh
+                    };
+                }
                 $body
             }
             Activation::Sigmoid => {
-                let $name = Activation::Sigmoid;
+                macro_rules! $form {
+                    () => {
+                        Activation::Sigmoid
+                    };
+                }
                 $body
             }
             Activation::Gelu => {
-                let $name = Activation::Gelu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Gelu
+                    };
+                }
                 $body
             }
             Activation::GeluTanh => {
-                let $name = Activation::GeluTanh;
+                macro_rules! $form {
+                    () => {
+                        Activation::GeluTanh
+                    };
+                }
                 $body
             }
             Activation::Silu => {
-                let $name = Activation::Silu;
+                macro_rules! $form {
+                    () => {
+                        Activation::Silu
+                    };
+                }
                 $body
             }
             Activation::Softplus => {
-                let $name = Activation::Softplus;
+                macro_rules! $form {
+                    () => {
+                        Activation::Softplus
+                    };
+                }
                 $body
             }
             Activation::Elu { alpha } => {
-                let $name = Activation::Elu { alpha };
+                macro_rules! $form {
+                    () => {
+                        Activation::Elu { alpha }
+                    };
+                }
                 $body
             }
             Activation::Erf => {
-                let $name = Activation::Erf;
+                macro_rules! $form {
+                    () => {
+                        Activation::Erf
+                    };
+                }
                 $body
             }
         }
@@ -211,17 +256,23 @@ macro_rules! for_each_activation {
 
 /// `f(x)`.
 pub(crate) fn activate<T: Precision>(kind: Activation, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => map(x, #[inline(always)] |v| kind.derivatives(v).0))
+    for_each_activation!(kind, form => map(x, #[inline(always)] move |v| form!().derivatives(v).0))
 }
 
 /// `t f'(x)`, with the rows of `x` repeated.
 pub(crate) fn activate_tangent<T: Precision>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).1));
+    for_each_activation!(
+        kind,
+        form => zip_repeated(&mut t, x, #[inline(always)] move |t, x| t * form!().derivatives(x).1)
+    );
     t
 }
 
 /// `t f''(x)`, with the rows of `x` repeated.
 pub(crate) fn activate_second<T: Precision>(kind: Activation, mut t: Array<T>, x: &Array<T>) -> Array<T> {
-    for_each_activation!(kind, kind => zip_repeated(&mut t, x, #[inline(always)] |t, x| t * kind.derivatives(x).2));
+    for_each_activation!(
+        kind,
+        form => zip_repeated(&mut t, x, #[inline(always)] move |t, x| t * form!().derivatives(x).2)
+    );
     t
 }

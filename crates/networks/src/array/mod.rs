@@ -26,6 +26,8 @@ pub(crate) use batch::batch_shape;
 pub use convolution::Precision;
 mod joins;
 mod normalise;
+#[cfg(test)]
+mod tests;
 pub(crate) use elementwise::*;
 pub(crate) use joins::{Piece, extract, place};
 pub(crate) use normalise::*;

@@ -178,7 +178,7 @@ pub(crate) fn softmax<T: Precision>(x: &Array<T>, length: usize) -> Array<T> {
                 total += *v;
             }
             for v in row {
-                *v = *v / total;
+                *v /= total;
             }
         },
     );

@@ -82,10 +82,23 @@ pub(crate) fn products<'a, T: Precision>(
         return;
     }
     let size = out.len() / count;
+    products_apart(out, size, size, accumulate, factors);
+}
+
+/// As [`products`], where piece `i` is the first `length` values from `i * stride`.
+pub(crate) fn products_apart<'a, T: Precision>(
+    out: &mut [T],
+    stride: usize,
+    length: usize,
+    accumulate: bool,
+    factors: impl Fn(usize) -> (Matrix<'a, T>, Matrix<'a, T>) + Sync,
+) {
+    let count = out.len().div_ceil(stride);
     let threads = rayon::current_num_threads();
     let one = |(i, out): (usize, &mut [T])| {
         let (a, b) = factors(i);
         let columns = if b.transposed { b.rows } else { b.columns };
+        let out = &mut out[..length];
         if count < threads {
             share(out, columns, accumulate, a, b);
         } else {
@@ -93,11 +106,11 @@ pub(crate) fn products<'a, T: Precision>(
         }
     };
     if count < threads {
-        out.chunks_exact_mut(size).enumerate().for_each(one);
+        out.chunks_mut(stride).enumerate().for_each(one);
     } else {
         let each = count.div_ceil(8 * threads);
-        out.par_chunks_mut(size * each).enumerate().for_each(|(part, out)| {
-            out.chunks_exact_mut(size).enumerate().for_each(|(i, out)| one((part * each + i, out)));
+        out.par_chunks_mut(stride * each).enumerate().for_each(|(part, out)| {
+            out.chunks_mut(stride).enumerate().for_each(|(i, out)| one((part * each + i, out)));
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Array, Precision, batch_shape};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Windows over `[channels, height, width]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,19 +17,23 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
+    /// The taps of window `o` along `axis` that stand on values, not on padding.
+    #[inline(always)]
+    pub(crate) fn taps(&self, axis: usize, o: usize) -> Range<usize> {
+        let (start, padding, dilation) = (o * self.stride[axis], self.padding[axis], self.dilation[axis]);
+        let first = padding.saturating_sub(start).div_ceil(dilation);
+        let end = (padding + self.source[axis]).saturating_sub(start).div_ceil(dilation);
+        first..end.min(self.kernel[axis])
+    }
+
     /// Calls `visit(source position)` for the values of the plane that window `(y, x)` covers.
     #[inline(always)]
     pub(crate) fn visit(&self, y: usize, x: usize, mut visit: impl FnMut(usize)) {
-        for ky in 0..self.kernel[0] {
-            let sy = y * self.stride[0] + ky * self.dilation[0];
-            if sy < self.padding[0] || sy - self.padding[0] >= self.source[0] {
-                continue;
-            }
-            for kx in 0..self.kernel[1] {
-                let sx = x * self.stride[1] + kx * self.dilation[1];
-                if sx >= self.padding[1] && sx - self.padding[1] < self.source[1] {
-                    visit((sy - self.padding[0]) * self.source[1] + sx - self.padding[1]);
-                }
+        let columns = self.taps(1, x);
+        for ky in self.taps(0, y) {
+            let row = (y * self.stride[0] + ky * self.dilation[0] - self.padding[0]) * self.source[1];
+            for kx in columns.clone() {
+                visit(row + x * self.stride[1] + kx * self.dilation[1] - self.padding[1]);
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use super::error::GraphError;
 use super::structure::{Graph, Node, ParameterSlot, Value};
-use crate::operation::{Activation, Bias, Convolution, Gain, Linear, Normalise, Operation, Over};
+use crate::operation::{
+    Activation, Bias, Convolution, Gain, Linear, Normalise, Operation, Over, ParameterSpecification,
+};
 use std::collections::HashMap;
 
 /// Nodes of one graph at most: beyond it a file is a mistake or an attack.
@@ -89,36 +91,17 @@ impl GraphBuilder {
         }
         let shapes: Vec<&[usize]> = inputs.iter().map(|&v| self.graph.shape(v)).collect();
         let prepared = operation.prepare::<f64>(&shapes).map_err(error)?;
-        let mut positions = Vec::new();
-        for (slot, specification) in prepared.parameters.iter().enumerate() {
-            let full = parameters
-                .get(slot)
-                .map_or_else(|| format!("{name}.{}", specification.name), ToString::to_string);
-            crate::operation::check_size(&specification.shape).map_err(error)?;
-            let position = match self.parameters.get(&full) {
-                Some(&position) => {
-                    let shape = &self.graph.parameters[position].shape;
-                    if *shape != specification.shape {
-                        let needed = &specification.shape;
-                        return Err(error(format!(
-                            "the shared parameter `{full}` has shape {shape:?}, here {needed:?} is needed"
-                        )));
-                    }
-                    position
-                }
-                None => {
-                    self.parameters.insert(full.clone(), self.graph.parameters.len());
-                    self.graph.parameters.push(ParameterSlot {
-                        name: full,
-                        shape: specification.shape.clone(),
-                        trainable: specification.trainable,
-                        initial: specification.initial,
-                    });
-                    self.graph.parameters.len() - 1
-                }
-            };
-            positions.push(position);
+        if parameters.len() > prepared.parameters.len() {
+            let (given, known) = (parameters.len(), prepared.parameters.len());
+            return Err(error(format!("{given} names are given for {known} parameters")));
         }
+        let before = self.graph.parameters.len();
+        let positions = self.slots(name, &prepared.parameters, parameters).map_err(|problem| {
+            // A node that does not fit leaves nothing behind.
+            self.parameters.retain(|_, &mut position| position < before);
+            self.graph.parameters.truncate(before);
+            error(problem)
+        })?;
         self.graph.nodes.push(Node {
             name: name.into(),
             inputs: inputs.to_vec(),
@@ -131,10 +114,52 @@ impl GraphBuilder {
         Ok(Value(self.graph.nodes.len()))
     }
 
+    /// Finds or makes the parameters of a node.
+    fn slots(
+        &mut self,
+        name: &str,
+        specifications: &[ParameterSpecification],
+        names: &[&str],
+    ) -> Result<Vec<usize>, String> {
+        let mut positions = Vec::new();
+        for (slot, specification) in specifications.iter().enumerate() {
+            let full =
+                names.get(slot).map_or_else(|| format!("{name}.{}", specification.name), ToString::to_string);
+            let needed = &specification.shape;
+            crate::operation::check_size(needed)?;
+            if let Some(&position) = self.parameters.get(&full) {
+                let shared = &self.graph.parameters[position];
+                if shared.shape != *needed {
+                    let shape = &shared.shape;
+                    return Err(format!(
+                        "the shared parameter `{full}` has shape {shape:?}, here {needed:?} is needed"
+                    ));
+                }
+                if shared.trainable && !specification.trainable {
+                    return Err(format!(
+                        "`{full}` is trained elsewhere and cannot be the constant `{}` here",
+                        specification.name
+                    ));
+                }
+                positions.push(position);
+                continue;
+            }
+            positions.push(self.graph.parameters.len());
+            self.parameters.insert(full.clone(), self.graph.parameters.len());
+            self.graph.parameters.push(ParameterSlot {
+                name: full,
+                shape: needed.clone(),
+                trainable: specification.trainable,
+                initial: specification.initial,
+            });
+        }
+        Ok(positions)
+    }
+
     /// Sets whether a parameter is trainable (constants of imported graphs are not) and how it begins.
     ///
     /// # Errors
-    /// When there is no such parameter.
+    /// When there is no such parameter, and when batch norm's statistics are to be trained, in which no derivative is taken.
     pub fn describe(
         &mut self,
         parameter: &str,
@@ -143,6 +168,17 @@ impl GraphBuilder {
     ) -> Result<(), GraphError> {
         let &position =
             self.parameters.get(parameter).ok_or_else(|| GraphError::Unknown { name: parameter.into() })?;
+        let statistics = |node: &Node| {
+            matches!(node.operation, Operation::BatchNorm(_))
+                && node.parameters.iter().skip(2).any(|&p| p == position)
+        };
+        if let Some(node) = self.graph.nodes.iter().find(|node| trainable && statistics(node)) {
+            return Err(GraphError::Node {
+                node: node.name.clone(),
+                operation: node.operation.name(),
+                problem: format!("`{parameter}` is a statistic and cannot be trained by gradients"),
+            });
+        }
         let slot = &mut self.graph.parameters[position];
         slot.trainable = trainable;
         slot.initial = initial.unwrap_or(slot.initial);

@@ -8,6 +8,8 @@ mod error;
 mod network;
 mod selection;
 mod structure;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trace;
 
 pub use builder::GraphBuilder;

@@ -34,12 +34,17 @@ impl<T: Precision> Network<T> {
         if parameters.len() != graph.parameters.len()
             || shapes().zip(&parameters).any(|(s, v)| s != v.shape())
         {
-            let problems = shapes()
+            let mut problems: Vec<String> = shapes()
                 .zip(&parameters)
                 .zip(&graph.parameters)
                 .filter(|((s, v), _)| *s != v.shape())
                 .map(|((s, v), p)| format!("`{}` has shape {:?}, expected {s:?}", p.name, v.shape()))
                 .collect();
+            if parameters.len() != graph.parameters.len() {
+                let (given, needed) = (parameters.len(), graph.parameters.len());
+                problems
+                    .push(format!("{given} tensors for {needed} parameters: give one for each, in order"));
+            }
             return Err(NetworkError::Tensors { problems });
         }
         for (slot, values) in graph.parameters.iter().zip(&parameters) {

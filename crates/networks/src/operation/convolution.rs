@@ -113,25 +113,34 @@ impl Convolution {
         }
         let mut target = [1; 3];
         for i in 0..3 {
-            let reach = kernel[i]
-                .checked_sub(1)
-                .and_then(|k| k.checked_mul(dilation[i]))
+            let span = (kernel[i] - 1)
+                .checked_mul(dilation[i])
+                .and_then(|reach| reach.checked_add(1))
                 .ok_or("the kernel is too large")?;
             let both = padding[i].checked_add(after[i]).ok_or("the padding is too large")?;
             target[i] = if self.transposed {
-                let full =
-                    (size[i] - 1).checked_mul(stride[i]).and_then(|v| v.checked_add(reach + 1 + extra[i]));
+                let steps = (size[i] - 1).checked_mul(stride[i]);
+                let full = steps.and_then(|v| v.checked_add(span)?.checked_add(extra[i]));
                 full.and_then(|v| v.checked_sub(both)).filter(|&v| v > 0)
             } else {
-                size[i].checked_add(both).and_then(|v| v.checked_sub(reach + 1)).map(|v| v / stride[i] + 1)
+                size[i].checked_add(both).and_then(|v| v.checked_sub(span)).map(|v| v / stride[i] + 1)
             }
             .ok_or_else(|| {
                 format!("the kernel {:?} does not fit into the padded input {:?}", self.kernel, inputs[0])
             })?;
         }
+        // What the kernel slides over, padding included, is copied for each example.
+        let larger = if self.transposed { target } else { size };
+        let padded: Option<Vec<usize>> =
+            (0..3).map(|i| larger[i].checked_add(padding[i])?.checked_add(after[i])).collect();
+        let padded = padded.ok_or("the padding is too large")?;
+        let wide = if self.transposed { self.outputs } else { channels };
+        super::check_size(&[&[wide], &padded[..]].concat())?;
         let (source, result) = if self.transposed { (target, size) } else { (size, target) };
         let (channels_in, channels_out) =
             if self.transposed { (self.outputs, channels) } else { (channels, self.outputs) };
+        // One position takes no step; a long one would only cost memory.
+        let stride = std::array::from_fn(|i| if result[i] == 1 { 1 } else { stride[i] });
         let geometry = Geometry {
             channels_in,
             channels_out,
@@ -168,7 +177,7 @@ impl Convolution {
                 initial: Initial::Uniform(bound),
             });
         }
-        let flops = 2 * super::count(&[geometry.positions(), geometry.weights()]);
+        let flops = super::count(&[2, geometry.positions(), geometry.weights()]);
         let layer = Arc::new(Correlation {
             geometry,
             transposed: self.transposed,
@@ -257,7 +266,7 @@ impl<T: Precision> Layer<T> for Correlation {
         }
         if self.transposed {
             // The roles of image and cotangent change, and an image serves several cotangents: repeat it.
-            let x = crate::array::repeat(at.inputs[0], c.rows() / at.inputs[0].rows());
+            let x = crate::array::repeat(at.inputs[0], c.rows() / at.inputs[0].rows().max(1));
             weight_gradient(&self.geometry, c.values(), x.values(), sets, stride, out);
         } else {
             weight_gradient(&self.geometry, at.inputs[0].values(), c.values(), sets, stride, out);

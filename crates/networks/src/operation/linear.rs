@@ -3,7 +3,7 @@
 use super::layer::{At, Factors, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
 use crate::array::{
     Array, Channels, Matrix, Precision, Sets, batch_shape, channel_affine, channel_sums, outer, product,
-    products,
+    products, products_apart,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -26,6 +26,7 @@ impl Linear {
             return Err("a linear layer needs at least one input and one output".into());
         }
         let shape: Vec<usize> = leading.iter().copied().chain([self.outputs]).collect();
+        super::check_size(&shape)?;
         let bound = 1.0 / (columns as f64).sqrt();
         let mut parameters = vec![ParameterSpecification {
             name: "weight",
@@ -42,7 +43,7 @@ impl Linear {
             });
         }
         let positions: usize = leading.iter().product();
-        let flops = 2 * super::count(&[positions, columns, self.outputs]);
+        let flops = super::count(&[2, positions, columns, self.outputs]);
         let layer = Arc::new(Dense {
             shape: shape.clone(),
             input: inputs[0].to_vec(),
@@ -171,7 +172,7 @@ impl<T: Precision> Layer<T> for Dense {
         let width = rows / x.rows().max(1);
         match sets {
             Sets::Rows if self.positions == 1 => outer(c, x, stride, out),
-            Sets::Rows if stride == length => products(out, rows, true, |r| {
+            Sets::Rows => products_apart(out, stride, length, true, |r| {
                 (
                     Matrix::new(c.row(r), self.positions, self.outputs).transposed(),
                     Matrix::new(x.row(r / width), self.positions, self.columns),
@@ -189,15 +190,14 @@ impl<T: Precision> Layer<T> for Dense {
                 Matrix::new(c.values(), x.rows(), k * self.outputs).transposed(),
                 Matrix::new(x.values(), x.rows(), self.columns),
             ),
-            _ => {
-                for r in 0..rows {
-                    let start = sets.of(r) * stride;
-                    product(
-                        &mut out[start..start + length],
-                        true,
-                        Matrix::new(c.row(r), self.positions, self.outputs).transposed(),
-                        Matrix::new(x.row(r / width), self.positions, self.columns),
-                    );
+            Sets::One | Sets::Tangents(_) => {
+                // The rows of tangent k of all examples together: one product for each k.
+                let x = Matrix::new(x.values(), x.rows() * self.positions, self.columns);
+                for k in 0..width {
+                    let rows: Vec<T> = (k..rows).step_by(width).flat_map(|r| c.row(r)).copied().collect();
+                    let rows = Matrix::new(&rows, rows.len() / self.outputs, self.outputs);
+                    let start = sets.of(k) * stride;
+                    product(&mut out[start..start + length], true, rows.transposed(), x);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Maxima over windows.
 
 use super::layer::{At, Layer, Mode, Prepared, Saved};
-use super::rearrange::Pool;
+use super::pool::Pool;
 use crate::array::{Array, MaximumWindows, Precision, Windows, put, take};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ impl Pool {
         super::check_size(inputs[0])?;
         let windows = self.windows(inputs[0])?;
         let shape = vec![windows.channels, windows.target[0], windows.target[1]];
-        let flops = super::count(&shape) * super::count(&self.kernel);
+        let flops = super::count(&[&shape[..], &self.kernel].concat());
         let layer = Arc::new(Maximum { windows, input: inputs[0].to_vec(), shape: shape.clone() });
         Ok(Prepared { shape, parameters: vec![], flops, layer })
     }

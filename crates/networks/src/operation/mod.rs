@@ -7,7 +7,8 @@
 //! | `batch_norm` | batch norm | `weight`, `bias`, `running_mean`, `running_var` |
 //! | `affine` | bias, gain, learned constant | `bias` or `weight` |
 //! | `elementwise` | activations, normalisation, softmax, scaling, product, sum | |
-//! | `rearrange` | transpose, slice, pad, mean, broadcast, average pool, resize, reshape | |
+//! | `rearrange` | transpose, slice, pad, mean, broadcast, reshape | |
+//! | `pool`, `resize` | average pool, interpolation | |
 //! | `max_pool`, `concatenate`, `matrix_product` | as named | |
 //! | `embedding` | table lookup | `weight` |
 //!
@@ -24,7 +25,11 @@ mod layer;
 mod linear;
 mod matrix_product;
 mod max_pool;
+mod pool;
 mod rearrange;
+mod resize;
+#[cfg(test)]
+mod tests;
 
 pub use crate::array::Activation;
 use crate::array::Precision;
@@ -37,7 +42,9 @@ pub(crate) use layer::{At, Factors, Layer, Prepared, Saved};
 pub use layer::{Initial, Mode, ParameterSpecification};
 pub use linear::Linear;
 pub use matrix_product::MatrixProduct;
-pub use rearrange::{Broadcast, Interpolation, Mean, Pad, Pool, Resize, Slice, Transpose};
+pub use pool::Pool;
+pub use rearrange::{Broadcast, Mean, Pad, Slice, Transpose};
+pub use resize::{Interpolation, Resize};
 use serde::{Deserialize, Serialize};
 
 /// What a node computes. Shapes and axes never count the batch axis.
@@ -142,7 +149,7 @@ impl Operation {
         if !(least..=most).contains(&inputs.len()) {
             return Err(format!("`{}` does not take {} inputs", self.name(), inputs.len()));
         }
-        match self {
+        let prepared = match self {
             Self::Linear(o) => o.prepare(inputs),
             Self::Convolution(o) => o.prepare(inputs),
             Self::BatchNorm(o) => o.prepare(inputs),
@@ -167,7 +174,12 @@ impl Operation {
             Self::AveragePool(o) => o.prepare_average(inputs),
             Self::Resize(o) => o.prepare(inputs),
             Self::Embedding(o) => o.prepare(inputs),
+        }?;
+        check_size(&prepared.shape)?;
+        if prepared.shape.contains(&0) {
+            return Err(format!("an axis of the output {:?} has length 0", prepared.shape));
         }
+        Ok(prepared)
     }
 }
 
@@ -186,6 +198,14 @@ pub(crate) fn check_size(shape: &[usize]) -> Result<(), String> {
 /// A product of sizes that stops at the largest number instead of overflowing.
 pub(crate) fn count(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))
+}
+
+/// Refuses what cannot be added to a variance.
+fn check_epsilon(epsilon: f64) -> Result<(), String> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        return Ok(());
+    }
+    Err(format!("`epsilon` must be a finite number from 0 on, not {epsilon}"))
 }
 
 fn yes() -> bool {

@@ -1,7 +1,7 @@
-//! Operations without parameters that are sparse linear maps of an example: slices, pads, transposes, means, average pools, interpolation.
+//! Operations without parameters that are sparse linear maps of an example: slices, pads, transposes, means, broadcasts; and reshaping.
 
 use super::layer::{At, Layer, Mode, Prepared, Saved};
-use crate::array::{Array, Precision, SparseMap, Windows};
+use crate::array::{Array, Precision, SparseMap};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -64,146 +64,23 @@ pub struct Broadcast {
     pub shape: Vec<usize>,
 }
 
-/// Windows of pooling on images `[channels, height, width]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pool {
-    /// Height and width of the window.
-    pub kernel: [usize; 2],
-    /// Step of the window; the kernel's size where left out.
-    #[serde(default)]
-    pub stride: Option<[usize; 2]>,
-    /// Padding on both sides (of minus infinity for maxima, of zeros for averages).
-    #[serde(default)]
-    pub padding: [usize; 2],
-    /// Distance of the window's values.
-    #[serde(default = "Pool::dense")]
-    pub dilation: [usize; 2],
-    /// Whether a last window that is partly outside counts.
-    #[serde(default)]
-    pub ceil: bool,
-    /// Average pooling: whether padded zeros count in the number of values.
-    #[serde(default = "super::yes")]
-    pub count_padding: bool,
-}
+/// Most entries of a sparse map.
+const MOST_ENTRIES: u64 = 1 << 28;
 
-impl Pool {
-    fn dense() -> [usize; 2] {
-        [1, 1]
-    }
-
-    /// A square window.
-    pub fn square(kernel: usize, stride: usize, padding: usize) -> Self {
-        Self {
-            kernel: [kernel; 2],
-            stride: Some([stride; 2]),
-            padding: [padding; 2],
-            dilation: [1, 1],
-            ceil: false,
-            count_padding: true,
-        }
-    }
-
-    pub(super) fn windows(&self, shape: &[usize]) -> Result<Windows, String> {
-        let &[channels, height, width] = shape else {
-            return Err(format!("pooling needs [channels, height, width], not {shape:?}"));
-        };
-        let (source, stride) = ([height, width], self.stride.unwrap_or(self.kernel));
-        if [&source[..], &self.kernel, &stride, &self.dilation].concat().contains(&0) {
-            return Err("sizes, strides and dilations must be at least 1".into());
-        }
-        let mut target = [0; 2];
-        for i in 0..2 {
-            if self.padding[i] > self.kernel[i] / 2 {
-                return Err(format!(
-                    "padding {} is more than half of the window {}",
-                    self.padding[i], self.kernel[i]
-                ));
-            }
-            let reach =
-                (self.kernel[i] - 1).checked_mul(self.dilation[i]).ok_or("the window is too large")? + 1;
-            let room = (source[i] + 2 * self.padding[i])
-                .checked_sub(reach)
-                .ok_or_else(|| format!("a window of {:?} does not fit into {shape:?}", self.kernel))?;
-            target[i] = if self.ceil {
-                let count = room.div_ceil(stride[i]) + 1;
-                // The last window must begin inside the image or its padding before.
-                if (count - 1) * stride[i] >= source[i] + self.padding[i] { count - 1 } else { count }
-            } else {
-                room / stride[i] + 1
-            };
-        }
-        Ok(Windows {
-            channels,
-            source,
-            kernel: self.kernel,
-            stride,
-            dilation: self.dilation,
-            padding: self.padding,
-            target,
-        })
-    }
-}
-
-/// Enlarges (or shrinks) the spatial axes by interpolation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Resize {
-    /// New lengths of the spatial axes (all but the first).
-    pub sizes: Vec<usize>,
-    /// Which values are taken.
-    pub interpolation: Interpolation,
-    /// Input length over output length by axis, where it is not the ratio of the lengths.
-    #[serde(default)]
-    pub scales: Option<Vec<f64>>,
-}
-
-/// How a value between the grid's is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Interpolation {
-    /// The value at `floor(position * ratio)`.
-    Nearest,
-    /// Linear along each axis between pixel centres (`align_corners = false`).
-    Linear,
-    /// Linear along each axis with the corner pixels in place (`align_corners = true`).
-    LinearAligned,
-}
-
-impl Resize {
-    /// `(source, weight)` of each position of one axis.
-    fn axis(&self, from: usize, to: usize, axis: usize) -> Vec<Vec<(usize, f64)>> {
-        let ratio = self.scales.as_ref().map_or(from as f64 / to as f64, |s| s[axis]);
-        (0..to)
-            .map(|i| {
-                let position = match self.interpolation {
-                    Interpolation::Nearest => {
-                        return vec![(((i as f64 * ratio).floor() as usize).min(from - 1), 1.0)];
-                    }
-                    Interpolation::Linear => ((i as f64 + 0.5) * ratio - 0.5).clamp(0.0, (from - 1) as f64),
-                    Interpolation::LinearAligned if to == 1 => 0.0,
-                    Interpolation::LinearAligned => i as f64 * (from - 1) as f64 / (to - 1) as f64,
-                };
-                let low = (position.floor() as usize).min(from - 1);
-                let part = position - low as f64;
-                if part > 0.0 && low + 1 < from {
-                    vec![(low, 1.0 - part), (low + 1, part)]
-                } else {
-                    vec![(low, 1.0)]
-                }
-            })
-            .collect()
-    }
-}
-
-/// Builds the layer from the entries of its map.
-fn sparse<T: Precision>(
+/// Builds the layer from the entries of its map, at most `terms` for each output value.
+pub(super) fn sparse<T: Precision>(
     input: &[usize],
     output: Vec<usize>,
+    terms: u64,
     entries: impl FnOnce(&mut Vec<(u32, u32, f64)>),
 ) -> Result<Prepared<T>, String> {
     super::check_size(input)?;
     super::check_size(&output)?;
+    if super::count(&output).saturating_mul(terms) > MOST_ENTRIES {
+        return Err(format!(
+            "{output:?} from {input:?} needs up to {terms} terms for each value, more than {MOST_ENTRIES} entries in all"
+        ));
+    }
     let mut list = Vec::new();
     entries(&mut list);
     let flops = 2 * list.iter().filter(|e| e.2 != 1.0).count() as u64;
@@ -213,7 +90,7 @@ fn sparse<T: Precision>(
 }
 
 /// Calls `visit(flat position, coordinates)` for every entry of a shape.
-fn positions(shape: &[usize], mut visit: impl FnMut(usize, &[usize])) {
+pub(super) fn positions(shape: &[usize], mut visit: impl FnMut(usize, &[usize])) {
     let mut at = vec![0; shape.len()];
     for flat in 0..shape.iter().product() {
         visit(flat, &at);
@@ -241,7 +118,7 @@ impl Transpose {
             return Err(format!("`axes` {:?} is not an order of the axes of {shape:?}", self.axes));
         }
         let output: Vec<usize> = self.axes.iter().map(|&a| shape[a]).collect();
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(&output, |to, at| {
                 let mut from = vec![0; at.len()];
                 at.iter().zip(&self.axes).for_each(|(&i, &axis)| from[axis] = i);
@@ -263,7 +140,7 @@ impl Slice {
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(&output, |to, at| {
                 let from = at
                     .iter()
@@ -287,7 +164,7 @@ impl Pad {
             .map(|(&s, (&b, &a))| s.checked_add(b)?.checked_add(a))
             .collect();
         let output = output.ok_or("the padding is too large")?;
-        sparse(shape, output.clone(), |entries| {
+        sparse(shape, output.clone(), 1, |entries| {
             positions(shape, |from, at| {
                 let to = flat(&output, at.iter().zip(&self.before).map(|(&i, &b)| i + b));
                 entries.push((to, from as u32, 1.0));
@@ -309,9 +186,11 @@ impl Mean {
             .collect();
         let dropped: Vec<usize> =
             shape.iter().enumerate().filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, &s)| s).collect();
-        let each = kept.iter().product::<usize>() as f64 / shape.iter().product::<usize>() as f64;
+        super::check_size(shape)?;
+        let terms = super::count(shape) / super::count(&kept).max(1);
+        let each = 1.0 / terms as f64;
         let output = if self.keep { kept.clone() } else { dropped };
-        sparse(shape, output, |entries| {
+        sparse(shape, output, terms, |entries| {
             positions(shape, |from, at| {
                 let to =
                     at.iter().enumerate().map(|(axis, &i)| if self.axes.contains(&axis) { 0 } else { i });
@@ -332,82 +211,10 @@ impl Broadcast {
             return Err(format!("{shape:?} does not broadcast to {:?}", self.shape));
         };
         super::check_size(&self.shape)?;
-        sparse(shape, self.shape.clone(), |entries| {
+        sparse(shape, self.shape.clone(), 1, |entries| {
             positions(&self.shape, |to, at| {
                 let from = at[offset..].iter().zip(shape).map(|(&i, &s)| if s == 1 { 0 } else { i });
                 entries.push((to as u32, flat(shape, from), 1.0));
-            });
-        })
-    }
-}
-
-impl Pool {
-    pub(crate) fn prepare_average<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
-        let windows = self.windows(inputs[0])?;
-        let [height, width] = windows.target;
-        let plane = windows.source[0] * windows.source[1];
-        let output = vec![windows.channels, height, width];
-        // Windows may reach beyond the padding (with `ceil`): that part never counts.
-        let inside = |axis: usize, i: usize| {
-            let (from, all) = (i * windows.stride[axis], windows.source[axis] + 2 * self.padding[axis]);
-            (0..self.kernel[axis]).filter(|k| from + k * self.dilation[axis] < all).count()
-        };
-        sparse(inputs[0], output, |entries| {
-            for i in 0..height * width {
-                let (y, x) = (i / width, i % width);
-                let mut found = Vec::new();
-                windows.visit(y, x, |at| found.push(at));
-                let count = if self.count_padding { inside(0, y) * inside(1, x) } else { found.len() };
-                for channel in 0..windows.channels {
-                    for &at in &found {
-                        let to = (channel * height * width + i) as u32;
-                        entries.push((to, (channel * plane + at) as u32, 1.0 / count as f64));
-                    }
-                }
-            }
-        })
-    }
-}
-
-impl Resize {
-    pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
-        let shape = inputs[0];
-        let Some((&channels, spatial)) = shape.split_first() else {
-            return Err("resizing needs channels and spatial axes".into());
-        };
-        if self.sizes.len() != spatial.len() || self.sizes.contains(&0) || spatial.contains(&0) {
-            return Err(format!(
-                "`sizes` {:?} must give a length for each spatial axis of {shape:?}",
-                self.sizes
-            ));
-        }
-        if let Some(scales) = &self.scales
-            && (scales.len() != spatial.len() || scales.iter().any(|s| !(s.is_finite() && *s > 0.0)))
-        {
-            return Err(format!(
-                "`scales` {scales:?} must give a positive number for each spatial axis of {shape:?}"
-            ));
-        }
-        let output: Vec<usize> = [channels].into_iter().chain(self.sizes.iter().copied()).collect();
-        super::check_size(&output)?;
-        let axes: Vec<_> = spatial
-            .iter()
-            .zip(&self.sizes)
-            .enumerate()
-            .map(|(i, (&from, &to))| self.axis(from, to, i))
-            .collect();
-        sparse(shape, output.clone(), |entries| {
-            positions(&output, |to, at| {
-                let mut terms = vec![(at[0], 1.0)];
-                for (axis, (&i, &length)) in axes.iter().zip(at[1..].iter().zip(spatial)) {
-                    terms = terms
-                        .iter()
-                        .flat_map(|&(from, weight)| {
-                            axis[i].iter().map(move |&(j, w)| (from * length + j, weight * w))
-                        })
-                        .collect();
-                }
-                entries.extend(terms.into_iter().map(|(from, weight)| (to as u32, from as u32, weight)));
             });
         })
     }
