@@ -89,6 +89,14 @@ impl GraphBuilder {
         }
         let shapes: Vec<&[usize]> = inputs.iter().map(|&v| self.graph.shape(v)).collect();
         let prepared = operation.prepare::<f64>(&shapes).map_err(error)?;
+        crate::operation::check_size(&prepared.shape).map_err(error)?;
+        if parameters.len() > prepared.parameters.len() {
+            return Err(error(format!(
+                "{} names are given for {} parameters",
+                parameters.len(),
+                prepared.parameters.len()
+            )));
+        }
         let mut positions = Vec::new();
         for (slot, specification) in prepared.parameters.iter().enumerate() {
             let full = parameters

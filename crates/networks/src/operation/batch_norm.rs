@@ -33,6 +33,7 @@ impl BatchNorm {
 
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let &channels = inputs[0].first().ok_or("batch norm needs channels")?;
+        super::check_epsilon(self.epsilon)?;
         let shape = inputs[0].to_vec();
         let parameter = |name, trainable, value| ParameterSpecification {
             name,

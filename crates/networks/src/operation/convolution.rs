@@ -108,6 +108,12 @@ impl Convolution {
                 self.outputs
             ));
         }
+        let weight: Vec<usize> = if self.transposed {
+            [channels, self.outputs / groups].into_iter().chain(self.kernel.iter().copied()).collect()
+        } else {
+            [self.outputs, channels / groups].into_iter().chain(self.kernel.iter().copied()).collect()
+        };
+        super::check_size(&weight)?;
         if !self.transposed && extra != [0; 3] {
             return Err("`output_padding` belongs to transposed convolutions".into());
         }
@@ -128,6 +134,14 @@ impl Convolution {
             .ok_or_else(|| {
                 format!("the kernel {:?} does not fit into the padded input {:?}", self.kernel, inputs[0])
             })?;
+        }
+        let padded: [usize; 3] = std::array::from_fn(|i| {
+            let large = if self.transposed { target[i] } else { size[i] };
+            large.saturating_add(padding[i]).saturating_add(after[i])
+        });
+        super::check_size(&padded)?;
+        if let Some(i) = (0..3).find(|&i| stride[i] > padded[i]) {
+            return Err(format!("a stride of {} is longer than the padded image, {}", stride[i], padded[i]));
         }
         let (source, result) = if self.transposed { (target, size) } else { (size, target) };
         let (channels_in, channels_out) =
@@ -153,10 +167,7 @@ impl Convolution {
         let bound = 1.0 / (fan as f64).sqrt();
         let mut parameters = vec![ParameterSpecification {
             name: "weight",
-            shape: [channels_out, channels_in / groups]
-                .into_iter()
-                .chain(self.kernel.iter().copied())
-                .collect(),
+            shape: weight,
             trainable: true,
             initial: Initial::Uniform(bound),
         }];
@@ -168,7 +179,7 @@ impl Convolution {
                 initial: Initial::Uniform(bound),
             });
         }
-        let flops = 2 * super::count(&[geometry.positions(), geometry.weights()]);
+        let flops = super::count(&[geometry.positions(), geometry.weights()]).saturating_mul(2);
         let layer = Arc::new(Correlation {
             geometry,
             transposed: self.transposed,

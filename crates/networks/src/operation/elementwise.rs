@@ -81,6 +81,7 @@ impl Normalise {
     }
 
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
+        super::check_epsilon(self.epsilon)?;
         let shape = inputs[0].to_vec();
         let total: usize = shape.iter().product();
         let length = match self.over {

@@ -26,6 +26,7 @@ impl Linear {
             return Err("a linear layer needs at least one input and one output".into());
         }
         let shape: Vec<usize> = leading.iter().copied().chain([self.outputs]).collect();
+        super::check_size(&shape)?;
         let bound = 1.0 / (columns as f64).sqrt();
         let mut parameters = vec![ParameterSpecification {
             name: "weight",
@@ -42,7 +43,7 @@ impl Linear {
             });
         }
         let positions: usize = leading.iter().product();
-        let flops = 2 * super::count(&[positions, columns, self.outputs]);
+        let flops = super::count(&[positions, columns, self.outputs]).saturating_mul(2);
         let layer = Arc::new(Dense {
             shape: shape.clone(),
             input: inputs[0].to_vec(),

@@ -34,7 +34,7 @@ impl MatrixProduct {
         let shape: Vec<usize> = batch.iter().copied().chain([rows, columns]).collect();
         super::check_size(&shape)?;
         let count: usize = batch.iter().product();
-        let flops = 2 * super::count(&[count, rows, inner, columns]);
+        let flops = super::count(&[count, rows, inner, columns]).saturating_mul(2);
         let layer = Arc::new(Matrices {
             config: self.clone(),
             count,

@@ -10,7 +10,7 @@ impl Pool {
         super::check_size(inputs[0])?;
         let windows = self.windows(inputs[0])?;
         let shape = vec![windows.channels, windows.target[0], windows.target[1]];
-        let flops = super::count(&shape) * super::count(&self.kernel);
+        let flops = super::count(&shape).saturating_mul(super::count(&self.kernel));
         let layer = Arc::new(Maximum { windows, input: inputs[0].to_vec(), shape: shape.clone() });
         Ok(Prepared { shape, parameters: vec![], flops, layer })
     }

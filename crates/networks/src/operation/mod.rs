@@ -183,6 +183,15 @@ pub(crate) fn check_size(shape: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses what cannot be added to a variance.
+pub(crate) fn check_epsilon(epsilon: f64) -> Result<(), String> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        Ok(())
+    } else {
+        Err(format!("`epsilon` {epsilon} is not a finite number of at least 0"))
+    }
+}
+
 /// A product of sizes that stops at the largest number instead of overflowing.
 pub(crate) fn count(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |product, &size| product.saturating_mul(size as u64))

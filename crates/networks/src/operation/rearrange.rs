@@ -120,6 +120,10 @@ impl Pool {
                     self.padding[i], self.kernel[i]
                 ));
             }
+            // So that no window is much larger than the image, whatever a file says.
+            if self.padding[i] > source[i] {
+                return Err(format!("padding {} is more than the image, {}", self.padding[i], source[i]));
+            }
             let reach =
                 (self.kernel[i] - 1).checked_mul(self.dilation[i]).ok_or("the window is too large")? + 1;
             let room = (source[i] + 2 * self.padding[i])
@@ -347,6 +351,7 @@ impl Pool {
         let [height, width] = windows.target;
         let plane = windows.source[0] * windows.source[1];
         let output = vec![windows.channels, height, width];
+        super::check_size(&[windows.channels, height, width, self.kernel[0], self.kernel[1]])?;
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
         let inside = |axis: usize, i: usize| {
             let (from, all) = (i * windows.stride[axis], windows.source[axis] + 2 * self.padding[axis]);
@@ -439,6 +444,7 @@ pub(crate) fn prepare_reshape<T: Precision>(
     shape: &[usize],
     inputs: &[&[usize]],
 ) -> Result<Prepared<T>, String> {
+    super::check_size(shape)?;
     if shape.iter().product::<usize>() != inputs[0].iter().product::<usize>() {
         return Err(format!("{:?} and {shape:?} hold different numbers of values", inputs[0]));
     }
