@@ -5,16 +5,23 @@
 //! | [`graph`] | structure ([`Graph`], [`GraphBuilder`]), networks with numbers ([`Network`]), selections of parameters |
 //! | [`derivatives`] | products with Jacobians, Gauss-Newton matrices, tangent kernels and their gradients |
 //! | [`train`] | training of small networks |
+//! | [`architecture`] | networks described by a few numbers, in TOML or in code |
+//! | [`formats`] | weights in files: safetensors |
 //! | [`operation`] | what nodes compute, each with its derivatives |
 //! | `array` | the array kernels: the one module that touches numbers in bulk |
 
+pub mod architecture;
 mod array;
 pub mod derivatives;
+pub mod formats;
 pub mod graph;
 pub mod operation;
 pub mod train;
 
+pub use architecture::{Architecture, ArchitectureError};
 pub use array::{Activation, Array, Precision};
 pub use derivatives::{Curvature, Outputs, TangentFeatures, Tap};
-pub use graph::{Graph, GraphBuilder, GraphError, Network, NetworkError, Selection, Trace, Value};
+pub use graph::{
+    Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Selection, Trace, Value, describe,
+};
 pub use operation::{Mode, Operation};

@@ -16,6 +16,14 @@ pub enum GraphError {
         /// What is wrong.
         problem: String,
     },
+    /// Settings that describe no network.
+    #[error("architecture `{kind}`: {problem}")]
+    Architecture {
+        /// The kind of architecture.
+        kind: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
     /// A name that does not exist.
     #[error("there is no layer, value or parameter `{name}`")]
     Unknown {

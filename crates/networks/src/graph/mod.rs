@@ -8,6 +8,7 @@ mod error;
 mod network;
 mod selection;
 mod structure;
+mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trace;
@@ -17,4 +18,5 @@ pub use error::{GraphError, NetworkError};
 pub use network::Network;
 pub use selection::{SelectedParameter, Selection};
 pub use structure::{Graph, Node, ParameterSlot, Value};
+pub use table::{LayerRow, LayerTable, describe};
 pub use trace::Trace;

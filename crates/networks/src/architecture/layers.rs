@@ -1,0 +1,245 @@
+//! Any network, layer by layer.
+
+use super::building::{MOST_LAYERS, flatten, wrong};
+use super::layer_text;
+use crate::graph::{Graph, GraphBuilder, GraphError, Value};
+use crate::operation::Operation;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::HashMap;
+
+const KIND: &str = "layers";
+
+/// What the network's input is called in `inputs`.
+const INPUT: &str = "input";
+
+/// What one layer of a file does: an [`Operation`], or one of the usual combinations.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LayerOperation {
+    /// One operation.
+    Plain(Operation),
+    /// Layer norm over the last `axes` axes with `weight` and `bias`.
+    LayerNorm {
+        /// How many axes.
+        axes: usize,
+        /// Added to the variance.
+        epsilon: f64,
+    },
+    /// Group norm of channels with `weight` and `bias`.
+    GroupNorm {
+        /// How many groups.
+        groups: usize,
+        /// Added to the variance.
+        epsilon: f64,
+    },
+    /// All values on one axis.
+    Flatten,
+}
+
+/// One `[[layer]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerEntry {
+    /// Unique name; parameters are called `name.weight`, `name.bias`, ... unless `parameters` says otherwise.
+    pub name: String,
+    /// What it does.
+    pub operation: LayerOperation,
+    /// The layers it reads (`input` for the network's input); None for the layer before.
+    pub inputs: Option<Vec<String>>,
+    /// Full names of its parameters in the operation's order; a name that exists shares that parameter.
+    pub parameters: Vec<String>,
+}
+
+/// A network written layer by layer.
+///
+/// ```toml
+/// kind = "layers"
+/// input = [3, 32, 32]
+///
+/// [[layer]]
+/// name = "conv"
+/// operation = "convolution"
+/// outputs = 8
+/// kernel = 3
+/// padding = 1
+///
+/// [[layer]]
+/// name = "act"
+/// operation = "relu"
+///
+/// [[layer]]
+/// name = "sum"
+/// operation = "add"
+/// inputs = ["act", "conv"]
+///
+/// [[layer]]
+/// name = "flat"
+/// operation = "flatten"
+///
+/// [[layer]]
+/// name = "head"
+/// operation = "linear"
+/// outputs = 10
+/// ```
+///
+/// Operations and their settings are those of [`Operation`] in snake case (`linear`, `convolution`, `batch_norm`, `max_pool`, ...), each activation by its
+/// name, `scale` with `factor`, `concatenate` with `axis`, `reshape` with `shape`, and `flatten`, `layer_norm` (`axes`, `epsilon`), `group_norm` (`groups`,
+/// `epsilon`). Where convolutions and pools take a list for the axes, one number stands for all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layers {
+    /// Shape of an example.
+    pub input: Vec<usize>,
+    /// Name of the layer that the network returns; the last one where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// The layers in order: a layer reads only what stands before it.
+    #[serde(rename = "layer", default)]
+    pub layers: Vec<LayerEntry>,
+}
+
+impl Layers {
+    pub(super) fn graph(&self) -> Result<Graph, GraphError> {
+        if self.layers.len() > MOST_LAYERS {
+            return Err(wrong(KIND, format!("there are more than {MOST_LAYERS} layers")));
+        }
+        let mut b = GraphBuilder::new(&self.input)?;
+        let mut values: HashMap<&str, Value> = HashMap::from([(INPUT, Value::INPUT)]);
+        let mut last = None;
+        for layer in &self.layers {
+            if layer.name == INPUT {
+                return Err(wrong(
+                    KIND,
+                    "a layer is called `input`, which is the name of the network's input",
+                ));
+            }
+            let previous = last.unwrap_or(Value::INPUT);
+            let inputs: Vec<Value> = match &layer.inputs {
+                None if matches!(layer.operation, LayerOperation::Plain(Operation::Learned(_))) => vec![],
+                None => vec![previous],
+                Some(names) => names
+                    .iter()
+                    .map(|name| {
+                        values.get(name.as_str()).copied().ok_or_else(|| {
+                            wrong(
+                                KIND,
+                                format!("layer `{}` reads `{name}`, which is no earlier layer", layer.name),
+                            )
+                        })
+                    })
+                    .collect::<Result<_, _>>()?,
+            };
+            let value = layer.add(&mut b, &inputs)?;
+            values.insert(&layer.name, value);
+            last = Some(value);
+        }
+        let output = match &self.output {
+            Some(name) => values
+                .get(name.as_str())
+                .copied()
+                .ok_or_else(|| wrong(KIND, format!("`output` names `{name}`, which is no layer")))?,
+            None => last.ok_or_else(|| wrong(KIND, "there is no [[layer]]"))?,
+        };
+        b.finish(output)
+    }
+}
+
+impl LayerEntry {
+    fn add(&self, b: &mut GraphBuilder, inputs: &[Value]) -> Result<Value, GraphError> {
+        if let LayerOperation::Plain(operation) = &self.operation {
+            let parameters: Vec<&str> = self.parameters.iter().map(String::as_str).collect();
+            return b.add_named(&self.name, operation.clone(), inputs, &parameters);
+        }
+        if !self.parameters.is_empty() {
+            let problem = "names its parameters, which a norm or a flattening cannot do; they are `NAME.weight` and `NAME.bias`";
+            return Err(wrong(KIND, format!("layer `{}` {problem}", self.name)));
+        }
+        let &[x] = inputs else {
+            return Err(wrong(
+                KIND,
+                format!("layer `{}` reads {} values, it takes one", self.name, inputs.len()),
+            ));
+        };
+        match self.operation {
+            LayerOperation::LayerNorm { axes, epsilon } => b.layer_norm(&self.name, axes, epsilon, x),
+            LayerOperation::GroupNorm { groups, epsilon } => b.group_norm(&self.name, groups, epsilon, x),
+            LayerOperation::Flatten | LayerOperation::Plain(_) => flatten(b, &self.name, x),
+        }
+    }
+}
+
+impl Serialize for LayerEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (operation, settings) = layer_text::split(&self.operation).map_err(S::Error::custom)?;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("operation", &operation)?;
+        if let Some(inputs) = &self.inputs {
+            map.serialize_entry("inputs", inputs)?;
+        }
+        if !self.parameters.is_empty() {
+            map.serialize_entry("parameters", &self.parameters)?;
+        }
+        for (key, value) in &settings {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+/// One name or a list of names.
+struct NameList(Vec<String>);
+
+impl<'de> Deserialize<'de> for NameList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(name) => Ok(Self(vec![name])),
+            toml::Value::Array(list) => list
+                .into_iter()
+                .map(|value| match value {
+                    toml::Value::String(name) => Ok(name),
+                    other => Err(D::Error::custom(format!("{other} is not the name of a layer"))),
+                })
+                .collect::<Result<_, _>>()
+                .map(Self),
+            other => Err(D::Error::custom(format!("{other} is neither a name nor a list of names"))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LayerEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = LayerEntry;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a layer with name, operation and its settings")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LayerEntry, A::Error> {
+                let (mut name, mut operation, mut inputs) = (None::<String>, None::<String>, None);
+                let (mut parameters, mut settings) = (Vec::new(), toml::Table::new());
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "name" => name = Some(map.next_value()?),
+                        "operation" => operation = Some(map.next_value()?),
+                        "inputs" => inputs = Some(map.next_value::<NameList>()?.0),
+                        "parameters" => parameters = map.next_value::<NameList>()?.0,
+                        _ => {
+                            settings.insert(key, map.next_value()?);
+                        }
+                    }
+                }
+                let name = name.ok_or_else(|| A::Error::custom("a layer has no `name`"))?;
+                let wrong = |problem: String| A::Error::custom(format!("layer `{name}`: {problem}"));
+                let operation = operation.ok_or_else(|| wrong("`operation` is missing".into()))?;
+                let operation = layer_text::gather(&operation, settings)
+                    .map_err(|problem| wrong(format!("operation \"{operation}\": {problem}")))?;
+                Ok(LayerEntry { name, operation, inputs, parameters })
+            }
+        }
+        deserializer.deserialize_map(Entry)
+    }
+}

@@ -1,0 +1,113 @@
+//! The table of a network's layers.
+
+use super::structure::Graph;
+use std::fmt;
+
+/// One layer of a [`LayerTable`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerRow {
+    /// Its name.
+    pub name: String,
+    /// What it computes, as [`Operation::name`](crate::Operation::name).
+    pub operation: &'static str,
+    /// Shape of its output for one example.
+    pub output_shape: Vec<usize>,
+    /// Trainable values; a shared parameter counts in the first layer that uses it.
+    pub parameters: usize,
+    /// Values that are not trainable (statistics of batch norm, constants).
+    pub constants: usize,
+    /// Multiplications and additions for one example.
+    pub flops: u64,
+}
+
+/// The layers of a graph in the order they are computed, with totals. Its `Display` is an aligned table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerTable {
+    /// Shape of one example of the input.
+    pub input_shape: Vec<usize>,
+    /// The layers.
+    pub rows: Vec<LayerRow>,
+    /// All trainable values.
+    pub parameters: usize,
+    /// All values that are not trainable.
+    pub constants: usize,
+    /// Multiplications and additions of a forward pass for one example.
+    pub flops: u64,
+    /// Values of all layers for one example, which a pass kept for derivatives stores.
+    pub activations: usize,
+}
+
+/// The table of a graph's layers.
+pub fn describe(graph: &Graph) -> LayerTable {
+    let mut counted = vec![false; graph.parameters().len()];
+    let rows: Vec<LayerRow> = graph
+        .nodes()
+        .iter()
+        .map(|node| {
+            let (mut parameters, mut constants) = (0, 0);
+            for &p in &node.parameters {
+                let slot = &graph.parameters()[p];
+                if !std::mem::replace(&mut counted[p], true) {
+                    *(if slot.trainable { &mut parameters } else { &mut constants }) += slot.len();
+                }
+            }
+            LayerRow {
+                name: node.name.clone(),
+                operation: node.operation.name(),
+                output_shape: node.shape.clone(),
+                parameters,
+                constants,
+                flops: node.flops,
+            }
+        })
+        .collect();
+    LayerTable {
+        input_shape: graph.input_shape().to_vec(),
+        parameters: rows.iter().map(|row| row.parameters).sum(),
+        constants: rows.iter().map(|row| row.constants).sum(),
+        flops: graph.flops(),
+        activations: graph.activations(),
+        rows,
+    }
+}
+
+/// `64 x 32 x 32`.
+fn shape_text(shape: &[usize]) -> String {
+    let axes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    if axes.is_empty() { "scalar".into() } else { axes.join(" x ") }
+}
+
+impl fmt::Display for LayerTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["layer", "operation", "output", "parameters", "constants", "flops"].map(String::from);
+        let input = [
+            "input".into(),
+            String::new(),
+            shape_text(&self.input_shape),
+            "0".into(),
+            "0".into(),
+            "0".into(),
+        ];
+        let row = |r: &LayerRow| {
+            let numbers = [r.parameters as u64, r.constants as u64, r.flops].map(|n| n.to_string());
+            let [parameters, constants, flops] = numbers;
+            [r.name.clone(), r.operation.into(), shape_text(&r.output_shape), parameters, constants, flops]
+        };
+        let totals = [self.parameters as u64, self.constants as u64, self.flops].map(|n| n.to_string());
+        let [parameters, constants, flops] = totals;
+        let total = ["total".into(), String::new(), String::new(), parameters, constants, flops];
+        let lines: Vec<[String; 6]> =
+            [head, input].into_iter().chain(self.rows.iter().map(row)).chain([total]).collect();
+        let width: [usize; 6] =
+            std::array::from_fn(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0));
+        for line in &lines {
+            let [name, operation, output, parameters, constants, flops] = line;
+            writeln!(
+                f,
+                "{name:<0$}  {operation:<1$}  {output:<2$}  {parameters:>3$}  {constants:>4$}  {flops:>5$}",
+                width[0], width[1], width[2], width[3], width[4], width[5]
+            )?;
+        }
+        Ok(())
+    }
+}
