@@ -1,6 +1,9 @@
 //! The grammar of the command line.
 
+mod network;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -42,8 +45,20 @@ pub(crate) enum Command {
         after_help = "Example:\n  posterior evaluate --model house.posterior --data house.csv --folds folds.csv --fold 0 --report report.html"
     )]
     Evaluate(EvaluateArgs),
-    /// Describe a model file or a table
-    #[command(after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect house.csv")]
+    /// Train a network
+    #[command(
+        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+    )]
+    Train(Box<TrainArgs>),
+    /// Write the outputs of a network on an array of inputs
+    #[command(
+        after_help = "Examples:\n  posterior forward --network net.onnx --data x.npy --out y.npy --precision f64\n  posterior forward --network net.safetensors --architecture net.toml --data batch.npz:images --out logits.npy"
+    )]
+    Forward(ForwardArgs),
+    /// Describe a model file, a network or a table
+    #[command(
+        after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect net.onnx\n  posterior inspect net.safetensors --architecture net.toml\n  posterior inspect house.csv"
+    )]
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
@@ -249,9 +264,13 @@ pub(crate) struct EvaluateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A model or a table
+    /// A model, a network (.onnx, .safetensors), an architecture (.toml) or a table
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+
+    /// The architecture of a .safetensors file that does not hold it
+    #[arg(long, value_name = "FILE.toml")]
+    pub architecture: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

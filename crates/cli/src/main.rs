@@ -28,6 +28,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Fit { model: args::FitModel::Gp(arguments) } => commands::fit::run(cli, arguments),
         Command::Predict(arguments) => commands::predict::run(cli, arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
+        Command::Train(arguments) => commands::train::run(cli, arguments),
+        Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
         Command::Completions(arguments) => commands::completions::run(arguments),
     }

@@ -28,6 +28,11 @@ impl Failure {
         Self::new(error.into().to_string())
     }
 
+    /// Any other error of the library, in its own words.
+    pub(crate) fn from_display(error: impl Display) -> Self {
+        Self::new(error.to_string())
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "error: {}", self.message);
         ExitCode::from(self.status)

@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use posterior::networks::train::Progress;
 use posterior::optim::{Event, Signal};
 
 /// Draws events and passes interruptions on.
@@ -32,6 +33,48 @@ impl FitProgress {
             String::new()
         };
         self.bar.set_message(format!("{which}objective {:.4}", event.value));
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Draws the progress of a training run and passes interruptions on.
+pub(crate) struct TrainProgress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+    /// Running mean of the loss.
+    loss: Option<f64>,
+}
+
+impl TrainProgress {
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new(0);
+        if silent {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{msg} {wide_bar} step {pos} of {len}, {elapsed}, {eta} left";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Self { bar, interrupt, loss: None }
+    }
+
+    pub(crate) fn observe(&mut self, progress: &Progress) -> Signal {
+        if self.loss.is_none() {
+            self.bar.set_length(progress.steps as u64);
+            // A resumed run has done part of the work: only the rest tells how fast it goes.
+            self.bar.set_position(progress.step as u64);
+            self.bar.reset_eta();
+        }
+        let loss = self.loss.map_or(progress.loss, |mean| mean + 0.05 * (progress.loss - mean));
+        self.loss = Some(loss);
+        self.bar.set_position(progress.step as u64);
+        if progress.step.is_multiple_of(16) || progress.finished_epoch.is_some() {
+            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.epoch));
+        }
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }
 

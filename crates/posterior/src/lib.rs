@@ -17,7 +17,10 @@
 //! |---|---|
 //! | [`linalg`], [`optim`] | matrices, randomness, optimisers |
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
-//! | [`data`], [`metrics`], [`report`] | tables, scores, pictures |
+//! | [`networks`] | neural networks: every derivative, training, ONNX and safetensors |
+//! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
+//!
+//! [`network`] joins networks with files.
 
 pub use posterior_data as data;
 pub use posterior_gp as gp;
@@ -25,11 +28,13 @@ pub use posterior_kernels as kernels;
 pub use posterior_likelihoods as likelihoods;
 pub use posterior_linalg as linalg;
 pub use posterior_metrics as metrics;
+pub use posterior_networks as networks;
 pub use posterior_optim as optim;
 pub use posterior_report as report;
 
 mod memory;
 mod model;
+pub mod network;
 mod request;
 
 pub use memory::peak_memory_bytes;

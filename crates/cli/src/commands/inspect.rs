@@ -4,6 +4,8 @@ use super::{fit::described, read, remarks};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::{Column, Values};
+use posterior::network::open_network;
+use posterior::networks::{Architecture, Graph, describe};
 use posterior::{FORMAT_VERSION, Header, Model};
 use serde::Serialize;
 
@@ -40,6 +42,14 @@ struct ColumnReport {
 
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
+    if has_extension(path, "toml") {
+        let graph = Architecture::read(path).map_err(Failure::from_display)?.graph().map_err(Failure::from_display)?;
+        return layers(cli, "architecture", &graph, Vec::new());
+    }
+    if has_extension(path, "onnx") || has_extension(path, "safetensors") {
+        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), false).map_err(Failure::from_display)?;
+        return layers(cli, opened.format, opened.network.graph(), opened.notes);
+    }
     if !is_table(path) {
         let model = Model::load(path).map_err(Failure::from_error)?;
         let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
@@ -74,6 +84,67 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         ]);
     }
     print(format!("{} rows\n\n{}", rows.rows(), table(&out)))
+}
+
+/// What `--json` prints for a network.
+#[derive(Serialize)]
+struct NetworkReport<'a> {
+    kind: &'static str,
+    format: &'static str,
+    input: &'a [usize],
+    output: &'a [usize],
+    parameters: usize,
+    constants: usize,
+    flops: u64,
+    activations: usize,
+    layers: Vec<LayerReport<'a>>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct LayerReport<'a> {
+    name: &'a str,
+    operation: &'static str,
+    output: &'a [usize],
+    parameters: usize,
+    constants: usize,
+    flops: u64,
+}
+
+/// The layer table of a network.
+fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) -> Result<(), Failure> {
+    let table = describe(graph);
+    if !cli.json {
+        notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
+        return print(table);
+    }
+    print_json(&NetworkReport {
+        kind: "network",
+        format,
+        input: graph.input_shape(),
+        output: graph.output_shape(),
+        parameters: table.parameters,
+        constants: table.constants,
+        flops: table.flops,
+        activations: table.activations,
+        layers: table
+            .rows
+            .iter()
+            .map(|row| LayerReport {
+                name: &row.name,
+                operation: row.operation,
+                output: &row.output_shape,
+                parameters: row.parameters,
+                constants: row.constants,
+                flops: row.flops,
+            })
+            .collect(),
+        notes,
+    })
+}
+
+fn has_extension(path: &std::path::Path, extension: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
 /// Whether the name is that of a table; everything else is tried as a model.

@@ -4,8 +4,10 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod fit;
+pub(crate) mod forward;
 pub(crate) mod inspect;
 pub(crate) mod predict;
+pub(crate) mod train;
 
 use crate::args::Cli;
 use crate::output::{Failure, Remarks};

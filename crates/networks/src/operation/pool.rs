@@ -17,6 +17,9 @@ pub struct Pool {
     /// Padding on both sides (of minus infinity for maxima, of zeros for averages).
     #[serde(default)]
     pub padding: [usize; 2],
+    /// Padding behind, where that differs from `padding`.
+    #[serde(default)]
+    pub padding_after: Option<[usize; 2]>,
     /// Distance of the window's values.
     #[serde(default = "Pool::dense")]
     pub dilation: [usize; 2],
@@ -39,6 +42,7 @@ impl Pool {
             kernel: [kernel; 2],
             stride: Some([stride; 2]),
             padding: [padding; 2],
+            padding_after: None,
             dilation: [1, 1],
             ceil: false,
             count_padding: true,
@@ -53,19 +57,20 @@ impl Pool {
         if [&source[..], &self.kernel, &stride, &self.dilation].concat().contains(&0) {
             return Err("sizes, strides and dilations must be at least 1".into());
         }
+        let after = self.padding_after.unwrap_or(self.padding);
         let mut target = [0; 2];
         for i in 0..2 {
-            if self.padding[i] > self.kernel[i] / 2 {
+            if self.padding[i].max(after[i]) > self.kernel[i] / 2 {
                 return Err(format!(
                     "padding {} is more than half of the window {}",
-                    self.padding[i], self.kernel[i]
+                    self.padding[i].max(after[i]), self.kernel[i]
                 ));
             }
             // The padding is at most half of a window that is at most a few images wide: nothing below can overflow.
             let room = (self.kernel[i] - 1)
                 .checked_mul(self.dilation[i])
                 .filter(|&reach| reach < super::LARGEST_EXAMPLE)
-                .and_then(|reach| (source[i] + 2 * self.padding[i]).checked_sub(reach + 1))
+                .and_then(|reach| (source[i] + self.padding[i] + after[i]).checked_sub(reach + 1))
                 .ok_or_else(|| format!("a window of {:?} does not fit into {shape:?}", self.kernel))?;
             target[i] = if self.ceil {
                 let count = room.div_ceil(stride[i]) + 1;
@@ -101,9 +106,10 @@ impl Pool {
         let [height, width] = windows.target;
         let plane = windows.source[0] * windows.source[1];
         let output = vec![windows.channels, height, width];
+        let after = self.padding_after.unwrap_or(self.padding);
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
         let inside = |axis: usize, i: usize| {
-            let (from, all) = (i * windows.stride[axis], windows.source[axis] + 2 * self.padding[axis]);
+            let (from, all) = (i * windows.stride[axis], windows.source[axis] + self.padding[axis] + after[axis]);
             (all - from).div_ceil(self.dilation[axis]).min(self.kernel[axis])
         };
         sparse(inputs[0], output, super::count(&self.kernel), |entries| {

@@ -32,7 +32,7 @@ pub enum Interpolation {
 
 impl Resize {
     /// `(source, weight)` of each position of one axis.
-    fn axis(&self, from: usize, to: usize, axis: usize) -> Vec<Vec<(usize, f64)>> {
+    pub(crate) fn axis(&self, from: usize, to: usize, axis: usize) -> Vec<Vec<(usize, f64)>> {
         let ratio = self.scales.as_ref().map_or(from as f64 / to as f64, |s| s[axis]);
         (0..to)
             .map(|i| {

@@ -184,3 +184,35 @@ impl<T: Precision> Examples<T> for Images<T> {
         (Array::new(batch_shape(indices.len(), &self.input), values), self.targets.select(indices))
     }
 }
+
+/// Some of the examples of a set.
+pub struct Subset<T> {
+    whole: std::sync::Arc<dyn Examples<T> + Send>,
+    indices: Vec<usize>,
+}
+
+impl<T> Subset<T> {
+    /// The examples with these numbers, in this order.
+    ///
+    /// # Panics
+    /// When a number is beyond the set.
+    pub fn new(whole: std::sync::Arc<dyn Examples<T> + Send>, indices: Vec<usize>) -> Self {
+        assert!(indices.iter().all(|&i| i < whole.len()), "indices stay within the set");
+        Self { whole, indices }
+    }
+}
+
+impl<T: Precision> Examples<T> for Subset<T> {
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn input_shape(&self) -> &[usize] {
+        self.whole.input_shape()
+    }
+
+    fn batch(&self, indices: &[usize], augment: Option<&mut ChaCha8Rng>) -> (Array<T>, Targets<T>) {
+        let own: Vec<usize> = indices.iter().map(|&i| self.indices[i]).collect();
+        self.whole.batch(&own, augment)
+    }
+}

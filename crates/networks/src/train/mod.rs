@@ -21,7 +21,7 @@ mod tests;
 mod trainer;
 
 pub use error::TrainError;
-pub use examples::{Augmentation, Examples, Images, Tabular, Targets};
+pub use examples::{Augmentation, Examples, Images, Subset, Tabular, Targets};
 pub use loss::Loss;
 pub use rule::Rule;
 pub use trainer::{EpochRecord, Evaluation, Progress, TrainOptions, TrainState, Trained, evaluate, train};

@@ -1,0 +1,211 @@
+//! The grammar of the commands for networks.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Precision of a network's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionArg {
+    /// Single
+    F32,
+    /// Double
+    F64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForwardArgs {
+    /// Network: .onnx, or .safetensors
+    #[arg(long, value_name = "FILE")]
+    pub network: PathBuf,
+
+    /// Its architecture, where the file does not hold it
+    #[arg(long, value_name = "FILE.toml")]
+    pub architecture: Option<PathBuf>,
+
+    /// Inputs, examples first: .npy, .npz:NAME, or images (IDX, CIFAR; also .gz)
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+
+    /// Where the outputs go
+    #[arg(long, value_name = "FILE.npy")]
+    pub out: PathBuf,
+
+    /// Precision of the network's numbers
+    #[arg(long, value_enum, default_value = "f32")]
+    pub precision: PrecisionArg,
+
+    /// Drop a softmax at the end, so that outputs are logits
+    #[arg(long)]
+    pub strip_softmax: bool,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LossArg {
+    /// Mean squared error
+    Mse,
+    /// Gaussian likelihood with learned noise (or learned by a second output)
+    Gaussian,
+    /// Classes
+    CrossEntropy,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RuleArg {
+    /// Adaptive moments; weight decay joins the gradient
+    Adam,
+    /// Adaptive moments; weight decay shrinks the weights
+    Adamw,
+    /// Gradient descent with Nesterov momentum
+    Sgd,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ScheduleArg {
+    /// The learning rate throughout
+    Constant,
+    /// Down to 0 along half a cosine
+    Cosine,
+    /// Up and down again
+    OneCycle,
+    /// Drops at intervals
+    Step,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainArgs {
+    /// The network to train
+    #[arg(long, value_name = "FILE.toml")]
+    pub architecture: PathBuf,
+
+    /// Table (.csv, .parquet, with --target), or images and arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz); several are put together
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    pub data: Vec<PathBuf>,
+
+    /// Labels of images that hold none (IDX, .npy)
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub labels: Vec<PathBuf>,
+
+    /// Table: column to predict
+    #[arg(long, value_name = "COL")]
+    pub target: Option<String>,
+
+    /// Table: columns to predict from [default: all others]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub features: Option<Vec<String>>,
+
+    /// What is minimised
+    #[arg(long, value_enum)]
+    pub loss: LossArg,
+
+    /// Where the trained network goes
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub out: PathBuf,
+
+    /// Passes over the data
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub epochs: usize,
+
+    /// Examples of a step
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub batch: usize,
+
+    /// What a step does
+    #[arg(long, value_enum, default_value = "adam")]
+    pub optimizer: RuleArg,
+
+    /// Step size
+    #[arg(long, value_name = "X", default_value_t = 1e-3)]
+    pub learning_rate: f64,
+
+    /// Weight decay
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub weight_decay: f64,
+
+    /// Momentum of sgd
+    #[arg(long, value_name = "X", default_value_t = 0.9)]
+    pub momentum: f64,
+
+    /// How the step size changes
+    #[arg(long, value_enum, default_value = "constant")]
+    pub schedule: ScheduleArg,
+
+    /// Schedule one-cycle: share of the steps spent rising
+    #[arg(long, value_name = "X", default_value_t = 0.3)]
+    pub warm_up: f64,
+
+    /// Schedule step: steps between drops
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub drop_every: usize,
+
+    /// Schedule step: what each drop multiplies by
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    pub drop_factor: f64,
+
+    /// Shorten longer gradients to this length
+    #[arg(long, value_name = "X")]
+    pub clip: Option<f64>,
+
+    /// Share of the examples set aside for validation
+    #[arg(long, value_name = "F", default_value_t = 0.0, conflicts_with = "validation_data")]
+    pub validation: f64,
+
+    /// Validation data of their own
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub validation_data: Vec<PathBuf>,
+
+    /// Their labels
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub validation_labels: Vec<PathBuf>,
+
+    /// Stop after so many epochs without a better validation loss
+    #[arg(long, value_name = "EPOCHS")]
+    pub patience: Option<usize>,
+
+    /// Images: mean of each channel, on the scale of 0 to 1
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    pub mean: Vec<f64>,
+
+    /// Images: standard deviation of each channel
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    pub std: Vec<f64>,
+
+    /// Images: mirror half of them while training
+    #[arg(long)]
+    pub flip: bool,
+
+    /// Images: shift by up to so many pixels while training
+    #[arg(long, value_name = "PIXELS", default_value_t = 0)]
+    pub shift: usize,
+
+    /// Precision of the network's numbers
+    #[arg(long, value_enum, default_value = "f32")]
+    pub precision: PrecisionArg,
+
+    /// Seed of initial weights, order and augmentation
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Where the state is kept [default: OUT.checkpoint]
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Steps between checkpoints
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub checkpoint_every: usize,
+
+    /// Go on from the checkpoint, if there is one
+    #[arg(long)]
+    pub resume: bool,
+
+    /// Memory for weights and activations, in GB
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}

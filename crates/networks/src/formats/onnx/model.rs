@@ -1,0 +1,241 @@
+//! The file as a whole: operator sets, inputs and outputs, which nodes matter.
+
+use super::definitions::{ModelProto, TensorProto, ValueInfoProto, element_type};
+use super::error::{OnnxError, short};
+use super::node::Node;
+use super::{OPSETS, OnnxOptions, patterns};
+use prost::Message;
+use prost::bytes::{Buf, Bytes};
+use std::collections::{HashMap, HashSet};
+
+/// Fields of the graph and of its nodes that a file may hold: each becomes a record in memory much larger than its bytes.
+const MOST_RECORDS: usize = 400_000;
+
+/// A checked file.
+pub(super) struct Model<'a> {
+    /// The nodes that the output needs, in order.
+    pub(super) nodes: Vec<Node>,
+    pub(super) initialisers: HashMap<&'a str, &'a TensorProto>,
+    /// Name, shape of one example, and whether it holds whole numbers.
+    pub(super) input: (String, Vec<usize>, bool),
+    pub(super) output: String,
+    /// Whether the batch axis is dynamic (otherwise it is fixed to 1).
+    pub(super) dynamic: bool,
+    pub(super) opset: i64,
+    pub(super) producer: String,
+    pub(super) options: OnnxOptions,
+    pub(super) notes: Vec<String>,
+}
+
+/// The messages of the file.
+pub(super) fn decode(bytes: Vec<u8>, file: &str) -> Result<ModelProto, OnnxError> {
+    let malformed = |problem: String| OnnxError::Malformed { file: file.into(), problem };
+    if bytes.is_empty() {
+        return Err(malformed("it is empty".into()));
+    }
+    let bytes = Bytes::from(bytes);
+    let mut records = 0;
+    count_records(bytes.clone(), &[7, 1], &mut records)
+        .ok_or_else(|| malformed("it is cut off, or something else".into()))?;
+    if records > MOST_RECORDS {
+        let problem = format!("it holds {records} records, more than {MOST_RECORDS}");
+        return Err(OnnxError::Limit { file: file.into(), problem });
+    }
+    ModelProto::decode(bytes).map_err(|e| malformed(e.to_string()))
+}
+
+/// Counts the fields of a message, and of the messages along `path` in it; None where the bytes are no message.
+fn count_records(mut bytes: Bytes, path: &[u64], records: &mut usize) -> Option<()> {
+    let varint = |bytes: &mut Bytes| prost::decode_length_delimiter(bytes).ok();
+    while bytes.has_remaining() {
+        *records += 1;
+        let key = varint(&mut bytes)? as u64;
+        let skip = match key & 7 {
+            0 => {
+                // Any of ten bytes, the last with its highest bit clear.
+                let length = bytes.iter().take(10).position(|b| b & 0x80 == 0)? + 1;
+                bytes.advance(length);
+                0
+            }
+            1 => 8,
+            2 => varint(&mut bytes)?,
+            5 => 4,
+            _ => return None,
+        };
+        if skip > bytes.remaining() {
+            return None;
+        }
+        let inside = bytes.split_to(skip);
+        if let (2, Some((&field, rest))) = (key & 7, path.split_first())
+            && key >> 3 == field
+        {
+            count_records(inside, rest, records)?;
+        }
+    }
+    Some(())
+}
+
+impl<'a> Model<'a> {
+    pub(super) fn check(
+        model: &'a ModelProto,
+        file: &str,
+        options: &OnnxOptions,
+    ) -> Result<Self, OnnxError> {
+        let malformed = |problem: String| OnnxError::Malformed { file: file.into(), problem };
+        let opset = opset(model, file)?;
+        let graph = model.graph.as_ref().ok_or_else(|| malformed("it holds no graph".into()))?;
+        if !graph.sparse_initializer.is_empty() {
+            return Err(malformed("it holds sparse initialisers, which are not supported".into()));
+        }
+        let mut initialisers = HashMap::new();
+        for tensor in &graph.initializer {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            if name.is_empty() || initialisers.insert(name, tensor).is_some() {
+                return Err(malformed(format!("two initialisers are called `{}` (or one has no name)", short(name))));
+            }
+        }
+        let (input, dynamic) = input(&graph.input, &initialisers, file)?;
+        let output = output(&graph.output, options, file)?;
+        let mut notes = Vec::new();
+        let mut nodes: Vec<Node> = graph.node.iter().map(Node::new).collect();
+        let producers = producers(&nodes, &initialisers, &input.0).map_err(malformed)?;
+        patterns::recognise(&mut nodes, &producers, &initialisers, &mut notes);
+        let nodes = needed(nodes, &producers, &output);
+        let text = |t: &Option<String>| t.as_deref().map(short).unwrap_or_default();
+        let producer =
+            format!("{} {}", text(&model.producer_name), text(&model.producer_version)).trim().to_string();
+        Ok(Self {
+            nodes,
+            initialisers,
+            input,
+            output,
+            dynamic,
+            opset,
+            producer,
+            options: options.clone(),
+            notes,
+        })
+    }
+}
+
+fn opset(model: &ModelProto, file: &str) -> Result<i64, OnnxError> {
+    let error = |problem: String| OnnxError::Opset { file: file.into(), problem };
+    let own = |domain: &Option<String>| matches!(domain.as_deref().unwrap_or_default(), "" | "ai.onnx");
+    let mut versions = model.opset_import.iter().filter(|o| own(&o.domain));
+    let version = versions.next().and_then(|o| o.version);
+    let version = version.ok_or_else(|| error("it does not say which operator set it uses".into()))?;
+    if !OPSETS.contains(&version) {
+        return Err(error(format!("it uses operator set {version}")));
+    }
+    Ok(version)
+}
+
+/// The one input: name, shape without the batch axis, whether it holds whole numbers; and whether the batch axis is dynamic.
+type Input = ((String, Vec<usize>, bool), bool);
+
+fn input(
+    inputs: &[ValueInfoProto],
+    initialisers: &HashMap<&str, &TensorProto>,
+    file: &str,
+) -> Result<Input, OnnxError> {
+    let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
+    let fed = |v: &&ValueInfoProto| !initialisers.contains_key(v.name.as_deref().unwrap_or_default());
+    let fed: Vec<&ValueInfoProto> = inputs.iter().filter(fed).collect();
+    let [input] = fed[..] else {
+        let names: Vec<String> =
+            fed.iter().take(10).map(|v| format!("`{}`", short(v.name.as_deref().unwrap_or_default()))).collect();
+        return Err(error(format!(
+            "the model has {} inputs ({}); networks here have one: join them in the model before exporting",
+            fed.len(),
+            names.join(", ")
+        )));
+    };
+    let name = input.name.clone().unwrap_or_default();
+    let shown = short(&name);
+    let tensor = input.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+    let tensor = tensor.ok_or_else(|| error(format!("the input `{shown}` is not a tensor")))?;
+    let whole = match tensor.elem_type.unwrap_or(0) {
+        element_type::FLOAT | element_type::DOUBLE | element_type::FLOAT16 | element_type::BFLOAT16 => false,
+        element_type::INT32 | element_type::INT64 => true,
+        other => {
+            return Err(error(format!("the input `{shown}` has element type {other}; it must hold floats or whole numbers")));
+        }
+    };
+    let axes = tensor.shape.as_ref().map(|s| s.dim.as_slice()).unwrap_or_default();
+    let Some((batch, rest)) = axes.split_first().filter(|(_, rest)| (1..super::constant::MOST_AXES).contains(&rest.len()))
+    else {
+        return Err(error(format!(
+            "the input `{shown}` has {} axes: there must be one for the batch and at least one more",
+            axes.len()
+        )));
+    };
+    let dynamic = match batch.dim_value {
+        None | Some(0) => true,
+        Some(1) => false,
+        Some(other) => {
+            return Err(error(format!(
+                "the batch axis of the input `{shown}` is fixed to {other}: export with a batch of 1 or a dynamic batch axis \
+                 (dynamic_axes={{\"{shown}\": {{0: \"batch\"}}}}, or dynamic_shapes with dynamo=True)"
+            )));
+        }
+    };
+    let length = |(i, dim): (usize, &super::definitions::DimensionProto)| {
+        let length = dim.dim_value.and_then(|v| usize::try_from(v).ok()).filter(|&v| v > 0);
+        length.ok_or_else(|| {
+            error(format!(
+                "axis {} of the input `{shown}` has no fixed positive length: only the batch axis may be dynamic",
+                i + 1
+            ))
+        })
+    };
+    let shape = rest.iter().enumerate().map(length).collect::<Result<Vec<usize>, _>>()?;
+    Ok(((name, shape, whole), dynamic))
+}
+
+fn output(outputs: &[ValueInfoProto], options: &OnnxOptions, file: &str) -> Result<String, OnnxError> {
+    let names: Vec<&str> = outputs.iter().filter_map(|v| v.name.as_deref()).collect();
+    let listed: Vec<String> = names.iter().take(10).map(|n| format!("`{}`", short(n))).collect();
+    let error = |problem: String| OnnxError::Interface { file: file.into(), problem };
+    match (&options.output, &names[..]) {
+        (Some(wanted), _) if names.contains(&wanted.as_str()) => Ok(wanted.clone()),
+        (Some(wanted), _) => {
+            Err(error(format!("there is no output `{}`; there are {}", short(wanted), listed.join(", "))))
+        }
+        (None, [only]) => Ok((*only).to_string()),
+        (None, _) => Err(error(format!(
+            "the model has {} outputs ({}): choose one by name",
+            names.len(),
+            listed.join(", ")
+        ))),
+    }
+}
+
+/// Which node makes a value; every name may be made once.
+fn producers(
+    nodes: &[Node],
+    initialisers: &HashMap<&str, &TensorProto>,
+    input: &str,
+) -> Result<HashMap<String, usize>, String> {
+    let mut producers = HashMap::new();
+    for (i, node) in nodes.iter().enumerate() {
+        for output in node.outputs.iter().filter(|o| !o.is_empty()) {
+            let taken = initialisers.contains_key(output.as_str()) || output == input;
+            if producers.insert(output.clone(), i).is_some() || taken {
+                return Err(format!("the value `{}` is made twice", short(output)));
+            }
+        }
+    }
+    Ok(producers)
+}
+
+/// The nodes that the output depends on, in their order.
+fn needed(nodes: Vec<Node>, producers: &HashMap<String, usize>, output: &str) -> Vec<Node> {
+    let mut found = HashSet::new();
+    let mut open: Vec<usize> = producers.get(output).copied().into_iter().collect();
+    while let Some(i) = open.pop() {
+        if found.insert(i) {
+            open.extend(nodes[i].inputs.iter().filter_map(|name| producers.get(name)));
+        }
+    }
+    nodes.into_iter().enumerate().filter(|(i, _)| found.contains(i)).map(|(_, node)| node).collect()
+}

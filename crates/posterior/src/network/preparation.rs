@@ -1,0 +1,115 @@
+//! What is done to data before a network sees them.
+
+use super::NetworkFileError;
+use posterior_data::{ArrayValues, NumericArray, Schema, Standardisation};
+use posterior_networks::{Array, Precision};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where a file keeps it.
+const KEY: &str = "posterior.preparation";
+
+/// From data in their own units to a network's inputs, and from its outputs back. Stored in the metadata of networks trained here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Preparation {
+    /// Numbers as they are.
+    #[default]
+    None,
+    /// Bytes become `(byte / 255 - mean) / deviation`, by channel.
+    Pixels {
+        /// One for each channel, on the scale of 0 to 1.
+        mean: Vec<f64>,
+        /// One for each channel.
+        deviation: Vec<f64>,
+    },
+    /// Columns of a table, standardised.
+    Columns {
+        /// Which columns.
+        schema: Schema,
+        /// Their means and scales, and the target's.
+        standardisation: Standardisation,
+        /// The classes of the target, where it has some; then it has no units.
+        classes: Option<Vec<String>>,
+    },
+}
+
+impl Preparation {
+    pub(super) fn from_metadata(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Self, NetworkFileError> {
+        match metadata.get(KEY) {
+            None => Ok(Self::None),
+            Some(text) => serde_json::from_str(text).map_err(|e| {
+                NetworkFileError::Request(format!("{}: the metadata `{KEY}` is damaged: {e}", path.display()))
+            }),
+        }
+    }
+
+    pub(super) fn add_to(&self, metadata: &mut BTreeMap<String, String>) -> Result<(), NetworkFileError> {
+        if *self != Self::None {
+            let text = serde_json::to_string(self).map_err(|e| NetworkFileError::Request(e.to_string()))?;
+            metadata.insert(KEY.into(), text);
+        }
+        Ok(())
+    }
+
+    /// Inputs of a network with examples shaped `input`, and a note on what was done.
+    pub(super) fn inputs<T: Precision>(
+        &self,
+        array: &NumericArray,
+        input: &[usize],
+    ) -> Result<(Array<T>, Option<String>), NetworkFileError> {
+        let examples = array.examples();
+        let width: usize = input.iter().product();
+        if array.len() != examples * width || array.shape().is_empty() {
+            let problem = format!(
+                "the network takes examples of shape {input:?}, the array has shape {:?}: its first axis must count examples",
+                array.shape()
+            );
+            return Err(NetworkFileError::Request(problem));
+        }
+        let mut values = array.to_f64();
+        let mut note = None;
+        match self {
+            Self::Pixels { mean, deviation } => {
+                if matches!(array.values(), ArrayValues::U8(_)) {
+                    let plane = width / mean.len().max(1);
+                    for (i, v) in values.iter_mut().enumerate() {
+                        let channel = (i % width) / plane.max(1);
+                        *v = (*v / 255.0 - mean[channel]) / deviation[channel];
+                    }
+                    note = Some("bytes were scaled as in training".into());
+                } else {
+                    note = Some("the network was trained on scaled bytes; these numbers are taken as scaled already".into());
+                }
+            }
+            Self::Columns { standardisation, .. } => {
+                for row in values.chunks_exact_mut(width.max(1)) {
+                    for ((v, m), s) in row.iter_mut().zip(&standardisation.feature_means).zip(&standardisation.feature_scales) {
+                        *v = (*v - m) / s;
+                    }
+                }
+                note = Some("inputs were standardised as in training".into());
+            }
+            Self::None => {}
+        }
+        let shape: Vec<usize> = std::iter::once(examples).chain(input.iter().copied()).collect();
+        Ok((Array::new(shape, values.into_iter().map(T::from_f64).collect()), note))
+    }
+
+    /// Outputs in the target's units.
+    pub(super) fn outputs<T: Precision>(&self, mut outputs: Array<T>) -> (Array<T>, Option<String>) {
+        match self {
+            Self::Columns { standardisation, classes: None, .. } if outputs.row_len() == 1 => {
+                for v in outputs.values_mut() {
+                    *v = T::from_f64(standardisation.target_back(v.to_f64()));
+                }
+                (outputs, Some("outputs are in the target's units".into()))
+            }
+            Self::Columns { classes: None, .. } => {
+                (outputs, Some("outputs belong to the standardised target: a mean and a log variance".into()))
+            }
+            _ => (outputs, None),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! From an architecture and data to a trained network in a file.
+
+use super::{DataRequest, NetworkFileError, TrainingData};
+use posterior_linalg::random::Streams;
+use posterior_networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
+use posterior_networks::train::{EpochRecord, Progress, TrainOptions, TrainState, train};
+use posterior_networks::{Architecture, Network, Precision};
+use posterior_optim::Signal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What `posterior train` does.
+#[derive(Clone, Debug)]
+pub struct TrainRequest {
+    /// The network.
+    pub architecture: Architecture,
+    /// The data.
+    pub data: DataRequest,
+    /// How it learns.
+    pub options: TrainOptions,
+    /// Where the network goes.
+    pub out: PathBuf,
+    /// Where and how often the state is saved.
+    pub checkpoint: Option<CheckpointRequest>,
+    /// Memory that may be used, in bytes.
+    pub memory: u64,
+}
+
+/// Checkpoints.
+#[derive(Clone, Debug)]
+pub struct CheckpointRequest {
+    /// The file.
+    pub path: PathBuf,
+    /// Steps between two.
+    pub every: usize,
+    /// Whether to go on from it if it exists.
+    pub resume: bool,
+}
+
+/// What a run will need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TrainPlan {
+    /// Examples to learn from.
+    pub examples: usize,
+    /// Examples to validate on.
+    pub validation: usize,
+    /// Trainable numbers.
+    pub parameters: usize,
+    /// Steps in all.
+    pub steps: usize,
+    /// Multiplications and additions of a step.
+    pub flops_per_step: u64,
+    /// Bytes of weights, gradient, moments and the activations of a step, data aside.
+    pub memory: u64,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrainReport {
+    /// What it needed.
+    pub plan: TrainPlan,
+    /// Steps taken in all, those before a resumption included.
+    pub steps: usize,
+    /// Steps taken before this run began.
+    pub resumed_from: usize,
+    /// The epochs.
+    pub history: Vec<EpochRecord>,
+    /// The epoch whose weights were kept, where validation chose.
+    pub best_epoch: Option<usize>,
+    /// Noise variances of the Gaussian loss, on the scale of the standardised targets.
+    pub noise_variance: Vec<f64>,
+    /// Steps whose gradient was shortened.
+    pub clipped: usize,
+    /// Whether the observer stopped the run: then no network was written.
+    pub stopped: bool,
+    /// Whether patience ran out.
+    pub early: bool,
+    /// Wall time of this run.
+    pub seconds: f64,
+    /// What was dropped or filled in the data.
+    pub notes: Vec<String>,
+}
+
+fn plan<T: Precision>(network: &Network<T>, data: &TrainingData<T>, options: &TrainOptions) -> TrainPlan {
+    let graph = network.graph();
+    let (examples, parameters) = (data.examples.len(), graph.trainable());
+    let batch = options.batch.min(examples);
+    // Values, their cotangents and one more copy on the way; weights, gradient, two moments, the best weights.
+    let numbers = (3 * graph.activations()).saturating_mul(batch).saturating_add(6 * parameters);
+    TrainPlan {
+        examples,
+        validation: data.validation.as_ref().map_or(0, |v| v.len()),
+        parameters,
+        steps: examples.div_ceil(options.batch.max(1)).saturating_mul(options.epochs),
+        flops_per_step: graph.flops().saturating_mul(3).saturating_mul(batch as u64),
+        memory: (numbers as u64).saturating_mul(size_of::<T>() as u64),
+    }
+}
+
+/// Trains and writes the network (in one step, at the end). `announce` hears the plan before work starts; the observer sees every step and may
+/// stop the run, which then saves a checkpoint, if there is a place for one, and writes no network.
+///
+/// # Errors
+/// When data, architecture and settings do not fit, memory does not suffice, or the loss becomes NaN.
+pub fn train_network<T: Precision>(
+    request: &TrainRequest,
+    announce: &mut dyn FnMut(&TrainPlan, &[String]),
+    observer: &mut dyn FnMut(&Progress) -> Signal,
+) -> Result<TrainReport, NetworkFileError> {
+    let started = Instant::now();
+    let graph = request.architecture.graph()?;
+    let options = &request.options;
+    let network = Network::<T>::initialised(graph, Streams::new(options.seed))?;
+    let graph = network.graph().clone();
+    let data = TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed)?;
+    let plan = plan(&network, &data, options);
+    if plan.memory > request.memory {
+        let problem = format!(
+            "a step needs {:.1} GB, above the limit of {:.1} GB: use a smaller batch, or allow more (--memory GB)",
+            plan.memory as f64 / 1e9,
+            request.memory as f64 / 1e9
+        );
+        return Err(NetworkFileError::Request(problem));
+    }
+    announce(&plan, &data.notes);
+    let description = describe(request, &plan);
+    let mut state = None;
+    if let Some(checkpoint) = request.checkpoint.as_ref().filter(|c| c.resume && c.path.exists()) {
+        state = Some(TrainState::<T>::load(&checkpoint.path, &graph, options, &description)?);
+    }
+    let resumed_from = state.as_ref().map_or(0, |s| s.step);
+    let mut failed = None;
+    let save = |state: &TrainState<T>| match &request.checkpoint {
+        Some(checkpoint) => state.save(&checkpoint.path, &graph, options, &description),
+        None => Ok(()),
+    };
+    let every = request.checkpoint.as_ref().map_or(usize::MAX, |c| c.every.max(1));
+    let validation = data.validation.as_deref().map(|v| v as &dyn posterior_networks::train::Examples<T>);
+    let trained = train(network, &*data.examples, validation, options, state, |progress, state| {
+        let signal = observer(progress);
+        if (progress.step.is_multiple_of(every) || signal == Signal::Stop)
+            && let Err(error) = save(state)
+        {
+            failed = Some(error);
+            return Signal::Stop;
+        }
+        signal
+    })?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if !trained.stopped {
+        let mut metadata = BTreeMap::new();
+        let text = request.architecture.to_toml()?;
+        metadata.insert(ARCHITECTURE_KEY.to_string(), text);
+        data.preparation.add_to(&mut metadata)?;
+        if !trained.noise_variance.is_empty() {
+            metadata.insert("posterior.noise_variance".into(), format!("{:?}", trained.noise_variance));
+        }
+        save_safetensors(&request.out, &trained.network, &metadata)?;
+    }
+    Ok(TrainReport {
+        plan,
+        steps: trained.state.step,
+        resumed_from,
+        history: trained.state.history,
+        best_epoch: trained.best_epoch,
+        noise_variance: trained.noise_variance,
+        clipped: trained.state.clipped,
+        stopped: trained.stopped,
+        early: trained.early,
+        seconds: started.elapsed().as_secs_f64(),
+        notes: data.notes,
+    })
+}
+
+/// What a resumed run must have in common with the one before.
+fn describe(request: &TrainRequest, plan: &TrainPlan) -> String {
+    let names = |paths: &[PathBuf]| -> Vec<String> {
+        let name = |p: &PathBuf| Path::new(p).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        paths.iter().map(name).collect()
+    };
+    let data = &request.data;
+    format!(
+        "{:?} labels {:?}, {} examples, {} for validation, target {:?}, features {:?}, mean {:?}, deviation {:?}, {:?}",
+        names(&data.data),
+        names(&data.labels),
+        plan.examples,
+        plan.validation,
+        data.selection.target,
+        data.selection.features,
+        data.mean,
+        data.deviation,
+        data.augmentation
+    )
+}
