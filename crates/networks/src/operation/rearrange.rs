@@ -200,19 +200,36 @@ impl Resize {
     }
 }
 
-/// Builds the layer from the entries of its map.
+/// Entries of one map at most: a gigabyte or two while it is built.
+const MOST_ENTRIES: u64 = 1 << 26;
+
+/// Refuses maps whose number of entries, the product of `counts`, is beyond reason.
+fn check_entries(counts: &[usize]) -> Result<(), String> {
+    let entries = super::count(counts);
+    if entries > MOST_ENTRIES {
+        return Err(format!("it would need a map of {entries} entries, more than {MOST_ENTRIES}"));
+    }
+    Ok(())
+}
+
+/// Builds the layer from the entries of its map. The map is the same for all positions of the first `same` axes and is stored once: its
+/// entries count positions within the other axes.
 fn sparse<T: Precision>(
+    same: usize,
     input: &[usize],
     output: Vec<usize>,
     entries: impl FnOnce(&mut Vec<(u32, u32, f64)>),
 ) -> Result<Prepared<T>, String> {
     super::check_size(input)?;
     super::check_size(&output)?;
+    check_entries(&input[same..])?;
+    check_entries(&output[same..])?;
     let mut list = Vec::new();
     entries(&mut list);
-    let flops = 2 * list.iter().filter(|e| e.2 != 1.0).count() as u64;
-    let map = SparseMap::new(input.iter().product(), output.iter().product(), list);
-    let layer = Arc::new(Sparse { map, input: input.to_vec(), output: output.clone() });
+    let blocks = input[..same].iter().product();
+    let flops = (2 * blocks * list.iter().filter(|e| e.2 != 1.0).count()) as u64;
+    let map = SparseMap::new(input[same..].iter().product(), output[same..].iter().product(), list);
+    let layer = Arc::new(Sparse { map, blocks, input: input.to_vec(), output: output.clone() });
     Ok(Prepared { shape: output, parameters: vec![], flops, layer })
 }
 
@@ -245,7 +262,7 @@ impl Transpose {
             return Err(format!("`axes` {:?} is not an order of the axes of {shape:?}", self.axes));
         }
         let output: Vec<usize> = self.axes.iter().map(|&a| shape[a]).collect();
-        sparse(shape, output.clone(), |entries| {
+        sparse(0, shape, output.clone(), |entries| {
             positions(&output, |to, at| {
                 let mut from = vec![0; at.len()];
                 at.iter().zip(&self.axes).for_each(|(&i, &axis)| from[axis] = i);
@@ -267,13 +284,12 @@ impl Slice {
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
-        sparse(shape, output.clone(), |entries| {
-            positions(&output, |to, at| {
-                let from = at
-                    .iter()
-                    .enumerate()
-                    .map(|(axis, &i)| if axis == self.axis { index(i).unwrap_or(0) } else { i });
-                entries.push((to as u32, flat(shape, from), 1.0));
+        let inner = &shape[self.axis..];
+        sparse(self.axis, shape, output.clone(), |entries| {
+            positions(&output[self.axis..], |to, at| {
+                let from =
+                    at.iter().enumerate().map(|(i, &at)| if i == 0 { index(at).unwrap_or(0) } else { at });
+                entries.push((to as u32, flat(inner, from), 1.0));
             });
         })
     }
@@ -291,9 +307,10 @@ impl Pad {
             .map(|(&s, (&b, &a))| s.checked_add(b)?.checked_add(a))
             .collect();
         let output = output.ok_or("the padding is too large")?;
-        sparse(shape, output.clone(), |entries| {
-            positions(shape, |from, at| {
-                let to = flat(&output, at.iter().zip(&self.before).map(|(&i, &b)| i + b));
+        let same = self.before.iter().zip(&self.after).take_while(|&(&b, &a)| b == 0 && a == 0).count();
+        sparse(same, shape, output.clone(), |entries| {
+            positions(&shape[same..], |from, at| {
+                let to = flat(&output[same..], at.iter().zip(&self.before[same..]).map(|(&i, &b)| i + b));
                 entries.push((to, from as u32, 1.0));
             });
         })
@@ -315,11 +332,14 @@ impl Mean {
             shape.iter().enumerate().filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, &s)| s).collect();
         let each = kept.iter().product::<usize>() as f64 / shape.iter().product::<usize>() as f64;
         let output = if self.keep { kept.clone() } else { dropped };
-        sparse(shape, output, |entries| {
-            positions(shape, |from, at| {
-                let to =
-                    at.iter().enumerate().map(|(axis, &i)| if self.axes.contains(&axis) { 0 } else { i });
-                entries.push((flat(&kept, to), from as u32, each));
+        let same = self.axes.iter().copied().min().unwrap_or(0);
+        sparse(same, shape, output, |entries| {
+            positions(&shape[same..], |from, at| {
+                let to = at
+                    .iter()
+                    .enumerate()
+                    .map(|(axis, &i)| if self.axes.contains(&(axis + same)) { 0 } else { i });
+                entries.push((flat(&kept[same..], to), from as u32, each));
             });
         })
     }
@@ -336,7 +356,7 @@ impl Broadcast {
             return Err(format!("{shape:?} does not broadcast to {:?}", self.shape));
         };
         super::check_size(&self.shape)?;
-        sparse(shape, self.shape.clone(), |entries| {
+        sparse(0, shape, self.shape.clone(), |entries| {
             positions(&self.shape, |to, at| {
                 let from = at[offset..].iter().zip(shape).map(|(&i, &s)| if s == 1 { 0 } else { i });
                 entries.push((to as u32, flat(shape, from), 1.0));
@@ -349,26 +369,20 @@ impl Pool {
     pub(crate) fn prepare_average<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let windows = self.windows(inputs[0])?;
         let [height, width] = windows.target;
-        let plane = windows.source[0] * windows.source[1];
         let output = vec![windows.channels, height, width];
-        super::check_size(&[windows.channels, height, width, self.kernel[0], self.kernel[1]])?;
+        check_entries(&[height, width, self.kernel[0], self.kernel[1]])?;
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
         let inside = |axis: usize, i: usize| {
             let (from, all) = (i * windows.stride[axis], windows.source[axis] + 2 * self.padding[axis]);
             (0..self.kernel[axis]).filter(|k| from + k * self.dilation[axis] < all).count()
         };
-        sparse(inputs[0], output, |entries| {
+        sparse(1, inputs[0], output, |entries| {
             for i in 0..height * width {
                 let (y, x) = (i / width, i % width);
                 let mut found = Vec::new();
                 windows.visit(y, x, |at| found.push(at));
                 let count = if self.count_padding { inside(0, y) * inside(1, x) } else { found.len() };
-                for channel in 0..windows.channels {
-                    for &at in &found {
-                        let to = (channel * height * width + i) as u32;
-                        entries.push((to, (channel * plane + at) as u32, 1.0 / count as f64));
-                    }
-                }
+                entries.extend(found.iter().map(|&at| (i as u32, at as u32, 1.0 / count as f64)));
             }
         })
     }
@@ -395,16 +409,17 @@ impl Resize {
         }
         let output: Vec<usize> = [channels].into_iter().chain(self.sizes.iter().copied()).collect();
         super::check_size(&output)?;
+        check_entries(&[output[1..].iter().product(), 1 << spatial.len().min(32)])?;
         let axes: Vec<_> = spatial
             .iter()
             .zip(&self.sizes)
             .enumerate()
             .map(|(i, (&from, &to))| self.axis(from, to, i))
             .collect();
-        sparse(shape, output.clone(), |entries| {
-            positions(&output, |to, at| {
-                let mut terms = vec![(at[0], 1.0)];
-                for (axis, (&i, &length)) in axes.iter().zip(at[1..].iter().zip(spatial)) {
+        sparse(1, shape, output.clone(), |entries| {
+            positions(&output[1..], |to, at| {
+                let mut terms = vec![(0, 1.0)];
+                for (axis, (&i, &length)) in axes.iter().zip(at.iter().zip(spatial)) {
                     terms = terms
                         .iter()
                         .flat_map(|&(from, weight)| {
@@ -421,21 +436,23 @@ impl Resize {
 #[derive(Debug)]
 struct Sparse {
     map: SparseMap,
+    /// Parts of an example that the map acts on, each by itself.
+    blocks: usize,
     input: Vec<usize>,
     output: Vec<usize>,
 }
 
 impl<T: Precision> Layer<T> for Sparse {
     fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
-        (self.map.apply(inputs[0], &self.output), Saved::Nothing)
+        (self.map.apply(inputs[0], self.blocks, &self.output), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
-        self.map.apply(tangent, &self.output)
+        self.map.apply(tangent, self.blocks, &self.output)
     }
 
     fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        self.map.apply_transposed(cotangent, &self.input)
+        self.map.apply_transposed(cotangent, self.blocks, &self.input)
     }
 }
 
