@@ -1,7 +1,8 @@
 //! Numbers of trainable values against published ones, and the names of parameters.
 
 use posterior_networks::architecture::{
-    LargeResnet, Lenet, MnistResnet, Perceptron, Resnet, ShortcutOption, Size, Stem, Transformer, Unet, Variant,
+    LargeResnet, Lenet, MnistResnet, Perceptron, Resnet, ShortcutOption, Size, Stem, Transformer, Unet,
+    Variant,
 };
 use posterior_networks::{Activation, Architecture, Graph, Selection, describe};
 
@@ -14,7 +15,8 @@ const SIZES: [Size; 3] = [Size::Small, Size::Medium, Size::Big];
 #[test]
 fn lenet() {
     let count = |size, convolution_bias, affine, output_bias| {
-        graph(Architecture::Lenet(Lenet { convolution_bias, affine, output_bias, ..Lenet::sized(size) })).trainable()
+        graph(Architecture::Lenet(Lenet { convolution_bias, affine, output_bias, ..Lenet::sized(size) }))
+            .trainable()
     };
     let table = [[14_544, 14_634, 14_714], [29_088, 29_226, 29_354], [45_714, 45_874, 46_024]];
     for (size, [weights, one, two]) in SIZES.into_iter().zip(table) {
@@ -27,8 +29,11 @@ fn lenet() {
 
 #[test]
 fn mnist_resnet() {
-    let count = |size, variant| graph(Architecture::MnistResnet(MnistResnet::sized(size, variant))).trainable();
-    for (size, plain, biased) in [(Size::Small, 14_814, 14_898), (Size::Medium, 26_874, 26_986), (Size::Big, 45_576, 45_726)] {
+    let count =
+        |size, variant| graph(Architecture::MnistResnet(MnistResnet::sized(size, variant))).trainable();
+    for (size, plain, biased) in
+        [(Size::Small, 14_814, 14_898), (Size::Medium, 26_874, 26_986), (Size::Big, 45_576, 45_726)]
+    {
         assert_eq!(count(size, Variant::Plain), plain);
         assert_eq!(count(size, Variant::Biased), biased);
         assert_eq!(count(size, Variant::PreActivation), plain);
@@ -40,7 +45,8 @@ fn mnist_resnet() {
 
 #[test]
 fn resnets_for_small_images() {
-    let table = [(20, 269_722, 272_474), (32, 464_154, 466_906), (44, 658_586, 661_338), (56, 853_018, 855_770)];
+    let table =
+        [(20, 269_722, 272_474), (32, 464_154, 466_906), (44, 658_586, 661_338), (56, 853_018, 855_770)];
     for (depth, a, b) in table {
         assert_eq!(graph(Architecture::Resnet(Resnet::cifar10(depth))).trainable(), a);
         let resnet = Resnet { shortcut: ShortcutOption::B, ..Resnet::cifar10(depth) };
@@ -64,7 +70,10 @@ fn resnets_of_torchvision() {
         .sum();
     assert_eq!(products, 2 * 4_089_184_256);
     assert_eq!(graph(Architecture::Resnet101(imagenet())).trainable(), 44_549_160);
-    assert_eq!(graph(Architecture::Resnet50(LargeResnet { classes: 10, ..imagenet() })).trainable(), 23_528_522);
+    assert_eq!(
+        graph(Architecture::Resnet50(LargeResnet { classes: 10, ..imagenet() })).trainable(),
+        23_528_522
+    );
     let small = LargeResnet { classes: 100, stem: Stem::Cifar, ..imagenet() };
     assert_eq!(graph(Architecture::Resnet18(small)).trainable(), 11_220_132);
 }
@@ -115,7 +124,10 @@ fn toy_perceptrons() {
         ..Perceptron::new(1, &[50, 50], 1, Activation::Relu)
     };
     let count = |perceptron| graph(Architecture::Perceptron(perceptron)).trainable();
-    assert_eq!([count(toy(false, false)), count(toy(true, false)), count(toy(true, true))], [2600, 2700, 2701]);
+    assert_eq!(
+        [count(toy(false, false)), count(toy(true, false)), count(toy(true, true))],
+        [2600, 2700, 2701]
+    );
 }
 
 #[test]
@@ -138,5 +150,9 @@ fn tables_add_up() {
          [[layer]]\nname='b'\noperation='linear'\noutputs=4\nparameters=['a.weight','a.bias']",
     );
     let table = describe(&shared.unwrap().graph().unwrap());
-    assert_eq!(table.rows.iter().map(|row| row.parameters).collect::<Vec<_>>(), [20, 0], "a shared parameter counts once");
+    assert_eq!(
+        table.rows.iter().map(|row| row.parameters).collect::<Vec<_>>(),
+        [20, 0],
+        "a shared parameter counts once"
+    );
 }

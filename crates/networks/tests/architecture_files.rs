@@ -231,21 +231,51 @@ fn wrong_texts_are_refused_with_their_place() {
         ("kind = \"perceptron\"\ninputs = -3\noutputs = 2", 2, 10, "a positive whole number"),
         ("kind = \"perceptron\"\ninputs = \"x\"\noutputs = 2", 2, 10, "a shape as"),
         ("kind = \"perceptron\"\ninputs = 3\noutputs = 2.5", 3, 11, "invalid type"),
-        ("kind = \"perceptron\"\ninputs = 3\noutputs = 2\nactivation = \"tahn\"", 4, 14, "unknown variant `tahn`"),
-        ("kind = \"perceptron\"\ninputs = 3\noutputs = 2\nactivation = 4", 4, 14, "an activation: one of identity"),
+        (
+            "kind = \"perceptron\"\ninputs = 3\noutputs = 2\nactivation = \"tahn\"",
+            4,
+            14,
+            "unknown variant `tahn`",
+        ),
+        (
+            "kind = \"perceptron\"\ninputs = 3\noutputs = 2\nactivation = 4",
+            4,
+            14,
+            "an activation: one of identity",
+        ),
         ("kind = \"resnet\"\ndepth = 20\nvariant = \"deep\"", 3, 11, "unknown variant `deep`"),
         ("kind = \"lenet\"\nfilters = [1, 2]", 2, 11, "3"),
         ("kind = \"layers\"\ninput = [3]\n[[layer]]\noperation = \"relu\"", 3, 1, "no `name`"),
-        ("kind = \"layers\"\ninput = [3]\n\n[[layer]]\nname = \"a\"", 4, 1, "layer `a`: `operation` is missing"),
+        (
+            "kind = \"layers\"\ninput = [3]\n\n[[layer]]\nname = \"a\"",
+            4,
+            1,
+            "layer `a`: `operation` is missing",
+        ),
         (
             "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"relu\"\n[[layer]]\nname = \"b\"\noperation = \"linaer\"",
             6,
             1,
             "layer `b`: operation \"linaer\": there is no operation",
         ),
-        ("kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"relu\"\nslope = 3", 3, 1, "slope"),
-        ("kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"linear\"", 3, 1, "missing field `outputs`"),
-        ("kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"relu\"\ninputs = [3]", 6, 10, "3 is not the name"),
+        (
+            "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"relu\"\nslope = 3",
+            3,
+            1,
+            "slope",
+        ),
+        (
+            "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"linear\"",
+            3,
+            1,
+            "missing field `outputs`",
+        ),
+        (
+            "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"a\"\noperation = \"relu\"\ninputs = [3]",
+            6,
+            10,
+            "3 is not the name",
+        ),
     ];
     for &(text, line, column, part) in cases {
         match Architecture::from_toml(text) {
@@ -277,6 +307,18 @@ fn files_are_named_in_errors() {
 
 /// Settings that make no network: text, part of the error.
 const IMPOSSIBLE: &[(&str, &str)] = &[
+    (
+        "kind='layers'\ninput=[134217728]\n[[layer]]\nname='a'\noperation='transpose'\naxes=[0]",
+        "map of 134217728 entries",
+    ),
+    (
+        "kind='layers'\ninput=[1,9000,9000]\n[[layer]]\nname='a'\noperation='average_pool'\nkernel=4000\nstride=1",
+        "entries",
+    ),
+    (
+        "kind='layers'\ninput=[1,1,1,1]\n[[layer]]\nname='a'\noperation='resize'\nsizes=[400,400,400]\ninterpolation='linear'",
+        "entries",
+    ),
     ("kind='perceptron'\ninputs=[]\noutputs=2", "`inputs` is empty"),
     ("kind='perceptron'\ninputs=0\noutputs=2", "length 0"),
     ("kind='perceptron'\ninputs=3\noutputs=0", "layer `0` (linear)"),
@@ -314,7 +356,7 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
     ("kind='transformer'\ninput=[4,3]\nsize='small'\nheads=0", "heads"),
     ("kind='transformer'\ninput=[4,3]\nwidths=[0,2]", "layer `embedding`"),
     ("kind='transformer'\ninput=[4,3]\nsize='small'\nlayers=1000000000", "`layers`"),
-    ("kind='transformer'\ninput=[1000000,3]\nsize='small'", "scores"),
+    ("kind='transformer'\ninput=[1000000,3]\nsize='small'", "attention of 1000001 tokens"),
     ("kind='layers'\ninput=[3]", "no [[layer]]"),
     ("kind='layers'\ninput=[3]\noutput='b'\n[[layer]]\nname='a'\noperation='relu'", "`output` names `b`"),
     ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='relu'\ninputs='b'", "layer `a` reads `b`"),
@@ -325,19 +367,46 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
         "kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='relu'\n[[layer]]\nname='a'\noperation='relu'",
         "names must be unique",
     ),
-    ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='relu'\nparameters=['w']", "1 names are given for 0"),
-    ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\nparameters=['w']", "names its parameters"),
-    ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\ninputs=['input','input']", "reads 2 values"),
+    (
+        "kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='relu'\nparameters=['w']",
+        "1 names are given for 0",
+    ),
+    (
+        "kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\nparameters=['w']",
+        "names its parameters",
+    ),
+    (
+        "kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\ninputs=['input','input']",
+        "reads 2 values",
+    ),
     ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\nepsilon=-1.0", "`epsilon`"),
     ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='layer_norm'\naxes=2", "last 2 axes"),
     ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='scale'\nfactor=inf", "not finite"),
     ("kind='layers'\ninput=[3]\n[[layer]]\nname='a'\noperation='concatenate'\naxis=4", "no axis 4"),
-    ("kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='reshape'\nshape=[4611686018427387904,4]", "layer `a`"),
-    ("kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='learned'\nshape=[1000000000,1000000000]", "layer `a`"),
-    ("kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='embedding'\nentries=1000000000000\nwidth=1000000000", "layer `a`"),
-    ("kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='broadcast'\nshape=[1000000000000,4]", "layer `a`"),
-    ("kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='pad'\nbefore=[9223372036854775807]\nafter=[9223372036854775807]", "layer `a`"),
-    ("kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='resize'\nsizes=[1000000000,1000000000]\ninterpolation='nearest'", "layer `a`"),
+    (
+        "kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='reshape'\nshape=[4611686018427387904,4]",
+        "layer `a`",
+    ),
+    (
+        "kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='learned'\nshape=[1000000000,1000000000]",
+        "layer `a`",
+    ),
+    (
+        "kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='embedding'\nentries=1000000000000\nwidth=1000000000",
+        "layer `a`",
+    ),
+    (
+        "kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='broadcast'\nshape=[1000000000000,4]",
+        "layer `a`",
+    ),
+    (
+        "kind='layers'\ninput=[4]\n[[layer]]\nname='a'\noperation='pad'\nbefore=[9223372036854775807]\nafter=[9223372036854775807]",
+        "layer `a`",
+    ),
+    (
+        "kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='resize'\nsizes=[1000000000,1000000000]\ninterpolation='nearest'",
+        "layer `a`",
+    ),
     (
         "kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='max_pool'\nkernel=1000000000\npadding=500000000",
         "layer `a`",
@@ -382,11 +451,16 @@ fn impossible_settings_are_refused_at_once() {
 fn long_lists_end() {
     let hidden = vec!["2"; 20_000].join(",");
     let text = format!("kind='perceptron'\ninputs=3\nhidden=[{hidden}]\noutputs=1");
-    assert!(Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000"));
+    assert!(
+        Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000")
+    );
     let layers = "[[layer]]\nname='a'\noperation='relu'\n".repeat(10_001);
     let text = format!("kind='layers'\ninput=[3]\n{layers}");
-    assert!(Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000"));
-    let deep = format!("kind='perceptron'\ninputs={}3{}\noutputs=1", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(
+        Architecture::from_toml(&text).unwrap().graph().unwrap_err().to_string().contains("more than 10000")
+    );
+    let deep =
+        format!("kind='perceptron'\ninputs={}3{}\noutputs=1", "[".repeat(100_000), "]".repeat(100_000));
     assert!(Architecture::from_toml(&deep).is_err());
 }
 
@@ -400,7 +474,26 @@ fn damaged_texts_do_no_harm() {
         state ^= state << 17;
         (state % below as u64) as usize
     };
-    let words = ["0", "1", "-1", "9999999999", "[", "]", "'", "\n", "=", "nan", "1e300", "[[layer]]", "2", "7", "kind", "true", "'add'", "64"];
+    let words = [
+        "0",
+        "1",
+        "-1",
+        "9999999999",
+        "[",
+        "]",
+        "'",
+        "\n",
+        "=",
+        "nan",
+        "1e300",
+        "[[layer]]",
+        "2",
+        "7",
+        "kind",
+        "true",
+        "'add'",
+        "64",
+    ];
     let (mut built, mut refused) = (0, 0);
     for text in TEXTS.iter().filter(|text| !text.contains("resnet101")) {
         for _ in 0..150 {

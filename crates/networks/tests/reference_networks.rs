@@ -17,7 +17,11 @@ fn error(found: &Array<f64>, reference: &[f64]) -> f64 {
 
 #[test]
 fn perceptron_for_mnist() {
-    let files = ["networks/mlp_mnist.safetensors", "networks/mlp_mnist_reference.npz", "data/mnist/t10k-images-idx3-ubyte.gz"];
+    let files = [
+        "networks/mlp_mnist.safetensors",
+        "networks/mlp_mnist_reference.npz",
+        "data/mnist/t10k-images-idx3-ubyte.gz",
+    ];
     let [Some(weights), Some(reference), Some(images)] = files.map(shared) else { return };
     let architecture = Architecture::Perceptron(Perceptron::new(784, &[200, 200], 10, Activation::Tanh));
     let read = read_network::<f64>(&weights, Some(&architecture)).unwrap();
@@ -25,7 +29,8 @@ fn perceptron_for_mnist() {
     let reference = read_array(&reference, &ReadOptions::for_arrays()).unwrap();
     let rows = reference.examples();
     let images = read_idx(&images, &ReadOptions::for_arrays()).unwrap().to_f64();
-    let x = images[..rows * 784].iter().map(|v| v / 255.0).collect();
+    // The reference divided in single precision.
+    let x = images[..rows * 784].iter().map(|&v| f64::from(v as f32 / 255.0)).collect();
     let y = read.network.forward(&Array::new([rows, 784], x)).unwrap();
     let error = error(&y, &reference.to_f64());
     assert!(error < 1e-12, "{error:e}");
@@ -33,8 +38,11 @@ fn perceptron_for_mnist() {
 
 #[test]
 fn resnet20_for_cifar10() {
-    let files =
-        ["networks/resnet20_cifar10.safetensors", "networks/resnet20_cifar10_reference.npz", "data/cifar10_jpeg/test_batch.bin.gz"];
+    let files = [
+        "networks/resnet20_cifar10.safetensors",
+        "networks/resnet20_cifar10_reference.npz",
+        "data/cifar10_jpeg/test_batch.bin.gz",
+    ];
     let [Some(weights), Some(reference), Some(images)] = files.map(shared) else { return };
     let architecture = Architecture::Resnet(Resnet::cifar10(20));
     let read = read_network::<f64>(&weights, Some(&architecture)).unwrap();
@@ -60,7 +68,10 @@ fn another_networks_file_is_refused() {
     let Some(weights) = shared("networks/resnet20_cifar10.safetensors") else { return };
     let graph = Architecture::Resnet(Resnet { classes: 100, ..Resnet::cifar10(32) }).graph().unwrap();
     let error = load_safetensors::<f32>(&weights, &graph).unwrap_err().to_string();
-    for part in ["`layer1.3.conv1.weight` of shape [16, 16, 3, 3] is missing", "`linear.bias` has shape [10], expected [100]"] {
+    for part in [
+        "`layer1.3.conv1.weight` of shape [16, 16, 3, 3] is missing",
+        "`linear.bias` has shape [10], expected [100]",
+    ] {
         assert!(error.contains(part), "{error}");
     }
 }

@@ -77,6 +77,9 @@ impl Transformer {
             return Err(wrong(KIND, format!("{} heads must divide the width {width}", self.heads)));
         }
         let mut b = GraphBuilder::new(&self.input)?;
+        let positions = self.input[0].saturating_add(1);
+        crate::operation::check_size(&[self.heads, positions, positions])
+            .map_err(|problem| wrong(KIND, format!("attention of {positions} tokens: {problem}")))?;
         let x = linear(&mut b, "embedding", width, true, Weights::Default, Value::INPUT)?;
         let token = Operation::Learned(Learned { shape: vec![1, width] });
         let token = b.add_named("class_token", token, &[], &["class_token"])?;

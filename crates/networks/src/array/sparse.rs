@@ -33,19 +33,19 @@ impl Compressed {
         Self { starts, sources: entries.iter().map(|e| e.1).collect(), weights }
     }
 
-    fn apply<T: Precision>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
+    fn apply<T: Precision>(&self, x: &Array<T>, blocks: usize, example: &[usize]) -> Array<T> {
         let mut out = Array::any(batch_shape(x.rows(), example));
-        let length = out.row_len();
         if out.is_empty() {
             return out;
         }
+        let (length, from) = (out.row_len() / blocks, x.row_len() / blocks);
         let weights: Option<Vec<T>> =
             self.weights.as_ref().map(|w| w.iter().map(|&w| T::from_f64(w)).collect());
         let rows_each =
             (piece(out.len().max(x.len())) * length / out.len().max(x.len())).div_ceil(length).max(1);
         out.values_mut().par_chunks_mut(rows_each * length).enumerate().for_each(|(part, rows)| {
             for (r, out) in rows.chunks_exact_mut(length).enumerate() {
-                let x = x.row(part * rows_each + r);
+                let x = &x.values()[(part * rows_each + r) * from..][..from];
                 for (o, range) in out.iter_mut().zip(self.starts.windows(2)) {
                     let range = range[0] as usize..range[1] as usize;
                     let sources = &self.sources[range.clone()];
@@ -74,13 +74,18 @@ impl SparseMap {
         Self { forward, backward: Compressed::new(inputs, &mut flipped) }
     }
 
-    /// `y[r] = M x[r]`, each row shaped `example`.
-    pub(crate) fn apply<T: Precision>(&self, x: &Array<T>, example: &[usize]) -> Array<T> {
-        self.forward.apply(x, example)
+    /// `y[r] = M x[r]` for each of the `blocks` equal parts of every row; rows of the result are shaped `example`.
+    pub(crate) fn apply<T: Precision>(&self, x: &Array<T>, blocks: usize, example: &[usize]) -> Array<T> {
+        self.forward.apply(x, blocks, example)
     }
 
-    /// `x[r] = M^T y[r]`.
-    pub(crate) fn apply_transposed<T: Precision>(&self, y: &Array<T>, example: &[usize]) -> Array<T> {
-        self.backward.apply(y, example)
+    /// `x[r] = M^T y[r]` for each of the `blocks` equal parts of every row.
+    pub(crate) fn apply_transposed<T: Precision>(
+        &self,
+        y: &Array<T>,
+        blocks: usize,
+        example: &[usize],
+    ) -> Array<T> {
+        self.backward.apply(y, blocks, example)
     }
 }

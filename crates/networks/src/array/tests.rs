@@ -114,18 +114,18 @@ fn sparse_maps_with_empty_rows_and_columns() {
                 backward[r * 5 + i as usize] += w * y.row(r)[o as usize];
             }
         }
-        in_pools(|| map.apply(&x, &[5]).into_values(), &forward);
-        in_pools(|| map.apply_transposed(&y, &[5]).into_values(), &backward);
+        in_pools(|| map.apply(&x, 1, &[5]).into_values(), &forward);
+        in_pools(|| map.apply_transposed(&y, 1, &[5]).into_values(), &backward);
     }
     // Without weights, to another shape.
     let map = SparseMap::new(3, 4, vec![(0, 2, 1.0), (3, 0, 1.0)]);
-    let out = map.apply(&Array::new(vec![1, 3], vec![5.0, 6.0, 7.0]), &[2, 2]);
+    let out = map.apply(&Array::new(vec![1, 3], vec![5.0, 6.0, 7.0]), 1, &[2, 2]);
     assert_eq!(out, Array::new(vec![1, 2, 2], vec![7.0, 0.0, 0.0, 5.0]));
-    let back = map.apply_transposed(&out, &[3]);
+    let back = map.apply_transposed(&out, 1, &[3]);
     assert_eq!(back, Array::new(vec![1, 3], vec![5.0, 0.0, 7.0]));
     // Nothing at all.
     let map = SparseMap::new(2, 3, vec![]);
-    assert_eq!(map.apply(&Array::new(vec![1, 2], vec![1.0, 2.0]), &[3]).values(), [0.0; 3]);
+    assert_eq!(map.apply(&Array::new(vec![1, 2], vec![1.0, 2.0]), 1, &[3]).values(), [0.0; 3]);
 }
 
 #[test]

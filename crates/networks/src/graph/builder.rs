@@ -10,6 +10,9 @@ use std::collections::HashMap;
 /// Nodes of one graph at most: beyond it a file is a mistake or an attack.
 const MOST_NODES: usize = 100_000;
 
+/// Values of all nodes for one example at most: 32 GiB in double precision.
+const MOST_ACTIVATIONS: usize = 1 << 32;
+
 /// Builds a [`Graph`]. Shapes are checked as nodes are added; a node can only read what exists, so there are no cycles.
 ///
 /// ```
@@ -28,6 +31,7 @@ pub struct GraphBuilder {
     graph: Graph,
     names: HashMap<String, usize>,
     parameters: HashMap<String, usize>,
+    activations: usize,
 }
 
 impl GraphBuilder {
@@ -45,6 +49,7 @@ impl GraphBuilder {
             graph: Graph { input: input.to_vec(), nodes: vec![], parameters: vec![], output: Value::INPUT },
             names: HashMap::new(),
             parameters: HashMap::new(),
+            activations: 0,
         })
     }
 
@@ -91,6 +96,13 @@ impl GraphBuilder {
         }
         let shapes: Vec<&[usize]> = inputs.iter().map(|&v| self.graph.shape(v)).collect();
         let prepared = operation.prepare::<f64>(&shapes).map_err(error)?;
+        crate::operation::check_size(&prepared.shape).map_err(error)?;
+        let activations = self.activations + prepared.shape.iter().product::<usize>();
+        if activations > MOST_ACTIVATIONS {
+            return Err(error(format!(
+                "one example would have more than {MOST_ACTIVATIONS} values in all layers"
+            )));
+        }
         if parameters.len() > prepared.parameters.len() {
             let (given, known) = (parameters.len(), prepared.parameters.len());
             return Err(error(format!("{given} names are given for {known} parameters")));
@@ -102,6 +114,7 @@ impl GraphBuilder {
             self.graph.parameters.truncate(before);
             error(problem)
         })?;
+        self.activations = activations;
         self.graph.nodes.push(Node {
             name: name.into(),
             inputs: inputs.to_vec(),
@@ -243,10 +256,18 @@ impl GraphBuilder {
     ) -> Result<Value, GraphError> {
         let shape = self.shape(x);
         let mut parameter = vec![1; shape.len()];
-        if let (Some(first), Some(&channels)) = (parameter.first_mut(), shape.first()) {
+        let channels = shape.first().copied().unwrap_or(1);
+        if let Some(first) = parameter.first_mut() {
             *first = channels;
         }
-        self.norm(name, Normalise { over: Over::Groups(groups), epsilon }, parameter, x)
+        let y = self.norm(name, Normalise { over: Over::Groups(groups), epsilon }, parameter, x)?;
+        // Broadcast along the channels, stored without the axes of length 1.
+        for part in ["weight", "bias"] {
+            if let Some(&position) = self.parameters.get(&format!("{name}.{part}")) {
+                self.graph.parameters[position].shape = vec![channels];
+            }
+        }
+        Ok(y)
     }
 
     fn norm(

@@ -104,7 +104,6 @@ impl Pool {
     pub(crate) fn prepare_average<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let windows = self.windows(inputs[0])?;
         let [height, width] = windows.target;
-        let plane = windows.source[0] * windows.source[1];
         let output = vec![windows.channels, height, width];
         let after = self.padding_after.unwrap_or(self.padding);
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
@@ -112,18 +111,13 @@ impl Pool {
             let (from, all) = (i * windows.stride[axis], windows.source[axis] + self.padding[axis] + after[axis]);
             (all - from).div_ceil(self.dilation[axis]).min(self.kernel[axis])
         };
-        sparse(inputs[0], output, super::count(&self.kernel), |entries| {
+        sparse(1, inputs[0], output, super::count(&self.kernel), |entries| {
             for i in 0..height * width {
                 let (y, x) = (i / width, i % width);
                 let mut found = Vec::new();
                 windows.visit(y, x, |at| found.push(at));
                 let count = if self.count_padding { inside(0, y) * inside(1, x) } else { found.len() };
-                for channel in 0..windows.channels {
-                    for &at in &found {
-                        let to = (channel * height * width + i) as u32;
-                        entries.push((to, (channel * plane + at) as u32, 1.0 / count as f64));
-                    }
-                }
+                entries.extend(found.iter().map(|&at| (i as u32, at as u32, 1.0 / count as f64)));
             }
         })
     }

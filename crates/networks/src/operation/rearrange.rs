@@ -67,8 +67,10 @@ pub struct Broadcast {
 /// Most entries of a sparse map.
 const MOST_ENTRIES: u64 = 1 << 28;
 
-/// Builds the layer from the entries of its map, at most `terms` for each output value.
+/// Builds the layer from the entries of its map, at most `terms` for each output value. The map is the same for all positions of the first
+/// `same` axes and is stored once: its entries count positions within the other axes.
 pub(super) fn sparse<T: Precision>(
+    same: usize,
     input: &[usize],
     output: Vec<usize>,
     terms: u64,
@@ -76,16 +78,18 @@ pub(super) fn sparse<T: Precision>(
 ) -> Result<Prepared<T>, String> {
     super::check_size(input)?;
     super::check_size(&output)?;
-    if super::count(&output).saturating_mul(terms) > MOST_ENTRIES {
+    let blocks: usize = input[..same].iter().product();
+    let inner = |shape: &[usize]| shape.iter().product::<usize>() / blocks.max(1);
+    if (inner(&output) as u64).saturating_mul(terms) > MOST_ENTRIES {
         return Err(format!(
             "{output:?} from {input:?} needs up to {terms} terms for each value, more than {MOST_ENTRIES} entries in all"
         ));
     }
     let mut list = Vec::new();
     entries(&mut list);
-    let flops = 2 * list.iter().filter(|e| e.2 != 1.0).count() as u64;
-    let map = SparseMap::new(input.iter().product(), output.iter().product(), list);
-    let layer = Arc::new(Sparse { map, input: input.to_vec(), output: output.clone() });
+    let flops = 2 * super::count(&[blocks, list.iter().filter(|e| e.2 != 1.0).count()]);
+    let map = SparseMap::new(inner(input), inner(&output), list);
+    let layer = Arc::new(Sparse { map, blocks, input: input.to_vec(), output: output.clone() });
     Ok(Prepared { shape: output, parameters: vec![], flops, layer })
 }
 
@@ -118,7 +122,7 @@ impl Transpose {
             return Err(format!("`axes` {:?} is not an order of the axes of {shape:?}", self.axes));
         }
         let output: Vec<usize> = self.axes.iter().map(|&a| shape[a]).collect();
-        sparse(shape, output.clone(), 1, |entries| {
+        sparse(0, shape, output.clone(), 1, |entries| {
             positions(&output, |to, at| {
                 let mut from = vec![0; at.len()];
                 at.iter().zip(&self.axes).for_each(|(&i, &axis)| from[axis] = i);
@@ -140,13 +144,12 @@ impl Slice {
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
-        sparse(shape, output.clone(), 1, |entries| {
-            positions(&output, |to, at| {
-                let from = at
-                    .iter()
-                    .enumerate()
-                    .map(|(axis, &i)| if axis == self.axis { index(i).unwrap_or(0) } else { i });
-                entries.push((to as u32, flat(shape, from), 1.0));
+        let inner = &shape[self.axis..];
+        sparse(self.axis, shape, output.clone(), 1, |entries| {
+            positions(&output[self.axis..], |to, at| {
+                let from =
+                    at.iter().enumerate().map(|(i, &at)| if i == 0 { index(at).unwrap_or(0) } else { at });
+                entries.push((to as u32, flat(inner, from), 1.0));
             });
         })
     }
@@ -164,9 +167,10 @@ impl Pad {
             .map(|(&s, (&b, &a))| s.checked_add(b)?.checked_add(a))
             .collect();
         let output = output.ok_or("the padding is too large")?;
-        sparse(shape, output.clone(), 1, |entries| {
-            positions(shape, |from, at| {
-                let to = flat(&output, at.iter().zip(&self.before).map(|(&i, &b)| i + b));
+        let same = self.before.iter().zip(&self.after).take_while(|&(&b, &a)| b == 0 && a == 0).count();
+        sparse(same, shape, output.clone(), 1, |entries| {
+            positions(&shape[same..], |from, at| {
+                let to = flat(&output[same..], at.iter().zip(&self.before[same..]).map(|(&i, &b)| i + b));
                 entries.push((to, from as u32, 1.0));
             });
         })
@@ -190,11 +194,14 @@ impl Mean {
         let terms = super::count(shape) / super::count(&kept).max(1);
         let each = 1.0 / terms as f64;
         let output = if self.keep { kept.clone() } else { dropped };
-        sparse(shape, output, terms, |entries| {
-            positions(shape, |from, at| {
-                let to =
-                    at.iter().enumerate().map(|(axis, &i)| if self.axes.contains(&axis) { 0 } else { i });
-                entries.push((flat(&kept, to), from as u32, each));
+        let same = self.axes.iter().copied().min().unwrap_or(0);
+        sparse(same, shape, output, terms, |entries| {
+            positions(&shape[same..], |from, at| {
+                let to = at
+                    .iter()
+                    .enumerate()
+                    .map(|(axis, &i)| if self.axes.contains(&(axis + same)) { 0 } else { i });
+                entries.push((flat(&kept[same..], to), from as u32, each));
             });
         })
     }
@@ -211,7 +218,7 @@ impl Broadcast {
             return Err(format!("{shape:?} does not broadcast to {:?}", self.shape));
         };
         super::check_size(&self.shape)?;
-        sparse(shape, self.shape.clone(), 1, |entries| {
+        sparse(0, shape, self.shape.clone(), 1, |entries| {
             positions(&self.shape, |to, at| {
                 let from = at[offset..].iter().zip(shape).map(|(&i, &s)| if s == 1 { 0 } else { i });
                 entries.push((to as u32, flat(shape, from), 1.0));
@@ -223,21 +230,23 @@ impl Broadcast {
 #[derive(Debug)]
 struct Sparse {
     map: SparseMap,
+    /// Parts of a row that the map is applied to, one after another.
+    blocks: usize,
     input: Vec<usize>,
     output: Vec<usize>,
 }
 
 impl<T: Precision> Layer<T> for Sparse {
     fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
-        (self.map.apply(inputs[0], &self.output), Saved::Nothing)
+        (self.map.apply(inputs[0], self.blocks, &self.output), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
-        self.map.apply(tangent, &self.output)
+        self.map.apply(tangent, self.blocks, &self.output)
     }
 
     fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        self.map.apply_transposed(cotangent, &self.input)
+        self.map.apply_transposed(cotangent, self.blocks, &self.input)
     }
 }
 

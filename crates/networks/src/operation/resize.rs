@@ -91,10 +91,10 @@ impl Resize {
             .map(|(i, (&from, &to))| self.axis(from, to, i))
             .collect();
         let terms = if self.interpolation == Interpolation::Nearest { 1 } else { 1 << spatial.len().min(32) };
-        sparse(shape, output.clone(), terms, |entries| {
-            positions(&output, |to, at| {
-                let mut terms = vec![(at[0], 1.0)];
-                for (axis, (&i, &length)) in axes.iter().zip(at[1..].iter().zip(spatial)) {
+        sparse(1, shape, output.clone(), terms, |entries| {
+            positions(&self.sizes, |to, at| {
+                let mut terms = vec![(0, 1.0)];
+                for (axis, (&i, &length)) in axes.iter().zip(at.iter().zip(spatial)) {
                     terms = terms
                         .iter()
                         .flat_map(|&(from, weight)| {

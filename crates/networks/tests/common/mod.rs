@@ -6,7 +6,7 @@ use posterior_networks::{Array, Graph, Network, NetworkError};
 use std::path::PathBuf;
 
 /// Weights by formula: `sin(0.37 i + phase(name))`, scaled so that activations keep their size.
-pub fn formula_network(graph: Graph) -> Result<Network<f64>, NetworkError> {
+pub(crate) fn formula_network(graph: Graph) -> Result<Network<f64>, NetworkError> {
     let parameters = graph
         .parameters()
         .iter()
@@ -33,14 +33,14 @@ pub fn formula_network(graph: Graph) -> Result<Network<f64>, NetworkError> {
 }
 
 /// Two examples: `sin(0.11 i + 0.5)`.
-pub fn formula_input(shape: &[usize]) -> Array<f64> {
+pub(crate) fn formula_input(shape: &[usize]) -> Array<f64> {
     let shape: Vec<usize> = [2].into_iter().chain(shape.iter().copied()).collect();
     let length = shape.iter().product::<usize>();
     Array::new(shape, (0..length).map(|i| (0.11 * i as f64 + 0.5).sin()).collect())
 }
 
 /// A file of the folder `shared` beside the workspace; None, with a message, where it is not there.
-pub fn shared(file: &str) -> Option<PathBuf> {
+pub(crate) fn shared(file: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
     if path.exists() {
         return Some(path);

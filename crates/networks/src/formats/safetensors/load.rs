@@ -76,12 +76,12 @@ fn tensor<T: Precision>(
     let bytes = container.bytes(name)?;
     let wide = values(dtype, &bytes).unwrap_or_default();
     if let Some(position) = wide.iter().position(|v| !v.is_finite()) {
-        return Ok(Err(format!("`{name}` holds {} at position {position}", wide[position])));
+        return Ok(Err(format!("`{name}` holds {:?} at position {position}", wide[position])));
     }
     let narrow: Vec<T> = wide.iter().map(|&v| T::from_f64(v)).collect();
     if let Some(position) = narrow.iter().position(|v| !v.is_finite()) {
         let problem =
-            format!("`{name}` holds {} at position {position}, beyond single precision", wide[position]);
+            format!("`{name}` holds {:?} at position {position}, beyond single precision", wide[position]);
         return Ok(Err(problem));
     }
     let rounded = wide.iter().zip(&narrow).filter(|(w, n)| **w != n.to_f64()).count();

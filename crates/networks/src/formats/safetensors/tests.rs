@@ -15,7 +15,9 @@ fn file(tensors: &[(&str, &str, &[usize], Vec<u8>)], metadata: &str) -> Vec<u8> 
     }
     for (name, dtype, shape, bytes) in tensors {
         let (start, end) = (data.len(), data.len() + bytes.len());
-        header.push(format!("\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{start},{end}]}}"));
+        header.push(format!(
+            "\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{start},{end}]}}"
+        ));
         data.extend(bytes);
     }
     let header = format!("{{{}}}", header.join(","));
@@ -52,7 +54,9 @@ fn every_floating_type_is_read() {
     // 1.5 and -2 by their bits: sign, exponent and fraction of each format.
     let half = [0x3e00u16, 0xc000].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>();
     let brain = [0x3fc0u16, 0xc000].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>();
-    for (dtype, bytes) in [("F16", half), ("BF16", brain), ("F32", f32s(&[1.5, -2.0])), ("F64", f64s(&[1.5, -2.0]))] {
+    for (dtype, bytes) in
+        [("F16", half), ("BF16", brain), ("F32", f32s(&[1.5, -2.0])), ("F64", f64s(&[1.5, -2.0]))]
+    {
         let bytes = file(&[("0.weight", dtype, &[1, 2], bytes), ("0.bias", "F64", &[1], f64s(&[0.1]))], "");
         let loaded = load::<f64>(&bytes, &line()).unwrap();
         assert_eq!(loaded.parameters[0].values(), [1.5, -2.0], "{dtype}");
@@ -61,7 +65,11 @@ fn every_floating_type_is_read() {
         assert_eq!(loaded.notes, if dtype == "F64" { vec![] } else { vec![widened] });
         let loaded = load::<f32>(&bytes, &line()).unwrap();
         assert_eq!(loaded.parameters[1].values(), [0.1f32]);
-        assert!(loaded.notes.contains(&"1 numbers in 1 tensors were rounded to F32".to_string()), "{:?}", loaded.notes);
+        assert!(
+            loaded.notes.contains(&"1 numbers in 1 tensors were rounded to F32".to_string()),
+            "{:?}",
+            loaded.notes
+        );
     }
 }
 
@@ -96,7 +104,9 @@ fn everything_that_does_not_fit_is_listed() {
         ],
         "",
     );
-    let Err(SafetensorsError::Network { source: NetworkError::Tensors { problems }, path }) = load::<f32>(&bytes, &graph) else {
+    let Err(SafetensorsError::Network { source: NetworkError::Tensors { problems }, path }) =
+        load::<f32>(&bytes, &graph)
+    else {
         panic!("the tensors do not fit");
     };
     assert!(path.ends_with("w.safetensors"));
@@ -118,7 +128,8 @@ fn everything_that_does_not_fit_is_listed() {
 fn endless_problems_are_cut() {
     let names: Vec<String> = (0..1000).map(|i| format!("x{i}")).collect();
     let tensors: Vec<_> = names.iter().map(|name| (name.as_str(), "F32", &[1][..], f32s(&[0.0]))).collect();
-    let Err(SafetensorsError::Network { source: NetworkError::Tensors { problems }, .. }) = load::<f32>(&file(&tensors, ""), &line())
+    let Err(SafetensorsError::Network { source: NetworkError::Tensors { problems }, .. }) =
+        load::<f32>(&file(&tensors, ""), &line())
     else {
         panic!("no tensor fits");
     };
@@ -157,14 +168,22 @@ fn networks_round_trip_bit_for_bit() {
     save_safetensors(&path, &single, &metadata).unwrap();
     let read = read_network::<f32>(&path, Some(&architecture)).unwrap();
     assert_eq!((read.network.parameters(), read.notes.len()), (single.parameters(), 0));
-    let other = Architecture::Resnet(Resnet { width: 4, names: crate::architecture::Names::Torchvision, ..Resnet::cifar10(8) });
+    let other = Architecture::Resnet(Resnet {
+        width: 4,
+        names: crate::architecture::Names::Torchvision,
+        ..Resnet::cifar10(8)
+    });
     let error = read_network::<f32>(&path, Some(&other)).unwrap_err().to_string();
-    assert!(error.contains("`fc.weight` of shape [10, 16] is missing") && error.contains("`linear.weight`"), "{error}");
+    assert!(
+        error.contains("`fc.weight` of shape [10, 16] is missing") && error.contains("`linear.weight`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_network_needs_an_architecture() {
-    let tensors = [("0.weight", "F32", &[1, 2][..], f32s(&[1.0, 2.0])), ("0.bias", "F32", &[1], f32s(&[3.0]))];
+    let tensors =
+        [("0.weight", "F32", &[1, 2][..], f32s(&[1.0, 2.0])), ("0.bias", "F32", &[1], f32s(&[3.0]))];
     let (_directory, path) = place(&file(&tensors, ""));
     let error = read_network::<f64>(&path, None).unwrap_err();
     assert!(matches!(error, SafetensorsError::NoArchitecture { .. }));
@@ -173,7 +192,9 @@ fn a_network_needs_an_architecture() {
     let read = read_network::<f64>(&path, Some(&given)).unwrap();
     assert_eq!(read.network.forward(&Array::new([1, 2], vec![1.0, 1.0])).unwrap().values(), [6.0]);
     // Damaged, impossible and different architectures in the file.
-    let stored = |text: &str| place(&file(&tensors, &format!("{{\"{ARCHITECTURE_KEY}\":{}}}", serde_json::json!(text))));
+    let stored = |text: &str| {
+        place(&file(&tensors, &format!("{{\"{ARCHITECTURE_KEY}\":{}}}", serde_json::json!(text))))
+    };
     let (_directory, path) = stored("kind = 'perceptron'\ninputs = 2");
     let error = read_network::<f64>(&path, None).unwrap_err();
     assert!(error.to_string().contains("missing field `outputs`"), "{error}");
@@ -185,13 +206,15 @@ fn a_network_needs_an_architecture() {
 
 #[test]
 fn broken_files_are_refused_at_once() {
-    let good = file(&[("0.weight", "F32", &[1, 2], f32s(&[1.0, 2.0])), ("0.bias", "F32", &[1], f32s(&[3.0]))], "");
+    let good =
+        file(&[("0.weight", "F32", &[1, 2], f32s(&[1.0, 2.0])), ("0.bias", "F32", &[1], f32s(&[3.0]))], "");
     let mut huge = good.clone();
     huge[..8].copy_from_slice(&(1u64 << 40).to_le_bytes());
     let mut largest = good.clone();
     largest[..8].copy_from_slice(&u64::MAX.to_le_bytes());
     let entry = |shape: &str, offsets: &str| {
-        let header = format!("{{\"0.weight\":{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}");
+        let header =
+            format!("{{\"0.weight\":{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}");
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 8]].concat()
     };
     let cases: Vec<(Vec<u8>, &str)> = vec![
@@ -222,7 +245,10 @@ fn broken_files_are_refused_at_once() {
     assert!(matches!(metadata(&directory.path().join("none")), Err(SafetensorsError::Read { .. })));
     let nowhere = directory.path().join("no/such/folder/n.safetensors");
     let network = Network::<f64>::initialised(line(), posterior_linalg::random::Streams::new(1)).unwrap();
-    assert!(matches!(save_safetensors(&nowhere, &network, &BTreeMap::new()), Err(SafetensorsError::Write { .. })));
+    assert!(matches!(
+        save_safetensors(&nowhere, &network, &BTreeMap::new()),
+        Err(SafetensorsError::Write { .. })
+    ));
 }
 
 /// Damaged files end in weights or an error, never in a panic.
