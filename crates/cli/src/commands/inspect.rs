@@ -43,11 +43,15 @@ struct ColumnReport {
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     if has_extension(path, "toml") {
-        let graph = Architecture::read(path).map_err(Failure::from_display)?.graph().map_err(Failure::from_display)?;
+        let graph = Architecture::read(path)
+            .map_err(Failure::from_display)?
+            .graph()
+            .map_err(Failure::from_display)?;
         return layers(cli, "architecture", &graph, Vec::new());
     }
     if has_extension(path, "onnx") || has_extension(path, "safetensors") {
-        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), false).map_err(Failure::from_display)?;
+        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), false)
+            .map_err(Failure::from_display)?;
         return layers(cli, opened.format, opened.network.graph(), opened.notes);
     }
     if !is_table(path) {

@@ -119,13 +119,17 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
 
 /// The epochs and what became of them.
 fn summary(report: &TrainReport) -> String {
-    let mut rows = vec![["epoch", "loss", "validation loss", "accuracy", "learning rate"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["epoch", "loss", "validation loss", "accuracy", "learning rate"].map(String::from).to_vec()];
     for record in &report.history {
         rows.push(vec![
             record.epoch.to_string(),
             number(record.train_loss),
             record.validation.map_or_else(String::new, |v| number(v.loss)),
-            record.validation.and_then(|v| v.accuracy).map_or_else(String::new, |a| format!("{:.2} %", 100.0 * a)),
+            record
+                .validation
+                .and_then(|v| v.accuracy)
+                .map_or_else(String::new, |a| format!("{:.2} %", 100.0 * a)),
             number(record.learning_rate),
         ]);
     }
@@ -136,7 +140,10 @@ fn summary(report: &TrainReport) -> String {
     }
     if !report.noise_variance.is_empty() {
         let noise: Vec<String> = report.noise_variance.iter().map(|v| number(v.sqrt())).collect();
-        lines.push(format!("learned noise, as a standard deviation of the standardised target: {}", noise.join(", ")));
+        lines.push(format!(
+            "learned noise, as a standard deviation of the standardised target: {}",
+            noise.join(", ")
+        ));
     }
     if report.clipped > 0 {
         lines.push(format!("{} of {} gradients were shortened", report.clipped, report.steps));
@@ -145,7 +152,11 @@ fn summary(report: &TrainReport) -> String {
         "{} steps in {:.1} s{}",
         report.steps - report.resumed_from,
         report.seconds,
-        if report.resumed_from > 0 { format!(", resumed after step {}", report.resumed_from) } else { String::new() }
+        if report.resumed_from > 0 {
+            format!(", resumed after step {}", report.resumed_from)
+        } else {
+            String::new()
+        }
     ));
     lines.join("\n")
 }

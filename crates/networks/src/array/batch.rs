@@ -4,7 +4,7 @@ use super::Precision;
 use super::pool::Buffer;
 
 /// Zeros beyond this many values are asked of the system.
-const LARGE: usize = 1 << 24;
+pub(crate) const LARGE: usize = 1 << 24;
 
 /// Numbers in row-major order with a shape; in a batch the first axis counts examples.
 ///

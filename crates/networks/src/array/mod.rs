@@ -22,7 +22,7 @@ mod activation;
 pub use activation::Activation;
 pub(crate) use activation::{activate, activate_second, activate_tangent};
 pub use batch::Array;
-pub(crate) use batch::batch_shape;
+pub(crate) use batch::{LARGE, batch_shape};
 pub use convolution::Precision;
 mod joins;
 mod normalise;

@@ -138,7 +138,8 @@ mod tests {
         let buffer = Buffer::new(vec![1.0; SHORTEST + 5], |b| POOL.give(b), |v| POOL.copy(v));
         let place = buffer.as_ptr();
         drop(buffer);
-        let again = POOL.copy(&vec![2.0; SHORTEST]);
+        let twos = vec![2.0; SHORTEST];
+        let again = POOL.copy(&twos);
         assert_eq!(again.as_ptr(), place);
         assert!(again.len() == SHORTEST && again.iter().all(|&v| v == 2.0));
         POOL.give(again);

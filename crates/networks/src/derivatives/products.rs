@@ -69,11 +69,37 @@ impl<T: Precision> Trace<'_, T> {
     /// `[sets, selection]` for a block of cotangents, in any mode.
     pub(crate) fn gradient(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
         let graph = self.network().graph();
-        let mut out = Array::zeros(vec![sets.count(cotangent.rows()), selection.len()]);
         let (reach, uses) = (Reach::new(graph, Some(selection), false), uses(graph));
+        let shape = vec![sets.count(cotangent.rows()), selection.len()];
+        let mut out =
+            if sets == Sets::Rows { self.rows_to_fill(shape, selection, &uses) } else { Array::zeros(shape) };
         self.pull(cotangent, &reach, |node, cotangent| {
             self.parameter_gradient(node, selection, cotangent, sets, &uses, out.values_mut());
         });
+        out
+    }
+
+    /// Room for gradients by example: zero except where a layer will write every entry, which spares a pass over memory.
+    fn rows_to_fill(&self, shape: Vec<usize>, selection: &Selection, uses: &[usize]) -> Array<T> {
+        if shape.iter().product::<usize>() > crate::array::LARGE {
+            return Array::zeros(shape);
+        }
+        let graph = self.network().graph();
+        let mut out = Array::any(shape);
+        let mut clear = vec![true; selection.parts().len()];
+        for (i, node) in graph.nodes().iter().enumerate() {
+            for (slot, &parameter) in node.parameters.iter().enumerate() {
+                if let Some(at) = selection.parts().iter().position(|p| p.parameter == parameter) {
+                    let whole = uses[parameter] == 1 && selection.parts()[at].indices.is_none();
+                    clear[at] = !(whole && self.network().layer(i).overwrites_rows(slot));
+                }
+            }
+        }
+        for row in out.values_mut().chunks_exact_mut(selection.len().max(1)) {
+            for (part, _) in selection.parts().iter().zip(&clear).filter(|(_, clear)| **clear) {
+                row[part.offset..part.offset + part.length].fill(T::ZERO);
+            }
+        }
         out
     }
 

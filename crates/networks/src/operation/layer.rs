@@ -95,6 +95,11 @@ pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
         unreachable!("an operation without parameters")
     }
 
+    /// Whether [`Self::vjp_parameter`] writes every entry when each row has its own set, so that what was there before does not matter.
+    fn overwrites_rows(&self, _slot: usize) -> bool {
+        false
+    }
+
     /// The gradient in `input` of `<cotangent, sum_i J_i tangents[i]>` with `J` over the inputs; None where it is zero.
     fn second_input(
         &self,

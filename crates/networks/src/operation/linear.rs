@@ -203,6 +203,10 @@ impl<T: Precision> Layer<T> for Dense {
         }
     }
 
+    fn overwrites_rows(&self, slot: usize) -> bool {
+        slot == 0 && self.positions == 1
+    }
+
     fn second_parameter(
         &self,
         _: &At<'_, T>,

@@ -63,7 +63,8 @@ impl Pool {
             if self.padding[i].max(after[i]) > self.kernel[i] / 2 {
                 return Err(format!(
                     "padding {} is more than half of the window {}",
-                    self.padding[i].max(after[i]), self.kernel[i]
+                    self.padding[i].max(after[i]),
+                    self.kernel[i]
                 ));
             }
             // The padding is at most half of a window that is at most a few images wide: nothing below can overflow.
@@ -108,7 +109,8 @@ impl Pool {
         let after = self.padding_after.unwrap_or(self.padding);
         // Windows may reach beyond the padding (with `ceil`): that part never counts.
         let inside = |axis: usize, i: usize| {
-            let (from, all) = (i * windows.stride[axis], windows.source[axis] + self.padding[axis] + after[axis]);
+            let (from, all) =
+                (i * windows.stride[axis], windows.source[axis] + self.padding[axis] + after[axis]);
             (all - from).div_ceil(self.dilation[axis]).min(self.kernel[axis])
         };
         sparse(1, inputs[0], output, super::count(&self.kernel), |entries| {

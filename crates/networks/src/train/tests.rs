@@ -94,7 +94,7 @@ fn steps_by_hand() {
     let mut w = vec![2.0];
     Rule::adamw(0.5).step(&mut w, &[0.0], &mut [0.0], &mut [0.0], 0.1, 1);
     assert!((w[0] - 1.9f64).abs() < 1e-12);
-    let (mut w, mut m) = (vec![2.0], vec![1.0]);
+    let (mut w, mut m) = (vec![2.0f64], vec![1.0f64]);
     Rule::nesterov(0.9, 0.01).step(&mut w, &[1.0], &mut m, &mut [], 0.1, 1);
     let g = 1.0 + 0.02;
     assert!((m[0] - (0.9 + g)).abs() < 1e-12 && (w[0] - (2.0 - 0.1 * (g + 0.9 * m[0]))).abs() < 1e-12);
@@ -283,10 +283,12 @@ fn runs_that_cannot_go_on_say_why() {
     let run = |network: Network<f64>, options: TrainOptions| {
         train(network, &data, None, &options, None, |_, _| Signal::Continue).unwrap_err().to_string()
     };
-    let exploding =
-        TrainOptions { learning_rate: 1e200, rule: Rule::nesterov(0.9, 0.0), ..options(Loss::Mse) };
-    let message = run(perceptron(1), exploding);
-    assert!(message.contains("step") && message.contains('`'), "{message}");
+    // Finite outputs whose squares are not; weights that are not finite themselves.
+    for (learning_rate, place) in [(1e200, "the loss itself"), (1e308, "`")] {
+        let exploding = TrainOptions { learning_rate, rule: Rule::nesterov(0.9, 0.0), ..options(Loss::Mse) };
+        let message = run(perceptron(1), exploding);
+        assert!(message.contains("step") && message.contains(place), "{message}");
+    }
     let message = run(perceptron(1), options(Loss::CrossEntropy));
     assert!(message.contains("classes"), "{message}");
     let message = run(perceptron(3), options(Loss::Mse));

@@ -2,7 +2,8 @@
 
 use super::{NetworkFileError, Preparation};
 use posterior_data::{
-    ArrayValues, Column, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, Table, Values, read_table,
+    ArrayValues, Column, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, Table, Values,
+    read_table,
 };
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Augmentation, Examples, Images, Loss, Subset, Tabular, Targets};
@@ -58,7 +59,12 @@ impl<T: Precision> TrainingData<T> {
     ///
     /// # Errors
     /// When files, labels, columns and network do not fit.
-    pub fn read(request: &DataRequest, input: &[usize], loss: Loss, seed: u64) -> Result<Self, NetworkFileError> {
+    pub fn read(
+        request: &DataRequest,
+        input: &[usize],
+        loss: Loss,
+        seed: u64,
+    ) -> Result<Self, NetworkFileError> {
         let Some(first) = request.data.first() else {
             return Err(NetworkFileError::Request("there are no data: give --data".into()));
         };
@@ -83,13 +89,22 @@ impl<T: Precision> TrainingData<T> {
         Ok(data)
     }
 
-    fn from_table(request: &DataRequest, path: &Path, input: &[usize], loss: Loss) -> Result<Self, NetworkFileError> {
+    fn from_table(
+        request: &DataRequest,
+        path: &Path,
+        input: &[usize],
+        loss: Loss,
+    ) -> Result<Self, NetworkFileError> {
         if request.data.len() > 1 || !request.labels.is_empty() {
             return Err(NetworkFileError::Request("give one table, whose target is a column".into()));
         }
         let mut table = read_table(path, &ReadOptions::default())?;
         let mut notes = table.notes.clone();
-        let classes = if loss == Loss::CrossEntropy { Some(number_classes(&mut table, &request.selection.target)?) } else { None };
+        let classes = if loss == Loss::CrossEntropy {
+            Some(number_classes(&mut table, &request.selection.target)?)
+        } else {
+            None
+        };
         let rows: Vec<usize> = (0..table.rows()).collect();
         let schema = Schema::learn(&table, &request.selection, &rows)?;
         let extracted = schema.extract(&table, &rows, true)?;
@@ -103,7 +118,9 @@ impl<T: Precision> TrainingData<T> {
                 return Err(NetworkFileError::Request(problem));
             }
             let x = standardisation.features(x);
-            let values = (0..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| (i, j))).map(|(i, j)| T::from_f64(x[(i, j)]));
+            let values = (0..x.nrows())
+                .flat_map(|i| (0..x.ncols()).map(move |j| (i, j)))
+                .map(|(i, j)| T::from_f64(x[(i, j)]));
             let inputs = Array::new([&[x.nrows()], input].concat(), values.collect());
             let targets = match classes {
                 Some(_) => Targets::Classes(y.iter().map(|&c| c as u32).collect()),
@@ -165,14 +182,22 @@ impl<T: Precision> TrainingData<T> {
         };
         let shape = set.images.example_shape().to_vec();
         if shape.iter().product::<usize>() != input.iter().product::<usize>() {
-            return error(format!("the network takes examples of shape {input:?}, the data have shape {shape:?}"));
+            return error(format!(
+                "the network takes examples of shape {input:?}, the data have shape {shape:?}"
+            ));
         }
         set.images.require_finite(&data[0])?;
         let targets = Targets::Classes(classes);
         let (_, values) = set.images.into_parts();
         let ArrayValues::U8(bytes) = values else {
-            if !request.mean.is_empty() || !request.deviation.is_empty() || augmentation != Augmentation::default() {
-                return error("--mean, --std, --flip and --shift are for images of bytes, and these are other numbers".into());
+            if !request.mean.is_empty()
+                || !request.deviation.is_empty()
+                || augmentation != Augmentation::default()
+            {
+                return error(
+                    "--mean, --std, --flip and --shift are for images of bytes, and these are other numbers"
+                        .into(),
+                );
             }
             let values: Vec<T> = match values {
                 ArrayValues::F32(v) => v.into_iter().map(|v| T::from_f64(v.into())).collect(),
@@ -192,9 +217,13 @@ impl<T: Precision> TrainingData<T> {
             0 => Ok(vec![default; image[0]]),
             1 => Ok(vec![list[0]; image[0]]),
             n if n == image[0] => Ok(list.to_vec()),
-            n => Err(NetworkFileError::Request(format!("{name} has {n} numbers and the images {} channels", image[0]))),
+            n => Err(NetworkFileError::Request(format!(
+                "{name} has {n} numbers and the images {} channels",
+                image[0]
+            ))),
         };
-        let (mean, deviation) = (by_channel(&request.mean, 0.0, "--mean")?, by_channel(&request.deviation, 1.0, "--std")?);
+        let (mean, deviation) =
+            (by_channel(&request.mean, 0.0, "--mean")?, by_channel(&request.deviation, 1.0, "--std")?);
         if deviation.iter().any(|d| !(d.is_finite() && *d > 0.0)) || mean.iter().any(|m| !m.is_finite()) {
             return error("--mean must be finite and --std positive".into());
         }
@@ -206,7 +235,9 @@ impl<T: Precision> TrainingData<T> {
 /// Replaces the target column by class numbers; returns the classes in order (numbers by value, text by alphabet).
 fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, NetworkFileError> {
     let classes: Vec<String> = match &table.column(target)?.values {
-        Values::Text(values) => values.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+        Values::Text(values) => {
+            values.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+        }
         Values::Numeric(values) => {
             let mut distinct: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
             distinct.sort_by(f64::total_cmp);
@@ -215,7 +246,10 @@ fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, Networ
         }
     };
     if classes.len() < 2 || classes.len() > 10_000 {
-        let problem = format!("column `{target}` has {} different values: cross-entropy needs 2 to 10,000 classes", classes.len());
+        let problem = format!(
+            "column `{target}` has {} different values: cross-entropy needs 2 to 10,000 classes",
+            classes.len()
+        );
         return Err(NetworkFileError::Request(problem));
     }
     apply_classes(table, target, &classes)?;
@@ -237,7 +271,10 @@ fn apply_classes(table: &mut Table, target: &str, classes: &[String]) -> Result<
             Some(text) => match classes.iter().position(|c| *c == text) {
                 Some(class) => class as f64,
                 None => {
-                    let problem = format!("row {} has class `{text}` in column `{name}`, which training does not know", row + 1);
+                    let problem = format!(
+                        "row {} has class `{text}` in column `{name}`, which training does not know",
+                        row + 1
+                    );
                     return Err(NetworkFileError::Request(problem));
                 }
             },

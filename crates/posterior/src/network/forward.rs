@@ -27,5 +27,8 @@ pub fn forward<T: Precision>(opened: &Opened<T>, data: &NumericArray) -> Result<
     } else {
         ArrayValues::F64(outputs.values().iter().map(|v| v.to_f64()).collect())
     };
-    Ok(Forwarded { outputs: NumericArray::new(shape, values)?, notes: before.into_iter().chain(after).collect() })
+    Ok(Forwarded {
+        outputs: NumericArray::new(shape, values)?,
+        notes: before.into_iter().chain(after).collect(),
+    })
 }

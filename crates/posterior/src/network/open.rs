@@ -38,7 +38,12 @@ pub fn open_network<T: Precision>(
         let imported = read_onnx_with(path, &options)?;
         let mut notes = imported.notes.clone();
         notes.insert(0, format!("opset {}, written by {}", imported.opset, imported.producer));
-        return Ok(Opened { network: imported.network()?, format: "onnx", preparation: Preparation::None, notes });
+        return Ok(Opened {
+            network: imported.network()?,
+            format: "onnx",
+            preparation: Preparation::None,
+            notes,
+        });
     }
     let architecture = architecture.map(Architecture::read).transpose()?;
     let read = read_network::<T>(path, architecture.as_ref())?;

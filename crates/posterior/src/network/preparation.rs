@@ -36,7 +36,10 @@ pub enum Preparation {
 }
 
 impl Preparation {
-    pub(super) fn from_metadata(metadata: &BTreeMap<String, String>, path: &Path) -> Result<Self, NetworkFileError> {
+    pub(super) fn from_metadata(
+        metadata: &BTreeMap<String, String>,
+        path: &Path,
+    ) -> Result<Self, NetworkFileError> {
         match metadata.get(KEY) {
             None => Ok(Self::None),
             Some(text) => serde_json::from_str(text).map_err(|e| {
@@ -80,12 +83,19 @@ impl Preparation {
                     }
                     note = Some("bytes were scaled as in training".into());
                 } else {
-                    note = Some("the network was trained on scaled bytes; these numbers are taken as scaled already".into());
+                    note = Some(
+                        "the network was trained on scaled bytes; these numbers are taken as scaled already"
+                            .into(),
+                    );
                 }
             }
             Self::Columns { standardisation, .. } => {
                 for row in values.chunks_exact_mut(width.max(1)) {
-                    for ((v, m), s) in row.iter_mut().zip(&standardisation.feature_means).zip(&standardisation.feature_scales) {
+                    for ((v, m), s) in row
+                        .iter_mut()
+                        .zip(&standardisation.feature_means)
+                        .zip(&standardisation.feature_scales)
+                    {
                         *v = (*v - m) / s;
                     }
                 }

@@ -179,7 +179,9 @@ pub fn train_network<T: Precision>(
 /// What a resumed run must have in common with the one before.
 fn describe(request: &TrainRequest, plan: &TrainPlan) -> String {
     let names = |paths: &[PathBuf]| -> Vec<String> {
-        let name = |p: &PathBuf| Path::new(p).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let name = |p: &PathBuf| {
+            Path::new(p).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
+        };
         paths.iter().map(name).collect()
     };
     let data = &request.data;

@@ -69,6 +69,29 @@ fn jacobians_agree_with_differences() {
 }
 
 #[test]
+fn pieces_of_the_jacobian_make_up_the_whole() {
+    for case in cases() {
+        for selection in selections(&case) {
+            let whole = jacobian(&case, &selection, &case.x);
+            // Twice, so that the second time finds used buffers.
+            for _ in 0..2 {
+                let mut seen = Vec::new();
+                case.network
+                    .jacobian_pieces(&case.x, &selection, &Outputs::All, |examples, rows| {
+                        assert_eq!(
+                            examples.start * whole.rows() / case.x.rows() * selection.len(),
+                            seen.len()
+                        );
+                        seen.extend_from_slice(rows.values());
+                    })
+                    .unwrap();
+                assert_eq!(seen, whole.values());
+            }
+        }
+    }
+}
+
+#[test]
 fn products_agree_with_the_jacobian() {
     for case in cases() {
         let outputs = case.network.graph().output_shape()[0];

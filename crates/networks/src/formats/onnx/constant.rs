@@ -76,13 +76,16 @@ impl Constant {
     pub(super) fn dimensions(&self) -> Result<&[Dimension], String> {
         match &*self.data {
             Data::Whole(values) => Ok(values),
-            Data::Float(_) => Err(format!("`{}` must hold whole numbers", super::error::short(&self.origin.name))),
+            Data::Float(_) => {
+                Err(format!("`{}` must hold whole numbers", super::error::short(&self.origin.name)))
+            }
         }
     }
 
     /// Whole numbers.
     pub(super) fn whole(&self) -> Result<Vec<i64>, String> {
-        let known = |d: &Dimension| d.known().ok_or("a number here depends on the number of examples".to_string());
+        let known =
+            |d: &Dimension| d.known().ok_or("a number here depends on the number of examples".to_string());
         self.dimensions()?.iter().map(known).collect()
     }
 

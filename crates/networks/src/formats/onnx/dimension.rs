@@ -10,7 +10,8 @@ pub(super) struct Dimension {
 }
 
 const OVERFLOW: &str = "a number in the arithmetic of shapes overflows";
-const UNKNOWN: &str = "the arithmetic of shapes depends on the number of examples in a way that is not linear";
+const UNKNOWN: &str =
+    "the arithmetic of shapes depends on the number of examples in a way that is not linear";
 
 impl From<i64> for Dimension {
     fn from(fixed: i64) -> Self {
@@ -118,7 +119,10 @@ mod tests {
                     for (value, expected) in [
                         (x.multiply(y), Some(u * v)),
                         (x.divide(y), u.checked_div(v)),
-                        (x.remainder(y, false), (v != 0).then(|| u - v * (u as f64 / v as f64).floor() as i64)),
+                        (
+                            x.remainder(y, false),
+                            (v != 0).then(|| u - v * (u as f64 / v as f64).floor() as i64),
+                        ),
                     ] {
                         if let Ok(value) = value {
                             results += 1;

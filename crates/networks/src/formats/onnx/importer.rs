@@ -31,7 +31,11 @@ impl Parameter {
     pub(super) fn new(constant: &Constant, shape: Vec<usize>) -> Result<Self, String> {
         let values = constant.floats()?;
         if count(&shape) != Some(values.len()) {
-            return Err(format!("`{}` of shape {:?} is needed as {shape:?}", short(&constant.origin.name), constant.shape));
+            return Err(format!(
+                "`{}` of shape {:?} is needed as {shape:?}",
+                short(&constant.origin.name),
+                constant.shape
+            ));
         }
         Ok(Self { origin: constant.origin.clone(), array: Array::new(shape, values) })
     }
@@ -154,7 +158,10 @@ impl Importer<'_> {
         let numbers = count(shape).unwrap_or(usize::MAX);
         self.room = self.room.saturating_sub(numbers as u64);
         if self.room == 0 || shape.len() > MOST_AXES {
-            return Err(Fault::Limit(format!("a constant of shape {:?} is out of proportion to the file", &shape[..shape.len().min(MOST_AXES)])));
+            return Err(Fault::Limit(format!(
+                "a constant of shape {:?} is out of proportion to the file",
+                &shape[..shape.len().min(MOST_AXES)]
+            )));
         }
         self.charge(numbers)?;
         Ok(numbers)
@@ -170,7 +177,9 @@ impl Importer<'_> {
         match self.get(node, i) {
             None => Ok(None),
             Some(Known::Constant(constant)) => Ok(Some(constant.clone())),
-            Some(Known::Tracked(_)) => Err(Fault::Unsupported(format!(" with an input {i} that is computed from the data"))),
+            Some(Known::Tracked(_)) => {
+                Err(Fault::Unsupported(format!(" with an input {i} that is computed from the data")))
+            }
         }
     }
 
@@ -210,7 +219,12 @@ impl Importer<'_> {
     }
 
     /// Adds an operation.
-    pub(super) fn emit(&mut self, node: &Node, operation: Operation, inputs: &[Value]) -> Result<Value, Fault> {
+    pub(super) fn emit(
+        &mut self,
+        node: &Node,
+        operation: Operation,
+        inputs: &[Value],
+    ) -> Result<Value, Fault> {
         self.emit_with(node, operation, inputs, vec![])
     }
 
@@ -257,7 +271,10 @@ impl Importer<'_> {
                 return Ok(name);
             }
             if number == 2 {
-                self.notes.push(format!("`{}` is used in several forms, which become parameters of their own", short(&base)));
+                self.notes.push(format!(
+                    "`{}` is used in several forms, which become parameters of their own",
+                    short(&base)
+                ));
             }
             name = format!("{base}#{number}");
             number += 1;
@@ -292,7 +309,9 @@ impl Importer<'_> {
         let batch = x.place.is_some_and(|p| p.axis == axis);
         match batch {
             false => Ok(x),
-            true if self.model.dynamic => Err(Fault::Batch(format!("it works along axis {axis}, which holds the batch"))),
+            true if self.model.dynamic => {
+                Err(Fault::Batch(format!("it works along axis {axis}, which holds the batch")))
+            }
             true => {
                 let other = settle(&x.dims, usize::MAX).filter(|p| p.axis != axis);
                 let dims = x.dims.clone();
@@ -431,7 +450,9 @@ impl Importer<'_> {
         let interface = |problem: String| OnnxError::Interface { file: file.into(), problem };
         let shown = short(&model.output);
         let Some(Known::Tracked(output)) = known.remove(&model.output) else {
-            return Err(interface(format!("the output `{shown}` does not depend on the input, or nothing makes it")));
+            return Err(interface(format!(
+                "the output `{shown}` does not depend on the input, or nothing makes it"
+            )));
         };
         let first = Some(Place { axis: 0, outer: 1 });
         if model.dynamic && (output.place != first || output.dims.first() != Some(&1)) {
@@ -455,6 +476,12 @@ impl Importer<'_> {
             }
             values.push(array);
         }
-        Ok(Imported { graph, parameters: values, notes, opset: model.opset, producer: model.producer.clone() })
+        Ok(Imported {
+            graph,
+            parameters: values,
+            notes,
+            opset: model.opset,
+            producer: model.producer.clone(),
+        })
     }
 }

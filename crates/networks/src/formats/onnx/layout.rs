@@ -94,7 +94,11 @@ pub(super) fn resolve(
     }
     let (all, new) = (product(source)?, product(&out)?);
     if all != new {
-        return Err(format!("cannot reshape {} to {}: they hold different numbers of values", show(source), show(target)));
+        return Err(format!(
+            "cannot reshape {} to {}: they hold different numbers of values",
+            show(source),
+            show(target)
+        ));
     }
     Ok(out)
 }
@@ -123,7 +127,8 @@ pub(super) fn replace(
     if !dynamic {
         return Ok((lengths.clone(), settle(&lengths, place.map_or(0, |p| p.axis))));
     }
-    let mixes = || Fault::Batch(format!("the reshape to {} takes examples apart or mixes them", show(target)));
+    let mixes =
+        || Fault::Batch(format!("the reshape to {} takes examples apart or mixes them", show(target)));
     let old = place.ok_or_else(mixes)?;
     let with: Vec<usize> = (0..target.len()).filter(|&i| target[i].batch != 0).collect();
     let &[axis] = &with[..] else { return Err(mixes()) };
@@ -173,8 +178,14 @@ mod tests {
     fn lengths_are_resolved() {
         let d = |list: &[i64]| list.iter().map(|&v| Dimension::from(v)).collect::<Vec<_>>();
         let source = [Dimension { fixed: 0, batch: 1 }, 4.into(), 6.into()];
-        assert_eq!(resolve(&source, &d(&[0, -1]), false).unwrap(), [Dimension { fixed: 0, batch: 1 }, 24.into()]);
-        assert_eq!(resolve(&source, &d(&[-1, 24]), false).unwrap(), [Dimension { fixed: 0, batch: 1 }, 24.into()]);
+        assert_eq!(
+            resolve(&source, &d(&[0, -1]), false).unwrap(),
+            [Dimension { fixed: 0, batch: 1 }, 24.into()]
+        );
+        assert_eq!(
+            resolve(&source, &d(&[-1, 24]), false).unwrap(),
+            [Dimension { fixed: 0, batch: 1 }, 24.into()]
+        );
         assert_eq!(resolve(&source, &d(&[-1, 12]), false).unwrap()[0], Dimension { fixed: 0, batch: 2 });
         assert!(resolve(&source, &d(&[-1, 7]), false).is_err());
         assert!(resolve(&source, &d(&[-1, -1]), false).is_err());

@@ -126,11 +126,7 @@ pub fn parse_onnx(bytes: Vec<u8>, origin: &str) -> Result<Imported, OnnxError> {
 ///
 /// # Errors
 /// As [`read_onnx`].
-pub fn parse_onnx_with(
-    bytes: Vec<u8>,
-    origin: &str,
-    options: &OnnxOptions,
-) -> Result<Imported, OnnxError> {
+pub fn parse_onnx_with(bytes: Vec<u8>, origin: &str, options: &OnnxOptions) -> Result<Imported, OnnxError> {
     let size = bytes.len() as u64;
     let file = model::decode(bytes, origin)?;
     let model = model::Model::check(&file, origin, options)?;

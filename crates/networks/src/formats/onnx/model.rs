@@ -76,11 +76,7 @@ fn count_records(mut bytes: Bytes, path: &[u64], records: &mut usize) -> Option<
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn check(
-        model: &'a ModelProto,
-        file: &str,
-        options: &OnnxOptions,
-    ) -> Result<Self, OnnxError> {
+    pub(super) fn check(model: &'a ModelProto, file: &str, options: &OnnxOptions) -> Result<Self, OnnxError> {
         let malformed = |problem: String| OnnxError::Malformed { file: file.into(), problem };
         let opset = opset(model, file)?;
         let graph = model.graph.as_ref().ok_or_else(|| malformed("it holds no graph".into()))?;
@@ -91,7 +87,10 @@ impl<'a> Model<'a> {
         for tensor in &graph.initializer {
             let name = tensor.name.as_deref().unwrap_or_default();
             if name.is_empty() || initialisers.insert(name, tensor).is_some() {
-                return Err(malformed(format!("two initialisers are called `{}` (or one has no name)", short(name))));
+                return Err(malformed(format!(
+                    "two initialisers are called `{}` (or one has no name)",
+                    short(name)
+                )));
             }
         }
         let (input, dynamic) = input(&graph.input, &initialisers, file)?;
@@ -142,8 +141,11 @@ fn input(
     let fed = |v: &&ValueInfoProto| !initialisers.contains_key(v.name.as_deref().unwrap_or_default());
     let fed: Vec<&ValueInfoProto> = inputs.iter().filter(fed).collect();
     let [input] = fed[..] else {
-        let names: Vec<String> =
-            fed.iter().take(10).map(|v| format!("`{}`", short(v.name.as_deref().unwrap_or_default()))).collect();
+        let names: Vec<String> = fed
+            .iter()
+            .take(10)
+            .map(|v| format!("`{}`", short(v.name.as_deref().unwrap_or_default())))
+            .collect();
         return Err(error(format!(
             "the model has {} inputs ({}); networks here have one: join them in the model before exporting",
             fed.len(),
@@ -158,11 +160,14 @@ fn input(
         element_type::FLOAT | element_type::DOUBLE | element_type::FLOAT16 | element_type::BFLOAT16 => false,
         element_type::INT32 | element_type::INT64 => true,
         other => {
-            return Err(error(format!("the input `{shown}` has element type {other}; it must hold floats or whole numbers")));
+            return Err(error(format!(
+                "the input `{shown}` has element type {other}; it must hold floats or whole numbers"
+            )));
         }
     };
     let axes = tensor.shape.as_ref().map(|s| s.dim.as_slice()).unwrap_or_default();
-    let Some((batch, rest)) = axes.split_first().filter(|(_, rest)| (1..super::constant::MOST_AXES).contains(&rest.len()))
+    let Some((batch, rest)) =
+        axes.split_first().filter(|(_, rest)| (1..super::constant::MOST_AXES).contains(&rest.len()))
     else {
         return Err(error(format!(
             "the input `{shown}` has {} axes: there must be one for the batch and at least one more",

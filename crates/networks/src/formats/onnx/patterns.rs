@@ -90,7 +90,8 @@ impl<'a> Graph<'a> {
         if let Some(power) = self.made(name, "Pow") {
             return power.input(0).filter(|_| power.input(1).is_some_and(|e| self.is(e, 3.0)));
         }
-        Self::orders(self.made(name, "Mul")?).find_map(|(square, x)| (self.squared(square)? == x).then_some(x))
+        Self::orders(self.made(name, "Mul")?)
+            .find_map(|(square, x)| (self.squared(square)? == x).then_some(x))
     }
 
     /// `(x - mean x) / sqrt(mean (x - mean x)^2 + epsilon)`.
@@ -98,13 +99,14 @@ impl<'a> Graph<'a> {
         let last = &self.nodes[i];
         let (difference, root) = match last.operator.as_str() {
             "Div" => (last.input(0)?, last.input(1)?),
-            "Mul" => Self::orders(last)
-                .find_map(|(a, b)| Some((a, self.made(b, "Reciprocal")?.input(0)?)))?,
+            "Mul" => {
+                Self::orders(last).find_map(|(a, b)| Some((a, self.made(b, "Reciprocal")?.input(0)?)))?
+            }
             _ => return None,
         };
         let sum = self.made(root, "Sqrt")?.input(0)?;
-        let (variance, epsilon) =
-            Self::orders(self.made(sum, "Add")?).find_map(|(v, e)| Some((self.made(v, "ReduceMean")?, self.number(e)?)))?;
+        let (variance, epsilon) = Self::orders(self.made(sum, "Add")?)
+            .find_map(|(v, e)| Some((self.made(v, "ReduceMean")?, self.number(e)?)))?;
         let centred = |name: &str| -> Option<(&'a str, &'a Node)> {
             let subtraction = self.made(name, "Sub")?;
             let (x, mean) = (subtraction.input(0)?, self.made(subtraction.input(1)?, "ReduceMean")?);
@@ -129,10 +131,12 @@ impl<'a> Graph<'a> {
 
     /// The axes called `name`, or the name itself where they are computed.
     fn axes(&self, name: &str) -> Result<Vec<i64>, String> {
-        let tensor = self.initialisers.get(name).copied().or_else(|| self.made(name, "Constant")?.tensor("value"));
+        let tensor =
+            self.initialisers.get(name).copied().or_else(|| self.made(name, "Constant")?.tensor("value"));
         let origin = super::constant::Origin { name: String::new(), trainable: false };
         let few = |t: &&TensorProto| t.dims.len() <= 1 && t.dims.iter().all(|&d| d <= MOST_AXES as i64);
-        let decoded = tensor.filter(few).and_then(|t| super::tensor::decode(t, origin, "").ok()?.whole().ok());
+        let decoded =
+            tensor.filter(few).and_then(|t| super::tensor::decode(t, origin, "").ok()?.whole().ok());
         decoded.ok_or_else(|| name.to_string())
     }
 
@@ -176,7 +180,8 @@ impl<'a> Graph<'a> {
             return (divided || scaled().is_some()).then_some(Activation::Gelu);
         }
         let argument = self.made(self.made(function, "Tanh")?.input(0)?, "Mul")?;
-        let (sum, _) = Self::orders(argument).find(|&(_, c)| self.is(c, (2.0 / std::f64::consts::PI).sqrt()))?;
+        let (sum, _) =
+            Self::orders(argument).find(|&(_, c)| self.is(c, (2.0 / std::f64::consts::PI).sqrt()))?;
         let cubic = |name: &str| {
             let (cube, _) = Self::orders(self.made(name, "Mul")?).find(|&(_, c)| self.is(c, 0.044_715))?;
             self.cubed(cube)

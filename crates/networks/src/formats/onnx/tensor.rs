@@ -24,7 +24,8 @@ fn shape(tensor: &TensorProto) -> Result<(Vec<usize>, usize), String> {
     }
     let shape: Option<Vec<usize>> = tensor.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
     let shape = shape.ok_or_else(|| format!("the shape {:?} has a negative length", tensor.dims))?;
-    let count = super::constant::count(&shape).ok_or_else(|| format!("the shape {shape:?} cannot be counted"))?;
+    let count =
+        super::constant::count(&shape).ok_or_else(|| format!("the shape {shape:?} cannot be counted"))?;
     Ok((shape, count))
 }
 
@@ -41,7 +42,10 @@ fn values(tensor: &TensorProto) -> Result<(Vec<usize>, Data), String> {
             other => return Err(unsupported(other)),
         };
         if count.checked_mul(width) != Some(raw.len()) {
-            return Err(format!("the shape {shape:?} needs {count} numbers of {width} bytes, there are {} bytes", raw.len()));
+            return Err(format!(
+                "the shape {shape:?} needs {count} numbers of {width} bytes, there are {} bytes",
+                raw.len()
+            ));
         }
         match data_type {
             kind::FLOAT => Data::Float(chunks(raw, |b| f64::from(f32::from_le_bytes(b)))),
@@ -62,7 +66,13 @@ fn values(tensor: &TensorProto) -> Result<(Vec<usize>, Data), String> {
             kind::FLOAT => tensor.float_data.len(),
             kind::DOUBLE => tensor.double_data.len(),
             kind::INT64 => tensor.int64_data.len(),
-            kind::BOOL | kind::INT8 | kind::UINT8 | kind::INT16 | kind::UINT16 | kind::INT32 | kind::FLOAT16
+            kind::BOOL
+            | kind::INT8
+            | kind::UINT8
+            | kind::INT16
+            | kind::UINT16
+            | kind::INT32
+            | kind::FLOAT16
             | kind::BFLOAT16 => tensor.int32_data.len(),
             other => return Err(unsupported(other)),
         };

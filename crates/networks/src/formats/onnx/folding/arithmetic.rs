@@ -25,7 +25,9 @@ pub(super) fn fold(
             value
         }
         "Where" => choose(importer, node, inputs)?,
-        "ReduceProd" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceMean" => reduce(importer, node, inputs)?,
+        "ReduceProd" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceMean" => {
+            reduce(importer, node, inputs)?
+        }
         _ => match unary(importer, node, inputs)? {
             Some(value) => value,
             None => return Ok(None),
@@ -33,7 +35,9 @@ pub(super) fn fold(
     };
     if result.origin.trainable {
         let name = crate::formats::onnx::error::short(&result.origin.name);
-        importer.notes.push(format!("the parameter `{name}` was computed from weights by `{}`", node.operator));
+        importer
+            .notes
+            .push(format!("the parameter `{name}` was computed from weights by `{}`", node.operator));
     }
     Ok(Some(result))
 }
@@ -49,8 +53,20 @@ fn whole(operator: &str, c_like: bool, a: Dimension, b: Dimension) -> Result<Dim
         "Mul" => a.multiply(b)?,
         "Div" => a.divide(b)?,
         "Mod" => a.remainder(b, c_like)?,
-        "Min" => if a.compare(b)? <= 0 { a } else { b },
-        "Max" => if a.compare(b)? >= 0 { a } else { b },
+        "Min" => {
+            if a.compare(b)? <= 0 {
+                a
+            } else {
+                b
+            }
+        }
+        "Max" => {
+            if a.compare(b)? >= 0 {
+                a
+            } else {
+                b
+            }
+        }
         "Equal" => truth(a == b || a.compare(b)? == 0),
         "Greater" => truth(a.compare(b)? > 0),
         "GreaterOrEqual" => truth(a.compare(b)? >= 0),
@@ -141,7 +157,13 @@ fn unary(
         Data::Whole(values) => {
             let each = |&v: &Dimension| match operator {
                 "Neg" => Dimension::from(0).subtract(v),
-                "Abs" => if v.compare(0.into())? < 0 { Dimension::from(0).subtract(v) } else { Ok(v) },
+                "Abs" => {
+                    if v.compare(0.into())? < 0 {
+                        Dimension::from(0).subtract(v)
+                    } else {
+                        Ok(v)
+                    }
+                }
                 "Not" => Ok(truth(v == 0.into())),
                 _ => Err(format!("`{operator}` of whole numbers cannot be computed")),
             };
@@ -214,7 +236,11 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>])
                 });
             }
             let scale = if operator == "ReduceMean" { 1.0 / each } else { 1.0 };
-            Data::Float(out.into_iter().map(|v| Ok(v.ok_or("nothing to reduce")? * scale)).collect::<Result<_, Fault>>()?)
+            Data::Float(
+                out.into_iter()
+                    .map(|v| Ok(v.ok_or("nothing to reduce")? * scale))
+                    .collect::<Result<_, Fault>>()?,
+            )
         }
     };
     let dropped = node.int("keepdims").unwrap_or(1) == 0;

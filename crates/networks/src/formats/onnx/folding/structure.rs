@@ -63,7 +63,8 @@ pub(super) fn fold(
             let mut out = x.clone();
             for (along, &times) in repeats.iter().enumerate() {
                 let length = out.shape[along];
-                let total = length.checked_mul(times).ok_or_else(|| Fault::Limit("a tile is too large".into()))?;
+                let total =
+                    length.checked_mul(times).ok_or_else(|| Fault::Limit("a tile is too large".into()))?;
                 let rest: usize = out.len() / length.max(1);
                 importer.keep(&[total, rest])?;
                 let indices: Vec<usize> = (0..total).map(|i| i % length.max(1)).collect();
@@ -101,7 +102,10 @@ fn lengths(constant: &Constant) -> Result<Vec<usize>, String> {
 
 /// Indices counted from either end of an axis.
 fn positions(indices: &[i64], length: usize) -> Result<Vec<usize>, String> {
-    indices.iter().map(|&i| axis(i, length).map_err(|_| format!("there is no index {i} of {length}"))).collect()
+    indices
+        .iter()
+        .map(|&i| axis(i, length).map_err(|_| format!("there is no index {i} of {length}")))
+        .collect()
 }
 
 /// Entries `indices` along an axis, which becomes the axes `shape`.
@@ -120,7 +124,9 @@ fn gather(
     let outer: usize = x.shape[..along].iter().product();
     let length = x.shape[along];
     let picked: Vec<usize> = (0..outer)
-        .flat_map(|o| indices.iter().flat_map(move |&i| (0..inner).map(move |k| (o * length + i) * inner + k)))
+        .flat_map(|o| {
+            indices.iter().flat_map(move |&i| (0..inner).map(move |k| (o * length + i) * inner + k))
+        })
         .collect();
     let shape = [&x.shape[..along], shape, &x.shape[along + 1..]].concat();
     Ok(x.pick(shape, &picked, origin))
@@ -142,7 +148,9 @@ fn cast(x: &Constant, to: i64, importer: &mut Importer<'_>) -> Result<Constant, 
         (Data::Float(_), 1 | 10 | 11 | 16) => return Ok(x.clone()),
         (Data::Whole(_), 1 | 10 | 11 | 16) => Data::Float(x.floats()?),
         (Data::Float(values), 9) => Data::Whole(values.iter().map(|&v| i64::from(v != 0.0).into()).collect()),
-        (Data::Whole(values), 9) => Data::Whole(values.iter().map(|&v| i64::from(v != 0.into()).into()).collect()),
+        (Data::Whole(values), 9) => {
+            Data::Whole(values.iter().map(|&v| i64::from(v != 0.into()).into()).collect())
+        }
         (Data::Float(values), _) => Data::Whole(values.iter().map(|&v| (v.trunc() as i64).into()).collect()),
         (Data::Whole(_), _) => return Ok(x.clone()),
     };
@@ -354,7 +362,9 @@ fn interleave<V: Copy>(parts: &[&[V]], outer: usize) -> Vec<V> {
 fn range(importer: &mut Importer<'_>, node: &Node, inputs: &[Option<Constant>]) -> Result<Constant, Fault> {
     let (start, limit, step) = (need(inputs, 0)?, need(inputs, 1)?, need(inputs, 2)?);
     let scalar = |c: &Constant| {
-        c.scalar().filter(|v| v.is_finite()).ok_or("a range needs single numbers that do not depend on the batch")
+        c.scalar()
+            .filter(|v| v.is_finite())
+            .ok_or("a range needs single numbers that do not depend on the batch")
     };
     let (from, to, by) = (scalar(start)?, scalar(limit)?, scalar(step)?);
     let count = ((to - from) / by).ceil().max(0.0);

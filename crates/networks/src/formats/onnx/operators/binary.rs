@@ -12,7 +12,9 @@ use crate::operation::{Bias, Broadcast, Gain, Learned, Operation};
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, Fault> {
     let mut inputs = Vec::with_capacity(node.inputs.len());
     for i in 0..node.inputs.len() {
-        inputs.push(importer.get(node, i).cloned().ok_or_else(|| Fault::Problem(format!("input {i} is missing")))?);
+        inputs.push(
+            importer.get(node, i).cloned().ok_or_else(|| Fault::Problem(format!("input {i} is missing")))?,
+        );
     }
     if node.operator != "Sum" && inputs.len() != 2 {
         return Err("two inputs are needed".into());
@@ -163,17 +165,32 @@ pub(super) fn align(
 }
 
 /// `x + c`.
-pub(super) fn plus(importer: &mut Importer<'_>, node: &Node, x: Tracked, c: &Constant) -> Result<Tracked, Fault> {
+pub(super) fn plus(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    c: &Constant,
+) -> Result<Tracked, Fault> {
     with_constant(importer, node, x, c, false)
 }
 
 /// `x * c`.
-pub(super) fn times(importer: &mut Importer<'_>, node: &Node, x: Tracked, c: &Constant) -> Result<Tracked, Fault> {
+pub(super) fn times(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    c: &Constant,
+) -> Result<Tracked, Fault> {
     with_constant(importer, node, x, c, true)
 }
 
 /// `x + by`.
-pub(super) fn add_number(importer: &mut Importer<'_>, node: &Node, x: Tracked, by: f64) -> Result<Tracked, Fault> {
+pub(super) fn add_number(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    x: Tracked,
+    by: f64,
+) -> Result<Tracked, Fault> {
     let origin = Origin { name: format!("{}.constant", node.name), trainable: false };
     with_constant(importer, node, x, &Constant::new(vec![], Data::Float(vec![by]), origin), false)
 }
@@ -207,7 +224,8 @@ fn with_constant(
         importer.emit_with(node, operation, &[x.value], vec![parameter])?
     } else {
         // Axes that are not next to each other: the constant as a value of its own, repeated.
-        let learned = importer.emit_with(node, Operation::Learned(Learned { shape }), &[], vec![parameter])?;
+        let learned =
+            importer.emit_with(node, Operation::Learned(Learned { shape }), &[], vec![parameter])?;
         let repeated = importer.emit(node, Operation::Broadcast(Broadcast { shape: example }), &[learned])?;
         let operation = if product { Operation::Multiply } else { Operation::Add };
         importer.emit(node, operation, &[x.value, repeated])?

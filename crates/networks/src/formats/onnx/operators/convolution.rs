@@ -78,7 +78,10 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
     }
     let kernel = weight.shape[2..].to_vec();
     if lengths(node, "kernel_shape", axes, 0)?.iter().zip(&kernel).any(|(&k, &w)| k != 0 && k != w) {
-        return Err(Fault::Problem(format!("`kernel_shape` differs from the weight's shape {:?}", weight.shape)));
+        return Err(Fault::Problem(format!(
+            "`kernel_shape` differs from the weight's shape {:?}",
+            weight.shape
+        )));
     }
     let stride = lengths(node, "strides", axes, 1)?;
     let dilation = lengths(node, "dilations", axes, 1)?;

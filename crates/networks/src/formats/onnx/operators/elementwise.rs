@@ -36,7 +36,12 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
         "Gelu" => match node.text("approximate").as_deref() {
             None | Some("none") => Activation::Gelu,
             Some("tanh") => Activation::GeluTanh,
-            Some(other) => return Err(Fault::Unsupported(format!(" with approximate = `{}`", super::super::error::short(other)))),
+            Some(other) => {
+                return Err(Fault::Unsupported(format!(
+                    " with approximate = `{}`",
+                    super::super::error::short(other)
+                )));
+            }
         },
         // Constant, Shape and the like never get here.
         _ => return Err(Fault::Unsupported(" on values computed from the data".into())),
@@ -72,7 +77,10 @@ pub(super) fn scaled(
 fn dropout(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked, Fault> {
     let training = importer.constant(node, 2)?.and_then(|c| c.scalar()).is_some_and(|v| v != 0.0);
     if training {
-        importer.notes.push(format!("`{}`: dropout is left out, as in evaluation", super::super::error::short(&node.name)));
+        importer.notes.push(format!(
+            "`{}`: dropout is left out, as in evaluation",
+            super::super::error::short(&node.name)
+        ));
     }
     Ok(x)
 }
@@ -85,7 +93,9 @@ fn cast(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked,
     };
     let whole = matches!(node.int("to"), Some(6 | 7));
     if !(float || (x.whole && whole)) {
-        return Err(Fault::Unsupported(" from numbers that are computed to a type that is not floating-point".into()));
+        return Err(Fault::Unsupported(
+            " from numbers that are computed to a type that is not floating-point".into(),
+        ));
     }
     let note = "casts between floating-point types are left out: everything is computed in one precision";
     if !importer.notes.iter().any(|n| n == note) {
@@ -144,7 +154,8 @@ fn clip(importer: &mut Importer<'_>, node: &Node, x: Tracked) -> Result<Tracked,
         }
     };
     let (low, high) = (limit(1)?, limit(2)?);
-    let shifted = |importer: &mut Importer<'_>, x: Tracked, by: f64| super::binary::add_number(importer, node, x, by);
+    let shifted =
+        |importer: &mut Importer<'_>, x: Tracked, by: f64| super::binary::add_number(importer, node, x, by);
     let above = |importer: &mut Importer<'_>, x: Tracked, limit: f64| {
         let x = shifted(importer, x, -limit)?;
         activation(importer, node, x, Activation::Relu)

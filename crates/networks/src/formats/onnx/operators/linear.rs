@@ -101,7 +101,9 @@ fn repeated(importer: &mut Importer<'_>, node: &Node, c: &Constant, x: &Tracked)
     let c = c.reshaped(ones.chain(c.shape.iter().copied()).collect());
     let place = x.place.map(|p| super::super::layout::Place { axis: p.axis + rank - x.rank(), outer: 1 });
     if x.place.is_some_and(|p| p.outer != 1 || (importer.model.dynamic && x.dims[p.axis] != 1)) {
-        return Err(Fault::Batch("a constant stack of matrices meets a batch axis merged with another".into()));
+        return Err(Fault::Batch(
+            "a constant stack of matrices meets a batch axis merged with another".into(),
+        ));
     }
     importer.learned(node, &c, place)
 }
@@ -118,7 +120,8 @@ fn following_bias(
     if addition.operator != "Add" || !addition.domain.is_empty() || addition.fused.is_some() {
         return None;
     }
-    let (other, output) = (if a == product { b.clone() } else { a.clone() }, addition.outputs.first()?.clone());
+    let (other, output) =
+        (if a == product { b.clone() } else { a.clone() }, addition.outputs.first()?.clone());
     match importer.peek(&other, node)? {
         Known::Constant(c) if c.origin.trainable && c.shape == [outputs] => Some((position, output, c)),
         _ => None,
@@ -184,7 +187,8 @@ fn stacks(importer: &mut Importer<'_>, node: &Node, a: Tracked, b: Tracked) -> R
     let with = |x: &Tracked| [&leading[..], &x.dims[split..]].concat();
     let (left, right) = (with(&a), with(&b));
     let (a, b) = (importer.broadcast(node, a, &left)?, importer.broadcast(node, b, &right)?);
-    let value = importer.emit(node, Operation::MatrixProduct(MatrixProduct::default()), &[a.value, b.value])?;
+    let value =
+        importer.emit(node, Operation::MatrixProduct(MatrixProduct::default()), &[a.value, b.value])?;
     let dims = [&leading[..], &[left[split], right[split + 1]]].concat();
     Ok(Tracked { value, dims, place: a.place, whole: false })
 }

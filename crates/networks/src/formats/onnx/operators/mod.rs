@@ -91,7 +91,10 @@ pub const SUPPORTED: &[&str] = &[
 /// The outputs of a node, in order; outputs that inference has no use for are left out.
 pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Vec<Known>, Fault> {
     if !node.domain.is_empty() {
-        return Err(Fault::Unsupported(format!(" (it is of the domain `{}`)", super::error::short(&node.domain))));
+        return Err(Fault::Unsupported(format!(
+            " (it is of the domain `{}`)",
+            super::error::short(&node.domain)
+        )));
     }
     if let Some(fused) = node.fused {
         return normalisation::fused(importer, node, fused).map(one);

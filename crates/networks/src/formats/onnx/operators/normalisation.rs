@@ -19,7 +19,9 @@ pub(super) fn fused(importer: &mut Importer<'_>, node: &Node, fused: Fused) -> R
             let axes = axes.iter().map(|&a| axis(a, x.rank())).collect::<Result<Vec<_>, _>>()?;
             let first = axes.iter().copied().min().ok_or("the means are over no axes")?;
             if (first..x.rank()).any(|a| !axes.contains(&a)) {
-                return Err(Fault::Unsupported(" of a normalisation over axes that are not the last ones".into()));
+                return Err(Fault::Unsupported(
+                    " of a normalisation over axes that are not the last ones".into(),
+                ));
             }
             standardised(importer, node, x, first, epsilon)
         }
@@ -112,7 +114,8 @@ pub(super) fn groups(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
         _ => node.int("num_groups").and_then(|g| usize::try_from(g).ok()).ok_or("`num_groups` is missing")?,
     };
     let (weight, bias) = (importer.required(node, 1)?, importer.required(node, 2)?);
-    let operation = Operation::Normalise(Normalise { over: Over::Groups(groups), epsilon: usual_epsilon(node) });
+    let operation =
+        Operation::Normalise(Normalise { over: Over::Groups(groups), epsilon: usual_epsilon(node) });
     let value = importer.emit(node, operation, &[x.value])?;
     let y = Tracked { value, whole: false, ..x };
     // Exporters write a group norm as an instance norm of groups with a weight of ones and a bias of zeros, and the real ones after it.
@@ -140,7 +143,10 @@ fn by_channel(
         values = values.iter().flat_map(|&v| std::iter::repeat_n(v, channels / groups)).collect();
     }
     if values.len() != channels {
-        return Err(Fault::Problem(format!("`{}` must hold a number for each of {channels} channels", short(&c.origin.name))));
+        return Err(Fault::Problem(format!(
+            "`{}` must hold a number for each of {channels} channels",
+            short(&c.origin.name)
+        )));
     }
     let shape = std::iter::once(channels).chain(std::iter::repeat_n(1, rank - 2)).collect();
     Ok(Constant::new(shape, Data::Float(values), c.origin.clone()))

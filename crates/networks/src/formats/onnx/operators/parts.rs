@@ -115,7 +115,9 @@ fn pick(
         part(importer, node, x, along, at[0], step, at.len())?
     } else {
         if at.len() > MOST_PIECES {
-            return Err(Fault::Unsupported(format!(" at more than {MOST_PIECES} indices in no regular order")));
+            return Err(Fault::Unsupported(format!(
+                " at more than {MOST_PIECES} indices in no regular order"
+            )));
         }
         let mut pieces = Vec::with_capacity(at.len());
         for &i in &at {
@@ -127,7 +129,8 @@ fn pick(
         return Ok(picked);
     }
     let dims = [&picked.dims[..along], &indices.shape, &picked.dims[along + 1..]].concat();
-    let moved = |p: Place| if p.axis > along { Place { axis: p.axis + indices.shape.len() - 1, ..p } } else { p };
+    let moved =
+        |p: Place| if p.axis > along { Place { axis: p.axis + indices.shape.len() - 1, ..p } } else { p };
     let place = picked.place.map(moved);
     importer.view(node, &picked, dims, place)
 }
@@ -153,9 +156,15 @@ fn look_up(
 }
 
 /// Values side by side, all with the batch at the same place.
-fn join(importer: &mut Importer<'_>, node: &Node, pieces: Vec<Tracked>, axis: usize) -> Result<Tracked, Fault> {
+fn join(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    pieces: Vec<Tracked>,
+    axis: usize,
+) -> Result<Tracked, Fault> {
     let first = pieces.first().ok_or("there is nothing to join")?.clone();
-    let along = first.example_axis(axis).ok_or_else(|| Fault::Batch("it joins along the batch axis".into()))?;
+    let along =
+        first.example_axis(axis).ok_or_else(|| Fault::Batch("it joins along the batch axis".into()))?;
     let values: Vec<_> = pieces.iter().map(|p| p.value).collect();
     let value = importer.emit(node, Operation::Concatenate(along), &values)?;
     let mut dims = first.dims.clone();
@@ -212,7 +221,10 @@ pub(super) fn pad(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked, F
     match node.text("mode").as_deref() {
         None | Some("constant") => {}
         Some(other) => {
-            return Err(Fault::Unsupported(format!(" in mode `{}` (zeros are)", super::super::error::short(other))));
+            return Err(Fault::Unsupported(format!(
+                " in mode `{}` (zeros are)",
+                super::super::error::short(other)
+            )));
         }
     }
     if importer.constant(node, 2)?.is_some_and(|c| !c.all(0.0)) || node.float("value").unwrap_or(0.0) != 0.0 {
@@ -277,7 +289,10 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
         match (length.known(), here) {
             (Some(1), _) => {}
             (Some(n), false) if n > 0 => {
-                let one = broadcast_shape(&[dims[at]], &[usize::try_from(n).map_err(|_| "a length is too large")?])?;
+                let one = broadcast_shape(
+                    &[dims[at]],
+                    &[usize::try_from(n).map_err(|_| "a length is too large")?],
+                )?;
                 dims[at] = one[0];
             }
             (None, true) if length.fixed == 0 && length.batch == dims[at] as i64 => {}

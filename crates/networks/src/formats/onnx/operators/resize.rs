@@ -41,18 +41,20 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
             let ratio = sizes.iter().zip(&source).map(|(to, from)| to / from).collect();
             (sizes, ratio)
         }
-        _ => return Err(Fault::Problem(format!("`scales` or `sizes` must hold a number for each of {rank} axes"))),
+        _ => {
+            return Err(Fault::Problem(format!(
+                "`scales` or `sizes` must hold a number for each of {rank} axes"
+            )));
+        }
     };
     if (0..2).any(|i| ratio[i] != 1.0) {
         return Err(Fault::Unsupported(" of batch or channels".into()));
     }
-    let lengths: Option<Vec<usize>> = target[2..]
-        .iter()
-        .map(|&l| (l >= 1.0 && l <= LONGEST as f64).then_some(l as usize))
-        .collect();
-    let lengths = lengths
-        .filter(|_| x.dims[2..].iter().all(|&l| l <= LONGEST))
-        .ok_or_else(|| Fault::Limit(format!("an axis is resized from or to nothing or more than {LONGEST}")))?;
+    let lengths: Option<Vec<usize>> =
+        target[2..].iter().map(|&l| (l >= 1.0 && l <= LONGEST as f64).then_some(l as usize)).collect();
+    let lengths = lengths.filter(|_| x.dims[2..].iter().all(|&l| l <= LONGEST)).ok_or_else(|| {
+        Fault::Limit(format!("an axis is resized from or to nothing or more than {LONGEST}"))
+    })?;
     importer.charge(64 * lengths.iter().sum::<usize>())?;
     let operation = matching(node, &x.dims[2..], &lengths, &ratio[2..], upsample)?;
     let value = importer.emit(node, Operation::Resize(operation), &[x.value])?;
@@ -91,7 +93,9 @@ fn matching(
     let wanted: Option<Vec<Vec<Pixel>>> = (0..from.len())
         .map(|a| {
             (0..to[a])
-                .map(|i| pixel(&mode, &rounding, position(&place, i as f64, from[a], to[a], ratio[a])?, from[a]))
+                .map(|i| {
+                    pixel(&mode, &rounding, position(&place, i as f64, from[a], to[a], ratio[a])?, from[a])
+                })
                 .collect()
         })
         .collect();

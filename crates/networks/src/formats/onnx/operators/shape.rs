@@ -106,8 +106,10 @@ fn depth_to_space(importer: &mut Importer<'_>, node: &Node, x: &Tracked) -> Resu
     let &[_, channels, height, width] = &x.dims[..] else {
         return Err(Fault::Problem(format!("it needs four axes, there are {}", x.rank())));
     };
-    let block = node.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0 && b <= channels);
-    let block = block.filter(|b| channels.is_multiple_of(b * b)).ok_or("`blocksize` does not divide the channels")?;
+    let block =
+        node.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0 && b <= channels);
+    let block =
+        block.filter(|b| channels.is_multiple_of(b * b)).ok_or("`blocksize` does not divide the channels")?;
     let depth = channels / (block * block);
     // The block's two axes are before or behind the remaining channels.
     let (dims, order) = match node.text("mode").as_deref() {
