@@ -144,7 +144,8 @@ mod tests {
         assert!(again.len() == SHORTEST && again.iter().all(|&v| v == 2.0));
         POOL.give(again);
         // Too short to be worth keeping, or more than twice what is needed.
-        assert_ne!(POOL.any(SHORTEST / 4, 0.0).as_ptr(), place);
+        let short = POOL.any(SHORTEST / 4, 0.0);
+        assert_ne!(short.as_ptr(), place);
         let grown = POOL.any(SHORTEST + 2, 7.0);
         assert_eq!((grown.as_ptr(), grown.len(), grown[SHORTEST + 1]), (place, SHORTEST + 2, 7.0));
     }
