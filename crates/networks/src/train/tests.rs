@@ -94,7 +94,7 @@ fn steps_by_hand() {
     let mut w = vec![2.0];
     Rule::adamw(0.5).step(&mut w, &[0.0], &mut [0.0], &mut [0.0], 0.1, 1);
     assert!((w[0] - 1.9f64).abs() < 1e-12);
-    let (mut w, mut m) = (vec![2.0], vec![1.0]);
+    let (mut w, mut m) = (vec![2.0f64], vec![1.0f64]);
     Rule::nesterov(0.9, 0.01).step(&mut w, &[1.0], &mut m, &mut [], 0.1, 1);
     let g = 1.0 + 0.02;
     assert!((m[0] - (0.9 + g)).abs() < 1e-12 && (w[0] - (2.0 - 0.1 * (g + 0.9 * m[0]))).abs() < 1e-12);
