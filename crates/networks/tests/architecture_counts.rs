@@ -38,7 +38,7 @@ fn mnist_resnet() {
         assert_eq!(count(size, Variant::Biased), biased);
         assert_eq!(count(size, Variant::PreActivation), plain);
         // Norms of five convolutions replaced by 14 scalars.
-        let filters = (biased - plain) as usize;
+        let filters = biased - plain;
         assert_eq!(count(size, Variant::Fixup), plain - 2 * filters + 1 + 2 * 5 + 2 + 1);
     }
 }

@@ -309,7 +309,7 @@ fn files_are_named_in_errors() {
 const IMPOSSIBLE: &[(&str, &str)] = &[
     (
         "kind='layers'\ninput=[134217728]\n[[layer]]\nname='a'\noperation='transpose'\naxes=[0]",
-        "map of 134217728 entries",
+        "entries in all",
     ),
     (
         "kind='layers'\ninput=[1,9000,9000]\n[[layer]]\nname='a'\noperation='average_pool'\nkernel=4000\nstride=1",
@@ -341,7 +341,6 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
     ("kind='resnet'\ndepth=20\nwidth=9223372036854775807", "layer `conv1`"),
     ("kind='resnet'\ndepth=20\ninput=[3,0,32]", "length 0"),
     ("kind='mnist_resnet'\nsize='big'\nstem_stride=0", "`stem_stride`"),
-    ("kind='mnist_resnet'\nsize='big'\nstem_stride=1000000000", "stride"),
     ("kind='resnet50'\nclasses=0", "`classes`"),
     ("kind='resnet50'\nclasses=1000000000", "layer `fc`"),
     ("kind='resnet18'\ninput=[3,1000000,1000000]", "input"),
@@ -412,19 +411,11 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
         "layer `a`",
     ),
     (
-        "kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='convolution'\noutputs=1\nkernel=1\nstride=1000000000",
-        "layer `a`",
-    ),
-    (
         "kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='convolution'\noutputs=1\nkernel=1\npadding=1000000000\nstride=1000000000",
         "layer `a`",
     ),
     (
         "kind='layers'\ninput=[1,1,1]\n[[layer]]\nname='a'\noperation='convolution'\ntransposed=true\noutputs=1\nkernel=1000000000\npadding=499999999",
-        "layer `a`",
-    ),
-    (
-        "kind='layers'\ninput=[1,1,1]\n[[layer]]\nname='a'\noperation='convolution'\ntransposed=true\noutputs=1\nkernel=1\nstride=1000000000",
         "layer `a`",
     ),
     (
@@ -443,6 +434,22 @@ fn impossible_settings_are_refused_at_once() {
             Ok(graph) => panic!("{text}: {:?} was built", graph.output_shape()),
         };
         assert!(error.contains(part), "{text}: {error}");
+        assert!(start.elapsed().as_secs_f64() < 1.0, "{text}: {:?}", start.elapsed());
+    }
+}
+
+/// Strange settings that are legal: a kernel that takes no step may have any stride.
+#[test]
+fn strides_without_a_step_cost_nothing() {
+    for text in [
+        "kind='mnist_resnet'\nsize='big'\nstem_stride=1000000000",
+        "kind='layers'\ninput=[1,4,4]\n[[layer]]\nname='a'\noperation='convolution'\noutputs=1\nkernel=1\nstride=1000000000",
+        "kind='layers'\ninput=[1,1,1]\n[[layer]]\nname='a'\noperation='convolution'\ntransposed=true\noutputs=1\nkernel=1\nstride=1000000000",
+    ] {
+        let start = Instant::now();
+        let graph = Architecture::from_toml(text).unwrap().graph().unwrap();
+        let x = formula_input(graph.input_shape());
+        formula_network(graph).unwrap().forward(&x).unwrap();
         assert!(start.elapsed().as_secs_f64() < 1.0, "{text}: {:?}", start.elapsed());
     }
 }

@@ -68,7 +68,7 @@ const CASES: &[(&str, usize, [f64; 3])] = &[
 fn outputs_are_those_of_pytorch() {
     let mut worst = 0.0f64;
     for (text, count, expected) in CASES {
-        let graph = Architecture::from_toml(text).and_then(|a| Ok(a.graph())).unwrap().unwrap();
+        let graph = Architecture::from_toml(text).unwrap().graph().unwrap();
         assert_eq!(graph.trainable() + constants(text), *count, "{text}");
         let x = formula_input(graph.input_shape());
         let network = formula_network(graph).unwrap();

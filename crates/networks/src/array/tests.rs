@@ -117,6 +117,12 @@ fn sparse_maps_with_empty_rows_and_columns() {
         in_pools(|| map.apply(&x, 1, &[5]).into_values(), &forward);
         in_pools(|| map.apply_transposed(&y, 1, &[5]).into_values(), &backward);
     }
+    // Rows of several parts, each mapped by itself.
+    let x = random(&[7, 3, 5], 3);
+    let parts = map.apply(&x.clone().reshaped(vec![21, 5]), 1, &[5]).into_values();
+    assert_eq!(map.apply(&x, 3, &[3, 5]), Array::new(vec![7, 3, 5], parts));
+    let parts = map.apply_transposed(&x.clone().reshaped(vec![21, 5]), 1, &[5]).into_values();
+    assert_eq!(map.apply_transposed(&x, 3, &[3, 5]), Array::new(vec![7, 3, 5], parts));
     // Without weights, to another shape.
     let map = SparseMap::new(3, 4, vec![(0, 2, 1.0), (3, 0, 1.0)]);
     let out = map.apply(&Array::new(vec![1, 3], vec![5.0, 6.0, 7.0]), 1, &[2, 2]);

@@ -64,8 +64,8 @@ pub struct Broadcast {
     pub shape: Vec<usize>,
 }
 
-/// Most entries of a sparse map.
-const MOST_ENTRIES: u64 = 1 << 28;
+/// Most entries of a sparse map: while it is built they take two gigabytes.
+const MOST_ENTRIES: u64 = 1 << 26;
 
 /// Builds the layer from the entries of its map, at most `terms` for each output value. The map is the same for all positions of the first
 /// `same` axes and is stored once: its entries count positions within the other axes.
@@ -255,6 +255,7 @@ pub(crate) fn prepare_reshape<T: Precision>(
     shape: &[usize],
     inputs: &[&[usize]],
 ) -> Result<Prepared<T>, String> {
+    super::check_size(shape)?;
     if shape.iter().product::<usize>() != inputs[0].iter().product::<usize>() {
         return Err(format!("{:?} and {shape:?} hold different numbers of values", inputs[0]));
     }

@@ -94,8 +94,8 @@ fn norms_of_three_nodes() {
     assert_eq!(
         shapes,
         [
-            ("group.weight", &[6, 1, 1][..]),
-            ("group.bias", &[6, 1, 1]),
+            ("group.weight", &[6][..]),
+            ("group.bias", &[6]),
             ("layer.weight", &[4, 4]),
             ("layer.bias", &[4, 4])
         ]

@@ -111,6 +111,7 @@ fn record(tape: &mut Tape, a: &Arrays<'_>) -> Option<()> {
             kernel,
             stride: Some(a.pair("stride", 1)),
             padding: a.pair("padding", 0),
+            padding_after: None,
             dilation: a.pair("dilation", 1),
             ceil: a.find("ceil_mode").is_some_and(|v| v.values()[0] == 1.0),
             count_padding: a.find("count_include_pad").is_none_or(|v| v.values()[0] == 1.0),
