@@ -59,7 +59,7 @@ fn made(node: &Node, inputs: &[Option<Constant>]) -> Origin {
 }
 
 /// An input that must be there.
-fn need<'a>(inputs: &'a [Option<Constant>], i: usize) -> Result<&'a Constant, Fault> {
+fn need(inputs: &[Option<Constant>], i: usize) -> Result<&Constant, Fault> {
     inputs.get(i).and_then(Option::as_ref).ok_or_else(|| Fault::Problem(format!("input {i} is missing")))
 }
 
