@@ -46,7 +46,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         let graph = Architecture::read(path)
             .map_err(Failure::from_display)?
             .graph()
-            .map_err(Failure::from_display)?;
+            .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         return layers(cli, "architecture", &graph, Vec::new());
     }
     if has_extension(path, "onnx") || has_extension(path, "safetensors") {

@@ -30,8 +30,11 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
         name.push(".checkpoint");
         PathBuf::from(name)
     });
+    let architecture = Architecture::read(&a.architecture).map_err(Failure::from_display)?;
+    // Sizes that fit no network are a mistake in this file, so say which.
+    architecture.graph().map_err(|e| Failure::new(format!("{}: {e}", a.architecture.display())))?;
     Ok(TrainRequest {
-        architecture: Architecture::read(&a.architecture).map_err(Failure::from_display)?,
+        architecture,
         data: DataRequest {
             data: a.data.clone(),
             labels: a.labels.clone(),

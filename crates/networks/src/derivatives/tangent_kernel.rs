@@ -118,44 +118,44 @@ impl<T: Precision> TangentFeatures<T> {
         let tile_rows = TILE_EXAMPLES.div_ceil(width) * width;
         let strip = (TILE_ROWS / other_width).max(1);
         let out = &mut out[row * columns..(row + self.rows()) * columns];
+        // The right factors are turned once, so that no tile has to.
+        let strips: Vec<(std::ops::Range<usize>, Vec<Turned<T>>)> = pieces(other.examples, strip)
+            .map(|others| {
+                let rows = others.start * other_width..others.end * other_width;
+                let turned: Vec<Turned<T>> = other
+                    .features
+                    .iter()
+                    .map(|feature| match feature {
+                        Feature::Dense { inputs, sensitivities, .. } => Turned {
+                            rows: turn(sensitivities, rows.clone()),
+                            inputs: turn(inputs, others.clone()),
+                        },
+                        Feature::Rows(values) => {
+                            Turned { rows: turn(values, rows.clone()), inputs: Vec::new() }
+                        }
+                    })
+                    .collect();
+                (others, turned)
+            })
+            .collect();
         out.par_chunks_mut(tile_rows * columns).enumerate().for_each(|(tile, out)| {
             let rows = tile * tile_rows..(tile * tile_rows + out.len() / columns);
             let examples = rows.start / width..rows.end / width;
-            for others in pieces(other.examples, strip) {
+            for (others, turned) in &strips {
                 let other_rows = others.start * other_width..others.end * other_width;
                 let mut sums = vec![T::ZERO; rows.len() * other_rows.len()];
                 let mut products = vec![T::ZERO; sums.len()];
                 let mut along = vec![T::ZERO; examples.len() * others.len()];
-                for (left, right) in self.features.iter().zip(&other.features) {
-                    match (left, right) {
-                        (
-                            Feature::Dense { inputs, sensitivities, bias },
-                            Feature::Dense {
-                                inputs: other_inputs, sensitivities: other_sensitivities, ..
-                            },
-                        ) => {
-                            slice_product(
-                                &mut products,
-                                false,
-                                sensitivities,
-                                rows.clone(),
-                                other_sensitivities,
-                                other_rows.clone(),
-                            );
-                            slice_product(
-                                &mut along,
-                                false,
-                                inputs,
-                                examples.clone(),
-                                other_inputs,
-                                others.clone(),
-                            );
+                for (left, right) in self.features.iter().zip(turned) {
+                    match left {
+                        Feature::Dense { inputs, sensitivities, bias } => {
+                            slice_product(&mut products, false, sensitivities, rows.clone(), &right.rows);
+                            slice_product(&mut along, false, inputs, examples.clone(), &right.inputs);
                             combine(&mut sums, &products, &along, width, other_width, others.len(), *bias);
                         }
-                        (Feature::Rows(left), Feature::Rows(right)) => {
-                            slice_product(&mut sums, true, left, rows.clone(), right, other_rows.clone());
+                        Feature::Rows(left) => {
+                            slice_product(&mut sums, true, left, rows.clone(), &right.rows)
                         }
-                        _ => unreachable!("features of one network and selection have the same groups"),
                     }
                 }
                 for (out, sums) in out.chunks_exact_mut(columns).zip(sums.chunks_exact(other_rows.len())) {
@@ -174,20 +174,14 @@ impl<T: Precision> TangentFeatures<T> {
             for feature in &self.features {
                 match feature {
                     Feature::Dense { inputs, sensitivities, bias } => {
-                        slice_product(
-                            &mut products,
-                            false,
-                            sensitivities,
-                            rows.clone(),
-                            sensitivities,
-                            rows.clone(),
-                        );
+                        let turned = turn(sensitivities, rows.clone());
+                        slice_product(&mut products, false, sensitivities, rows.clone(), &turned);
                         let mut along = *bias;
                         inputs.row(n).iter().for_each(|&v| along += v * v);
                         out.iter_mut().zip(&products).for_each(|(o, &p)| *o += p * along);
                     }
                     Feature::Rows(values) => {
-                        slice_product(out, true, values, rows.clone(), values, rows.clone())
+                        slice_product(out, true, values, rows.clone(), &turn(values, rows.clone()));
                     }
                 }
             }
@@ -195,19 +189,38 @@ impl<T: Precision> TangentFeatures<T> {
     }
 }
 
-/// `out (+)= a[rows] b[columns]^T`.
+/// The numbers of one group of some rows, `[entries, rows]`.
+struct Turned<T> {
+    rows: Vec<T>,
+    inputs: Vec<T>,
+}
+
+/// Some rows of `[rows, entries]` as `[entries, rows]`.
+fn turn<T: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<T> {
+    let (entries, count) = (x.row_len(), rows.len());
+    let mut out = vec![T::ZERO; entries * count];
+    for (r, row) in rows.enumerate() {
+        for (i, &v) in x.row(row).iter().enumerate() {
+            out[i * count + r] = v;
+        }
+    }
+    out
+}
+
+/// `out (+)= a[rows] b`, with `b` `[entries, columns]`.
 fn slice_product<T: Precision>(
     out: &mut [T],
     accumulate: bool,
     a: &Array<T>,
     rows: std::ops::Range<usize>,
-    b: &Array<T>,
-    columns: std::ops::Range<usize>,
+    b: &[T],
 ) {
     let length = a.row_len();
+    if length == 0 {
+        return;
+    }
     let a = Matrix::new(&a.values()[rows.start * length..rows.end * length], rows.len(), length);
-    let b = Matrix::new(&b.values()[columns.start * length..columns.end * length], columns.len(), length);
-    product(out, accumulate, a, b.transposed());
+    product(out, accumulate, a, Matrix::new(b, length, b.len() / length));
 }
 
 /// `sums[(n, i), (m, j)] += products[(n, i), (m, j)] (along[n, m] + bias)`.
