@@ -28,6 +28,7 @@ mod max_pool;
 mod pool;
 mod rearrange;
 mod resize;
+mod sparse;
 #[cfg(test)]
 mod tests;
 

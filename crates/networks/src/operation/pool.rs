@@ -1,7 +1,7 @@
 //! Windows of pooling, and their means (the maxima are in `max_pool`).
 
 use super::layer::Prepared;
-use super::rearrange::sparse;
+use super::sparse::sparse;
 use crate::array::{Precision, Windows};
 use serde::{Deserialize, Serialize};
 
@@ -107,18 +107,23 @@ impl Pool {
         let [height, width] = windows.target;
         let output = vec![windows.channels, height, width];
         let after = self.padding_after.unwrap_or(self.padding);
-        // Windows may reach beyond the padding (with `ceil`): that part never counts.
-        let inside = |axis: usize, i: usize| {
-            let (from, all) =
-                (i * windows.stride[axis], windows.source[axis] + self.padding[axis] + after[axis]);
-            (all - from).div_ceil(self.dilation[axis]).min(self.kernel[axis])
-        };
-        sparse(1, inputs[0], output, super::count(&self.kernel), |entries| {
+        let (padding, count_padding) = (self.padding, self.count_padding);
+        let taps =
+            |axis: usize| (0..windows.target[axis]).map(|o| windows.taps(axis, o).len()).sum::<usize>();
+        let flops =
+            if self.kernel == [1, 1] { 0 } else { 2 * super::count(&[windows.channels, taps(0), taps(1)]) };
+        sparse(1, inputs[0], output, super::count(&self.kernel), flops, move |entries| {
+            // Windows may reach beyond the padding (with `ceil`): that part never counts.
+            let inside = |axis: usize, i: usize| {
+                let (from, all) =
+                    (i * windows.stride[axis], windows.source[axis] + padding[axis] + after[axis]);
+                (all - from).div_ceil(windows.dilation[axis]).min(windows.kernel[axis])
+            };
             for i in 0..height * width {
                 let (y, x) = (i / width, i % width);
                 let mut found = Vec::new();
                 windows.visit(y, x, |at| found.push(at));
-                let count = if self.count_padding { inside(0, y) * inside(1, x) } else { found.len() };
+                let count = if count_padding { inside(0, y) * inside(1, x) } else { found.len() };
                 entries.extend(found.iter().map(|&at| (i as u32, at as u32, 1.0 / count as f64)));
             }
         })

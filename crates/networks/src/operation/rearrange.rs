@@ -1,7 +1,8 @@
 //! Operations without parameters that are sparse linear maps of an example: slices, pads, transposes, means, broadcasts; and reshaping.
 
 use super::layer::{At, Layer, Mode, Prepared, Saved};
-use crate::array::{Array, Precision, SparseMap};
+use super::sparse::{flat, positions, sparse};
+use crate::array::{Array, Precision};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -64,55 +65,6 @@ pub struct Broadcast {
     pub shape: Vec<usize>,
 }
 
-/// Most entries of a sparse map: while it is built they take two gigabytes.
-const MOST_ENTRIES: u64 = 1 << 26;
-
-/// Builds the layer from the entries of its map, at most `terms` for each output value. The map is the same for all positions of the first
-/// `same` axes and is stored once: its entries count positions within the other axes.
-pub(super) fn sparse<T: Precision>(
-    same: usize,
-    input: &[usize],
-    output: Vec<usize>,
-    terms: u64,
-    entries: impl FnOnce(&mut Vec<(u32, u32, f64)>),
-) -> Result<Prepared<T>, String> {
-    super::check_size(input)?;
-    super::check_size(&output)?;
-    let blocks: usize = input[..same].iter().product();
-    let inner = |shape: &[usize]| shape.iter().product::<usize>() / blocks.max(1);
-    if (inner(&output) as u64).saturating_mul(terms) > MOST_ENTRIES {
-        return Err(format!(
-            "{output:?} from {input:?} needs up to {terms} terms for each value, more than {MOST_ENTRIES} entries in all"
-        ));
-    }
-    let mut list = Vec::new();
-    entries(&mut list);
-    let flops = 2 * super::count(&[blocks, list.iter().filter(|e| e.2 != 1.0).count()]);
-    let map = SparseMap::new(inner(input), inner(&output), list);
-    let layer = Arc::new(Sparse { map, blocks, input: input.to_vec(), output: output.clone() });
-    Ok(Prepared { shape: output, parameters: vec![], flops, layer })
-}
-
-/// Calls `visit(flat position, coordinates)` for every entry of a shape.
-pub(super) fn positions(shape: &[usize], mut visit: impl FnMut(usize, &[usize])) {
-    let mut at = vec![0; shape.len()];
-    for flat in 0..shape.iter().product() {
-        visit(flat, &at);
-        for axis in (0..shape.len()).rev() {
-            at[axis] += 1;
-            if at[axis] < shape[axis] {
-                break;
-            }
-            at[axis] = 0;
-        }
-    }
-}
-
-/// Flat position of coordinates.
-fn flat(shape: &[usize], at: impl Iterator<Item = usize>) -> u32 {
-    shape.iter().zip(at).fold(0, |sum, (&length, i)| sum * length + i) as u32
-}
-
 impl Transpose {
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let shape = inputs[0];
@@ -122,11 +74,12 @@ impl Transpose {
             return Err(format!("`axes` {:?} is not an order of the axes of {shape:?}", self.axes));
         }
         let output: Vec<usize> = self.axes.iter().map(|&a| shape[a]).collect();
-        sparse(0, shape, output.clone(), 1, |entries| {
+        let (axes, input) = (self.axes.clone(), shape.to_vec());
+        sparse(0, shape, output.clone(), 1, 0, move |entries| {
             positions(&output, |to, at| {
                 let mut from = vec![0; at.len()];
-                at.iter().zip(&self.axes).for_each(|(&i, &axis)| from[axis] = i);
-                entries.push((to as u32, flat(shape, from.into_iter()), 1.0));
+                at.iter().zip(&axes).for_each(|(&i, &axis)| from[axis] = i);
+                entries.push((to as u32, flat(&input, from.into_iter()), 1.0));
             });
         })
     }
@@ -136,20 +89,20 @@ impl Slice {
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let shape = inputs[0];
         let &length = shape.get(self.axis).ok_or_else(|| format!("{shape:?} has no axis {}", self.axis))?;
-        let index =
-            |i: usize| self.step.checked_mul(i as isize).and_then(|d| self.start.checked_add_signed(d));
+        let (start, step) = (self.start, self.step);
+        let index = move |i: usize| step.checked_mul(i as isize).and_then(|d| start.checked_add_signed(d));
         let last = index(self.length.saturating_sub(1));
         if self.length == 0 || self.step == 0 || self.start >= length || last.is_none_or(|l| l >= length) {
             return Err(format!("{self:?} leaves axis {} of {shape:?}", self.axis));
         }
         let mut output = shape.to_vec();
         output[self.axis] = self.length;
-        let inner = &shape[self.axis..];
-        sparse(self.axis, shape, output.clone(), 1, |entries| {
-            positions(&output[self.axis..], |to, at| {
+        let (inner, taken) = (shape[self.axis..].to_vec(), output[self.axis..].to_vec());
+        sparse(self.axis, shape, output, 1, 0, move |entries| {
+            positions(&taken, |to, at| {
                 let from =
                     at.iter().enumerate().map(|(i, &at)| if i == 0 { index(at).unwrap_or(0) } else { at });
-                entries.push((to as u32, flat(inner, from), 1.0));
+                entries.push((to as u32, flat(&inner, from), 1.0));
             });
         })
     }
@@ -168,9 +121,10 @@ impl Pad {
             .collect();
         let output = output.ok_or("the padding is too large")?;
         let same = self.before.iter().zip(&self.after).take_while(|&(&b, &a)| b == 0 && a == 0).count();
-        sparse(same, shape, output.clone(), 1, |entries| {
-            positions(&shape[same..], |from, at| {
-                let to = flat(&output[same..], at.iter().zip(&self.before[same..]).map(|(&i, &b)| i + b));
+        let (inner, before) = (shape[same..].to_vec(), self.before[same..].to_vec());
+        sparse(same, shape, output.clone(), 1, 0, move |entries| {
+            positions(&inner, |from, at| {
+                let to = flat(&output[same..], at.iter().zip(&before).map(|(&i, &b)| i + b));
                 entries.push((to, from as u32, 1.0));
             });
         })
@@ -195,12 +149,12 @@ impl Mean {
         let each = 1.0 / terms as f64;
         let output = if self.keep { kept.clone() } else { dropped };
         let same = self.axes.iter().copied().min().unwrap_or(0);
-        sparse(same, shape, output, terms, |entries| {
-            positions(&shape[same..], |from, at| {
-                let to = at
-                    .iter()
-                    .enumerate()
-                    .map(|(axis, &i)| if self.axes.contains(&(axis + same)) { 0 } else { i });
+        let (axes, inner) = (self.axes.clone(), shape[same..].to_vec());
+        let flops = if terms == 1 { 0 } else { 2 * super::count(shape) };
+        sparse(same, shape, output, terms, flops, move |entries| {
+            positions(&inner, |from, at| {
+                let to =
+                    at.iter().enumerate().map(|(axis, &i)| if axes.contains(&(axis + same)) { 0 } else { i });
                 entries.push((flat(&kept[same..], to), from as u32, each));
             });
         })
@@ -218,35 +172,13 @@ impl Broadcast {
             return Err(format!("{shape:?} does not broadcast to {:?}", self.shape));
         };
         super::check_size(&self.shape)?;
-        sparse(0, shape, self.shape.clone(), 1, |entries| {
-            positions(&self.shape, |to, at| {
-                let from = at[offset..].iter().zip(shape).map(|(&i, &s)| if s == 1 { 0 } else { i });
-                entries.push((to as u32, flat(shape, from), 1.0));
+        let (input, output) = (shape.to_vec(), self.shape.clone());
+        sparse(0, shape, self.shape.clone(), 1, 0, move |entries| {
+            positions(&output, |to, at| {
+                let from = at[offset..].iter().zip(&input).map(|(&i, &s)| if s == 1 { 0 } else { i });
+                entries.push((to as u32, flat(&input, from), 1.0));
             });
         })
-    }
-}
-
-#[derive(Debug)]
-struct Sparse {
-    map: SparseMap,
-    /// Parts of a row that the map is applied to, one after another.
-    blocks: usize,
-    input: Vec<usize>,
-    output: Vec<usize>,
-}
-
-impl<T: Precision> Layer<T> for Sparse {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
-        (self.map.apply(inputs[0], self.blocks, &self.output), Saved::Nothing)
-    }
-
-    fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
-        self.map.apply(tangent, self.blocks, &self.output)
-    }
-
-    fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        self.map.apply_transposed(cotangent, self.blocks, &self.input)
     }
 }
 

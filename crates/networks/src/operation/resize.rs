@@ -1,7 +1,7 @@
 //! Interpolation along spatial axes.
 
 use super::layer::Prepared;
-use super::rearrange::{positions, sparse};
+use super::sparse::{positions, sparse};
 use crate::array::Precision;
 use serde::{Deserialize, Serialize};
 
@@ -84,17 +84,19 @@ impl Resize {
         }
         let output: Vec<usize> = [channels].into_iter().chain(self.sizes.iter().copied()).collect();
         super::check_size(&output)?;
-        let axes: Vec<_> = spatial
-            .iter()
-            .zip(&self.sizes)
-            .enumerate()
-            .map(|(i, (&from, &to))| self.axis(from, to, i))
-            .collect();
         let terms = if self.interpolation == Interpolation::Nearest { 1 } else { 1 << spatial.len().min(32) };
-        sparse(1, shape, output.clone(), terms, |entries| {
-            positions(&self.sizes, |to, at| {
+        let flops = if terms == 1 { 0 } else { 2 * super::count(&output).saturating_mul(terms) };
+        let (config, spatial) = (self.clone(), spatial.to_vec());
+        sparse(1, shape, output, terms, flops, move |entries| {
+            let axes: Vec<_> = spatial
+                .iter()
+                .zip(&config.sizes)
+                .enumerate()
+                .map(|(i, (&from, &to))| config.axis(from, to, i))
+                .collect();
+            positions(&config.sizes, |to, at| {
                 let mut terms = vec![(0, 1.0)];
-                for (axis, (&i, &length)) in axes.iter().zip(at.iter().zip(spatial)) {
+                for (axis, (&i, &length)) in axes.iter().zip(at.iter().zip(&spatial)) {
                     terms = terms
                         .iter()
                         .flat_map(|&(from, weight)| {

@@ -22,6 +22,8 @@ pub(super) struct Origin {
     pub(super) name: String,
     /// Whether it is (made from) a weight.
     pub(super) trainable: bool,
+    /// Whether it is one number repeated under a name that an exporter made up: a weight in the place of a weight, a constant elsewhere.
+    pub(super) filler: bool,
 }
 
 /// A known tensor.
@@ -32,15 +34,43 @@ pub(super) struct Constant {
     pub(super) origin: Origin,
 }
 
+impl Origin {
+    /// Of a constant that is no weight.
+    pub(super) fn constant(name: impl Into<String>) -> Self {
+        Self { name: name.into(), trainable: false, filler: false }
+    }
+
+    /// Of something made from weights, or not.
+    pub(super) fn made(name: impl Into<String>, trainable: bool) -> Self {
+        Self { name: name.into(), trainable, filler: false }
+    }
+
+    /// Whether an exporter made up the name: the parameters of a model have theirs.
+    pub(super) fn has_made_up_name(&self) -> bool {
+        let name = self.name.trim_end_matches(|c: char| c == '_' || c.is_ascii_digit());
+        let name =
+            ["_like", "_default"].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name));
+        let functions =
+            ["zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "scalar_tensor", "arange"];
+        self.name.starts_with("onnx::") || (name == "val" && self.name != "val") || functions.contains(&name)
+    }
+}
+
 impl Constant {
+    /// As an operand of its own: a filler is no weight there.
+    pub(super) fn as_operand(&self) -> Self {
+        let origin =
+            Origin { trainable: self.origin.trainable && !self.origin.filler, ..self.origin.clone() };
+        Self { origin, ..self.clone() }
+    }
+
     pub(super) fn new(shape: Vec<usize>, data: Data, origin: Origin) -> Self {
         Self { shape, data: Arc::new(data), origin }
     }
 
     /// Whole numbers in one row, without a name.
     pub(super) fn row(values: Vec<Dimension>) -> Self {
-        let origin = Origin { name: String::new(), trainable: false };
-        Self::new(vec![values.len()], Data::Whole(values), origin)
+        Self::new(vec![values.len()], Data::Whole(values), Origin::constant(""))
     }
 
     /// Number of values.

@@ -43,6 +43,9 @@ pub struct GraphProto {
     /// The nodes, in an order in which they can be computed.
     #[prost(message, repeated, tag = "1")]
     pub node: Vec<NodeProto>,
+    /// A name. Not read, but other programs need it.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
     /// Tensors with values.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<TensorProto>,
@@ -104,6 +107,9 @@ pub struct AttributeProto {
     /// Whole numbers.
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
+    /// Which of the fields holds the value: 1 to 4 for `f`, `i`, `s`, `t`, 6 and 7 for `floats` and `ints`. Not read, but other programs need it.
+    #[prost(int32, optional, tag = "20")]
+    pub r#type: Option<i32>,
 }
 
 /// A tensor with its values.

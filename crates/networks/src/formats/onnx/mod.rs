@@ -11,7 +11,7 @@
 //! | `patterns` | normalisation, GELU, SiLU and softplus put together again from their parts |
 //! | `dimension`, `constant`, `folding` | what is known without running: weights, and shape arithmetic with a symbolic number of examples |
 //! | `layout` | where the batch axis of every value is: it may move and merge, as attention does, but never mix |
-//! | `importer`, `operators` | nodes to operations |
+//! | `importer`, `moves`, `operators` | nodes to operations |
 //!
 //! **Batch.** The first axis of the input counts examples and is dropped. It may be dynamic or fixed to 1. A graph in which an example
 //! depends on others is refused.
@@ -27,6 +27,7 @@ mod folding;
 mod importer;
 mod layout;
 mod model;
+mod moves;
 mod node;
 mod operators;
 mod patterns;

@@ -1,7 +1,7 @@
 //! Operations that exporters take apart, put together again: the parts of a normalisation cannot be differentiated one by one (a square root
 //! at zero), and an activation as one operation is faster and rounds once.
 
-use super::constant::MOST_AXES;
+use super::constant::{MOST_AXES, Origin};
 use super::definitions::TensorProto;
 use super::node::{Fused, Node};
 use crate::array::Activation;
@@ -36,7 +36,7 @@ pub(super) fn recognise(
         }
     }
     for (what, count) in counts {
-        notes.push(format!("{count} times the parts of {what} were put together"));
+        notes.push(format!("put together from its parts: {what} ({count} times)"));
     }
 }
 
@@ -62,8 +62,7 @@ impl<'a> Graph<'a> {
             }
         };
         let single = tensor.dims.iter().all(|&d| d == 1);
-        let origin = super::constant::Origin { name: String::new(), trainable: false };
-        single.then(|| super::tensor::decode(tensor, origin, "").ok()?.scalar()).flatten()
+        single.then(|| super::tensor::decode(tensor, Origin::constant(""), "").ok()?.scalar()).flatten()
     }
 
     fn is(&self, name: &str, expected: f64) -> bool {
@@ -133,10 +132,10 @@ impl<'a> Graph<'a> {
     fn axes(&self, name: &str) -> Result<Vec<i64>, String> {
         let tensor =
             self.initialisers.get(name).copied().or_else(|| self.made(name, "Constant")?.tensor("value"));
-        let origin = super::constant::Origin { name: String::new(), trainable: false };
         let few = |t: &&TensorProto| t.dims.len() <= 1 && t.dims.iter().all(|&d| d <= MOST_AXES as i64);
-        let decoded =
-            tensor.filter(few).and_then(|t| super::tensor::decode(t, origin, "").ok()?.whole().ok());
+        let decoded = tensor
+            .filter(few)
+            .and_then(|t| super::tensor::decode(t, Origin::constant(""), "").ok()?.whole().ok());
         decoded.ok_or_else(|| name.to_string())
     }
 

@@ -1,6 +1,7 @@
 //! Nodes whose result is known without data: constants, and the shape arithmetic that exporters write around reshapes.
 
 mod arithmetic;
+mod slicing;
 mod structure;
 
 use super::constant::{Constant, Data, Origin, count};
@@ -9,7 +10,8 @@ use super::error::Fault;
 use super::importer::{Importer, Known};
 use super::layout::{Place, show};
 use super::node::Node;
-pub(super) use structure::{order, parts, slices};
+pub(super) use slicing::{parts, slices};
+pub(super) use structure::order;
 
 /// The outputs of a node that can be computed now; None where it has to become part of the graph.
 pub(super) fn fold(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Vec<Known>>, Fault> {
@@ -55,7 +57,7 @@ pub(super) fn fold(importer: &mut Importer<'_>, node: &Node) -> Result<Option<Ve
 /// Where the result of a computation comes from.
 fn made(node: &Node, inputs: &[Option<Constant>]) -> Origin {
     let trainable = inputs.iter().flatten().any(|c| c.origin.trainable);
-    Origin { name: node.outputs.first().cloned().unwrap_or_default(), trainable }
+    Origin::made(node.outputs.first().cloned().unwrap_or_default(), trainable)
 }
 
 /// An input that must be there.
@@ -65,7 +67,7 @@ fn need(inputs: &[Option<Constant>], i: usize) -> Result<&Constant, Fault> {
 
 fn constant(importer: &mut Importer<'_>, node: &Node) -> Result<Constant, Fault> {
     let name = node.outputs.first().cloned().unwrap_or_default();
-    let origin = Origin { name: name.clone(), trainable: false };
+    let origin = Origin::constant(name.as_str());
     if let Some(tensor) = node.tensor("value") {
         return importer.attribute_tensor(tensor, &name);
     }

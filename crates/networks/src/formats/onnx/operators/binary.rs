@@ -191,7 +191,7 @@ pub(super) fn add_number(
     x: Tracked,
     by: f64,
 ) -> Result<Tracked, Fault> {
-    let origin = Origin { name: format!("{}.constant", node.name), trainable: false };
+    let origin = Origin::constant(format!("{}.{by}", node.name));
     with_constant(importer, node, x, &Constant::new(vec![], Data::Float(vec![by]), origin), false)
 }
 
@@ -203,10 +203,14 @@ fn with_constant(
     c: &Constant,
     product: bool,
 ) -> Result<Tracked, Fault> {
+    let c = &c.as_operand();
     let Aligned { x, shape } = align(importer, node, x, c)?;
     let x = Tracked { whole: false, ..x };
     if !c.origin.trainable {
         if c.all(if product { 1.0 } else { 0.0 }) && c.len() > 0 {
+            if c.origin.filler {
+                importer.notes.push(format!("`{}` changes nothing and was left out", short(&c.origin.name)));
+            }
             return Ok(x);
         }
         if let (true, Some(factor)) = (product, c.scalar()) {

@@ -119,8 +119,8 @@ pub(super) fn groups(importer: &mut Importer<'_>, node: &Node) -> Result<Tracked
     let value = importer.emit(node, operation, &[x.value])?;
     let y = Tracked { value, whole: false, ..x };
     // Exporters write a group norm as an instance norm of groups with a weight of ones and a bias of zeros, and the real ones after it.
-    let by_exporter = ["val_", "onnx::"].iter().any(|p| weight.origin.name.starts_with(p));
-    if weight.all(1.0) && bias.all(0.0) && (by_exporter || !weight.origin.trainable) {
+    let constant = |c: &Constant| !c.as_operand().origin.trainable;
+    if weight.all(1.0) && bias.all(0.0) && constant(&weight) && constant(&bias) {
         return Ok(y);
     }
     let weight = by_channel(importer, &weight, channels, groups, y.rank())?;

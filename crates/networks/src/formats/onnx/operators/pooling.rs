@@ -31,6 +31,7 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
         [width] => [usual, width],
         _ => [list[0], list[1]],
     };
+    importer.charge(64 * size.iter().sum::<usize>())?;
     let image = Tracked { dims: [&[1, x.dims[1]][..], &two(&size, 1)].concat(), ..x.clone() };
     let image = importer.view(node, &Tracked { value: x.value, ..image.clone() }, image.dims, x.place)?;
     let after = two(&padding.after, 0);

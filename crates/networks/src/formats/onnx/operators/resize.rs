@@ -48,7 +48,7 @@ pub(super) fn translate(importer: &mut Importer<'_>, node: &Node) -> Result<Trac
         }
     };
     if (0..2).any(|i| ratio[i] != 1.0) {
-        return Err(Fault::Unsupported(" of batch or channels".into()));
+        return Err(Fault::Unsupported(" for the axes of batch and channels".into()));
     }
     let lengths: Option<Vec<usize>> =
         target[2..].iter().map(|&l| (l >= 1.0 && l <= LONGEST as f64).then_some(l as usize)).collect();
@@ -106,7 +106,8 @@ fn matching(
     };
     let inverse: Vec<f64> = ratio.iter().map(|r| 1.0 / r).collect();
     for &interpolation in kinds {
-        for scales in [None, Some(inverse.clone())] {
+        let given = Some(inverse.clone()).filter(|_| interpolation != Interpolation::LinearAligned);
+        for scales in std::iter::once(None).chain(given.map(Some)) {
             let candidate = Resize { sizes: to.to_vec(), interpolation, scales };
             if (0..from.len()).all(|a| same(&candidate.axis(from[a], to[a], a), &wanted[a])) {
                 return Ok(candidate);

@@ -1,1 +1,7 @@
+//! What files of both exporters cannot show: refusals, types of tensors, hostile files.
 
+mod batch;
+mod hostile;
+mod interface;
+mod models;
+mod numbers;
