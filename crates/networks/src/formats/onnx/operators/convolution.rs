@@ -47,14 +47,21 @@ impl Padding {
             }
             "VALID" => Ok(Self { before: vec![0; axes], after: vec![0; axes] }),
             "SAME_UPPER" | "SAME_LOWER" => {
-                let total: Option<Vec<usize>> = (0..axes)
+                // What the windows need, and what there is.
+                let needed: Option<Vec<usize>> = (0..axes)
                     .map(|i| {
                         let reach = kernel[i].checked_sub(1)?.checked_mul(dilation[i])?.checked_add(1)?;
                         let steps = size[i].div_ceil(stride[i].max(1)).checked_sub(1)?;
-                        Some(steps.checked_mul(stride[i])?.checked_add(reach)?.saturating_sub(size[i]))
+                        steps.checked_mul(stride[i])?.checked_add(reach)
                     })
                     .collect();
-                let total = total.ok_or("the window is empty or too large")?;
+                let needed = needed.ok_or("the window is empty or too large")?;
+                if needed.iter().zip(size).any(|(n, s)| n + 1 < *s) {
+                    return Err(Fault::Unsupported(
+                        " with auto_pad and windows that leave more than one value out: programs differ in where they begin".into(),
+                    ));
+                }
+                let total: Vec<usize> = needed.iter().zip(size).map(|(n, s)| n.saturating_sub(*s)).collect();
                 Ok(Self::split(&total, mode == "SAME_UPPER"))
             }
             other => Err(Fault::Unsupported(format!(" with auto_pad = `{}`", short(other)))),
