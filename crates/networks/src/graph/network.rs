@@ -52,6 +52,21 @@ impl<T: Precision> Network<T> {
                 return Err(NetworkError::NotFinite { what: format!("parameter `{}`", slot.name), position });
             }
         }
+        for node in &graph.nodes {
+            // A variance that is not positive would turn every output into NaN without a word.
+            if let Operation::BatchNorm(norm) = &node.operation
+                && let Some(channel) = parameters[node.parameters[3]]
+                    .values()
+                    .iter()
+                    .position(|v| v.to_f64() + norm.epsilon <= 0.0)
+            {
+                let name = &graph.parameters[node.parameters[3]].name;
+                let problem =
+                    format!("`{name}` is not positive for channel {channel}, even with epsilon added");
+                let (node, operation) = (node.name.clone(), node.operation.name());
+                return Err(super::GraphError::Node { node, operation, problem }.into());
+            }
+        }
         let layers = graph
             .nodes
             .iter()

@@ -229,6 +229,17 @@ fn batch_norm_learns_its_statistics() {
 }
 
 #[test]
+fn variances_that_are_not_positive_are_refused() {
+    let mut b = GraphBuilder::new(&[2]).unwrap();
+    let x = b.add("n", Operation::BatchNorm(BatchNorm::default()), &[b.input()]).unwrap();
+    let network = Network::<f64>::initialised(b.finish(x).unwrap(), Streams::new(1)).unwrap();
+    let mut parameters = network.parameters().to_vec();
+    parameters[3].values_mut()[1] = -0.5;
+    let message = Network::new(network.graph().clone(), parameters).unwrap_err().to_string();
+    assert!(message.contains("n.running_var") && message.contains("channel 1"), "{message}");
+}
+
+#[test]
 fn images_are_scaled_flipped_and_shifted() {
     let bytes: Vec<u8> = (0..2 * 2 * 3 * 4).map(|i| i as u8).collect();
     let labels = || Targets::<f64>::Classes(vec![0, 1]);
