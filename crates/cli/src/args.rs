@@ -1,9 +1,18 @@
 //! The grammar of the command line.
 
+mod experiment;
+mod laplace;
 mod network;
+mod online;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
+pub(crate) use laplace::{
+    ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
+    PredictiveArg, PreprocessArg, PriorArg, TuneArg,
+};
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
+pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -27,22 +36,22 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what this is about: two small problems, their scores and a report; needs no files
+    /// Show what this is about: four small problems, their scores and a report; needs no files
     #[command(after_help = "Example:\n  posterior demo --out demo")]
     Demo(DemoArgs),
-    /// Learn a model from a table
+    /// Learn a model from data
     Fit {
         #[command(subcommand)]
         model: FitModel,
     },
-    /// Predict the rows of a table
+    /// Predict the rows of a table, arrays or images
     #[command(
-        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet"
+        after_help = "Examples:\n  posterior predict --model house.posterior --data new.csv --out prices.csv\n  posterior predict --model house.posterior --data new.parquet --quantiles 0.05,0.5,0.95 --samples 10 --out prices.parquet\n  posterior predict --model net.posterior --data images.gz --top 3 --out classes.csv"
     )]
     Predict(PredictArgs),
-    /// Score a model on rows whose truth is known
+    /// Score a model on data whose truth is known
     #[command(
-        after_help = "Example:\n  posterior evaluate --model house.posterior --data house.csv --folds folds.csv --fold 0 --report report.html"
+        after_help = "Example:\n  posterior evaluate --model house.posterior --data house.csv --folds folds.csv --fold 0 --report report.html\n  posterior evaluate --model net.posterior --data t10k-images.gz --labels t10k-labels.gz --rotate 0,30,60 --ood other.gz --report report.html"
     )]
     Evaluate(EvaluateArgs),
     /// Train a network
@@ -60,6 +69,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  posterior inspect house.posterior\n  posterior inspect net.onnx\n  posterior inspect net.safetensors --architecture net.toml\n  posterior inspect house.csv"
     )]
     Inspect(InspectArgs),
+    /// Rerun published tables and figures
+    #[command(
+        after_help = "Examples:\n  posterior experiment list\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json"
+    )]
+    Experiment {
+        #[command(subcommand)]
+        command: ExperimentCommand,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),
@@ -72,6 +89,11 @@ pub(crate) enum FitModel {
         after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
     )]
     Gp(Box<FitArgs>),
+    /// Error bars for a trained network: linearised Laplace
+    #[command(
+        after_help = "Examples:\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior\n  posterior fit laplace --network net.safetensors --data house.csv --target price --likelihood gaussian --curvature full --out house.posterior\n  posterior fit laplace --head head.npz --data features.npy --labels classes.npy --likelihood categorical --curvature last-layer-kronecker --out head.posterior\n  posterior fit laplace --continue net.posterior --data more.gz --labels more-labels.gz --out net2.posterior\n\nCtrl-C saves the sums of the curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
+    )]
+    Laplace(Box<LaplaceArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -202,11 +224,11 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: PathBuf,
 
-    /// Table with the features; other columns are carried along
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    /// Table with the features (other columns are carried along); for networks also arrays, images or features, several of which are put together
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    pub data: Vec<PathBuf>,
 
-    /// File to write to, .csv or .parquet [default: CSV on standard output]
+    /// File to write to, .csv or .parquet; for arrays and images also .npy [default: CSV on standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
@@ -214,15 +236,43 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = probability)]
     pub quantiles: Vec<f64>,
 
-    /// Joint draws of the noiseless function to add
+    /// Joint draws of the noiseless function: columns to add, or for networks an array [N, examples, outputs] in --samples-out
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub samples: usize,
+
+    /// Networks: where the draws go
+    #[arg(long, value_name = "FILE.npy", requires = "samples")]
+    pub samples_out: Option<PathBuf>,
+
+    /// Networks: write the covariance of all outputs of all inputs, without noise
+    #[arg(long, value_name = "FILE.npy")]
+    pub joint: Option<PathBuf>,
+
+    /// Networks: quantiles of the noiseless function instead of new observations
+    #[arg(long)]
+    pub latent: bool,
+
+    /// Networks: write only the K most probable classes
+    #[arg(long, value_name = "K")]
+    pub top: Option<usize>,
+
+    /// Networks: how uncertainty becomes a prediction [default: as fitted]
+    #[arg(long, value_enum)]
+    pub predictive: Option<PredictiveArg>,
+
+    /// Networks: draws of --predictive monte-carlo
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub predictive_samples: usize,
+
+    /// Networks: only the first N examples
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
 
     /// Seed of the draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that joint draws may need, in gigabytes
+    /// Most memory that joint draws and covariances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0)]
     pub memory: f64,
 
@@ -237,9 +287,13 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: PathBuf,
 
-    /// Table with features and truth
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    /// Table with features and truth; for networks also arrays, images or features, several of which are put together
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    pub data: Vec<PathBuf>,
+
+    /// Networks: labels of data that hold none
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub labels: Vec<PathBuf>,
 
     /// File with the fold of each row; only rows of --fold are scored
     #[arg(long, value_name = "FILE", requires = "fold")]
@@ -257,6 +311,50 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 
+    /// Networks: other models of the same kind, side by side
+    #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
+    pub compare: Vec<PathBuf>,
+
+    /// Networks: inputs of another kind, to be told from these by their uncertainty
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub ood: Vec<PathBuf>,
+
+    /// Images: score them turned by these angles as well
+    #[arg(long, value_name = "DEGREES", value_delimiter = ',', allow_negative_numbers = true)]
+    pub rotate: Vec<f64>,
+
+    /// Images: score them under corruptions at all severities (gaussian-noise, shot-noise, gaussian-blur, contrast, brightness, pixelation, rotation)
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub corrupt: Vec<String>,
+
+    /// Networks: score sets of so many labels jointly, by functions drawn from the posterior (1,2,5 or 1..5)
+    #[arg(long, value_name = "K", value_parser = counts)]
+    pub joint_kappa: Option<Counts>,
+
+    /// Networks: functions drawn for --joint-kappa
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub samples: usize,
+
+    /// Networks: how uncertainty becomes a prediction [default: as fitted]
+    #[arg(long, value_enum)]
+    pub predictive: Option<PredictiveArg>,
+
+    /// Networks: draws of --predictive monte-carlo
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub predictive_samples: usize,
+
+    /// Networks: only the first N examples
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+
+    /// Seed of draws and corruptions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Most memory that draws may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
+
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -271,6 +369,10 @@ pub(crate) struct InspectArgs {
     /// The architecture of a .safetensors file that does not hold it
     #[arg(long, value_name = "FILE.toml")]
     pub architecture: Option<PathBuf>,
+
+    /// Networks: which curvatures and priors which layer has
+    #[arg(long)]
+    pub support: bool,
 }
 
 #[derive(Debug, Args)]
@@ -343,4 +445,22 @@ fn probability(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|p: &f64| *p > 0.0 && *p < 1.0)
         .ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
+}
+
+/// A list of whole numbers from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counts(pub Vec<usize>);
+
+/// `1,2,5` or `1..5` (both ends included).
+fn counts(text: &str) -> Result<Counts, String> {
+    let number = |t: &str| t.trim().parse::<usize>().ok().filter(|n| *n > 0);
+    let list = match text.split_once("..") {
+        Some((low, high)) => match (number(low), number(high)) {
+            (Some(low), Some(high)) if low <= high && high - low < 1000 => Some((low..=high).collect()),
+            _ => None,
+        },
+        None => text.split(',').map(number).collect(),
+    };
+    list.map(Counts)
+        .ok_or_else(|| format!("`{text}` is no list of whole numbers from 1, such as 1,2,5 or 1..5"))
 }

@@ -3,7 +3,9 @@
 mod args;
 mod commands;
 mod describe;
+mod describe_laplace;
 mod interrupt;
+mod laplace_settings;
 mod output;
 mod progress;
 mod settings;
@@ -26,11 +28,15 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Demo(arguments) => commands::demo::run(cli, arguments),
         Command::Fit { model: args::FitModel::Gp(arguments) } => commands::fit::run(cli, arguments),
+        Command::Fit { model: args::FitModel::Laplace(arguments) } => {
+            commands::fit_laplace::run(cli, arguments)
+        }
         Command::Predict(arguments) => commands::predict::run(cli, arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
         Command::Train(arguments) => commands::train::run(cli, arguments),
         Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
+        Command::Experiment { command } => commands::experiment::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(arguments),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use posterior::linearised::Stage;
 use posterior::networks::train::Progress;
 use posterior::optim::{Event, Signal};
 
@@ -75,6 +76,81 @@ impl TrainProgress {
         if progress.step.is_multiple_of(16) || progress.finished_epoch.is_some() {
             self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.epoch));
         }
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    /// A pass between epochs.
+    pub(crate) fn observe_stage(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
+        let share = 100.0 * done as f64 / total.max(1) as f64;
+        self.bar.set_message(format!("learning the prior: {}, {share:.0} %", stage.describe()));
+        self.bar.tick();
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Draws the stages of a Laplace fit and passes interruptions on.
+pub(crate) struct StageProgress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+    stage: Option<Stage>,
+}
+
+impl StageProgress {
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new(0);
+        if silent {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Self { bar, interrupt, stage: None }
+    }
+
+    pub(crate) fn observe(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
+        if self.stage != Some(stage) || self.bar.length() != Some(total as u64) {
+            self.stage = Some(stage);
+            self.bar.set_length(total as u64);
+            self.bar.set_message(stage.describe());
+            self.bar.reset_eta();
+        }
+        self.bar.set_position(done as u64);
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Draws the steps of an experiment and passes interruptions on.
+pub(crate) struct ExperimentProgress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+}
+
+impl ExperimentProgress {
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new(0);
+        if silent {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Self { bar, interrupt }
+    }
+
+    pub(crate) fn observe(&mut self, event: &posterior::experiment::Event<'_>) -> Signal {
+        self.bar.set_length(event.total as u64);
+        self.bar.set_position(event.done as u64);
+        self.bar.set_message(format!("seed {}, {}", event.seed, event.stage));
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }
 

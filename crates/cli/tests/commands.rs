@@ -288,6 +288,8 @@ fn the_demo_runs_and_its_scores_are_good() {
     // The noise is 0.1 and 1: typical errors are just above it.
     assert!(demo["curve"]["rmse"].as_f64().unwrap() < 0.13, "{demo}");
     assert!(demo["table"]["rmse"].as_f64().unwrap() < 1.25, "{demo}");
+    assert!(demo["moons"]["nll"].as_f64().unwrap() < 0.25, "{demo}");
+    assert!(demo["network"]["rmse"].as_f64().unwrap() < 0.25, "{demo}");
     for file in ["report.html", "curve.csv", "curve.posterior", "table.csv", "table.posterior"] {
         assert!(folder.path().join("d").join(file).exists(), "{file}");
     }

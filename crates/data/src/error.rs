@@ -69,7 +69,7 @@ pub enum DataError {
         path: PathBuf,
     },
     /// Columns that do not exist.
-    #[error("{path} has no column {}; its columns are: {}", quoted(missing), known.join(", "))]
+    #[error("{path} has no column {}; its columns are: {}", quoted(missing), listed(known))]
     NoSuchColumn {
         /// The file.
         path: PathBuf,
@@ -259,6 +259,30 @@ pub enum DataError {
         path: PathBuf,
         /// What differs, and what to do.
         reason: String,
+    },
+    /// A setting that cannot be used.
+    #[error("`{argument}` is {value}: {reason}")]
+    Argument {
+        /// The name of the setting.
+        argument: &'static str,
+        /// What it was, or what was found in it.
+        value: String,
+        /// What it must be, or what to do.
+        reason: String,
+    },
+    /// An array that would be too large.
+    #[error(
+        "the {what} would be an array of shape {shape:?}, {bytes} bytes, but at most {limit} bytes are made; ask for less"
+    )]
+    Oversized {
+        /// What was to be made.
+        what: &'static str,
+        /// Its dimensions.
+        shape: Vec<usize>,
+        /// Bytes that it would take.
+        bytes: u128,
+        /// The limit, in bytes.
+        limit: u64,
     },
     /// A label that is no class.
     #[error("{path}, record {record}: {reason}")]

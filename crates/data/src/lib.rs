@@ -9,18 +9,25 @@
 //! | [`Split`] | which rows train and which test |
 //! | [`write_table`] | CSV and Parquet in one atomic step |
 //! | [`NumericArray`] | numbers of any rank: [`read_array`], [`read_images`] and [`ImageSet`] for NPY, NPZ, IDX and CIFAR files |
+//! | [`read_feature_matrix`] | numbers from any of these files as one matrix, with a column of labels apart |
+//! | [`transform`] | images rotated and corrupted, for tests under shift |
+//! | [`point_cloud`] | images as sets of tokens |
 //! | [`synthetic`] | seeded problems with known truth |
 //!
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
 
 mod arrays;
 mod error;
+mod features;
+mod limits;
+pub mod point_cloud;
 mod read;
 mod schema;
 mod split;
 mod standardise;
 pub mod synthetic;
 mod table;
+pub mod transform;
 mod write;
 
 pub use arrays::{
@@ -28,6 +35,7 @@ pub use arrays::{
     read_cifar, read_idx, read_images, write_npy, write_npz,
 };
 pub use error::DataError;
+pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use read::{ReadOptions, parse_table, read_table};
 pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;

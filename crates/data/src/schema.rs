@@ -361,7 +361,7 @@ fn categories(column: &Column, rows: &[usize]) -> Vec<String> {
 }
 
 /// The numbers of a column, or the error that names its first cell that is not one.
-fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64], DataError> {
+pub(crate) fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64], DataError> {
     match &column.values {
         Values::Numeric(values) => Ok(values),
         Values::Text(texts) => {

@@ -54,7 +54,7 @@ impl Standardisation {
 }
 
 /// Mean and population standard deviation in two passes; the scale is 1 for a column that is constant to rounding.
-fn mean_and_scale(value: impl Fn(usize) -> f64, count: usize) -> (f64, f64) {
+pub(crate) fn mean_and_scale(value: impl Fn(usize) -> f64, count: usize) -> (f64, f64) {
     let n = count.max(1) as f64;
     // Dividing first keeps sums of the largest doubles finite.
     let mean: f64 = (0..count).map(|i| value(i) / n).sum();

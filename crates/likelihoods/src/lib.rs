@@ -2,14 +2,26 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`Likelihood`] | log density, its derivatives, its expectation under a Gaussian, the predictive moments |
+//! | [`Likelihood`] | one latent value: log density, its derivatives, its expectation under a Gaussian, the predictive moments |
 //! | [`Gaussian`] | additive noise |
 //! | [`GaussHermite`] | expectations under a Gaussian by quadrature, for likelihoods without closed forms |
+//! | [`vector`] | several latent values for one observation: classes, events, counts, noise of several outputs |
+//! | [`predictive`] | what will be observed when the latent values are Gaussian |
 
 mod gaussian;
 mod likelihood;
+pub mod predictive;
 mod quadrature;
+pub mod vector;
 
 pub use gaussian::Gaussian;
 pub use likelihood::{Expectation, Likelihood, Moments};
+pub use predictive::{
+    Clipping, Covariance, Integration, LatentGaussian, Prediction, PredictiveRule, PredictiveWorkspace,
+};
 pub use quadrature::GaussHermite;
+pub use vector::{
+    Bernoulli, Categorical, FullGaussian, HeteroscedasticGaussian, IndependentGaussian, JointPoint,
+    LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson, ScalarBernoulli, ScalarPoisson,
+    VectorLikelihood, joint_log_density,
+};

@@ -13,15 +13,44 @@
 //!
 //! Scores in target units, and in standard units (target divided by its training scale): lengths divide by the scale, NLL loses
 //! its logarithm, coverage and CQM stay.
+//!
+//! Other kinds of predictions, each with a checked input whose errors name the row:
+//!
+//! | input | scores |
+//! |---|---|
+//! | [`Classes`] | accuracy, NLL, Brier, calibration errors and reliability, entropy, confusion |
+//! | [`BinaryEvents`] | the same for Bernoulli outputs, with the area under the ROC curve |
+//! | [`Counts`] | NLL, error of the mean, Poisson deviance |
+//! | [`DyadicGroups`] | joint log-likelihood of several labels from posterior samples |
+//!
+//! Comparisons: [`roc_auc`] and [`out_of_distribution_auc`] rank; [`symmetric_kl`] and [`squared_wasserstein2_gaussians`]
+//! measure how far two predictions are apart; [`Average`] is a mean with its standard error, also of paired differences.
 
+mod average;
+mod binary;
 mod calibration;
+mod classification;
+mod counts;
+mod distance;
 mod error;
 mod interval;
+mod joint;
+mod ranking;
 mod scores;
 
+pub use average::Average;
+pub use binary::{BinaryEvents, BinaryScores};
 pub use calibration::{
     CalibrationPoint, calibration_curve, centred_quantile_metric, centred_quantile_metric_exact,
 };
+pub use classification::{
+    Classes, ClassificationScores, ConfusionMatrix, DEFAULT_BINS, MOST_BINS, MOST_CONFUSION_CLASSES,
+    Probabilities, ReliabilityBin, SUM_TOLERANCE, entropy,
+};
+pub use counts::{CountScores, Counts};
+pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl};
 pub use error::MetricsError;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
+pub use joint::{DyadicGroups, JointLogLikelihood, MOST_SHUFFLES};
+pub use ranking::{UncertaintyScore, out_of_distribution_auc, roc_auc};
 pub use scores::{Gaussians, RegressionScores, StandardisedScores};

@@ -19,8 +19,8 @@ pub mod operation;
 pub mod train;
 
 pub use architecture::{Architecture, ArchitectureError};
-pub use array::{Activation, Array, Precision};
-pub use derivatives::{Curvature, Outputs, TangentFeatures, Tap};
+pub use array::{Activation, Array, Matrix, Precision, add_gram, product};
+pub use derivatives::{Curvature, OuterTap, Outputs, TangentFeatures, Tap, TapAt};
 pub use graph::{
     Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Selection, Trace, Value, describe,
 };

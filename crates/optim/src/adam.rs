@@ -56,8 +56,8 @@ impl Adam {
         [&self.first, &self.second].iter().all(|m| m.is_empty() || m.len() == dimension)
     }
 
-    /// Moves `theta` against `gradient`; returns the step size used.
-    pub(crate) fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
+    /// Moves `theta` against `gradient`, a vector of the same length at every step; `planned` is the number of steps that the schedule counts with. Returns the step size used.
+    pub fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
         self.first.resize(theta.len(), 0.0);
         self.second.resize(theta.len(), 0.0);
         let rate = self.learning_rate * self.schedule.factor(self.taken, planned);

@@ -18,28 +18,36 @@
 //! | [`linalg`], [`optim`] | matrices, randomness, optimisers |
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
 //! | [`networks`] | neural networks: every derivative, training, ONNX and safetensors |
+//! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //!
-//! [`network`] joins networks with files.
+//! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file;
+//! [`experiment`] reruns published tables and figures.
 
 pub use posterior_data as data;
 pub use posterior_gp as gp;
 pub use posterior_kernels as kernels;
+pub use posterior_laplace as linearised;
 pub use posterior_likelihoods as likelihoods;
 pub use posterior_linalg as linalg;
+pub use posterior_linear as linear;
 pub use posterior_metrics as metrics;
 pub use posterior_networks as networks;
 pub use posterior_optim as optim;
 pub use posterior_report as report;
 
+mod any;
+pub mod experiment;
+pub mod laplace;
 mod memory;
 mod model;
 pub mod network;
 mod request;
 
+pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
     Container, FORMAT_VERSION, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError,
-    Predictions, Tensor,
+    Predictions, Tensor, TensorValues,
 };
 pub use request::{FitRequest, Method};

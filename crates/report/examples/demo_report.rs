@@ -5,5 +5,7 @@
 mod common;
 
 fn main() {
-    print!("{}", common::demo().to_html());
+    let mut report = common::demo();
+    report.sections.extend(common::networks().sections);
+    print!("{}", report.to_html());
 }

@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `input` | the numbers and words that a report is made of |
 //! | `page`, `style.css` | the document around the sections, light and dark |
-//! | `section`, `tables` | one model on one dataset: verdict, tiles, figures, tables |
-//! | `verdict` | the scores in plain sentences |
+//! | `section`, `tables`, `verdict` | a regression model on one dataset: verdict, tiles, figures, tables |
+//! | `classification/` | the same for a classification model |
+//! | `experiment` | any pictures and tables under one heading |
 //! | `words` | a dictionary for newcomers |
 //! | `points` | rows that can be drawn, and thinning |
 //! | `text` | escaping and numbers for people |
+//! | `png` | pictures of pixels, inside the page |
 //! | `svg/` | scales, ticks, axes and the drawing surface |
 //! | `plots/` | one picture per file |
 //!
@@ -34,10 +36,13 @@
 //! assert!(html.starts_with("<!DOCTYPE html>") && html.contains("wing noise"));
 //! ```
 
+mod classification;
+mod experiment;
 mod figure;
 mod input;
 mod page;
 mod plots;
+mod png;
 mod points;
 mod section;
 mod svg;
@@ -47,6 +52,10 @@ mod verdict;
 mod words;
 
 pub use input::{
-    Baseline, FeatureLengthscale, Hyperparameter, Note, NoteLevel, PosteriorPanel, Predictions,
-    RegressionReport, Report, Section, SummaryRow,
+    Baseline, ClassificationBaseline, ClassificationReport, ConfusionFigure, Curves, Distribution,
+    Distributions, FeatureLengthscale, FiguresReport, Hyperparameter, Image, ImageGallery, ImageLayout,
+    ImagePrediction, Item, JointScores, Line, MethodRow, Note, NoteLevel, OutOfDistribution,
+    OutOfDistributionMethod, Plane, PlaneKind, PlanePanel, PosteriorPanel, PosteriorPanels, Predictions,
+    RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, Section, ShiftCurve,
+    ShiftCurves, SummaryRow, Table, TitledPosterior,
 };

@@ -1,6 +1,7 @@
 //! The document: head, styles, header, sections, dictionary.
 
 use crate::{
+    classification, experiment,
     input::{Report, Section},
     section,
     text::escape,
@@ -12,10 +13,11 @@ const STYLE: &str = include_str!("style.css");
 /// The whole page.
 pub(crate) fn render(report: &Report) -> String {
     let title = escape(&report.title);
-    // The policy forbids the page to load anything, whatever ends up in it.
+    // The policy forbids the page to load anything, whatever ends up in it; pictures are inside it.
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         img-src data:\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
@@ -37,6 +39,8 @@ pub(crate) fn render(report: &Report) -> String {
     for (i, part) in report.sections.iter().enumerate() {
         html += &match part {
             Section::Regression(regression) => section::render(regression, &anchor(i)),
+            Section::Classification(report) => classification::render(report, &anchor(i)),
+            Section::Figures(report) => experiment::render(report, &anchor(i)),
         };
     }
     html +=
@@ -59,5 +63,7 @@ fn anchor(index: usize) -> String {
 fn name(section: &Section) -> &str {
     match section {
         Section::Regression(regression) => &regression.dataset,
+        Section::Classification(report) => &report.dataset,
+        Section::Figures(report) => &report.title,
     }
 }

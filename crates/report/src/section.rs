@@ -43,7 +43,7 @@ pub(crate) fn render(report: &RegressionReport, id: &str) -> String {
 }
 
 /// A card with a heading; nothing if its content is absent.
-fn block(title: &str, present: bool, content: &str) -> String {
+pub(crate) fn block(title: &str, present: bool, content: &str) -> String {
     if present { format!("<div class=\"block\"><h3>{title}</h3>{content}</div>\n") } else { String::new() }
 }
 
@@ -80,19 +80,21 @@ fn tiles(report: &RegressionReport) -> String {
         Honesty::Overconfident => "overconfident",
         Honesty::Cautious => "too cautious",
     };
-    let tile = |name: &str, value: String, unit: &str, foot: String| {
-        format!(
-            "<div class=\"tile\"><span class=\"name\">{name}</span><span class=\"value\">{value}<small> {}</small>\
-             </span><span class=\"foot\">{}</span></div>",
-            escape(unit),
-            escape(&foot)
-        )
-    };
     format!(
         "<div class=\"tiles\">{}{}{}{}</div>\n",
         tile("typical error (RMSE)", number(scores.rmse, 3), unit, against(baseline.map(|b| b.rmse))),
         tile("95 % intervals hold", percent(scores.coverage_95), "", honest.to_owned()),
         tile("probabilistic error (CRPS)", number(scores.crps, 3), unit, against(baseline.map(|b| b.crps))),
         tile("log score (NLL)", number(scores.nll, 3), "", against(baseline.map(|b| b.nll))),
+    )
+}
+
+/// One number to remember: its name and value (neither escaped here), unit, and what to compare it with.
+pub(crate) fn tile(name: &str, value: String, unit: &str, foot: String) -> String {
+    format!(
+        "<div class=\"tile\"><span class=\"name\">{name}</span><span class=\"value\">{value}<small> {}</small>\
+         </span><span class=\"foot\">{}</span></div>",
+        escape(unit),
+        escape(&foot)
     )
 }

@@ -1,8 +1,8 @@
 //! The tables: scores, hyperparameters, facts, notes. All text is escaped here.
 
 use crate::{
-    input::{Hyperparameter, Note, NoteLevel, RegressionReport, SummaryRow},
-    text::{escape, number, percent, with_unit},
+    input::{Hyperparameter, Note, NoteLevel, RegressionReport, SummaryRow, Table},
+    text::{count, escape, number, percent, with_unit},
 };
 use posterior_metrics::RegressionScores;
 
@@ -50,15 +50,42 @@ pub(crate) fn scores(report: &RegressionReport) -> String {
     format!("<div class=\"pair\">{html}</div>")
 }
 
+/// Any table with a caption; everything is escaped here.
+pub(crate) fn plain(content: &Table) -> String {
+    let width = content.head.len();
+    let rows: String = content
+        .rows
+        .iter()
+        .map(|cells| {
+            let at = |k: usize| cells.get(k).map_or("–", String::as_str);
+            let cells: Vec<Option<String>> = (1..width).map(|k| Some(escape(at(k)))).collect();
+            row(at(0), &cells)
+        })
+        .collect();
+    let head: Vec<String> = content.head.iter().map(|h| escape(h)).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut caption = content.caption.clone();
+    let beyond: usize = content.rows.iter().map(|r| r.len().saturating_sub(width)).sum();
+    if beyond > 0 {
+        caption += &format!(" Left out: {} cells beyond the last column.", count(beyond));
+    }
+    let table = if width == 0 { String::new() } else { table(&head, None, &rows) };
+    if caption.is_empty() {
+        table
+    } else {
+        format!("{table}<p class=\"under\">{}</p>", escape(caption.trim()))
+    }
+}
+
 /// A table of rows under a head whose last cell may be absent. Everything is escaped already.
-fn table(head: &[&str], last: Option<&str>, rows: &str) -> String {
+pub(crate) fn table(head: &[&str], last: Option<&str>, rows: &str) -> String {
     let head: String =
         head.iter().copied().chain(last).map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
     format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
 }
 
 /// A row under a name, which is escaped here, with the cells that are present.
-fn row(name: &str, cells: &[Option<String>]) -> String {
+pub(crate) fn row(name: &str, cells: &[Option<String>]) -> String {
     let cells: String = cells.iter().flatten().map(|c| format!("<td>{c}</td>")).collect();
     format!("<tr><th scope=\"row\">{}</th>{cells}</tr>", escape(name))
 }

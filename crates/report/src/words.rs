@@ -32,6 +32,34 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
         "Negative log predictive density: small if the model gave a high density to what happened. Punishes confident mistakes hard. Lower is better, and it may be negative.",
     ),
     (
+        "Accuracy",
+        "The share of rows whose most probable class is the true one. It does not see how sure the model was.",
+    ),
+    (
+        "Brier score",
+        "The mean squared distance between the predicted probabilities and what happened (1 for the true class, 0 for the others). Between 0 and 2; lower is better.",
+    ),
+    (
+        "Confidence",
+        "The probability that a model gives to the class it predicts. Among all predictions made with 80 % confidence, 80 % should be right.",
+    ),
+    (
+        "ECE",
+        "Expected calibration error: how far confidence and accuracy are apart, averaged over groups of predictions of similar confidence. Lower is better.",
+    ),
+    (
+        "Entropy",
+        "How undecided a prediction is, in nats: 0 if one class has all the probability, the logarithm of the number of classes if all have the same.",
+    ),
+    (
+        "Out-of-distribution AUC",
+        "The probability that a strange input gets a more undecided prediction than a familiar one. 1 is perfect, 0.5 is guessing.",
+    ),
+    (
+        "Joint log-likelihood",
+        "The logarithm of the probability that a model gives to several labels at once. Unlike scores of one label at a time it rewards a model that knows which of its errors come together. Higher is better.",
+    ),
+    (
         "CRPS",
         "Continuous ranked probability score: the distance between the predicted bell curve and the truth, in units of the target. For a prediction without uncertainty it is the absolute error. Lower is better.",
     ),

@@ -29,13 +29,13 @@ fn attribute<'a>(dom: &'a str, name: &str) -> &'a str {
     &dom[start..start + dom[start..].find('"').unwrap()]
 }
 
-#[test]
-fn a_browser_draws_everything_and_fetches_nothing() {
+/// The page as a browser of each width sees it, with sizes of pictures (width, height); nothing if there is no browser.
+fn look(report: &posterior_report::Report, check: impl Fn(&str, &[(f64, f64)])) {
     let Some(browser) = browser() else {
         println!("skipped: no chromium, chromium-browser or google-chrome on the path");
         return;
     };
-    let html = common::demo().to_html();
+    let html = report.to_html();
     let policy_start =
         html.find("<meta http-equiv=\"Content-Security-Policy\"").expect("the page has a policy");
     let policy_end = policy_start + html[policy_start..].find('>').unwrap() + 1;
@@ -57,21 +57,44 @@ fn a_browser_draws_everything_and_fetches_nothing() {
             .unwrap();
         let dom = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(dom.contains("id=\"section-1\"") && dom.contains("id=\"section-2\""));
         let sizes: Vec<(f64, f64)> = attribute(&dom, "data-sizes")
             .split(' ')
             .map(|s| s.split_once('x').unwrap())
             .map(|(w, h)| (w.parse().unwrap(), h.parse().unwrap()))
             .collect();
-        // One of the two drawings of the posterior is hidden; all other pictures are seen.
-        assert_eq!(sizes.len(), 13);
-        assert_eq!(sizes.iter().filter(|(w, h)| *w == 0.0 && *h == 0.0).count(), 1, "{width}: {sizes:?}");
-        assert_eq!(sizes.iter().filter(|(w, h)| *w > 250.0 && *h > 100.0).count(), 12, "{width}: {sizes:?}");
-        assert_eq!(attribute(&dom, "data-loaded"), "0");
+        assert_ne!(attribute(&dom, "data-background"), "rgba(0, 0, 0, 0)", "the styles did not apply");
         assert!(
             attribute(&dom, "data-overflow").parse::<f64>().unwrap() <= 0.0,
             "sideways scrolling at {width}"
         );
-        assert_ne!(attribute(&dom, "data-background"), "rgba(0, 0, 0, 0)", "the styles did not apply");
+        check(&dom, &sizes);
     }
+}
+
+#[test]
+fn a_browser_draws_everything_and_fetches_nothing() {
+    look(&common::demo(), |dom, sizes| {
+        assert!(dom.contains("id=\"section-1\"") && dom.contains("id=\"section-2\""));
+        // One of the two drawings of the posterior is hidden; all other pictures are seen.
+        assert_eq!(sizes.len(), 13);
+        assert_eq!(sizes.iter().filter(|(w, h)| *w == 0.0 && *h == 0.0).count(), 1, "{sizes:?}");
+        assert_eq!(sizes.iter().filter(|(w, h)| *w > 250.0 && *h > 100.0).count(), 12, "{sizes:?}");
+        assert_eq!(attribute(dom, "data-loaded"), "0");
+    });
+}
+
+#[test]
+fn a_browser_draws_networks_with_their_pixels() {
+    look(&common::networks(), |dom, sizes| {
+        // Pictures inside the page count as loaded; all of them are data.
+        let loaded: usize = attribute(dom, "data-loaded").parse().unwrap();
+        assert!(loaded <= dom.matches("href=\"data:image/png;base64,").count());
+        let tiles = sizes.iter().filter(|(w, h)| *w > 100.0 && *w < 250.0 && *h > 150.0).count();
+        assert_eq!(tiles, 36, "three galleries of twelve: {sizes:?}");
+        assert_eq!(
+            sizes.iter().filter(|(w, h)| *w > 250.0 && *h > 100.0).count(),
+            sizes.len() - 36,
+            "{sizes:?}"
+        );
+    });
 }

@@ -208,4 +208,7 @@ pub(crate) struct TrainArgs {
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+
+    #[command(flatten)]
+    pub online: super::OnlineArgs,
 }

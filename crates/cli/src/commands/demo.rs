@@ -1,5 +1,6 @@
-//! `posterior demo`: two made-up problems, from data to report.
+//! `posterior demo`: four made-up problems, from data to report: two for Gaussian processes, two for networks (`demo_networks`).
 
+use super::demo_networks;
 use super::evaluate::{Evaluation, evaluate, one_dimensional, score_table, section, write_report};
 use super::remarks;
 use crate::args::{Cli, DemoArgs};
@@ -7,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
-use posterior::metrics::RegressionScores;
+use posterior::metrics::{ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model, peak_memory_bytes};
@@ -20,6 +21,10 @@ use std::time::Instant;
 struct Output {
     curve: RegressionScores,
     table: RegressionScores,
+    /// A network's two classes.
+    moons: ClassificationScores,
+    /// The curve again, by a network.
+    network: RegressionScores,
     report: PathBuf,
     files: Vec<PathBuf>,
     seconds: f64,
@@ -54,13 +59,16 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         files.extend([data, model]);
         solved.push(one);
     }
+    remarks.say("networks: two moons and the curve again ...");
+    let networks = demo_networks::solve(arguments.seed, folder, &interrupt)?;
+    files.extend(networks.files.iter().cloned());
     let report = folder.join("report.html");
     write_report(
         &report,
         &Report::new(
             "Predictions that say how sure they are",
-            "Two made-up problems, each learned from 70 % of its rows and judged on the others",
-            sections(&solved)?,
+            "Four made-up problems, each learned from some of its rows and judged on the others",
+            sections(&solved)?.into_iter().chain(networks.sections).collect(),
         ),
     )?;
     let [curve, table] = &solved[..] else { return Err(Failure::new("the demo solves two problems".into())) };
@@ -70,6 +78,8 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         return print_json(&Output {
             curve,
             table,
+            moons: networks.moons,
+            network: networks.curve,
             report,
             files,
             seconds,
@@ -82,10 +92,14 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     print(shown(curve))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
     print(shown(table))?;
+    print("\nTwo moons, by a network that was trained before it got its error bars:\n")?;
+    print(&networks.moons_text)?;
+    print("\nThe curve again, by a network:\n")?;
+    print(&networks.curve_text)?;
     print(format!(
         "\nThe table's noise has standard deviation 1; the model learned {learned:.3}. No prediction can have a smaller typical error.\n\nLook at the report: {}\nTry it yourself:    posterior inspect {}\nDone in {seconds:.1} s.",
         report.display(),
-        folder.join("table.posterior").display()
+        folder.join("moons.posterior").display()
     ))
 }
 

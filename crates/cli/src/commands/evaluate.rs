@@ -1,6 +1,6 @@
 //! `posterior evaluate`
 
-use super::{read, remarks};
+use super::{evaluate_network, load, read, remarks, single};
 use crate::args::{Cli, EvaluateArgs};
 use crate::describe;
 use crate::output::{Failure, number, print, print_json, set_threads, table};
@@ -8,7 +8,7 @@ use crate::settings::HeldOut;
 use posterior::data::Table;
 use posterior::metrics::RegressionScores;
 use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report};
-use posterior::{Model, Predictions};
+use posterior::{AnyModel, Model, Predictions};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -36,8 +36,13 @@ pub(crate) struct Evaluation {
 pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
-    let model = Model::load(&arguments.model).map_err(Failure::from_error)?;
-    let rows = read(&arguments.data, remarks(cli))?;
+    let model = match load(&arguments.model)? {
+        AnyModel::Process(model) => model,
+        AnyModel::Laplace(model) => return evaluate_network::run(cli, arguments, &model),
+    };
+    refuse_network_flags(arguments)?;
+    let data = single(&arguments.data, "")?;
+    let rows = read(data, remarks(cli))?;
     let held_out = match (&arguments.folds, arguments.fold, arguments.test_fraction) {
         (Some(file), Some(fold), _) => HeldOut::Fold { file: file.clone(), fold },
         (_, _, Some(fraction)) => HeldOut::Fraction(fraction),
@@ -48,7 +53,7 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let evaluation = evaluate(&model, &rows, &chosen)?;
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.report {
-        let name = arguments.data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let section = section(&model, &evaluation, &name, "")?;
         write_report(
             path,
@@ -72,6 +77,26 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     match &arguments.report {
         Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
         _ => Ok(()),
+    }
+}
+
+/// Flags that a Gaussian process does not know.
+fn refuse_network_flags(a: &EvaluateArgs) -> Result<(), Failure> {
+    let given = [
+        (!a.labels.is_empty(), "labels"),
+        (!a.compare.is_empty(), "compare"),
+        (!a.ood.is_empty(), "ood"),
+        (!a.rotate.is_empty(), "rotate"),
+        (!a.corrupt.is_empty(), "corrupt"),
+        (a.joint_kappa.is_some(), "joint-kappa"),
+        (a.predictive.is_some(), "predictive"),
+        (a.limit.is_some(), "limit"),
+    ];
+    match given.iter().find(|g| g.0) {
+        Some((_, name)) => {
+            Err(Failure::usage(format!("--{name} is for networks, this model is a Gaussian process")))
+        }
+        None => Ok(()),
     }
 }
 

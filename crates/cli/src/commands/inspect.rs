@@ -1,12 +1,13 @@
 //! `posterior inspect`
 
-use super::{fit::described, read, remarks};
+use super::{fit::described, fit_laplace, load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
+use crate::describe_laplace;
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::{Column, Values};
 use posterior::network::open_network;
 use posterior::networks::{Architecture, Graph, describe};
-use posterior::{FORMAT_VERSION, Header, Model};
+use posterior::{AnyModel, FORMAT_VERSION, Header};
 use serde::Serialize;
 
 /// What `--json` prints for a model.
@@ -47,15 +48,27 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             .map_err(Failure::from_display)?
             .graph()
             .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        if arguments.support {
+            return support::run(cli, &graph);
+        }
         return layers(cli, "architecture", &graph, Vec::new());
     }
     if has_extension(path, "onnx") || has_extension(path, "safetensors") {
         let opened = open_network::<f64>(path, arguments.architecture.as_deref(), false)
             .map_err(Failure::from_display)?;
+        if arguments.support {
+            return support::run(cli, opened.network.graph());
+        }
         return layers(cli, opened.format, opened.network.graph(), opened.notes);
     }
     if !is_table(path) {
-        let model = Model::load(path).map_err(Failure::from_error)?;
+        let model = match load(path)? {
+            AnyModel::Process(model) if !arguments.support => model,
+            AnyModel::Process(_) => return Err(Failure::usage("--support is for networks".into())),
+            AnyModel::Laplace(model) if arguments.support => return support::run(cli, model.graph()),
+            AnyModel::Laplace(model) if cli.json => return print_json(&fit_laplace::report(&model)),
+            AnyModel::Laplace(model) => return print(describe_laplace::described(&model)),
+        };
         let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
         if cli.json {
             return print_json(&ModelReport {
@@ -66,6 +79,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             });
         }
         return print(described(model.header()));
+    }
+    if arguments.support {
+        return Err(Failure::usage("--support is for networks".into()));
     }
     let rows = read(path, remarks(cli))?;
     let columns: Vec<ColumnReport> = rows.columns.iter().map(column_report).collect();

@@ -2,17 +2,26 @@
 
 pub(crate) mod completions;
 pub(crate) mod demo;
+mod demo_networks;
 pub(crate) mod evaluate;
+pub(crate) mod evaluate_network;
+pub(crate) mod experiment;
 pub(crate) mod fit;
+pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
+mod network_report;
 pub(crate) mod predict;
+pub(crate) mod predict_network;
+mod support;
 pub(crate) mod train;
+mod train_online;
 
 use crate::args::Cli;
 use crate::output::{Failure, Remarks};
+use posterior::AnyModel;
 use posterior::data::{ReadOptions, Table, read_table};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Remarks as this command line wants them.
 fn remarks(cli: &Cli) -> Remarks {
@@ -24,4 +33,17 @@ fn read(path: &Path, remarks: Remarks) -> Result<Table, Failure> {
     let table = read_table(path, &ReadOptions::default()).map_err(Failure::from_error)?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
+}
+
+/// Opens a model of either kind.
+fn load(path: &Path) -> Result<AnyModel, Failure> {
+    AnyModel::load(path).map_err(Failure::from_display)
+}
+
+/// The one table of a Gaussian process.
+fn single<'a>(files: &'a [PathBuf], what: &str) -> Result<&'a Path, Failure> {
+    match files {
+        [file] => Ok(file),
+        _ => Err(Failure::usage(format!("a Gaussian process takes one table{what}"))),
+    }
 }

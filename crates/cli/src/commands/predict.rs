@@ -1,10 +1,10 @@
 //! `posterior predict`
 
-use super::{read, remarks};
+use super::{load, predict_network, read, remarks, single};
 use crate::args::{Cli, PredictArgs};
 use crate::output::{Failure, print, print_json, set_threads};
 use posterior::data::{Column, Table, write_table};
-use posterior::{Model, Predictions};
+use posterior::{AnyModel, Model, Predictions};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -26,8 +26,12 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
-    let model = Model::load(&arguments.model).map_err(Failure::from_error)?;
-    let rows = read(&arguments.data, remarks)?;
+    let model = match load(&arguments.model)? {
+        AnyModel::Process(model) => model,
+        AnyModel::Laplace(model) => return predict_network::run(cli, arguments, &model),
+    };
+    refuse_network_flags(arguments)?;
+    let rows = read(single(&arguments.data, "")?, remarks)?;
     let predictions = model.predict(&rows, None).map_err(Failure::from_error)?;
     let columns = columns(&model, &rows, &predictions, arguments)?;
     let absent = rows.rows() - predictions.rows.len();
@@ -67,6 +71,24 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         None => {}
     }
     if cli.json { print_json(&report) } else { Ok(()) }
+}
+
+/// Flags that a Gaussian process does not know.
+fn refuse_network_flags(a: &PredictArgs) -> Result<(), Failure> {
+    let given = [
+        (a.samples_out.is_some(), "samples-out"),
+        (a.joint.is_some(), "joint"),
+        (a.latent, "latent"),
+        (a.top.is_some(), "top"),
+        (a.predictive.is_some(), "predictive"),
+        (a.limit.is_some(), "limit"),
+    ];
+    match given.iter().find(|g| g.0) {
+        Some((_, name)) => {
+            Err(Failure::usage(format!("--{name} is for networks, this model is a Gaussian process")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn cell(column: &Column, row: usize) -> Option<f64> {

@@ -1,15 +1,18 @@
 //! `posterior train`
 
 use super::remarks;
+use super::train_online;
 use crate::args::{Cli, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, number, print, print_json, set_threads, table};
 use crate::progress::TrainProgress;
 use posterior::data::Selection;
+use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
 use posterior::networks::train::{Augmentation, Loss, Rule, TrainOptions};
 use posterior::networks::{Architecture, Precision};
 use posterior::optim::Schedule;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
@@ -80,6 +83,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
             patience: a.patience,
             seed: a.seed,
         },
+        online: train_online::options(&a.online, (a.memory.max(0.0) * 1e9) as u64, a.seed),
         out: a.out.clone(),
         checkpoint: Some(CheckpointRequest { path: checkpoint, every: a.checkpoint_every, resume: a.resume }),
         memory: (a.memory.max(0.0) * 1e9) as u64,
@@ -88,7 +92,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
 
 fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let mut progress = TrainProgress::new(remarks.silent, Interrupt::listen());
+    let progress = RefCell::new(TrainProgress::new(remarks.silent, Interrupt::listen()));
     let mut announce = |plan: &posterior::network::TrainPlan, notes: &[String]| {
         notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         remarks.say(format!(
@@ -101,8 +105,13 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
             plan.memory as f64 / 1e9
         ));
     };
-    let report = train_network::<T>(request, &mut announce, &mut |event| progress.observe(event));
-    progress.finish();
+    let report = train_network::<T>(
+        request,
+        &mut announce,
+        &mut |event| progress.borrow_mut().observe(event),
+        &mut |stage, done, total| progress.borrow_mut().observe_stage(stage, done, total),
+    );
+    progress.borrow().finish();
     let report = report.map_err(Failure::from_display)?;
     let checkpoint = request.checkpoint.as_ref().map(|c| c.path.display().to_string()).unwrap_or_default();
     if report.stopped {
@@ -139,7 +148,14 @@ fn summary(report: &TrainReport) -> String {
     let mut lines = vec![table(&rows), String::new()];
     if let Some(epoch) = report.best_epoch {
         let why = if report.early { ", after which patience ran out" } else { "" };
-        lines.push(format!("weights of epoch {epoch}, the best on the validation examples{why}"));
+        let judge = match &report.online {
+            Some(online) if online.select == Select::Evidence => "by the evidence",
+            _ => "on the validation examples",
+        };
+        lines.push(format!("weights of epoch {epoch}, the best {judge}{why}"));
+    }
+    if let Some(online) = &report.online {
+        lines.extend(train_online::summary(online));
     }
     if !report.noise_variance.is_empty() {
         let noise: Vec<String> = report.noise_variance.iter().map(|v| number(v.sqrt())).collect();

@@ -27,7 +27,20 @@ macro_rules! each_type {
         }
     };
 }
-pub(super) use each_type;
+pub(crate) use each_type;
+
+/// As [`each_type`] for an expression that gives a vector of the same type, which becomes [`ArrayValues`] again.
+macro_rules! same_type {
+    ($values:expr, $vector:ident => $result:expr) => {
+        match $values {
+            $crate::ArrayValues::F32($vector) => $crate::ArrayValues::F32($result),
+            $crate::ArrayValues::F64($vector) => $crate::ArrayValues::F64($result),
+            $crate::ArrayValues::I64($vector) => $crate::ArrayValues::I64($result),
+            $crate::ArrayValues::U8($vector) => $crate::ArrayValues::U8($result),
+        }
+    };
+}
+pub(crate) use same_type;
 
 impl ArrayValues {
     /// How many values there are.
@@ -43,6 +56,24 @@ impl ArrayValues {
     /// Bytes that the values take in memory.
     pub fn memory(&self) -> u64 {
         each_type!(self, values => size_of_val(values.as_slice()) as u64)
+    }
+
+    /// The first value, with its row-major index, for which the condition on index and value holds.
+    pub(crate) fn find(&self, condition: impl Fn(usize, f64) -> bool) -> Option<(usize, f64)> {
+        (0..self.len()).map(|index| (index, self.at(index))).find(|(index, value)| condition(*index, *value))
+    }
+
+    /// The value with a row-major index, as [`NumericArray::to_f64`] gives it.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub(crate) fn at(&self, index: usize) -> f64 {
+        match self {
+            Self::F32(values) => f64::from(values[index]),
+            Self::F64(values) => values[index],
+            Self::I64(values) => values[index] as f64,
+            Self::U8(values) => f64::from(values[index]),
+        }
     }
 
     /// `f32`, `f64`, `i64` or `u8`.
@@ -143,17 +174,10 @@ impl NumericArray {
 
     /// The first value, in row-major order, that is infinite or not a number. One pass; none for whole numbers.
     pub fn first_non_finite(&self) -> Option<NonFinite> {
-        let (index, value) = match &self.values {
-            ArrayValues::F32(values) => {
-                let index = values.iter().position(|v| !v.is_finite())?;
-                (index, f64::from(values[index]))
-            }
-            ArrayValues::F64(values) => {
-                let index = values.iter().position(|v| !v.is_finite())?;
-                (index, values[index])
-            }
-            ArrayValues::I64(_) | ArrayValues::U8(_) => return None,
-        };
+        if matches!(self.values, ArrayValues::I64(_) | ArrayValues::U8(_)) {
+            return None;
+        }
+        let (index, value) = self.values.find(|_, value| !value.is_finite())?;
         Some(NonFinite { position: self.position(index), value })
     }
 
@@ -201,7 +225,7 @@ impl NumericArray {
     }
 
     /// The index in each dimension of the value with the given row-major index.
-    fn position(&self, mut index: usize) -> Vec<usize> {
+    pub(crate) fn position(&self, mut index: usize) -> Vec<usize> {
         let mut position = vec![0; self.shape.len()];
         for (at, size) in position.iter_mut().zip(&self.shape).rev() {
             *at = index % size;

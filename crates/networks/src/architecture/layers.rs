@@ -2,17 +2,17 @@
 
 use super::building::{MOST_LAYERS, flatten, wrong};
 use super::layer_text;
-use crate::graph::{Graph, GraphBuilder, GraphError, Value};
-use crate::operation::Operation;
+use crate::graph::{Graph, GraphBuilder, GraphError, Node, ParameterSlot, Value};
+use crate::operation::{Initial, Operation};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashMap;
 
-const KIND: &str = "layers";
+pub(super) const KIND: &str = "layers";
 
 /// What the network's input is called in `inputs`.
-const INPUT: &str = "input";
+pub(super) const INPUT: &str = "input";
 
 /// What one layer of a file does: an [`Operation`], or one of the usual combinations.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,9 +94,29 @@ pub struct Layers {
     /// Name of the layer that the network returns; the last one where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// What `inputs` call the network's input: `input` where left out. For networks that have a layer of that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_name: Option<String>,
     /// The layers in order: a layer reads only what stands before it.
     #[serde(rename = "layer", default)]
     pub layers: Vec<LayerEntry>,
+    /// Every parameter in its order, where order, shapes, constants or beginnings are not those that the layers give by themselves; else empty.
+    #[serde(rename = "parameter", default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ParameterEntry>,
+}
+
+/// One `[[parameter]]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParameterEntry {
+    /// Full name.
+    pub name: String,
+    /// Shape in files; it may leave out axes of length 1 of the shape that the layer needs, or add some.
+    pub shape: Vec<usize>,
+    /// Whether it is trained; constants are not.
+    pub trainable: bool,
+    /// How it begins before training.
+    pub initial: Initial,
 }
 
 impl Layers {
@@ -105,14 +125,14 @@ impl Layers {
             return Err(wrong(KIND, format!("there are more than {MOST_LAYERS} layers")));
         }
         let mut b = GraphBuilder::new(&self.input)?;
-        let mut values: HashMap<&str, Value> = HashMap::from([(INPUT, Value::INPUT)]);
+        let input_name = self.input_name.as_deref().unwrap_or(INPUT);
+        let mut values: HashMap<&str, Value> = HashMap::from([(input_name, Value::INPUT)]);
         let mut last = None;
         for layer in &self.layers {
-            if layer.name == INPUT {
-                return Err(wrong(
-                    KIND,
-                    "a layer is called `input`, which is the name of the network's input",
-                ));
+            if layer.name == input_name {
+                let problem =
+                    format!("a layer is called `{input_name}`, which is the name of the network's input");
+                return Err(wrong(KIND, problem));
             }
             let previous = last.unwrap_or(Value::INPUT);
             let inputs: Vec<Value> = match &layer.inputs {
@@ -141,7 +161,70 @@ impl Layers {
                 .ok_or_else(|| wrong(KIND, format!("`output` names `{name}`, which is no layer")))?,
             None => last.ok_or_else(|| wrong(KIND, "there is no [[layer]]"))?,
         };
-        b.finish(output)
+        let mut graph = b.finish(output)?;
+        if !self.parameters.is_empty() {
+            graph.parameters = self.ordered_parameters(&mut graph)?;
+        }
+        Ok(graph)
+    }
+
+    /// The parameters as listed; nodes are pointed to their new positions.
+    fn ordered_parameters(&self, graph: &mut Graph) -> Result<Vec<ParameterSlot>, GraphError> {
+        let positions: HashMap<&str, usize> =
+            graph.parameters.iter().enumerate().map(|(i, p)| (p.name.as_str(), i)).collect();
+        let mut moved: Vec<Option<usize>> = vec![None; graph.parameters.len()];
+        let mut out = Vec::with_capacity(self.parameters.len());
+        for entry in &self.parameters {
+            let name = &entry.name;
+            let Some(&from) = positions.get(name.as_str()).filter(|i| moved[**i].is_none()) else {
+                let problem =
+                    format!("[[parameter]] `{name}` is no parameter of a layer, or is listed twice");
+                return Err(wrong(KIND, problem));
+            };
+            let own = &graph.parameters[from].shape;
+            let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
+            if long(own) != long(&entry.shape) {
+                let shape = &entry.shape;
+                return Err(wrong(
+                    KIND,
+                    format!("[[parameter]] `{name}` has shape {shape:?}, its layer needs {own:?}"),
+                ));
+            }
+            let number = match entry.initial {
+                Initial::Uniform(v) | Initial::Normal(v) | Initial::Constant(v) => v,
+            };
+            if !number.is_finite() {
+                return Err(wrong(KIND, format!("[[parameter]] `{name}` begins with {number}")));
+            }
+            moved[from] = Some(out.len());
+            out.push(ParameterSlot {
+                name: name.clone(),
+                shape: entry.shape.clone(),
+                trainable: entry.trainable,
+                initial: entry.initial,
+            });
+        }
+        if let Some(missing) = moved.iter().position(Option::is_none) {
+            let name = &graph.parameters[missing].name;
+            let problem =
+                format!("`{name}` is not among the [[parameter]] entries: list every parameter or none");
+            return Err(wrong(KIND, problem));
+        }
+        for node in &mut graph.nodes {
+            node.parameters.iter_mut().for_each(|p| *p = moved[*p].unwrap_or(*p));
+        }
+        let statistics = |node: &Node| match node.operation {
+            Operation::BatchNorm(_) => node.parameters.iter().skip(2).copied().find(|p| out[*p].trainable),
+            _ => None,
+        };
+        if let Some((node, p)) = graph.nodes.iter().find_map(|n| Some((&n.name, statistics(n)?))) {
+            let name = &out[p].name;
+            let problem = format!(
+                "[[parameter]] `{name}` is a statistic of `{node}` and cannot be trained by gradients"
+            );
+            return Err(wrong(KIND, problem));
+        }
+        Ok(out)
     }
 }
 

@@ -26,6 +26,7 @@
 mod activation_text;
 mod building;
 mod file;
+mod from_graph;
 mod large_resnet;
 mod layer_text;
 mod layers;
@@ -41,7 +42,7 @@ mod unet_blocks;
 
 pub use file::ArchitectureError;
 pub use large_resnet::{LargeResnet, Stem};
-pub use layers::{LayerEntry, LayerOperation, Layers};
+pub use layers::{LayerEntry, LayerOperation, Layers, ParameterEntry};
 pub use lenet::Lenet;
 pub use mnist_resnet::MnistResnet;
 pub use perceptron::{Inputs, Perceptron};

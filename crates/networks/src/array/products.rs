@@ -2,13 +2,14 @@
 
 use super::{Array, Precision};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::{Accum, MatMut, MatRef, Par};
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
 /// A row-major matrix or its transpose.
 #[derive(Clone, Copy)]
-pub(crate) struct Matrix<'a, T> {
+pub struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -17,12 +18,16 @@ pub(crate) struct Matrix<'a, T> {
 
 impl<'a, T: Precision> Matrix<'a, T> {
     /// `values` as `[rows, columns]`.
-    pub(crate) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
+    ///
+    /// # Panics
+    /// When there are more values or fewer.
+    pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix of {rows} x {columns}");
         Self { values, rows, columns, transposed: false }
     }
 
-    pub(crate) fn transposed(self) -> Self {
+    /// Its transpose, without moving anything.
+    pub fn transposed(self) -> Self {
         Self { transposed: !self.transposed, ..self }
     }
 
@@ -65,10 +70,102 @@ fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matri
     });
 }
 
-/// `out = a b` (or `out += a b`), row-major.
-pub(crate) fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+/// `out = a b` (or `out += a b`), row-major, on all threads of the pool.
+///
+/// # Panics
+/// When sizes do not fit.
+pub fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let columns = if b.transposed { b.rows } else { b.columns };
     share(out, columns, accumulate, a, b);
+}
+
+/// Adds `A^T A` of a row-major `A` (`[rows, columns]`) to the lower triangle of `sum`: `rows x columns^2` flops, half of a product. Products are made in the precision of `A`,
+/// at most 8,192 rows at a time, before they are added in f64.
+///
+/// # Panics
+/// When sizes do not fit.
+pub fn add_gram<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize) {
+    assert!(
+        sum.nrows() == columns && sum.ncols() == columns,
+        "the sum is square, with a row for each column"
+    );
+    assert!(columns > 0 && rows.len().is_multiple_of(columns), "whole rows");
+    let threads = rayon::current_num_threads();
+    for piece in rows.chunks(8192 * columns) {
+        let count = piece.len() / columns;
+        if columns >= 512 || count < 2 * threads {
+            // Few rows for many columns: adding up would cost as much as multiplying, so each thread makes its own part of the triangle.
+            add_gram_by_columns(sum, piece, columns, threads);
+        } else {
+            let each = count.div_ceil(threads) * columns;
+            let parts: Vec<faer::Mat<T>> =
+                piece.par_chunks(each).map(|part| lower_gram(part, columns)).collect();
+            parts.iter().for_each(|part| add_lower(sum, 0, part));
+        }
+    }
+}
+
+/// The lower triangle of `A^T A` on this thread.
+fn lower_gram<T: Precision>(rows: &[T], columns: usize) -> faer::Mat<T> {
+    let a = MatRef::from_row_major_slice(rows, rows.len() / columns, columns);
+    let mut out = faer::Mat::zeros(columns, columns);
+    add_triangle(out.as_mut(), a);
+    out
+}
+
+/// `out = A^T A`, lower triangle.
+fn add_triangle<T: Precision>(out: MatMut<'_, T>, a: MatRef<'_, T>) {
+    triangular::matmul(
+        out,
+        BlockStructure::TriangularLower,
+        Accum::Replace,
+        a.transpose(),
+        BlockStructure::Rectangular,
+        a,
+        BlockStructure::Rectangular,
+        T::ONE,
+        Par::Seq,
+    );
+}
+
+/// Adds a lower triangle to the block that begins at `start` on the diagonal.
+fn add_lower<T: Precision>(sum: &mut faer::Mat<f64>, start: usize, part: &faer::Mat<T>) {
+    for j in 0..part.ncols() {
+        let to = &mut sum.col_as_slice_mut(start + j)[start + j..];
+        to.iter_mut().zip(&part.col_as_slice(j)[j..]).for_each(|(a, &b)| *a += b.to_f64());
+    }
+}
+
+/// The triangle in bands of rows with equal areas, one for each thread.
+fn add_gram_by_columns<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize, threads: usize) {
+    let a = MatRef::from_row_major_slice(rows, rows.len() / columns, columns);
+    let edge = |k: usize| match k {
+        0 => 0,
+        k if k == threads => columns,
+        // Multiples of the registers' height.
+        k => (columns as f64 * (k as f64 / threads as f64).sqrt()) as usize / 16 * 16,
+    };
+    let bands: Vec<(usize, faer::Mat<T>, faer::Mat<T>)> = (0..threads)
+        .into_par_iter()
+        .map(|k| {
+            let (start, end) = (edge(k), edge(k + 1));
+            let own = a.subcols(start, end - start);
+            let mut left = faer::Mat::zeros(end - start, start);
+            if start > 0 {
+                matmul(left.as_mut(), Accum::Replace, own.transpose(), a.subcols(0, start), T::ONE, Par::Seq);
+            }
+            let mut corner = faer::Mat::zeros(end - start, end - start);
+            add_triangle(corner.as_mut(), own);
+            (start, left, corner)
+        })
+        .collect();
+    for (start, left, corner) in &bands {
+        for j in 0..left.ncols() {
+            let to = &mut sum.col_as_slice_mut(j)[*start..];
+            to.iter_mut().zip(left.col_as_slice(j)).for_each(|(a, &b)| *a += b.to_f64());
+        }
+        add_lower(sum, *start, corner);
+    }
 }
 
 /// One product for each of `count` pieces of `out`, in parallel; `factors(i)` gives the factors of piece `i`.

@@ -87,16 +87,22 @@ impl<T: Precision> Trace<'_, T> {
                 let length = graph.parameters()[parameter].len();
                 let place = &mut out[part.offset..part.offset + part.length];
                 let layer = self.network().layer(node);
-                if uses[parameter] == 1
+                let outer = uses[parameter] == 1
                     && part.indices.is_none()
-                    && let Some(Factors::Outer { inputs, sensitivities, positions: 1, transposed: false }) =
-                        self.at(node, |at| layer.factors(at, slot, cotangent))
-                {
-                    let squares = fold_rows(&multiply(sensitivities.clone(), &sensitivities), width);
-                    let inputs = multiply(inputs.clone(), &inputs);
-                    let (rows, columns, outputs) = (inputs.rows(), inputs.row_len(), squares.row_len());
-                    let left = Matrix::new(squares.values(), rows, outputs).transposed();
-                    product(place, true, left, Matrix::new(inputs.values(), rows, columns));
+                    && self.at(node, |at| {
+                        let Some(Factors::Outer { inputs, sensitivities, positions: 1, transposed: false }) =
+                            layer.factors(at, slot, cotangent)
+                        else {
+                            return false;
+                        };
+                        let squares = fold_rows(&multiply(sensitivities.into_owned(), cotangent), width);
+                        let inputs = multiply(inputs.clone().into_owned(), &inputs);
+                        let (rows, columns, outputs) = (inputs.rows(), inputs.row_len(), squares.row_len());
+                        let left = Matrix::new(squares.values(), rows, outputs).transposed();
+                        product(place, true, left, Matrix::new(inputs.values(), rows, columns));
+                        true
+                    });
+                if outer {
                     continue;
                 }
                 let mut rows = vec![T::ZERO; cotangent.rows() * length];

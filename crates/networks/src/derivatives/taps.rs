@@ -4,8 +4,9 @@ use super::products::uses;
 use crate::array::{Array, Precision, Sets, row_dots};
 use crate::graph::trace::Reach;
 use crate::graph::{Network, NetworkError, Selection, Trace};
-use crate::operation::Factors;
+use crate::operation::{At, Factors, Layer};
 use posterior_linalg::tiles::pieces;
+use std::borrow::Cow;
 
 /// One parameter's gradients by example, in the form its layer makes them.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,90 @@ pub enum Tap<T> {
     Vector(Array<T>),
 }
 
+/// One use of one parameter, on the way back: what its gradients by example are made of, without a copy where the layer keeps it.
+pub struct TapAt<'a, T: Precision> {
+    layer: &'a dyn Layer<T>,
+    at: &'a At<'a, T>,
+    slot: usize,
+    cotangent: &'a Array<T>,
+    length: usize,
+}
+
+/// The factors of a weight's gradients, as in [`Tap::Outer`], borrowed where possible.
+pub struct OuterTap<'a, T: Precision> {
+    /// `[examples, positions, columns]`, whatever the array's own shape says.
+    pub inputs: Cow<'a, Array<T>>,
+    /// `[examples * width, positions, outputs]`, likewise.
+    pub sensitivities: Cow<'a, Array<T>>,
+    /// Positions.
+    pub positions: usize,
+    /// Whether the weight is stored the other way round.
+    pub transposed: bool,
+}
+
+impl<T: Precision> OuterTap<'_, T> {
+    /// Length of one position's input.
+    pub fn columns(&self) -> usize {
+        self.inputs.len() / (self.inputs.rows() * self.positions).max(1)
+    }
+
+    /// Length of one position's sensitivity.
+    pub fn outputs(&self) -> usize {
+        self.sensitivities.len() / (self.sensitivities.rows() * self.positions).max(1)
+    }
+}
+
+impl<'a, T: Precision> TapAt<'a, T> {
+    /// The factors, if the parameter is a weight.
+    pub fn outer(&self) -> Option<OuterTap<'a, T>> {
+        let Factors::Outer { inputs, sensitivities, positions, transposed } =
+            self.layer.factors(self.at, self.slot, self.cotangent)?;
+        Some(OuterTap { inputs, sensitivities, positions, transposed })
+    }
+
+    /// The gradients themselves, `[examples * width, entries]`.
+    pub fn gradients(&self) -> Array<T> {
+        let mut rows = Array::zeros(vec![self.cotangent.rows(), self.length]);
+        self.layer.vjp_parameter(
+            self.at,
+            self.slot,
+            self.cotangent,
+            Sets::Rows,
+            self.length,
+            rows.values_mut(),
+        );
+        rows
+    }
+}
+
 impl<T: Precision> Trace<'_, T> {
+    /// Calls `visit(node, parameter, tap)` for every use of every selected parameter, last node first, while its sensitivities are at hand.
+    ///
+    /// # Errors
+    /// As [`Self::taps`].
+    pub fn visit_taps(
+        &self,
+        selection: &Selection,
+        cotangents: &Array<T>,
+        mut visit: impl FnMut(usize, usize, &TapAt<'_, T>),
+    ) -> Result<(), NetworkError> {
+        self.network().require_evaluation("layer taps")?;
+        self.width("cotangents", cotangents, &self.output().shape()[1..])?;
+        let graph = self.network().graph();
+        self.pull(cotangents.clone(), &Reach::new(graph, Some(selection), false), |node, cotangent| {
+            let layer = self.network().layer(node);
+            for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate().rev() {
+                if selection.part(parameter).is_some() {
+                    let length = graph.parameters()[parameter].len();
+                    self.at(node, |at| {
+                        visit(node, parameter, &TapAt { layer, at, slot, cotangent, length });
+                    });
+                }
+            }
+        });
+        Ok(())
+    }
+
     /// The taps of every use of every selected parameter, as (node, parameter, tap), first node first.
     ///
     /// # Errors
@@ -34,39 +118,25 @@ impl<T: Precision> Trace<'_, T> {
         selection: &Selection,
         cotangents: &Array<T>,
     ) -> Result<Vec<(usize, usize, Tap<T>)>, NetworkError> {
-        self.network().require_evaluation("layer taps")?;
-        self.width("cotangents", cotangents, &self.output().shape()[1..])?;
-        let graph = self.network().graph();
         let mut taps = Vec::new();
-        self.pull(cotangents.clone(), &Reach::new(graph, Some(selection), false), |node, cotangent| {
-            let layer = self.network().layer(node);
-            for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate().rev() {
-                if selection.part(parameter).is_none() {
-                    continue;
+        self.visit_taps(selection, cotangents, |node, parameter, tap| {
+            let tap = match tap.outer() {
+                Some(outer) => {
+                    let (columns, outputs, positions) = (outer.columns(), outer.outputs(), outer.positions);
+                    let (examples, rows) = (outer.inputs.rows(), outer.sensitivities.rows());
+                    Tap::Outer {
+                        inputs: outer.inputs.into_owned().reshaped(vec![examples, positions, columns]),
+                        sensitivities: outer
+                            .sensitivities
+                            .into_owned()
+                            .reshaped(vec![rows, positions, outputs]),
+                        transposed: outer.transposed,
+                    }
                 }
-                let tap = match self.at(node, |at| layer.factors(at, slot, cotangent)) {
-                    Some(Factors::Outer { inputs, sensitivities, positions, transposed }) => {
-                        let (examples, rows) = (inputs.rows(), sensitivities.rows());
-                        let columns = inputs.len() / (examples * positions).max(1);
-                        let outputs = sensitivities.len() / (rows * positions).max(1);
-                        Tap::Outer {
-                            inputs: inputs.reshaped(vec![examples, positions, columns]),
-                            sensitivities: sensitivities.reshaped(vec![rows, positions, outputs]),
-                            transposed,
-                        }
-                    }
-                    None => {
-                        let length = graph.parameters()[parameter].len();
-                        let mut rows = Array::zeros(vec![cotangent.rows(), length]);
-                        self.at(node, |at| {
-                            layer.vjp_parameter(at, slot, cotangent, Sets::Rows, length, rows.values_mut());
-                        });
-                        Tap::Vector(rows)
-                    }
-                };
-                taps.push((node, parameter, tap));
-            }
-        });
+                None => Tap::Vector(tap.gradients()),
+            };
+            taps.push((node, parameter, tap));
+        })?;
         taps.reverse();
         Ok(taps)
     }
@@ -94,14 +164,25 @@ impl<T: Precision> Network<T> {
                         continue;
                     };
                     let (layer, part) = (self.layer(node), &selection.parts()[position]);
-                    if uses[parameter] == 1
+                    let outer = uses[parameter] == 1
                         && part.indices.is_none()
-                        && let Some(Factors::Outer { inputs, sensitivities, positions: 1, transposed: false }) =
-                            trace.at(node, |at| layer.factors(at, slot, cotangent))
-                    {
-                        let (a, d) = (row_dots(&inputs, &inputs), row_dots(&sensitivities, &sensitivities));
-                        let place = &mut sums.values_mut()[position * outputs..(position + 1) * outputs];
-                        d.iter().enumerate().for_each(|(r, &d)| place[r % outputs] += d * a[r / outputs]);
+                        && trace.at(node, |at| {
+                            let Some(Factors::Outer {
+                                inputs,
+                                sensitivities,
+                                positions: 1,
+                                transposed: false,
+                            }) = layer.factors(at, slot, cotangent)
+                            else {
+                                return false;
+                            };
+                            let (a, d) =
+                                (row_dots(&inputs, &inputs), row_dots(&sensitivities, &sensitivities));
+                            let place = &mut sums.values_mut()[position * outputs..(position + 1) * outputs];
+                            d.iter().enumerate().for_each(|(r, &d)| place[r % outputs] += d * a[r / outputs]);
+                            true
+                        });
+                    if outer {
                         continue;
                     }
                     let length = graph.parameters()[parameter].len();

@@ -51,6 +51,11 @@ impl<'a, T: Precision> Trace<'a, T> {
         self.values[0].rows()
     }
 
+    /// The inputs, `[examples, ...]`.
+    pub fn input(&self) -> &Array<T> {
+        &self.values[0]
+    }
+
     /// The network's outputs, `[examples, ...]`.
     pub fn output(&self) -> &Array<T> {
         &self.values[self.network.graph.output.0]

@@ -6,6 +6,7 @@ use crate::array::convolution::{
 };
 use crate::array::{Array, Channels, Precision, Sets, batch_shape, channel_affine, channel_sums};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A convolution of `[channels, (depth, height,) width]`, as deep learning defines it: no kernel is flipped.
@@ -284,7 +285,7 @@ impl<T: Precision> Layer<T> for Correlation {
         (slot == 0).then(|| self.run(c, tangent.values(), Sets::Rows, c.rows(), None, true))
     }
 
-    fn factors(&self, at: &At<'_, T>, slot: usize, cotangent: &Array<T>) -> Option<Factors<T>> {
+    fn factors<'a>(&self, at: &'a At<'_, T>, slot: usize, cotangent: &'a Array<T>) -> Option<Factors<'a, T>> {
         if slot != 0 || self.geometry.groups != 1 {
             return None;
         }
@@ -299,6 +300,7 @@ impl<T: Precision> Layer<T> for Correlation {
         let by_position = crate::array::transpose_rows(other, channels, positions);
         let (inputs, sensitivities) =
             if self.transposed { (by_position, patches) } else { (patches, by_position) };
+        let (inputs, sensitivities) = (Cow::Owned(inputs), Cow::Owned(sensitivities));
         Some(Factors::Outer { inputs, sensitivities, positions, transposed: self.transposed })
     }
 }

@@ -1,6 +1,7 @@
 //! What every operation must know about itself.
 
 use crate::array::{Array, Precision, Sets};
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 /// Whether batch statistics are computed or taken as constants.
@@ -43,10 +44,10 @@ pub(crate) struct At<'a, T> {
 }
 
 /// How one parameter's gradient by example is made, where it has structure that saves work.
-pub(crate) enum Factors<T> {
+pub(crate) enum Factors<'a, T: Precision> {
     /// `G[r] = sum over positions t of sensitivities[r, t] inputs[r / width, t]^T`: inputs are `[examples, positions, columns]`, sensitivities
     /// `[rows, positions, outputs]`; the transpose where `transposed`.
-    Outer { inputs: Array<T>, sensitivities: Array<T>, positions: usize, transposed: bool },
+    Outer { inputs: Cow<'a, Array<T>>, sensitivities: Cow<'a, Array<T>>, positions: usize, transposed: bool },
 }
 
 /// An operation prepared for the shapes of its inputs, with its derivatives.
@@ -124,13 +125,19 @@ pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
     }
 
     /// The structure of a parameter's gradients, if there is some.
-    fn factors(&self, _at: &At<'_, T>, _slot: usize, _cotangent: &Array<T>) -> Option<Factors<T>> {
+    fn factors<'a>(
+        &self,
+        _at: &'a At<'_, T>,
+        _slot: usize,
+        _cotangent: &'a Array<T>,
+    ) -> Option<Factors<'a, T>> {
         None
     }
 }
 
 /// How a parameter begins before training.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Initial {
     /// Uniform on `(-bound, bound)`.
     Uniform(f64),

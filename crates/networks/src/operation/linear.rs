@@ -6,6 +6,7 @@ use crate::array::{
     products, products_apart,
 };
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A fully connected layer on the last axis: weight `[outputs, inputs]`, bias `[outputs]`.
@@ -218,10 +219,10 @@ impl<T: Precision> Layer<T> for Dense {
         (slot == 0).then(|| self.with_sets(c, tangent, Sets::Rows, c.rows(), true))
     }
 
-    fn factors(&self, at: &At<'_, T>, slot: usize, cotangent: &Array<T>) -> Option<Factors<T>> {
+    fn factors<'a>(&self, at: &'a At<'_, T>, slot: usize, cotangent: &'a Array<T>) -> Option<Factors<'a, T>> {
         (slot == 0).then(|| Factors::Outer {
-            inputs: at.inputs[0].clone(),
-            sensitivities: cotangent.clone(),
+            inputs: Cow::Borrowed(at.inputs[0]),
+            sensitivities: Cow::Borrowed(cotangent),
             positions: self.positions,
             transposed: false,
         })

@@ -1,6 +1,7 @@
 //! The state of a run as a file: safetensors with counters in its metadata.
 
 use super::error::TrainError;
+use super::hook::HookState;
 use super::trainer::{Best, EpochRecord, TrainOptions, TrainState};
 use crate::array::{Array, Precision};
 use crate::graph::Graph;
@@ -24,6 +25,8 @@ struct Counters {
     loss_sum: f64,
     history: Vec<EpochRecord>,
     best: Option<(usize, f64)>,
+    #[serde(default)]
+    hook: Option<HookState>,
 }
 
 impl<T: Precision> TrainState<T> {
@@ -49,6 +52,7 @@ impl<T: Precision> TrainState<T> {
             loss_sum: self.loss_sum,
             history: self.history.clone(),
             best: self.best.as_ref().map(|b| (b.epoch, b.loss)),
+            hook: self.hook.clone(),
         };
         let counters = serde_json::to_string(&counters).map_err(|e| error(e.to_string()))?;
         let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
@@ -149,6 +153,7 @@ impl<T: Precision> TrainState<T> {
             history: counters.history,
             clipped: counters.clipped,
             log_variance: vector("log_variance")?,
+            hook: counters.hook,
             parameters: parameters("parameter")?,
             first: vector("first_moment")?,
             second: vector("second_moment")?,
@@ -158,6 +163,10 @@ impl<T: Precision> TrainState<T> {
         let expected = graph.trainable() + state.log_variance.len();
         if state.first.len() != expected || !(state.second.is_empty() || state.second.len() == expected) {
             return Err(error("its moments have another size: it belongs to another network".into()));
+        }
+        let parts = crate::graph::Selection::all(graph).parts().len();
+        if state.hook.as_ref().is_some_and(|h| h.weight_decay.len() != parts) {
+            return Err(error("its weight decays have another number: it belongs to another network".into()));
         }
         Ok(state)
     }

@@ -41,4 +41,7 @@ pub enum TrainError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// What was to happen between two epochs failed.
+    #[error(transparent)]
+    Hook(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -3,6 +3,7 @@
 use crate::array::{Array, Precision, batch_shape};
 use posterior_linalg::random::ChaCha8Rng;
 use rand::RngExt;
+use rayon::prelude::*;
 
 /// What a network should return.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,18 +157,34 @@ impl<T: Precision> Examples<T> for Images<T> {
         let [channels, height, width] = self.shape;
         let pixels = channels * height * width;
         let mut values = vec![T::ZERO; indices.len() * pixels];
-        for (&i, out) in indices.iter().zip(values.chunks_exact_mut(pixels.max(1))) {
-            let bytes = &self.bytes[i * pixels..(i + 1) * pixels];
-            let (mut flip, mut down, mut right) = (false, 0isize, 0isize);
-            if let Some(rng) = augment.as_deref_mut() {
-                let reach = self.augmentation.shift.min(1 << 20) as i64;
-                flip = self.augmentation.flip && rng.random::<bool>();
-                if reach > 0 {
-                    down = rng.random_range(-reach..=reach) as isize;
-                    right = rng.random_range(-reach..=reach) as isize;
+        // Random changes are drawn first, in order; then every image is made on its own.
+        let moves: Vec<(usize, bool, isize, isize)> = indices
+            .iter()
+            .map(|&i| {
+                let (mut flip, mut down, mut right) = (false, 0isize, 0isize);
+                if let Some(rng) = augment.as_deref_mut() {
+                    let reach = self.augmentation.shift.min(1 << 20) as i64;
+                    flip = self.augmentation.flip && rng.random::<bool>();
+                    if reach > 0 {
+                        down = rng.random_range(-reach..=reach) as isize;
+                        right = rng.random_range(-reach..=reach) as isize;
+                    }
                 }
-            }
+                (i, flip, down, right)
+            })
+            .collect();
+        let make = |(out, &(i, flip, down, right)): (&mut [T], &(usize, bool, isize, isize))| {
+            let bytes = &self.bytes[i * pixels..(i + 1) * pixels];
             let table = |channel: usize, byte: u8| self.table[channel][usize::from(byte)];
+            if !flip && down == 0 && right == 0 {
+                for (channel, (out, bytes)) in
+                    out.chunks_exact_mut(height * width).zip(bytes.chunks_exact(height * width)).enumerate()
+                {
+                    let own = &self.table[channel];
+                    out.iter_mut().zip(bytes).for_each(|(o, &b)| *o = own[usize::from(b)]);
+                }
+                return;
+            }
             for (row, out) in out.chunks_exact_mut(width).enumerate() {
                 let (channel, y) = (row / height, (row % height) as isize - down);
                 if !(0..height as isize).contains(&y) {
@@ -180,7 +197,8 @@ impl<T: Precision> Examples<T> for Images<T> {
                     *o = table(channel, if (0..width as isize).contains(&x) { from[x as usize] } else { 0 });
                 }
             }
-        }
+        };
+        values.par_chunks_exact_mut(pixels.max(1)).zip(&moves).with_min_len(16).for_each(make);
         (Array::new(batch_shape(indices.len(), &self.input), values), self.targets.select(indices))
     }
 }

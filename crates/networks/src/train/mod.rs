@@ -6,6 +6,7 @@
 //! | `loss` | mean squares, Gaussian likelihood with learned noise, cross-entropy |
 //! | `rule` | what one step does to the weights |
 //! | `trainer` | the loop |
+//! | `hook` | weight decay by parameter, and what may change it between epochs |
 //! | `checkpoint` | its state as a file |
 //!
 //! Everything random (order of examples, augmentation) is a function of the seed, the epoch and the step, so a run that was stopped and
@@ -14,6 +15,9 @@
 mod checkpoint;
 mod error;
 mod examples;
+mod hook;
+#[cfg(test)]
+mod hook_tests;
 mod loss;
 mod rule;
 #[cfg(test)]
@@ -22,6 +26,9 @@ mod trainer;
 
 pub use error::TrainError;
 pub use examples::{Augmentation, Examples, Images, Subset, Tabular, Targets};
+pub use hook::{Adjustment, EpochHook, HookState, Keep};
 pub use loss::Loss;
 pub use rule::Rule;
-pub use trainer::{EpochRecord, Evaluation, Progress, TrainOptions, TrainState, Trained, evaluate, train};
+pub use trainer::{
+    EpochRecord, Evaluation, Progress, TrainOptions, TrainState, Trained, evaluate, train, train_with,
+};

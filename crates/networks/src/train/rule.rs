@@ -47,6 +47,22 @@ impl Rule {
         Self::Sgd { momentum, nesterov: true, weight_decay }
     }
 
+    /// The weight decay, and whether it shrinks the weights themselves.
+    pub fn weight_decay(self) -> (f64, bool) {
+        match self {
+            Self::Adam { weight_decay, decoupled, .. } => (weight_decay, decoupled),
+            Self::Sgd { weight_decay, .. } => (weight_decay, false),
+        }
+    }
+
+    /// The same rule with another weight decay.
+    pub fn with_weight_decay(mut self, decay: f64) -> Self {
+        match &mut self {
+            Self::Adam { weight_decay, .. } | Self::Sgd { weight_decay, .. } => *weight_decay = decay,
+        }
+        self
+    }
+
     /// What is out of range, if anything.
     pub(super) fn problem(self) -> Option<&'static str> {
         let share = |v: f64| (0.0..1.0).contains(&v);

@@ -2,6 +2,7 @@
 
 use super::error::TrainError;
 use super::examples::{Examples, Targets};
+use super::hook::{EpochHook, HookState, Keep};
 use super::loss::Loss;
 use super::rule::Rule;
 use crate::array::{Array, Precision, Sets, scale, sum_of_squares};
@@ -92,6 +93,8 @@ pub struct TrainState<T> {
     pub clipped: usize,
     /// Log noise variances of the Gaussian loss, if learned beside the weights.
     pub log_variance: Vec<T>,
+    /// What was decided between epochs, in runs with a hook.
+    pub hook: Option<HookState>,
     pub(super) parameters: Vec<Array<T>>,
     pub(super) first: Vec<T>,
     pub(super) second: Vec<T>,
@@ -100,7 +103,7 @@ pub struct TrainState<T> {
     pub(super) best: Option<Best<T>>,
 }
 
-/// The weights with the lowest validation loss so far.
+/// The best weights so far: those with the lowest validation loss, or score of the hook.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Best<T> {
     pub(super) epoch: usize,
@@ -127,13 +130,13 @@ pub struct Progress {
 /// A trained network.
 #[derive(Clone, Debug)]
 pub struct Trained<T> {
-    /// With the best weights on the validation examples if there are any, else the last ones; in evaluation mode.
+    /// With the best weights on the validation examples if there are any (or what the hook keeps), else the last ones; in evaluation mode.
     pub network: Network<T>,
     /// Noise variances of the Gaussian loss, one for each target; empty otherwise.
     pub noise_variance: Vec<f64>,
     /// The state after the last step, to go on from.
     pub state: TrainState<T>,
-    /// Epoch of the weights returned, from 1, where a validation set chose it.
+    /// Epoch of the weights returned, from 1, where a validation set or a score chose it.
     pub best_epoch: Option<usize>,
     /// Whether the observer stopped the run before its end.
     pub stopped: bool,
@@ -151,19 +154,48 @@ pub struct Trained<T> {
 /// # Errors
 /// When settings, data and network do not fit, or the loss becomes NaN or infinite.
 pub fn train<T: Precision>(
-    mut network: Network<T>,
+    network: Network<T>,
     examples: &dyn Examples<T>,
     validation: Option<&dyn Examples<T>>,
     options: &TrainOptions,
     state: Option<TrainState<T>>,
+    observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
+) -> Result<Trained<T>, TrainError> {
+    train_with(network, examples, validation, options, None, state, observer)
+}
+
+/// [`train`] with a hook that may change weight decay and noise between epochs, and choose which weights are kept.
+///
+/// A state with a hook's decisions goes on only with a hook, and the other way round.
+///
+/// # Errors
+/// As [`train`], and what the hook cannot do.
+pub fn train_with<T: Precision>(
+    mut network: Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    options: &TrainOptions,
+    mut hook: Option<&mut dyn EpochHook<T>>,
+    state: Option<TrainState<T>>,
     mut observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
 ) -> Result<Trained<T>, TrainError> {
     options.check()?;
+    let keep = hook.as_ref().map_or(Keep::Validation, |hook| hook.keep());
     if examples.is_empty() {
         return Err(TrainError::Setting("there are no examples to learn from".into()));
     }
     if options.patience.is_some() && validation.is_none() {
         return Err(TrainError::Setting("patience needs validation examples: set a part aside".into()));
+    }
+    if options.patience.is_some() && keep != Keep::Validation {
+        return Err(TrainError::Setting(
+            "patience waits for the validation loss: keep the weights that are best on it".into(),
+        ));
+    }
+    if keep == Keep::Validation && hook.is_some() && validation.is_none() {
+        return Err(TrainError::Setting(
+            "weights chosen by validation need validation examples: set a part aside".into(),
+        ));
     }
     let selection = Selection::all(network.graph());
     if selection.is_empty() {
@@ -180,6 +212,7 @@ pub fn train<T: Precision>(
             history: Vec::new(),
             clipped: 0,
             log_variance: vec![T::ZERO; noises],
+            hook: None,
             parameters: network.parameters().to_vec(),
             first: vec![T::ZERO; size],
             second: if matches!(options.rule, Rule::Adam { .. }) { vec![T::ZERO; size] } else { Vec::new() },
@@ -188,13 +221,49 @@ pub fn train<T: Precision>(
         },
     };
     network.parameters_mut().clone_from_slice(&state.parameters);
+    match (&mut hook, &state.hook) {
+        (Some(hook), None) if state.step == 0 => {
+            let mut memory = String::new();
+            let adjustment = hook.start(&network, &mut memory)?;
+            state.adjust(adjustment, memory, &selection)?;
+        }
+        (Some(_), Some(_)) | (None, None) => {}
+        _ => {
+            let problem = "the state to go on from was made with other hooks between epochs: start afresh";
+            return Err(TrainError::Setting(problem.into()));
+        }
+    }
+    let due = |state: &TrainState<T>| state.hook.as_ref().is_some_and(|h| h.due);
     let per_epoch = examples.len().div_ceil(options.batch);
     let steps = per_epoch * options.epochs;
     let streams = Streams::new(options.seed);
     let (mut stopped, mut early) = (false, exhausted(&state, options));
     let mut order = all;
     let mut ordered_for = None;
-    while state.step < steps && !stopped && !early {
+    while !stopped && (due(&state) || state.step < steps && !early) {
+        if let (Some(hook), true) = (&mut hook, due(&state)) {
+            let epoch = state.step / per_epoch;
+            network.set_mode(Mode::Evaluation);
+            let mut memory = state.hook.as_ref().map_or_else(String::new, |h| h.memory.clone());
+            match hook.run(&network, epoch, &state.log_variance, &mut memory)? {
+                // Still due: whoever goes on begins with it.
+                None => stopped = true,
+                Some(adjustment) => {
+                    let score = state.adjust(adjustment, memory, &selection)?;
+                    if let (Keep::Score, Some(score)) = (keep, score) {
+                        state.keep_if_better(&network, epoch, score);
+                    }
+                }
+            }
+            if stopped {
+                let loss = state.history.last().map_or(0.0, |record| record.train_loss);
+                let progress = Progress { step: state.step, steps, epoch, loss, finished_epoch: None };
+                network.swap_parameters(&mut state.parameters);
+                observer(&progress, &state);
+                network.swap_parameters(&mut state.parameters);
+            }
+            continue;
+        }
         let (epoch, within) = (state.step / per_epoch, state.step % per_epoch);
         if ordered_for != Some(epoch) {
             order.sort_unstable();
@@ -222,22 +291,19 @@ pub fn train<T: Precision>(
             };
             state.history.push(record);
             state.loss_sum = 0.0;
-            if let Some(e) = evaluation
-                && state.best.as_ref().is_none_or(|best| e.loss < best.loss)
-            {
-                state.best = Some(Best {
-                    epoch: epoch + 1,
-                    loss: e.loss,
-                    parameters: network.parameters().to_vec(),
-                    log_variance: state.log_variance.clone(),
-                });
+            if let (Some(e), Keep::Validation) = (evaluation, keep) {
+                state.keep_if_better(&network, epoch + 1, e.loss);
             }
             progress.finished_epoch = Some(record);
             early = exhausted(&state, options);
+            if let (Some(hook), Some(of_hook)) = (&hook, &mut state.hook) {
+                of_hook.due = hook.due(epoch + 1);
+            }
         }
         // The observer may save the state, so the weights are lent to it.
         network.swap_parameters(&mut state.parameters);
-        stopped = observer(&progress, &state) == Signal::Stop && state.step < steps && !early;
+        stopped =
+            observer(&progress, &state) == Signal::Stop && (due(&state) || state.step < steps && !early);
         network.swap_parameters(&mut state.parameters);
     }
     state.parameters = network.parameters().to_vec();
@@ -250,6 +316,20 @@ pub fn train<T: Precision>(
     }
     let noise_variance = log_variance.iter().map(|v| v.to_f64().exp()).collect();
     Ok(Trained { network, noise_variance, state, best_epoch, stopped, early })
+}
+
+impl<T: Precision> TrainState<T> {
+    /// Takes the network's weights for the best if their loss is lower than the best so far.
+    fn keep_if_better(&mut self, network: &Network<T>, epoch: usize, loss: f64) {
+        if self.best.as_ref().is_none_or(|best| loss < best.loss) {
+            self.best = Some(Best {
+                epoch,
+                loss,
+                parameters: network.parameters().to_vec(),
+                log_variance: self.log_variance.clone(),
+            });
+        }
+    }
 }
 
 /// Whether the best epoch is longer ago than patience allows.
@@ -305,23 +385,24 @@ fn step<T: Precision>(
         state.clipped += 1;
     }
     state.step += 1;
-    for part in selection.parts() {
+    let (decays, held) =
+        state.hook.as_ref().map_or((&[][..], false), |h| (&h.weight_decay[..], h.noise_held));
+    for (i, part) in selection.parts().iter().enumerate() {
+        let rule = decays.get(i).map_or(options.rule, |decay| options.rule.with_weight_decay(*decay));
         let range = part.offset..part.offset + part.length;
         let values = network.parameters_mut()[part.parameter].values_mut();
         let second = state.second.get_mut(range.clone()).unwrap_or_default();
         let gradient = &gradient.values()[range.clone()];
-        options.rule.step(values, gradient, &mut state.first[range], second, rate, state.step);
+        rule.step(values, gradient, &mut state.first[range], second, rate, state.step);
     }
-    let range = selection.len()..selection.len() + noise_gradient.len();
-    let second = state.second.get_mut(range.clone()).unwrap_or_default();
-    options.rule.step(
-        &mut state.log_variance,
-        &noise_gradient,
-        &mut state.first[range],
-        second,
-        rate,
-        state.step,
-    );
+    if !held {
+        // Under a prior that is learned for the weights there is none for the noise.
+        let rule = if decays.is_empty() { options.rule } else { options.rule.with_weight_decay(0.0) };
+        let range = selection.len()..selection.len() + noise_gradient.len();
+        let second = state.second.get_mut(range.clone()).unwrap_or_default();
+        let first = &mut state.first[range];
+        rule.step(&mut state.log_variance, &noise_gradient, first, second, rate, state.step);
+    }
     for (parameter, values) in statistics {
         network.parameters_mut()[parameter] = values;
     }

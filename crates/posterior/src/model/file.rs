@@ -24,10 +24,7 @@ impl Model {
             ("factor".to_string(), packed_tensor(self.posterior.cholesky().factor())),
         ]);
         if let Some(noise) = data.noise_variances() {
-            tensors.insert(
-                "noise_variances".into(),
-                Tensor { shape: vec![noise.len()], values: noise.to_vec() },
-            );
+            tensors.insert("noise_variances".into(), Tensor::new(vec![noise.len()], noise.to_vec()));
         }
         Container { header: self.header.clone(), tensors }.write(path)
     }
@@ -48,7 +45,10 @@ impl Model {
         Self::from_container(Container::<Header>::parse(bytes, path)?, path)
     }
 
-    fn from_container(mut container: Container<Header>, path: &Path) -> Result<Self, ModelFileError> {
+    pub(crate) fn from_container(
+        mut container: Container<Header>,
+        path: &Path,
+    ) -> Result<Self, ModelFileError> {
         let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
         let header = container.header.clone();
         let (n, d) = (header.rows, header.schema.features.len());
@@ -112,24 +112,25 @@ fn model(header: &Header) -> Result<ExactGp, String> {
     Ok(model)
 }
 
-fn matrix_tensor(m: MatRef<'_, f64>) -> Tensor {
-    let values = (0..m.nrows()).flat_map(|i| m.row(i).iter().copied().collect::<Vec<_>>()).collect();
-    Tensor { shape: vec![m.nrows(), m.ncols()], values }
+pub(crate) fn matrix_tensor(m: MatRef<'_, f64>) -> Tensor {
+    let values: Vec<f64> =
+        (0..m.nrows()).flat_map(|i| m.row(i).iter().copied().collect::<Vec<_>>()).collect();
+    Tensor::new(vec![m.nrows(), m.ncols()], values)
 }
 
-fn matrix(values: &[f64], rows: usize, columns: usize) -> Mat<f64> {
+pub(crate) fn matrix(values: &[f64], rows: usize, columns: usize) -> Mat<f64> {
     Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
 }
 
 /// The lower triangle, column after column.
-fn packed_tensor(factor: MatRef<'_, f64>) -> Tensor {
+pub(crate) fn packed_tensor(factor: MatRef<'_, f64>) -> Tensor {
     let n = factor.nrows();
     let values: Vec<f64> =
         (0..n).flat_map(|j| factor.col(j).subrows(j, n - j).iter().copied().collect::<Vec<_>>()).collect();
-    Tensor { shape: vec![values.len()], values }
+    Tensor::new(vec![values.len()], values)
 }
 
-fn unpack(values: &[f64], n: usize) -> Mat<f64> {
+pub(crate) fn unpack(values: &[f64], n: usize) -> Mat<f64> {
     let mut out = Mat::zeros(n, n);
     let mut rest = values;
     for j in 0..n {

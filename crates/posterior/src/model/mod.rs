@@ -15,7 +15,8 @@ mod fit;
 mod header;
 mod predict;
 
-pub use container::{Container, FORMAT_VERSION, Tensor};
+pub use container::{Container, FORMAT_VERSION, Tensor, TensorValues};
+pub(crate) use file::{matrix, matrix_tensor, packed_tensor, unpack};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use predict::Predictions;
 

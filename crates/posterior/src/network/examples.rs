@@ -48,7 +48,7 @@ pub struct TrainingData<T> {
 }
 
 /// Whether a file is a table with named columns.
-fn is_table(path: &Path) -> bool {
+pub(crate) fn is_table(path: &Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     [".csv", ".tsv", ".txt", ".parquet", ".pq"].iter().any(|e| name.ends_with(e))
@@ -233,7 +233,7 @@ impl<T: Precision> TrainingData<T> {
 }
 
 /// Replaces the target column by class numbers; returns the classes in order (numbers by value, text by alphabet).
-fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, NetworkFileError> {
+pub(crate) fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, NetworkFileError> {
     let classes: Vec<String> = match &table.column(target)?.values {
         Values::Text(values) => {
             values.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
@@ -257,7 +257,11 @@ fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, Networ
 }
 
 /// Replaces the target column by the numbers of known classes; missing cells stay missing.
-fn apply_classes(table: &mut Table, target: &str, classes: &[String]) -> Result<(), NetworkFileError> {
+pub(crate) fn apply_classes(
+    table: &mut Table,
+    target: &str,
+    classes: &[String],
+) -> Result<(), NetworkFileError> {
     let column = table.column(target)?;
     let name = column.name.clone();
     let texts: Vec<Option<String>> = match &column.values {

@@ -15,12 +15,14 @@ mod preparation;
 mod train;
 
 pub use examples::{DataRequest, TrainingData};
+pub(crate) use examples::{apply_classes, is_table, number_classes};
 pub use forward::{Forwarded, forward};
-pub use open::{Opened, open_network};
+pub use open::{Opened, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;
+use posterior_laplace::LaplaceError;
 use posterior_networks::formats::onnx::OnnxError;
 use posterior_networks::formats::safetensors::SafetensorsError;
 use posterior_networks::train::TrainError;
@@ -52,6 +54,9 @@ pub enum NetworkFileError {
     /// The training run.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// Hyperparameters learned while training.
+    #[error(transparent)]
+    Laplace(#[from] LaplaceError),
     /// What was asked does not fit together.
     #[error("{0}")]
     Request(String),

@@ -57,7 +57,7 @@ impl Preparation {
     }
 
     /// Inputs of a network with examples shaped `input`, and a note on what was done.
-    pub(super) fn inputs<T: Precision>(
+    pub(crate) fn inputs<T: Precision>(
         &self,
         array: &NumericArray,
         input: &[usize],

@@ -1,6 +1,7 @@
 //! From an architecture and data to a trained network in a file.
 
-use super::{DataRequest, NetworkFileError, TrainingData};
+use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord};
+use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior_networks::train::{EpochRecord, Progress, TrainOptions, TrainState, train};
@@ -20,6 +21,8 @@ pub struct TrainRequest {
     pub data: DataRequest,
     /// How it learns.
     pub options: TrainOptions,
+    /// How weight decay and noise are learned beside the weights, if they are.
+    pub online: Option<OnlineOptions>,
     /// Where the network goes.
     pub out: PathBuf,
     /// Where and how often the state is saved.
@@ -71,6 +74,9 @@ pub struct TrainReport {
     pub best_epoch: Option<usize>,
     /// Noise variances of the Gaussian loss, on the scale of the standardised targets.
     pub noise_variance: Vec<f64>,
+    /// Prior precisions and noise that were learned beside the weights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub online: Option<OnlineReport>,
     /// Steps whose gradient was shortened.
     pub clipped: usize,
     /// Whether the observer stopped the run: then no network was written.
@@ -99,8 +105,8 @@ fn plan<T: Precision>(network: &Network<T>, data: &TrainingData<T>, options: &Tr
     }
 }
 
-/// Trains and writes the network (in one step, at the end). `announce` hears the plan before work starts; the observer sees every step and may
-/// stop the run, which then saves a checkpoint, if there is a place for one, and writes no network.
+/// Trains and writes the network (in one step, at the end). `announce` hears the plan before work starts; the observer sees every step, `stages` the passes between epochs of
+/// [`TrainRequest::online`]. Either may stop the run, which then saves a checkpoint, if there is a place for one, and writes no network.
 ///
 /// # Errors
 /// When data, architecture and settings do not fit, memory does not suffice, or the loss becomes NaN.
@@ -108,6 +114,7 @@ pub fn train_network<T: Precision>(
     request: &TrainRequest,
     announce: &mut dyn FnMut(&TrainPlan, &[String]),
     observer: &mut dyn FnMut(&Progress) -> Signal,
+    stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<TrainReport, NetworkFileError> {
     let started = Instant::now();
     let graph = request.architecture.graph()?;
@@ -138,7 +145,7 @@ pub fn train_network<T: Precision>(
     };
     let every = request.checkpoint.as_ref().map_or(usize::MAX, |c| c.every.max(1));
     let validation = data.validation.as_deref().map(|v| v as &dyn posterior_networks::train::Examples<T>);
-    let trained = train(network, &*data.examples, validation, options, state, |progress, state| {
+    let watch = |progress: &Progress, state: &TrainState<T>| {
         let signal = observer(progress);
         if (progress.step.is_multiple_of(every) || signal == Signal::Stop)
             && let Err(error) = save(state)
@@ -147,7 +154,15 @@ pub fn train_network<T: Precision>(
             return Signal::Stop;
         }
         signal
-    })?;
+    };
+    let (trained, learned) = match &request.online {
+        None => (train(network, &*data.examples, validation, options, state, watch)?, None),
+        Some(online) => {
+            let (trained, report) =
+                train_online(network, &*data.examples, validation, options, online, state, watch, stages)?;
+            (trained, Some(report))
+        }
+    };
     if let Some(error) = failed {
         return Err(error.into());
     }
@@ -156,6 +171,17 @@ pub fn train_network<T: Precision>(
         let text = request.architecture.to_toml()?;
         metadata.insert(ARCHITECTURE_KEY.to_string(), text);
         data.preparation.add_to(&mut metadata)?;
+        let (weight_decay, decoupled) = options.rule.weight_decay();
+        let record = TrainingRecord {
+            loss: options.loss,
+            weight_decay,
+            decoupled,
+            examples: plan.examples,
+            noise_variance: trained.noise_variance.clone(),
+            online: learned.clone(),
+        };
+        let text = serde_json::to_string(&record).map_err(|e| NetworkFileError::Request(e.to_string()))?;
+        metadata.insert(TrainingRecord::KEY.into(), text);
         if !trained.noise_variance.is_empty() {
             metadata.insert("posterior.noise_variance".into(), format!("{:?}", trained.noise_variance));
         }
@@ -168,6 +194,7 @@ pub fn train_network<T: Precision>(
         history: trained.state.history,
         best_epoch: trained.best_epoch,
         noise_variance: trained.noise_variance,
+        online: learned,
         clipped: trained.state.clipped,
         stopped: trained.stopped,
         early: trained.early,
@@ -185,8 +212,10 @@ fn describe(request: &TrainRequest, plan: &TrainPlan) -> String {
         paths.iter().map(name).collect()
     };
     let data = &request.data;
+    // Runs without learned hyperparameters are described as they always were.
+    let online = request.online.as_ref().map_or_else(String::new, |o| format!(", {o:?}"));
     format!(
-        "{:?} labels {:?}, {} examples, {} for validation, target {:?}, features {:?}, mean {:?}, deviation {:?}, {:?}",
+        "{:?} labels {:?}, {} examples, {} for validation, target {:?}, features {:?}, mean {:?}, deviation {:?}, {:?}{online}",
         names(&data.data),
         names(&data.labels),
         plan.examples,

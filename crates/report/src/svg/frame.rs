@@ -1,7 +1,10 @@
 //! The frame of a plot: two scales with grid lines, tick labels and axis titles. The title of the vertical axis
 //! stands upright above it, where it can be read without turning the head.
 
-use super::{Anchor, Range, Scale, Surface, ticks::ticks};
+use super::{
+    Anchor, Range, Scale, Surface,
+    ticks::{logarithmic_ticks, ticks},
+};
 use crate::text::shorten;
 
 /// One axis: what it shows and over which range.
@@ -13,6 +16,8 @@ pub(crate) struct Axis<'a> {
     pub(crate) ticks: usize,
     /// Values are fractions, shown as percentages.
     pub(crate) percent: bool,
+    /// The range is in powers of ten.
+    pub(crate) logarithmic: bool,
     /// Ticks are labelled. A density needs no numbers to be read.
     pub(crate) labelled: bool,
 }
@@ -20,12 +25,17 @@ pub(crate) struct Axis<'a> {
 impl<'a> Axis<'a> {
     /// An axis with about five labelled ticks.
     pub(crate) fn new(title: &'a str, range: Range) -> Self {
-        Self { title, range, ticks: 5, percent: false, labelled: true }
+        Self { title, range, ticks: 5, percent: false, logarithmic: false, labelled: true }
     }
 
     /// Values are fractions of 1.
     pub(crate) fn percent(self) -> Self {
         Self { percent: true, ..self }
+    }
+
+    /// The range is in powers of ten, if so; labels are not.
+    pub(crate) fn logarithmic(self, logarithmic: bool) -> Self {
+        Self { logarithmic, ..self }
     }
 
     /// About so many ticks.
@@ -41,6 +51,9 @@ impl<'a> Axis<'a> {
     fn tick_labels(&self) -> Vec<(f64, String)> {
         if !self.labelled {
             return Vec::new();
+        }
+        if self.logarithmic {
+            return logarithmic_ticks(self.range, self.ticks);
         }
         if !self.percent {
             return ticks(self.range, self.ticks);

@@ -56,6 +56,42 @@ impl Surface {
         );
     }
 
+    /// A rectangle whose colour is as strong as `share` of its class's, from 0 (unseen) to 1.
+    pub(crate) fn cell(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), share: f64) {
+        self.element(
+            &[x, y, width, height, share],
+            format_args!(
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+                 fill-opacity=\"{:.3}\"/>",
+                width.max(0.0),
+                height.max(0.0),
+                share.clamp(0.0, 1.0)
+            ),
+        );
+    }
+
+    /// A picture in a box with its upper left corner at (x, y); `address` is a data URI of [`crate::png`], which needs no
+    /// escaping. Stretched to the box or kept in shape.
+    pub(crate) fn image(
+        &mut self,
+        class: &str,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        stretched: bool,
+        address: &str,
+    ) {
+        let shape = if stretched { "none" } else { "xMidYMid meet" };
+        self.element(
+            &[x, y, width, height],
+            format_args!(
+                "<image class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+                 preserveAspectRatio=\"{shape}\" href=\"{address}\"/>",
+                width.max(0.0),
+                height.max(0.0)
+            ),
+        );
+    }
+
     /// A dot.
     pub(crate) fn circle(&mut self, class: &str, x: f64, y: f64, radius: f64) {
         self.element(

@@ -18,6 +18,35 @@ pub(crate) fn ticks(range: Range, target: usize) -> Vec<(f64, String)> {
         .collect()
 }
 
+/// Ticks of a logarithmic axis, whose range is in powers of ten: whole powers if there are at least two, else 1, 2 and 5 times
+/// a power, else evenly spaced values.
+pub(crate) fn logarithmic_ticks(range: Range, target: usize) -> Vec<(f64, String)> {
+    // Powers of doubles lie between -324 and 308.
+    let (low, high) = (range.low.clamp(-400.0, 400.0), range.high.clamp(-400.0, 400.0));
+    let (first, last) = (low.ceil() as i32, high.floor() as i32);
+    let powers = (last - first + 1).max(0) as usize;
+    if powers >= 2 {
+        let every = powers.div_ceil(target.max(1) + 1);
+        return (first..=last)
+            .step_by(every)
+            .map(|p| (f64::from(p), text::number(10f64.powi(p), 1)))
+            .collect();
+    }
+    let fine: Vec<(f64, String)> = (low.floor() as i32..=last + 1)
+        .flat_map(|p| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(p)))
+        .filter(|value| *value > 0.0 && range.contains(value.log10()))
+        .map(|value| (value.log10(), text::number(value, 1)))
+        .collect();
+    if fine.len() >= 2 {
+        return fine;
+    }
+    ticks(Range::new(10f64.powf(low), 10f64.powf(high)), target)
+        .into_iter()
+        .map(|(value, label)| (value.log10(), label))
+        .filter(|(value, _)| value.is_finite())
+        .collect()
+}
+
 /// The smallest of 1, 2, 5, 10 times a power of ten that is at least `raw` (up to rounding).
 fn round_step(raw: f64) -> f64 {
     let power = 10f64.powf(raw.log10().floor());
@@ -77,5 +106,18 @@ mod tests {
             assert!((2..=11).contains(&ticks.len()), "{low} {high} {ticks:?}");
             assert!(ticks.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 != w[1].1), "{ticks:?}");
         }
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_powers_or_halves_of_them() {
+        let labels = |low: f64, high: f64| -> Vec<String> {
+            logarithmic_ticks(Range::new(low.log10(), high.log10()), 5).into_iter().map(|t| t.1).collect()
+        };
+        assert_eq!(labels(0.005, 200.0), ["0.01", "0.1", "1", "10", "100"]);
+        assert_eq!(labels(1.5, 30.0), ["2", "5", "10", "20"]);
+        assert_eq!(labels(1e-9, 1e9).len(), 5);
+        assert!((2..=11).contains(&labels(3.1, 3.2).len()));
+        let all = logarithmic_ticks(Range::new(-1e300, 1e300), 5);
+        assert!((2..=7).contains(&all.len()), "{all:?}");
     }
 }

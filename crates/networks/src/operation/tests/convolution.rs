@@ -203,6 +203,6 @@ fn factors_make_the_gradient() {
     // Groups have no single outer product.
     let config = Convolution { groups: 2, ..plain(4, &[3]) };
     let point = case(&[2, 5], config).point(Mode::Evaluation);
-    assert!(point.at(|layer, at| layer.factors(at, 0, &point.output)).is_none());
-    assert!(point.at(|layer, at| layer.factors(at, 1, &point.output)).is_none());
+    assert!(point.at(|layer, at| layer.factors(at, 0, &point.output).is_none()));
+    assert!(point.at(|layer, at| layer.factors(at, 1, &point.output).is_none()));
 }

@@ -51,26 +51,29 @@ pub(super) fn same_gradients(point: &Point<f64>, width: usize, shape: &[usize]) 
     let cotangent = random(batch_shape(rows, &point.output.shape()[1..]), 3);
     let mut expected = vec![0.0; rows * length];
     point.at(|layer, at| layer.vjp_parameter(at, 0, &cotangent, Sets::Rows, length, &mut expected));
-    let Some(Factors::Outer { inputs, sensitivities, positions, transposed }) =
-        point.at(|layer, at| layer.factors(at, 0, &cotangent))
-    else {
-        panic!("factors expected");
-    };
-    let (each, rows_in) = (inputs.len() / inputs.rows(), inputs.rows());
-    // Stored as its transpose: the inputs make the rows of the parameter.
-    let (columns, outputs) = if transposed { (height, length / height) } else { (length / height, height) };
     let mut found = vec![0.0; expected.len()];
-    for r in 0..rows {
-        let input = &inputs.values()[r / (rows / rows_in) * each..][..each];
-        let sensitivity = sensitivities.row(r);
-        for t in 0..positions {
-            for o in 0..outputs {
-                for i in 0..columns {
-                    let entry = if transposed { i * outputs + o } else { o * columns + i };
-                    found[r * length + entry] += sensitivity[t * outputs + o] * input[t * columns + i];
+    point.at(|layer, at| {
+        let Some(Factors::Outer { inputs, sensitivities, positions, transposed }) =
+            layer.factors(at, 0, &cotangent)
+        else {
+            panic!("factors expected");
+        };
+        let (each, rows_in) = (inputs.len() / inputs.rows(), inputs.rows());
+        // Stored as its transpose: the inputs make the rows of the parameter.
+        let (columns, outputs) =
+            if transposed { (height, length / height) } else { (length / height, height) };
+        for r in 0..rows {
+            let input = &inputs.values()[r / (rows / rows_in) * each..][..each];
+            let sensitivity = sensitivities.row(r);
+            for t in 0..positions {
+                for o in 0..outputs {
+                    for i in 0..columns {
+                        let entry = if transposed { i * outputs + o } else { o * columns + i };
+                        found[r * length + entry] += sensitivity[t * outputs + o] * input[t * columns + i];
+                    }
                 }
             }
         }
-    }
+    });
     close("factors", &found, &expected, 1e-12);
 }

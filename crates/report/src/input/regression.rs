@@ -1,47 +1,8 @@
-//! What a report is made of. Everything is plain data that can be written to and read from JSON; nothing is required
-//! to be consistent: what cannot be drawn is left out and said.
+//! A regression model on one dataset.
 
+use super::{Note, SummaryRow};
 use posterior_metrics::RegressionScores;
 use serde::{Deserialize, Serialize};
-
-/// A whole report: a title and sections, one per model and dataset.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// Heading of the page.
-    pub title: String,
-    /// A sentence below it; may be empty.
-    pub subtitle: String,
-    /// The sections in order.
-    pub sections: Vec<Section>,
-}
-
-impl Report {
-    /// A report with the given heading, sentence below it (may be empty) and sections.
-    pub fn new(title: impl Into<String>, subtitle: impl Into<String>, sections: Vec<Section>) -> Self {
-        Self { title: title.into(), subtitle: subtitle.into(), sections }
-    }
-
-    /// The report as one self-contained HTML document. Never fails; cost linear in the number of points, of which at
-    /// most 2,000 are drawn per picture.
-    pub fn to_html(&self) -> String {
-        crate::page::render(self)
-    }
-}
-
-/// One part of a report. Further kinds (classification, tomography) will join.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Section {
-    /// A regression model on one dataset.
-    Regression(Box<RegressionReport>),
-}
-
-impl From<RegressionReport> for Section {
-    fn from(report: RegressionReport) -> Self {
-        Self::Regression(Box::new(report))
-    }
-}
 
 /// A regression model on one dataset. Start from `RegressionReport::default()` and fill in what is known: an absent
 /// part leaves its figures and tables out.
@@ -72,22 +33,6 @@ pub struct RegressionReport {
     pub notes: Vec<Note>,
     /// The posterior over a grid, for problems with one input.
     pub posterior: Option<PosteriorPanel>,
-}
-
-/// A labelled fact.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SummaryRow {
-    /// What it is.
-    pub label: String,
-    /// Its value, ready to show.
-    pub value: String,
-}
-
-impl SummaryRow {
-    /// A labelled fact.
-    pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { label: label.into(), value: value.into() }
-    }
 }
 
 /// A competitor by which the scores are judged.
@@ -132,38 +77,6 @@ pub struct FeatureLengthscale {
     /// Lengthscale in standard deviations of the feature, so that features can be compared. Positive; infinity is
     /// allowed and means that the feature plays no part.
     pub lengthscale: f64,
-}
-
-/// How much a note matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoteLevel {
-    /// Good to know.
-    #[default]
-    Information,
-    /// Should be looked at.
-    Warning,
-}
-
-/// Something that happened on the way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// How much it matters.
-    pub level: NoteLevel,
-    /// What happened, as a sentence.
-    pub text: String,
-}
-
-impl Note {
-    /// Good to know.
-    pub fn information(text: impl Into<String>) -> Self {
-        Self { level: NoteLevel::Information, text: text.into() }
-    }
-
-    /// Should be looked at.
-    pub fn warning(text: impl Into<String>) -> Self {
-        Self { level: NoteLevel::Warning, text: text.into() }
-    }
 }
 
 /// The posterior of a function of one input, on a grid of `g` points in ascending order. Deviations and targets are

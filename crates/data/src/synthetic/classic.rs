@@ -1,4 +1,4 @@
-//! Seeded problems with known truth, for demonstrations and tests.
+//! A smooth curve with a gap, and a standard problem with irrelevant inputs.
 
 use crate::{Column, Table};
 use posterior_linalg::random::Streams;

@@ -1,0 +1,39 @@
+//! Flags of `experiment`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Run one experiment: train, compute, compare with what was published, write report and numbers
+    Run(ExperimentRunArgs),
+    /// List the experiments of a folder
+    List {
+        /// Folder of TOML files
+        #[arg(value_name = "DIR", default_value = "experiments")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentRunArgs {
+    /// The experiment
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+
+    /// Folder for report.html and results.json [default: experiment-results/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// One seed instead of those of the file
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Smaller settings, those of the file's [quick] table; the report says so
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}

@@ -1,0 +1,333 @@
+//! The grammar of `fit laplace`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LikelihoodArg {
+    /// Logits of classes
+    Categorical,
+    /// Means under additive noise
+    Gaussian,
+    /// Logits of events, each on its own
+    Bernoulli,
+    /// Logarithms of rates of counts
+    Poisson,
+    /// Means, then logarithms of noise variances
+    Heteroscedastic,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkArg {
+    /// Logistic
+    Logit,
+    /// Normal distribution function
+    Probit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PreprocessArg {
+    /// What the network's file says; else bytes are divided by 255
+    Auto,
+    /// Numbers as they are, bytes too
+    Raw,
+    /// Bytes become (byte / 255 - mean) / std
+    Pixels,
+    /// Columns (and a numeric target) are standardised by these rows
+    Standardise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CurvatureArg {
+    /// Several, compared on held-out data: the best is kept
+    Auto,
+    /// All entries
+    Full,
+    /// The diagonal
+    Diagonal,
+    /// Kronecker factors
+    Kronecker,
+    /// A dense block for each layer
+    Block,
+    /// Last layer: all entries
+    LastLayer,
+    /// Last layer: Kronecker factors, for many classes
+    LastLayerKronecker,
+    /// Last layer: the diagonal
+    LastLayerDiagonal,
+    /// All entries among the --subnetwork-size most important weights
+    Subnetwork,
+    /// --rank leading eigenvectors plus a diagonal
+    LowRank,
+    /// The dual form by the tangent kernel, for few data
+    FunctionSpace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FisherArg {
+    /// Exact
+    Exact,
+    /// One sampled gradient for each example
+    MonteCarlo,
+    /// Gradients at the observed targets
+    Empirical,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChoiceArg {
+    /// Largest posterior variance
+    Variance,
+    /// Largest magnitude
+    Magnitude,
+    /// At random
+    Random,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PriorArg {
+    /// Layerwise for networks with normalisation, else scalar
+    Auto,
+    /// One precision
+    Scalar,
+    /// One for each layer
+    Layerwise,
+    /// One for each parameter tensor
+    Parameter,
+    /// One for each weight
+    Diagonal,
+    /// One, for features scaled to a unit diagonal of the curvature
+    GPrior,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TuneArg {
+    /// By the evidence
+    Evidence,
+    /// By the evidence, with MacKay's updates
+    Mackay,
+    /// By --validation data
+    Validation,
+    /// By leaving out one of --folds parts after another
+    CrossValidation,
+    /// Not at all: --precision is final
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Linearised for networks with normalisation, else trained
+    Auto,
+    /// The trained weights
+    Trained,
+    /// The optimum of the linearised model
+    Linearised,
+    /// The same without its offset
+    LinearisedSimple,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoiseArg {
+    /// As --initial-noise says
+    Fixed,
+    /// One factor, learned with the prior
+    Scale,
+    /// One variance for each output
+    PerOutput,
+    /// A covariance between outputs
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PredictiveArg {
+    /// Closed forms; exact under Gaussian noise
+    Probit,
+    /// Laplace bridge (classes)
+    Bridge,
+    /// Averages over draws
+    MonteCarlo,
+    /// The mean alone, as the plain network
+    PlugIn,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LaplaceArgs {
+    /// Trained network: .onnx, or .safetensors
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["head", "continue_from"], conflicts_with_all = ["head", "continue_from"])]
+    pub network: Option<PathBuf>,
+
+    /// Its architecture, where the file does not hold it
+    #[arg(long, value_name = "FILE.toml", requires = "network")]
+    pub architecture: Option<PathBuf>,
+
+    /// Drop a softmax at the end, so that outputs are logits
+    #[arg(long, requires = "network")]
+    pub strip_softmax: bool,
+
+    /// Linear layer on features that --data holds: `weight` [classes, features] and `bias` [classes] in .safetensors or .npz
+    #[arg(long, value_name = "FILE", conflicts_with = "continue_from")]
+    pub head: Option<PathBuf>,
+
+    /// Model whose sums these data are added to; its network, likelihood, curvature and prior stay
+    #[arg(long = "continue", id = "continue_from", value_name = "MODEL")]
+    pub continue_from: Option<PathBuf>,
+
+    /// Table (.csv, .parquet, with --target); images or arrays (IDX, CIFAR, .npy, .npz:NAME; also .gz), several of which are put together; features for --head
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
+    pub data: Vec<PathBuf>,
+
+    /// Labels or targets of data that hold none
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    pub labels: Vec<PathBuf>,
+
+    /// Table: column to predict
+    #[arg(long, value_name = "COL")]
+    pub target: Option<String>,
+
+    /// Table: columns to predict from [default: all others]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub features: Option<Vec<String>>,
+
+    /// What is done to data before the network sees them
+    #[arg(long, value_enum, default_value = "auto")]
+    pub preprocess: PreprocessArg,
+
+    /// Images: mean of each channel, on the scale of 0 to 1
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    pub mean: Vec<f64>,
+
+    /// Images: standard deviation of each channel
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    pub std: Vec<f64>,
+
+    /// Names of the classes, in order
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub class_names: Vec<String>,
+
+    /// What the network's outputs mean
+    #[arg(long, value_enum, required_unless_present = "continue_from", conflicts_with = "continue_from")]
+    pub likelihood: Option<LikelihoodArg>,
+
+    /// Bernoulli: from outputs to probabilities
+    #[arg(long, value_enum, default_value = "logit")]
+    pub link: LinkArg,
+
+    /// How the curvature is approximated [default: auto]
+    #[arg(long, value_enum, conflicts_with = "continue_from")]
+    pub curvature: Option<CurvatureArg>,
+
+    /// Curvature auto: time for all candidates together, about [default: as long as it takes]
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+
+    /// Kronecker: how output curvature is sent back [default: exact]
+    #[arg(long, value_enum)]
+    pub fisher: Option<FisherArg>,
+
+    /// Low rank: eigenvectors [default: 50]
+    #[arg(long, value_name = "N")]
+    pub rank: Option<usize>,
+
+    /// Function space: training points drawn at random [default: all]
+    #[arg(long, value_name = "N")]
+    pub points: Option<usize>,
+
+    /// Sub-network: weights [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub subnetwork_size: Option<usize>,
+
+    /// Sub-network: which weights [default: variance]
+    #[arg(long, value_enum)]
+    pub subnetwork_choice: Option<ChoiceArg>,
+
+    /// Only parameters whose names match one of these patterns are uncertain
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    pub weights: Vec<String>,
+
+    /// Leave gains and offsets of normalisation layers certain
+    #[arg(long)]
+    pub without_affine: bool,
+
+    /// Which weights share a prior precision
+    #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
+    pub prior: PriorArg,
+
+    /// Prior precision at the start [default: 1]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    pub precision: Option<f64>,
+
+    /// How precisions and noise are chosen [default: evidence; with --curvature auto validation]
+    #[arg(long, value_enum)]
+    pub tune: Option<TuneArg>,
+
+    /// Validation data of their own
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
+    pub validation: Vec<PathBuf>,
+
+    /// Their labels
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation")]
+    pub validation_labels: Vec<PathBuf>,
+
+    /// Share of the examples set aside for validation [default: with --curvature auto 0.1]
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation", "continue_from"])]
+    pub validation_fraction: Option<f64>,
+
+    /// Parts for cross-validation [default: 5]
+    #[arg(long, value_name = "N")]
+    pub folds: Option<usize>,
+
+    /// Whose norm the evidence charges for
+    #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
+    pub mode: ModeArg,
+
+    /// Gaussian: what is learned of the noise [default: scale]
+    #[arg(long, value_enum, conflicts_with = "continue_from")]
+    pub noise: Option<NoiseArg>,
+
+    /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    pub initial_noise: Option<f64>,
+
+    /// How uncertainty becomes a prediction [default: probit]
+    #[arg(long, value_enum)]
+    pub predictive: Option<PredictiveArg>,
+
+    /// Draws of --predictive monte-carlo
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub predictive_samples: usize,
+
+    /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
+    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    pub weight_decay: Option<f64>,
+
+    /// Single precision for the network [default: that of its file]
+    #[arg(long, conflicts_with_all = ["float64", "continue_from"])]
+    pub float32: bool,
+
+    /// Double precision for the network
+    #[arg(long, conflicts_with = "continue_from")]
+    pub float64: bool,
+
+    /// Most memory that the fit may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
+
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Where Ctrl-C saves the sums [default: OUT.checkpoint]
+    #[arg(long, value_name = "FILE", conflicts_with = "continue_from")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Go on from the checkpoint, if there is one
+    #[arg(long, conflicts_with = "continue_from")]
+    pub resume: bool,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// File to write the model to
+    #[arg(long, value_name = "MODEL")]
+    pub out: PathBuf,
+}

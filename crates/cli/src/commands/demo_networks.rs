@@ -1,0 +1,268 @@
+//! The demo's two networks: trained here, then given error bars.
+
+use super::evaluate_network::{Findings, Scored, scores_text};
+use super::network_report::{class_section, value_section};
+use crate::interrupt::Interrupt;
+use crate::output::Failure;
+use posterior::data::{
+    Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
+};
+use posterior::laplace::{About, Evaluation, LaplaceModel, LaplacePredictions, Predicted, SavedPrecision};
+use posterior::likelihoods::{Categorical, IndependentGaussian, OutputLikelihood};
+use posterior::linalg::random::Streams;
+use posterior::linearised::{Approximation, FitOptions};
+use posterior::metrics::{ClassificationScores, RegressionScores};
+use posterior::network::Preparation;
+use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
+use posterior::optim::{Schedule, Signal};
+use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
+use std::path::{Path, PathBuf};
+
+/// What came of both.
+pub(crate) struct Networks {
+    pub moons: ClassificationScores,
+    pub moons_text: String,
+    pub curve: RegressionScores,
+    pub curve_text: String,
+    pub sections: Vec<Section>,
+    pub files: Vec<PathBuf>,
+}
+
+pub(crate) fn solve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Result<Networks, Failure> {
+    let (moons, moons_text, moons_section, mut files) = moons(seed, folder, interrupt)?;
+    let (curve, curve_text, curve_section, own) = curve(seed, folder, interrupt)?;
+    files.extend(own);
+    Ok(Networks { moons, moons_text, curve, curve_text, sections: vec![moons_section, curve_section], files })
+}
+
+/// Fully connected layers with tanh between them.
+fn perceptron(widths: &[usize]) -> Result<Graph, GraphError> {
+    let mut builder = GraphBuilder::new(&widths[..1])?;
+    let mut x = builder.input();
+    for (i, &width) in widths.iter().enumerate().skip(1) {
+        x = builder.linear(&format!("layer{i}"), width, x)?;
+        if i + 1 < widths.len() {
+            x = builder.activation(&format!("tanh{i}"), Activation::Tanh, x)?;
+        }
+    }
+    builder.finish(x)
+}
+
+fn trained<T: SavedPrecision>(
+    graph: Graph,
+    examples: &Tabular<T>,
+    loss: Loss,
+    epochs: usize,
+    seed: u64,
+    interrupt: &Interrupt,
+) -> Result<Network<T>, Failure> {
+    let network = Network::initialised(graph, Streams::new(seed)).map_err(Failure::from_display)?;
+    let options = TrainOptions {
+        loss,
+        epochs,
+        batch: 32,
+        rule: Rule::adam(),
+        learning_rate: 1e-2,
+        schedule: Schedule::Cosine,
+        clip: None,
+        patience: None,
+        seed,
+    };
+    let go = || if interrupt.requested() { Signal::Stop } else { Signal::Continue };
+    let trained =
+        train(network, examples, None, &options, None, |_, _| go()).map_err(Failure::from_display)?;
+    if trained.stopped { Err(Failure::new("interrupted".into())) } else { Ok(trained.network) }
+}
+
+fn fit<T: SavedPrecision>(
+    network: Network<T>,
+    examples: &Tabular<T>,
+    likelihood: &OutputLikelihood,
+    about: About,
+    interrupt: &Interrupt,
+) -> Result<LaplaceModel, Failure> {
+    let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
+    let mut observer = |_, _, _| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
+    LaplaceModel::fit_network(network, examples, None, likelihood, &options, about, &mut observer)
+        .map_err(Failure::from_display)
+}
+
+type Solved<S> = Result<(S, String, Section, Vec<PathBuf>), Failure>;
+
+fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<ClassificationScores> {
+    let points = synthetic::two_moons(400, 0.25, Streams::new(seed)).map_err(Failure::from_error)?;
+    let mut table = points.table();
+    // Names instead of numbers, as tables have them.
+    let names = ["upper", "lower"];
+    for column in table.columns.iter_mut().filter(|c| c.name == "class") {
+        let name = |c: &u32| names.get(*c as usize).map(|n| n.to_string());
+        column.values = Values::Text(points.labels.iter().map(name).collect());
+    }
+    let split = Split::random(table.rows(), 0.5, Streams::new(seed));
+    let (train_table, test_table) = (table.select(&split.train), table.select(&split.test));
+    let selection = Selection { target: "class".into(), ..Selection::default() };
+    let classes: Vec<String> = vec!["lower".into(), "upper".into()];
+    let xy = points.features.to_f64();
+    let inputs: Vec<f64> = split.train.iter().flat_map(|&i| [xy[2 * i], xy[2 * i + 1]]).collect();
+    let labels: Vec<u32> = split.train.iter().map(|&i| 1 - points.labels[i].min(1)).collect();
+    let examples =
+        Tabular::new(Array::new(vec![split.train.len(), 2], inputs), Targets::Classes(labels.clone()));
+    let graph = perceptron(&[2, 16, 16, 2]).map_err(Failure::from_display)?;
+    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 120, seed, interrupt)?;
+    // The schema of the features, with the target's classes as numbers.
+    let mut numbered = train_table.clone();
+    for column in numbered.columns.iter_mut().filter(|c| c.name == "class") {
+        column.values = Values::Numeric(labels.iter().map(|&c| f64::from(c)).collect());
+    }
+    let rows: Vec<usize> = (0..numbered.rows()).collect();
+    let schema = Schema::learn(&numbered, &selection, &rows).map_err(Failure::from_error)?;
+    let standardisation = Standardisation {
+        feature_means: vec![0.0; 2],
+        feature_scales: vec![1.0; 2],
+        target_mean: 0.0,
+        target_scale: 1.0,
+    };
+    let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
+    let about = About { preparation, class_names: classes, training: None };
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(2).map_err(Failure::from_display)?);
+    let model = fit(network, &examples, &likelihood, about, interrupt)?;
+    let (data_path, model_path) = (folder.join("moons.csv"), folder.join("moons.posterior"));
+    write_table(&table, &data_path).map_err(Failure::from_error)?;
+    model.save(&model_path).map_err(Failure::from_display)?;
+    let data = model.read_rows(test_table, true).map_err(Failure::from_display)?;
+    let evaluation = model.evaluate(&data, None).map_err(Failure::from_display)?;
+    let plane = plane(&model, &xy, &points.labels)?;
+    let findings = Findings {
+        scored: vec![Scored { name: "model".into(), evaluation, seconds: Some(model.header().seconds) }],
+        shifts: Vec::new(),
+        strange: None,
+        joint: Vec::new(),
+    };
+    let text = scores_text(&findings.scored);
+    let Evaluation::Classes(classes) = &findings.scored[0].evaluation else {
+        return Err(Failure::new("the moons are classes".into()));
+    };
+    let scores = classes.scores;
+    let mut section = class_section(&model, &data, classes, &findings)?;
+    if let Section::Classification(report) = &mut section {
+        report.dataset = "Two moons".into();
+        report.description = "A small network, trained as usual, then given error bars (linearised Laplace, full curvature). Both are sure where the data were; \
+                              away from them the plain network stays sure of itself, the model does not."
+            .into();
+        report.plane = Some(plane);
+    }
+    Ok((scores, text, section, vec![data_path, model_path]))
+}
+
+/// Predictions of network and model over the plane.
+fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Failure> {
+    const GRID: usize = 60;
+    let axis = |low: f64, high: f64| -> Vec<f64> {
+        (0..GRID).map(|k| low + (high - low) * k as f64 / (GRID - 1) as f64).collect()
+    };
+    let (grid_x, grid_y) = (axis(-3.0, 4.0), axis(-2.5, 3.0));
+    let x: Vec<f64> = grid_y.iter().flat_map(|_| grid_x.iter().copied()).collect();
+    let y: Vec<f64> = grid_y.iter().flat_map(|y| std::iter::repeat_n(*y, GRID)).collect();
+    let table = Table::new("grid", vec![Column::numeric("x1", x), Column::numeric("x2", y)]);
+    let data = model.read_rows(table, false).map_err(Failure::from_display)?;
+    let (own, plain) = (
+        model.predict(&data, None).map_err(Failure::from_display)?,
+        model.predict_plain(&data).map_err(Failure::from_display)?,
+    );
+    let second = |p: &LaplacePredictions| match &p.predicted {
+        Predicted::Classes(p) => p.iter().skip(1).step_by(2).copied().collect(),
+        _ => Vec::new(),
+    };
+    let deviation =
+        |i: usize| (own.latent_deviation[2 * i].powi(2) + own.latent_deviation[2 * i + 1].powi(2)).sqrt();
+    Ok(Plane {
+        title: "What they say over the plane".into(),
+        x: "x1".into(),
+        y: "x2".into(),
+        panels: vec![
+            PlanePanel { title: "plain network".into(), kind: PlaneKind::Probability, values: second(&plain) },
+            PlanePanel { title: "with error bars".into(), kind: PlaneKind::Probability, values: second(&own) },
+            PlanePanel {
+                title: "latent deviation".into(),
+                kind: PlaneKind::Amount,
+                values: (0..own.len()).map(deviation).collect(),
+            },
+        ],
+        grid_x,
+        grid_y,
+        points_x: xy.iter().step_by(2).copied().collect(),
+        points_y: xy.iter().skip(1).step_by(2).copied().collect(),
+        points_class: labels.iter().map(|&c| 1 - c.min(1) as usize).collect(),
+        caption: "Colour: the probability of the upper moon, none at one half. The model's colours fade away from the data.".into(),
+    })
+}
+
+fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionScores> {
+    let table = synthetic::curve_with_gap(160, Streams::new(seed));
+    let split = Split::random(table.rows(), 0.3, Streams::new(seed));
+    let selection = Selection { target: "y".into(), ..Selection::default() };
+    let schema = Schema::learn(&table, &selection, &split.train).map_err(Failure::from_error)?;
+    let extracted = schema.extract(&table, &split.train, true).map_err(Failure::from_error)?;
+    let y = extracted.y.unwrap_or_default();
+    let standardisation = Standardisation::learn(extracted.x.as_ref(), &y);
+    let x = standardisation.features(extracted.x.as_ref());
+    let inputs = Array::new(vec![y.len(), 1], x.col(0).iter().copied().collect());
+    let targets = Array::new(vec![y.len(), 1], y.iter().map(|v| standardisation.target(*v)).collect());
+    let examples = Tabular::new(inputs, Targets::Values(targets));
+    let graph = perceptron(&[1, 24, 24, 1]).map_err(Failure::from_display)?;
+    let network = trained::<f64>(graph, &examples, Loss::Mse, 400, seed, interrupt)?;
+    let preparation =
+        Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
+    let about = About { preparation, ..About::default() };
+    let noise = IndependentGaussian::new(vec![0.01]).map_err(Failure::from_display)?;
+    let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), about, interrupt)?;
+    let model_path = folder.join("network.posterior");
+    model.save(&model_path).map_err(Failure::from_display)?;
+    let data = model.read_rows(table.select(&split.test), true).map_err(Failure::from_display)?;
+    let evaluation = model.evaluate(&data, None).map_err(Failure::from_display)?;
+    let scored = [Scored { name: "network with error bars".into(), evaluation, seconds: None }];
+    let text = scores_text(&scored);
+    let Evaluation::Values(values) = &scored[0].evaluation else {
+        return Err(Failure::new("the curve is numbers".into()));
+    };
+    let mut section = value_section(&model, &data, values);
+    if let Section::Regression(report) = &mut section {
+        report.dataset = "The curve by a network".into();
+        report.description = "A network of two hidden layers, trained as usual, then given error bars. The band opens in the gap; the network's own prediction does not change."
+            .into();
+        report.posterior = Some(panel(&model, &table.select(&split.train))?);
+    }
+    Ok((values.scores, text, section, vec![model_path]))
+}
+
+/// The posterior over a grid.
+fn panel(model: &LaplaceModel, train: &Table) -> Result<PosteriorPanel, Failure> {
+    const GRID: usize = 240;
+    const DRAWS: usize = 6;
+    let grid: Vec<f64> = (0..GRID).map(|k| -4.6 + 9.2 * k as f64 / (GRID - 1) as f64).collect();
+    let table = Table::new("grid", vec![Column::numeric("x", grid.clone())]);
+    let data = model.read_rows(table, false).map_err(Failure::from_display)?;
+    let predictions = model.predict(&data, None).map_err(Failure::from_display)?;
+    let Predicted::Moments { mean, variance, latent_variance } = predictions.predicted else {
+        return Err(Failure::new("the curve is numbers".into()));
+    };
+    let draws = model.function_samples(&data, DRAWS, 1, 1 << 30).map_err(Failure::from_display)?;
+    let numbers = |name: &str| match train.column(name).map(|c| &c.values) {
+        Ok(Values::Numeric(values)) => values.clone(),
+        _ => Vec::new(),
+    };
+    let root = |v: Vec<f64>| v.into_iter().map(f64::sqrt).collect();
+    Ok(PosteriorPanel {
+        input: "x".into(),
+        input_unit: None,
+        true_function: grid.iter().map(|x| synthetic::curve(*x)).collect(),
+        grid,
+        mean,
+        latent_standard_deviation: root(latent_variance),
+        observed_standard_deviation: root(variance),
+        samples: draws.chunks_exact(GRID).map(<[f64]>::to_vec).collect(),
+        train_input: numbers("x"),
+        train_target: numbers("y"),
+    })
+}

@@ -1,0 +1,361 @@
+//! `posterior evaluate` for networks with error bars.
+
+use super::evaluate::{score_table, write_report};
+use super::network_report::{class_section, event_section, value_section};
+use super::predict_network::limited;
+use super::remarks;
+use crate::args::{Cli, EvaluateArgs};
+use crate::laplace_settings::{integration, memory};
+use crate::output::{Failure, number, print, print_json, table};
+use posterior::AnyModel;
+use posterior::data::transform::{Corruption, SEVERITIES};
+use posterior::laplace::{
+    Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution, Predicted, Shift,
+};
+use posterior::likelihoods::Integration;
+use posterior::metrics::Classes;
+use posterior::report::{Report, ShiftCurve, ShiftCurves};
+use serde::Serialize;
+use std::time::Instant;
+
+/// A method with its scores.
+pub(crate) struct Scored {
+    pub name: String,
+    pub evaluation: Evaluation,
+    pub seconds: Option<f64>,
+}
+
+/// Predictions on inputs of another kind, by model and plain network.
+pub(crate) struct Strange {
+    pub name: String,
+    pub model: LaplacePredictions,
+    pub plain: LaplacePredictions,
+    pub model_auc: OutOfDistribution,
+    pub plain_auc: OutOfDistribution,
+}
+
+/// All that was found out about a model.
+pub(crate) struct Findings {
+    pub scored: Vec<Scored>,
+    pub shifts: Vec<ShiftCurves>,
+    pub strange: Option<Strange>,
+    pub joint: Vec<JointRow>,
+}
+
+pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(), Failure> {
+    let started = Instant::now();
+    let remarks = remarks(cli);
+    if a.folds.is_some() || a.test_fraction.is_some() {
+        return Err(Failure::usage("--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into()));
+    }
+    let limit = memory(a.memory)?;
+    let choice = a.predictive.map(|p| integration(p, a.predictive_samples, a.seed));
+    let data = limited(model.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let evaluate =
+        |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
+    let mut scored = vec![Scored {
+        name: "model".into(),
+        evaluation: evaluate(model, &data)?,
+        seconds: Some(model.header().seconds),
+    }];
+    for path in &a.compare {
+        let AnyModel::Laplace(other) = super::load(path)? else {
+            return Err(Failure::usage(format!(
+                "{} is a Gaussian process: compare models of the same kind",
+                path.display()
+            )));
+        };
+        let own = limited(other.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let evaluation = evaluate(&other, &own)?;
+        if std::mem::discriminant(&evaluation) != std::mem::discriminant(&scored[0].evaluation) {
+            return Err(Failure::usage(format!(
+                "{} predicts something else: compare models of the same kind",
+                path.display()
+            )));
+        }
+        scored.push(Scored { name, evaluation, seconds: Some(other.header().seconds) });
+    }
+    let shifts = shifts(a, model, &data, choice)?;
+    let strange = strange(a, model, &scored[0].evaluation, choice)?;
+    let joint = match &a.joint_kappa {
+        None => Vec::new(),
+        Some(points) => {
+            model.joint_scores(&data, &points.0, a.samples, a.seed, limit).map_err(Failure::from_display)?
+        }
+    };
+    let findings = Findings { scored, shifts, strange, joint };
+    let seconds = started.elapsed().as_secs_f64();
+    if let Some(path) = &a.report {
+        let section = match &findings.scored[0].evaluation {
+            Evaluation::Classes(classes) => class_section(model, &data, classes, &findings)?,
+            Evaluation::Events(events) => event_section(model, &data, events),
+            Evaluation::Values(values) => value_section(model, &data, values),
+        };
+        let subtitle = format!("A network with error bars on {}", data.name);
+        write_report(path, &Report::new("How sure, and how right?", subtitle, vec![section]))?;
+    }
+    if cli.json {
+        return print_json(&json(a, &data, &findings, seconds));
+    }
+    print(text(&findings))?;
+    match &a.report {
+        Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Scores under rotations and corruptions.
+fn shifts(
+    a: &EvaluateArgs,
+    model: &LaplaceModel,
+    data: &ModelData,
+    choice: Option<Integration>,
+) -> Result<Vec<ShiftCurves>, Failure> {
+    let mut out = Vec::new();
+    let mut curves = |parameter: String, steps: Vec<(f64, Shift)>| -> Result<(), Failure> {
+        let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
+        let mut methods = [named("model"), named("plain network")];
+        for (at, shift) in steps {
+            let shifted = data.shifted(shift, a.seed).map_err(Failure::from_display)?;
+            let Evaluation::Classes(own) = model.evaluate(&shifted, choice).map_err(Failure::from_display)?
+            else {
+                return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
+            };
+            for (curve, scores) in methods.iter_mut().zip([&own.scores, &own.plain_scores]) {
+                curve.at.push(at);
+                curve.nll.push(scores.nll);
+                curve.ece.push(scores.ece);
+                curve.accuracy.push(scores.accuracy);
+                curve.entropy.push(scores.mean_entropy);
+            }
+        }
+        out.push(ShiftCurves { parameter, methods: methods.into(), references: Vec::new() });
+        Ok(())
+    };
+    if !a.rotate.is_empty() {
+        curves("rotation (degrees)".into(), a.rotate.iter().map(|&d| (d, Shift::Rotation(d))).collect())?;
+    }
+    for name in &a.corrupt {
+        let kind = Corruption::from_name(name).map_err(|e| Failure::usage(e.to_string()))?;
+        let steps = (0..=SEVERITIES).map(|s| (f64::from(s), Shift::Corruption(kind, s))).collect();
+        curves(format!("{} (severity)", kind.name()), steps)?;
+    }
+    Ok(out)
+}
+
+fn strange(
+    a: &EvaluateArgs,
+    model: &LaplaceModel,
+    inside: &Evaluation,
+    choice: Option<Integration>,
+) -> Result<Option<Strange>, Failure> {
+    if a.ood.is_empty() {
+        return Ok(None);
+    }
+    let Evaluation::Classes(inside) = inside else {
+        return Err(Failure::usage("--ood is for classifiers".into()));
+    };
+    let data = limited(model.read(&a.ood, &[], false).map_err(Failure::from_display)?, a.limit)?;
+    let own = model.predict(&data, choice).map_err(Failure::from_display)?;
+    let plain = model.predict_plain(&data).map_err(Failure::from_display)?;
+    let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from_display);
+    let (model_auc, plain_auc) = (auc(&inside.predictions, &own)?, auc(&inside.plain, &plain)?);
+    Ok(Some(Strange { name: data.name, model: own, plain, model_auc, plain_auc }))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output<'a> {
+    kind: &'static str,
+    data: &'a str,
+    n: usize,
+    models: Vec<serde_json::Value>,
+    plain: serde_json::Value,
+    nll_difference: Option<posterior::metrics::Average>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    shifts: &'a [ShiftCurves],
+    out_of_distribution: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    joint: &'a [JointRow],
+    clipped_variances: usize,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<&'a std::path::Path>,
+}
+
+fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, seconds: f64) -> Output<'a> {
+    let scores = |e: &Evaluation| match e {
+        Evaluation::Classes(c) => (serde_json::json!(c.scores), serde_json::json!(c.plain_scores)),
+        Evaluation::Events(e) => (serde_json::json!(e.scores), serde_json::json!(e.plain_scores)),
+        Evaluation::Values(v) => {
+            let with = |scores: &posterior::metrics::RegressionScores, nll: f64| serde_json::json!({ "scores": scores, "nll_of_the_likelihood": nll });
+            (with(&v.scores, v.nll), with(&v.plain_scores, v.plain_nll))
+        }
+    };
+    let first = &findings.scored[0].evaluation;
+    let (kind, nll_difference, clipped) = match first {
+        Evaluation::Classes(c) => ("classes", Some(c.nll_difference), c.predictions.clipped),
+        Evaluation::Events(e) => ("events", None, e.predictions.clipped),
+        Evaluation::Values(v) => ("values", Some(v.nll_difference), v.predictions.clipped),
+    };
+    let model = |s: &Scored| serde_json::json!({ "name": s.name, "seconds": s.seconds, "scores": scores(&s.evaluation).0 });
+    Output {
+        kind,
+        data: &data.name,
+        n: data.len(),
+        models: findings.scored.iter().map(model).collect(),
+        plain: scores(first).1,
+        nll_difference,
+        shifts: &findings.shifts,
+        out_of_distribution: findings.strange.as_ref().map(|s| {
+            serde_json::json!({ "data": s.name, "n": s.model.len(), "model": s.model_auc, "plain": s.plain_auc })
+        }),
+        joint: &findings.joint,
+        clipped_variances: clipped,
+        seconds,
+        report: a.report.as_deref(),
+    }
+}
+
+/// The findings for people.
+fn text(findings: &Findings) -> String {
+    let mut parts = vec![scores_text(&findings.scored)];
+    for shift in &findings.shifts {
+        let mut rows = vec![
+            [shift.parameter.as_str(), "NLL", "(plain)", "accuracy", "ECE", "(plain)"]
+                .map(String::from)
+                .to_vec(),
+        ];
+        let [own, plain] = &shift.methods[..] else { continue };
+        for i in 0..own.at.len() {
+            rows.push(vec![
+                own.at[i].to_string(),
+                number(own.nll[i]),
+                number(plain.nll[i]),
+                format!("{:.1} %", 100.0 * own.accuracy[i]),
+                number(own.ece[i]),
+                number(plain.ece[i]),
+            ]);
+        }
+        parts.push(table(&rows));
+    }
+    if let Some(strange) = &findings.strange {
+        let row = |name: &str, auc: &OutOfDistribution| {
+            vec![name.to_string(), format!("{:.4}", auc.entropy), format!("{:.4}", auc.maximum_probability)]
+        };
+        let head =
+            [format!("{} told from these (AUC)", strange.name), "by entropy".into(), "by probability".into()];
+        parts.push(table(&[
+            head.to_vec(),
+            row("model", &strange.model_auc),
+            row("plain network", &strange.plain_auc),
+        ]));
+    }
+    if !findings.joint.is_empty() {
+        let mut rows = vec![
+            ["labels scored jointly", "log-likelihood of the model", "of the plain network"]
+                .map(String::from)
+                .to_vec(),
+        ];
+        for row in &findings.joint {
+            let with = |s: &posterior::metrics::JointLogLikelihood| match s.standard_error {
+                Some(error) => format!("{} +- {}", number(s.mean), number(error)),
+                None => number(s.mean),
+            };
+            rows.push(vec![
+                format!("{} points, {} labels", row.points, row.model.labels),
+                with(&row.model),
+                with(&row.plain),
+            ]);
+        }
+        parts.push(table(&rows));
+    }
+    parts.join("\n\n")
+}
+
+pub(crate) fn scores_text(scored: &[Scored]) -> String {
+    match &scored[0].evaluation {
+        Evaluation::Classes(first) => {
+            let mut rows =
+                vec![["", "accuracy", "NLL", "ECE", "Brier", "mean confidence"].map(String::from).to_vec()];
+            let mut row = |name: &str, s: &posterior::metrics::ClassificationScores| {
+                let percent = |v: f64| format!("{:.2} %", 100.0 * v);
+                rows.push(vec![
+                    name.to_string(),
+                    percent(s.accuracy),
+                    number(s.nll),
+                    number(s.ece),
+                    number(s.brier),
+                    percent(s.mean_confidence),
+                ]);
+            };
+            for one in scored {
+                if let Evaluation::Classes(c) = &one.evaluation {
+                    row(&one.name, &c.scores);
+                }
+            }
+            row("plain network", &first.plain_scores);
+            let difference = &first.nll_difference;
+            let error = difference.standard_error.map(|e| format!(" +- {}", number(e))).unwrap_or_default();
+            format!(
+                "{}\n({} examples; NLL of the model minus that of the plain network: {}{error})",
+                table(&rows),
+                first.labels.len(),
+                number(difference.mean)
+            )
+        }
+        Evaluation::Events(first) => {
+            let mut rows = vec![["", "accuracy", "NLL", "ECE", "Brier", "AUC"].map(String::from).to_vec()];
+            let mut row = |name: &str, s: &posterior::metrics::BinaryScores| {
+                let auc = s.auc.map(number).unwrap_or_else(|| "-".into());
+                let accuracy = format!("{:.2} %", 100.0 * s.accuracy);
+                rows.push(vec![
+                    name.to_string(),
+                    accuracy,
+                    number(s.nll),
+                    number(s.ece),
+                    number(s.brier),
+                    auc,
+                ]);
+            };
+            for one in scored {
+                if let Evaluation::Events(e) = &one.evaluation {
+                    row(&one.name, &e.scores);
+                }
+            }
+            row("plain network", &first.plain_scores);
+            format!("{}\n({} events)", table(&rows), first.truths.len())
+        }
+        Evaluation::Values(first) => {
+            let mut models: Vec<(&str, &posterior::metrics::RegressionScores)> = Vec::new();
+            for one in scored {
+                if let Evaluation::Values(v) = &one.evaluation {
+                    models.push((&one.name, &v.scores));
+                }
+            }
+            models.push(("plain network", &first.plain_scores));
+            let text = score_table(&models);
+            if first.predictions.gaussian {
+                return text;
+            }
+            format!(
+                "{text}\nNLL of the counts themselves: {} (plain network {}); the scores above take them as Gaussian with the same moments",
+                number(first.nll),
+                number(first.plain_nll)
+            )
+        }
+    }
+}
+
+/// Class probabilities with labels, for figures.
+pub(crate) fn classes<'a>(
+    predictions: &'a LaplacePredictions,
+    labels: &'a [usize],
+) -> Result<Classes<'a>, Failure> {
+    let Predicted::Classes(p) = &predictions.predicted else {
+        return Err(Failure::new("there are no class probabilities".into()));
+    };
+    Classes::new(p, predictions.width, labels).map_err(Failure::from_error)
+}

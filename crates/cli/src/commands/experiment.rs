@@ -1,0 +1,106 @@
+//! `posterior experiment`
+
+use super::remarks;
+use crate::args::{Cli, ExperimentCommand, ExperimentRunArgs};
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, print, print_json, set_threads, table};
+use crate::progress::ExperimentProgress;
+use posterior::experiment::{self, Experiment, Outcome, RunOptions, Written};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(cli: &Cli, command: &ExperimentCommand) -> Result<(), Failure> {
+    match command {
+        ExperimentCommand::Run(arguments) => run_one(cli, arguments),
+        ExperimentCommand::List { folder } => list(cli, folder),
+    }
+}
+
+/// What `--json` prints: the results without the curves, which are in the file.
+#[derive(Serialize)]
+struct Output<'a> {
+    name: &'a str,
+    title: &'a str,
+    quick: bool,
+    seeds: &'a [u64],
+    seconds: f64,
+    holds: bool,
+    reductions: &'a [String],
+    expectations: &'a [experiment::ExpectationResult],
+    published: &'a [experiment::PublishedResult],
+    mean: &'a serde_json::Value,
+    standard_error: &'a serde_json::Value,
+    #[serde(flatten)]
+    files: &'a Written,
+}
+
+fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
+    set_threads(arguments.threads)?;
+    let experiment = Experiment::read(&arguments.file).map_err(Failure::from_display)?;
+    let out =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("experiment-results").join(&experiment.name));
+    let remarks = remarks(cli);
+    remarks.say(format!("{}: after {}", experiment.title, experiment.source));
+    let mut progress = ExperimentProgress::new(remarks.silent, Interrupt::listen());
+    let options = RunOptions { seed: arguments.seed, quick: arguments.quick };
+    let outcome = experiment::run(&experiment, &options, &mut |event| progress.observe(event));
+    progress.finish();
+    let outcome = outcome.map_err(Failure::from_display)?;
+    let files = outcome.write(&out).map_err(Failure::from_display)?;
+    if cli.json {
+        return print_json(&Output {
+            name: &outcome.name,
+            title: &outcome.title,
+            quick: outcome.quick,
+            seeds: &outcome.seeds,
+            seconds: outcome.seconds,
+            holds: outcome.holds(),
+            reductions: &outcome.reductions,
+            expectations: &outcome.expectations,
+            published: &outcome.published,
+            mean: &outcome.mean,
+            standard_error: &outcome.standard_error,
+            files: &files,
+        });
+    }
+    print(summary(&outcome))?;
+    remarks.say(format!("report: {}\nnumbers: {}", files.report.display(), files.results.display()));
+    Ok(())
+}
+
+fn summary(outcome: &Outcome) -> String {
+    let mut parts = vec![];
+    if outcome.quick {
+        parts.push("A quick run with smaller settings: its numbers are not those of the experiment.".into());
+    }
+    for one in outcome.tables() {
+        let rows: Vec<Vec<String>> = std::iter::once(one.head).chain(one.rows).collect();
+        parts.push(format!("{}\n\n{}", one.title, table(&rows)));
+    }
+    if !outcome.reductions.is_empty() {
+        parts.push(format!("Differs from the source:\n  {}", outcome.reductions.join("\n  ")));
+    }
+    parts.push(format!("{:.1} s", outcome.seconds));
+    parts.join("\n\n")
+}
+
+fn list(cli: &Cli, folder: &Path) -> Result<(), Failure> {
+    let found = experiment::list(folder).map_err(Failure::from_display)?;
+    if cli.json {
+        return print_json(&found);
+    }
+    if found.is_empty() {
+        return print(format!("{} holds no experiments (files ending in .toml)", folder.display()));
+    }
+    let mut rows = vec![["file", "kind", "what"].map(String::from).to_vec()];
+    rows.extend(found.into_iter().map(|one| {
+        let kind = if one.kind.is_empty() { "not valid".into() } else { one.kind };
+        vec![one.path.display().to_string(), kind, one.title]
+    }));
+    // The last column is prose: aligned to the left.
+    let width = |j: usize| rows.iter().map(|r| r[j].chars().count()).max().unwrap_or(0);
+    let (first, second) = (width(0), width(1));
+    let lines: Vec<String> =
+        rows.iter().map(|r| format!("{:first$}  {:second$}  {}", r[0], r[1], r[2])).collect();
+    print(lines.join("\n"))
+}

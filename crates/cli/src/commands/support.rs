@@ -1,0 +1,91 @@
+//! `posterior inspect --support`: which curvatures and priors which layer of a network has.
+
+use crate::args::Cli;
+use crate::output::{Failure, print, print_json, table};
+use posterior::networks::{Graph, Operation};
+use serde::Serialize;
+
+/// What can be had for one layer.
+#[derive(Serialize)]
+struct LayerSupport {
+    layer: String,
+    operation: &'static str,
+    weights: usize,
+    full: &'static str,
+    diagonal: &'static str,
+    kronecker: &'static str,
+    prior_group: bool,
+    note: &'static str,
+}
+
+/// The matrix of a graph. Exact: no approximation but the one named; factored: Kronecker factors; shared: exact after the uses of a parameter are summed.
+pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
+    let users = |parameter: usize| graph.nodes().iter().filter(|n| n.parameters.contains(&parameter)).count();
+    let mut rows = Vec::new();
+    for node in graph.nodes() {
+        let own: Vec<usize> =
+            node.parameters.iter().copied().filter(|p| graph.parameters()[*p].trainable).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let weights: usize = own.iter().map(|p| graph.parameters()[*p].len()).sum();
+        let shared = own.iter().any(|p| users(*p) > 1);
+        let (kronecker, note) = match &node.operation {
+            Operation::Linear(_) => {
+                ("factored", if shared { "shared: factors are summed over its uses" } else { "" })
+            }
+            Operation::Convolution(c) if c.groups == 1 => ("factored", "positions are taken as independent"),
+            Operation::Convolution(_) => ("dense or diagonal", "grouped: no Kronecker factors"),
+            Operation::BatchNorm(_) => ("dense block", "gain and offset only; statistics are constants"),
+            _ => ("dense block", ""),
+        };
+        rows.push(LayerSupport {
+            layer: node.name.clone(),
+            operation: node.operation.name(),
+            weights,
+            full: "exact",
+            diagonal: "exact",
+            kronecker,
+            prior_group: true,
+            note,
+        });
+    }
+    let invariant = posterior::linearised::normalisation::scale_invariant_layers(graph);
+    if cli.json {
+        return print_json(
+            &serde_json::json!({ "kind": "support", "layers": rows, "scale_invariant": invariant }),
+        );
+    }
+    let head = [
+        "layer",
+        "operation",
+        "weights",
+        "full, block, sub-network",
+        "diagonal, low rank",
+        "kronecker",
+        "note",
+    ];
+    let mut out = vec![head.map(String::from).to_vec()];
+    for row in &rows {
+        out.push(vec![
+            row.layer.clone(),
+            row.operation.into(),
+            row.weights.to_string(),
+            row.full.into(),
+            row.diagonal.into(),
+            row.kronecker.into(),
+            row.note.into(),
+        ]);
+    }
+    let total: usize = rows.iter().map(|r| r.weights).sum();
+    let mut lines = vec![table(&out), String::new(), format!("{total} weights")];
+    lines.push(
+        "kronecker: vectors of up to 1,024 entries (biases, gains) get a dense block, longer ones a diagonal"
+            .into(),
+    );
+    lines.push("function space: every layer, one prior precision for all".into());
+    if let Some(text) = posterior::linearised::normalisation::explain(&invariant) {
+        lines.push(format!("note: {text}"));
+    }
+    print(lines.join("\n"))
+}

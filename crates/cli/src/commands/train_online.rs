@@ -1,0 +1,76 @@
+//! `posterior train --laplace`: from flags to options, and what was learned as text.
+
+use crate::args::{FisherArg, OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
+use crate::output::{number, table};
+use posterior::linearised::online::{HyperparameterRule, Select};
+use posterior::linearised::{Approximation, FisherEstimate, OnlineOptions, OnlineReport, PriorKind, Weights};
+
+pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOptions> {
+    if !a.laplace {
+        return None;
+    }
+    let estimate = match a.laplace_fisher {
+        FisherArg::Exact => FisherEstimate::Exact,
+        FisherArg::MonteCarlo => FisherEstimate::MonteCarlo { samples: 1, seed },
+        FisherArg::Empirical => FisherEstimate::Empirical,
+    };
+    let (weights, approximation) = match a.laplace_curvature {
+        OnlineCurvatureArg::Kronecker => (Weights::All, Approximation::Kronecker(estimate)),
+        OnlineCurvatureArg::Diagonal => (Weights::All, Approximation::Diagonal),
+        OnlineCurvatureArg::Full => (Weights::All, Approximation::Full),
+        OnlineCurvatureArg::LastLayer => (Weights::LastLayer, Approximation::Full),
+    };
+    Some(OnlineOptions {
+        weights,
+        approximation,
+        prior: match a.laplace_prior {
+            OnlinePriorArg::Scalar => PriorKind::Scalar,
+            OnlinePriorArg::Layerwise => PriorKind::Layerwise,
+            OnlinePriorArg::Parameter => PriorKind::Parameter,
+        },
+        burn_in: a.laplace_burn_in,
+        every: a.laplace_every,
+        steps: a.laplace_steps,
+        rule: match a.laplace_rule {
+            OnlineRuleArg::Adam => HyperparameterRule::Adam { learning_rate: 0.1 },
+            OnlineRuleArg::Mackay => HyperparameterRule::Mackay,
+        },
+        first_order: a.laplace_first_order,
+        select: match a.laplace_select {
+            SelectArg::Evidence => Select::Evidence,
+            SelectArg::Last => Select::Last,
+            SelectArg::Validation => Select::Validation,
+        },
+        memory,
+        ..OnlineOptions::default()
+    })
+}
+
+/// The moves of the hyperparameters and where they ended.
+pub(super) fn summary(report: &OnlineReport) -> Vec<String> {
+    let mut rows =
+        vec![["after epoch", "log evidence", "effective weights", "precisions"].map(String::from).to_vec()];
+    for step in &report.trace {
+        let (low, high) = step
+            .precisions
+            .iter()
+            .fold((f64::INFINITY, 0.0f64), |(low, high), a| (low.min(*a), high.max(*a)));
+        let precisions =
+            if low == high { number(low) } else { format!("{} to {}", number(low), number(high)) };
+        rows.push(vec![
+            step.epoch.to_string(),
+            number(step.log_evidence),
+            number(step.effective_dimension),
+            precisions,
+        ]);
+    }
+    let final_ones: Vec<String> = report
+        .groups
+        .iter()
+        .zip(&report.precisions)
+        .map(|(group, a)| format!("{group} {}", number(*a)))
+        .collect();
+    let mut lines = vec![table(&rows), String::new()];
+    lines.push(format!("prior precisions: {}", final_ones.join(", ")));
+    lines
+}

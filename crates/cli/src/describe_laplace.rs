@@ -1,0 +1,219 @@
+//! A network with error bars in words; shared by `fit laplace`, `inspect` and the report.
+
+use crate::output::{number, table};
+use posterior::laplace::LaplaceModel;
+use posterior::likelihoods::OutputLikelihood;
+use posterior::linearised::{Approximation, Tune, Weights};
+use posterior::report::{Note, SummaryRow};
+use serde::Serialize;
+
+/// Groups of the prior that are listed.
+const LISTED: usize = 60;
+
+/// A group of the prior.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its prior precision.
+    pub precision: f64,
+    /// Its effective dimensions, where they are known.
+    pub effective_dimensions: Option<f64>,
+}
+
+/// The prior, group by group.
+pub(crate) fn groups(model: &LaplaceModel) -> Vec<Group> {
+    let (names, precisions) = model.precisions();
+    let effective = model.header().summary.evidence.as_ref().map(|e| &e.effective_dimensions);
+    let effective = effective.filter(|e| e.len() == names.len());
+    let group = |(i, (name, precision)): (usize, (&String, &f64))| Group {
+        name: name.clone(),
+        precision: *precision,
+        effective_dimensions: effective.map(|e| e[i]),
+    };
+    names.iter().zip(precisions).enumerate().map(group).collect()
+}
+
+/// Effective dimensions of all groups.
+pub(crate) fn effective_dimensions(model: &LaplaceModel) -> Option<f64> {
+    model.header().summary.evidence.as_ref().map(|e| e.effective_dimensions.iter().sum())
+}
+
+/// The noise as standard deviations, in the target's units; nothing for other likelihoods.
+pub(crate) fn noise(model: &LaplaceModel) -> Vec<f64> {
+    let scale = match &model.header().data.inputs {
+        posterior::laplace::InputKind::Prepared {
+            preparation: posterior::network::Preparation::Columns { standardisation, classes: None, .. },
+        } => standardisation.target_scale,
+        _ => 1.0,
+    };
+    let deviations = |variances: Vec<f64>| variances.into_iter().map(|v| v.sqrt() * scale).collect();
+    match model.likelihood() {
+        OutputLikelihood::Gaussian(g) => deviations(g.noise_variances().to_vec()),
+        OutputLikelihood::FullGaussian(g) => {
+            let n = (g.covariance().len() as f64).sqrt() as usize;
+            deviations((0..n).map(|i| g.covariance()[i * n + i]).collect())
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Which weights have a posterior, and in which form.
+pub(crate) fn curvature(model: &LaplaceModel) -> String {
+    let options = &model.header().options;
+    let weights = match &options.weights {
+        Weights::All => "all layers".to_string(),
+        Weights::LastLayer => "the last layer".to_string(),
+        Weights::Matching(patterns) => format!("parameters like {}", patterns.join(", ")),
+        Weights::Subnetwork { .. } => "a sub-network".to_string(),
+    };
+    let form = match options.approximation {
+        Approximation::LowRank { rank, .. } => format!("low-rank ({rank} eigenvectors and a diagonal)"),
+        other => other.name().to_string(),
+    };
+    format!("{form} curvature of {weights}, {} weights", model.weights())
+}
+
+/// The facts about a model, in order.
+pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
+    let header = model.header();
+    let summary = &header.summary;
+    let network = &header.network;
+    let source = if network.file.is_empty() { "in memory".to_string() } else { network.file.clone() };
+    let mut rows = vec![
+        SummaryRow::new("method", format!("linearised Laplace, {}", curvature(model))),
+        SummaryRow::new("network", format!("{source} ({}, {})", network.format, model.precision())),
+    ];
+    if let Some(hash) = &network.sha256 {
+        rows.push(SummaryRow::new("SHA-256 of the network", hash));
+    }
+    rows.push(SummaryRow::new("examples learned from", header.data.examples.to_string()));
+    if let Some((points, of)) = summary.points {
+        rows.push(SummaryRow::new("points in function space", format!("{points} of {of}")));
+    }
+    rows.push(SummaryRow::new("likelihood", model.likelihood().name()));
+    let noise = noise(model);
+    if !noise.is_empty() {
+        let shown: Vec<String> = noise.iter().take(10).map(|v| number(*v)).collect();
+        rows.push(SummaryRow::new("noise (standard deviation)", shown.join(", ")));
+    }
+    let kind = if summary.g_prior { ", of scaled features (g-prior)" } else { "" };
+    let (_, precisions) = model.precisions();
+    rows.push(match precisions {
+        [one] => SummaryRow::new("prior precision", format!("{}{kind}", number(*one))),
+        many => SummaryRow::new("prior precisions", format!("{} groups{kind}", many.len())),
+    });
+    rows.push(SummaryRow::new("chosen by", tuned(model)));
+    if let Some(evidence) = &summary.evidence {
+        rows.push(SummaryRow::new("log evidence", format!("{:.3}", evidence.log_evidence)));
+        rows.push(SummaryRow::new("log likelihood at the mode", format!("{:.3}", evidence.log_likelihood)));
+    }
+    if let Some(effective) = effective_dimensions(model) {
+        rows.push(SummaryRow::new("effective dimensions", format!("{effective:.1} of {}", model.weights())));
+    }
+    if let Some(mode) = &summary.mode {
+        let text = format!(
+            "optimum of the linearised model, {} rounds, {} Hessian products",
+            mode.alternations, mode.products
+        );
+        rows.push(SummaryRow::new("mode", text));
+    }
+    rows.push(SummaryRow::new("predictive", header.options.integration.name().replace('_', "-")));
+    let megabytes = summary.plan.bytes().div_ceil(1 << 20);
+    rows.push(SummaryRow::new("planned memory", format!("{megabytes} MB")));
+    let [choose, curvature, mode, tune] = summary.seconds;
+    rows.push(SummaryRow::new(
+        "seconds",
+        format!(
+            "{:.2} ({choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning)",
+            header.seconds
+        ),
+    ));
+    rows.push(SummaryRow::new("seed", header.options.seed.to_string()));
+    rows
+}
+
+fn tuned(model: &LaplaceModel) -> String {
+    let summary = &model.header().summary;
+    let searched = |m: &posterior::linear::evidence::MaximisedEvidence| {
+        format!(", {} evaluations{}", m.steps.len(), if m.converged { "" } else { ", not converged" })
+    };
+    match model.header().options.tune {
+        Tune::None => "no one: as given".into(),
+        Tune::Evidence => {
+            format!("the evidence{}", summary.maximised.as_ref().map(searched).unwrap_or_default())
+        }
+        Tune::Mackay => {
+            format!("MacKay's updates{}", summary.maximised.as_ref().map(searched).unwrap_or_default())
+        }
+        Tune::Validation | Tune::CrossValidation { .. } => match &summary.held_out {
+            Some(r) => format!(
+                "{} held-out examples: NLL {} (plain network {})",
+                r.examples,
+                number(r.best.nll),
+                number(r.plain_nll)
+            ),
+            None => "held-out examples".into(),
+        },
+    }
+}
+
+/// Everything that was chosen, corrected or is odd.
+pub(crate) fn notes(model: &LaplaceModel) -> Vec<Note> {
+    let header = model.header();
+    let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
+    let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
+    let corrections = &header.summary.corrections;
+    if corrections.clipped_eigenvalues > 0 {
+        out.push(Note::information(format!(
+            "{} eigenvalues that rounding had made negative were set to 0 (the most negative: {:.1e} of the largest)",
+            corrections.clipped_eigenvalues, corrections.most_negative
+        )));
+    }
+    if corrections.dropped_weights > 0 {
+        out.push(Note::information(format!(
+            "{} weights without influence on the training outputs stay certain under the g-prior",
+            corrections.dropped_weights
+        )));
+    }
+    out
+}
+
+/// A model for people; also what `inspect` prints.
+pub(crate) fn described(model: &LaplaceModel) -> String {
+    let facts: Vec<Vec<String>> =
+        summary(model).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
+    let mut parts = vec![table(&facts)];
+    let groups = groups(model);
+    if groups.len() > 1 {
+        let mut rows = vec![["group", "prior precision", "effective dimensions"].map(String::from).to_vec()];
+        for group in groups.iter().take(LISTED) {
+            let effective = group.effective_dimensions.map(|e| format!("{e:.1}")).unwrap_or_default();
+            rows.push(vec![group.name.clone(), number(group.precision), effective]);
+        }
+        parts.push(format!("\n{}", table(&rows)));
+        if groups.len() > LISTED {
+            parts.push(format!("... and {} more groups (--json lists them)", groups.len() - LISTED));
+        }
+    }
+    if let Some(report) = &model.header().auto {
+        let mut rows = vec![["candidate", "held-out NLL", "seconds", ""].map(String::from).to_vec()];
+        for c in &report.candidates {
+            let nll = c.nll.map(number).unwrap_or_else(|| "-".into());
+            let chosen = if c.name == report.chosen { "chosen".into() } else { String::new() };
+            rows.push(vec![
+                c.name.clone(),
+                nll,
+                format!("{:.2}", c.seconds),
+                c.skipped.clone().unwrap_or(chosen),
+            ]);
+        }
+        rows.push(vec!["plain network".into(), number(report.plain_nll), String::new(), String::new()]);
+        parts.push(format!("\n{}", table(&rows)));
+    }
+    let notes: Vec<String> = notes(model).into_iter().map(|n| format!("note: {}", n.text)).collect();
+    if !notes.is_empty() {
+        parts.push(format!("\n{}", notes.join("\n")));
+    }
+    parts.join("\n")
+}

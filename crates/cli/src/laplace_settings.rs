@@ -1,0 +1,274 @@
+//! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
+
+use crate::args::{
+    ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
+    PredictiveArg, PreprocessArg, PriorArg, TuneArg,
+};
+use crate::output::Failure;
+use posterior::data::Selection;
+use posterior::laplace::{
+    CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
+    ValidationSource,
+};
+use posterior::likelihoods::{Integration, Link};
+use posterior::linearised::{
+    Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
+};
+use std::path::PathBuf;
+
+/// The predictive of a flag.
+pub(crate) fn integration(predictive: PredictiveArg, samples: usize, seed: u64) -> Integration {
+    match predictive {
+        PredictiveArg::Probit => Integration::Probit,
+        PredictiveArg::Bridge => Integration::LaplaceBridge,
+        PredictiveArg::MonteCarlo => Integration::MonteCarlo { samples, seed },
+        PredictiveArg::PlugIn => Integration::PlugIn,
+    }
+}
+
+/// A number of gigabytes in bytes.
+pub(crate) fn memory(gigabytes: f64) -> Result<u64, Failure> {
+    let fine = gigabytes.is_finite() && gigabytes > 0.0;
+    if fine {
+        Ok((gigabytes * 1e9) as u64)
+    } else {
+        Err(Failure::usage("--memory must be a positive number".into()))
+    }
+}
+
+/// The data of a fit.
+pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
+    DataSource {
+        data: a.data.clone(),
+        labels: a.labels.clone(),
+        selection: Selection {
+            target: a.target.clone().unwrap_or_default(),
+            features: a.features.clone(),
+            ..Selection::default()
+        },
+        preprocess: match a.preprocess {
+            PreprocessArg::Auto => Preprocess::Auto,
+            PreprocessArg::Raw => Preprocess::Raw,
+            PreprocessArg::Pixels => Preprocess::Pixels,
+            PreprocessArg::Standardise => Preprocess::Standardise,
+        },
+        mean: a.mean.clone(),
+        deviation: a.std.clone(),
+        class_names: a.class_names.clone(),
+    }
+}
+
+/// The options of a continued fit: those of before, but for what can be chosen anew.
+pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptions, Failure> {
+    let given = [
+        (a.fisher.is_some(), "fisher"),
+        (a.seconds.is_some(), "seconds"),
+        (a.rank.is_some(), "rank"),
+        (a.points.is_some(), "points"),
+        (a.subnetwork_size.is_some(), "subnetwork-size"),
+        (a.subnetwork_choice.is_some(), "subnetwork-choice"),
+        (!a.weights.is_empty(), "weights"),
+        (a.without_affine, "without-affine"),
+        (a.link != LinkArg::Logit, "link"),
+        (a.preprocess != PreprocessArg::Auto, "preprocess"),
+        (!a.mean.is_empty() || !a.std.is_empty(), "mean and --std"),
+        (a.target.is_some() || a.features.is_some(), "target and --features"),
+        (!a.class_names.is_empty(), "class-names"),
+        (a.folds.is_some(), "folds"),
+    ];
+    if let Some((_, name)) = given.iter().find(|g| g.0) {
+        return Err(Failure::usage(format!(
+            "--{name} cannot be changed by --continue: the model has decided it"
+        )));
+    }
+    let mut options = before.clone();
+    if let Some(tune) = a.tune {
+        options.tune = tune_of(tune, None);
+    }
+    if let Some(predictive) = a.predictive {
+        options.integration = integration(predictive, a.predictive_samples, a.seed);
+    }
+    options.memory = memory(a.memory)?;
+    Ok(options)
+}
+
+fn tune_of(tune: TuneArg, folds: Option<usize>) -> Tune {
+    match tune {
+        TuneArg::Evidence => Tune::Evidence,
+        TuneArg::Mackay => Tune::Mackay,
+        TuneArg::Validation => Tune::Validation,
+        TuneArg::CrossValidation => Tune::CrossValidation { folds: folds.unwrap_or(5) },
+        TuneArg::None => Tune::None,
+    }
+}
+
+/// Refuses a flag that belongs to another choice.
+fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(), Failure> {
+    if given && !belongs { Err(Failure::usage(format!("--{flag} belongs to {to}"))) } else { Ok(()) }
+}
+
+/// The request of a new fit.
+pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
+    let network = match (&a.network, &a.head) {
+        (Some(path), _) => NetworkSource::File {
+            path: path.clone(),
+            architecture: a.architecture.clone(),
+            strip_softmax: a.strip_softmax,
+        },
+        (None, Some(path)) => NetworkSource::Head { path: path.clone() },
+        (None, None) => return Err(Failure::usage("--network, --head or --continue is needed".into())),
+    };
+    let likelihood = match a.likelihood {
+        Some(LikelihoodArg::Categorical) => LikelihoodKind::Categorical,
+        Some(LikelihoodArg::Gaussian) => LikelihoodKind::Gaussian,
+        Some(LikelihoodArg::Bernoulli) => LikelihoodKind::Bernoulli,
+        Some(LikelihoodArg::Poisson) => LikelihoodKind::Poisson,
+        Some(LikelihoodArg::Heteroscedastic) => LikelihoodKind::Heteroscedastic,
+        None => {
+            return Err(Failure::usage("--likelihood is needed: what do the network's outputs mean?".into()));
+        }
+    };
+    let gaussian = likelihood == LikelihoodKind::Gaussian;
+    only(a.noise.is_some(), "noise", gaussian, "--likelihood gaussian")?;
+    only(a.initial_noise.is_some(), "initial-noise", gaussian, "--likelihood gaussian")?;
+    only(
+        a.noise == Some(NoiseArg::Fixed) && a.initial_noise.is_none(),
+        "noise fixed",
+        false,
+        "--initial-noise X: say how much there is",
+    )?;
+    only(
+        a.link != LinkArg::Logit,
+        "link",
+        likelihood == LikelihoodKind::Bernoulli,
+        "--likelihood bernoulli",
+    )?;
+    let automatic = a.curvature.unwrap_or(CurvatureArg::Auto) == CurvatureArg::Auto;
+    only(a.seconds.is_some(), "seconds", automatic, "--curvature auto")?;
+    let tune = a.tune.unwrap_or(if automatic { TuneArg::Validation } else { TuneArg::Evidence });
+    if automatic && tune != TuneArg::Validation {
+        let problem = "--curvature auto compares curvatures on held-out data (--tune validation): name a curvature to tune otherwise";
+        return Err(Failure::usage(problem.into()));
+    }
+    let validated = a.validation_fraction.is_some() || !a.validation.is_empty();
+    only(validated, "validation", tune == TuneArg::Validation, "--tune validation")?;
+    if tune == TuneArg::Validation && !validated && !automatic {
+        return Err(Failure::usage(
+            "--tune validation needs --validation FILE or --validation-fraction F".into(),
+        ));
+    }
+    only(a.folds.is_some(), "folds", tune == TuneArg::CrossValidation, "--tune cross-validation")?;
+    let (weights, approximation, curvature) = curvature(a)?;
+    let options = FitOptions {
+        weights,
+        affine: !a.without_affine,
+        approximation,
+        prior: match a.prior {
+            PriorArg::Auto => PriorKind::Auto,
+            PriorArg::Scalar => PriorKind::Scalar,
+            PriorArg::Layerwise => PriorKind::Layerwise,
+            PriorArg::Parameter => PriorKind::Parameter,
+            PriorArg::Diagonal => PriorKind::Diagonal,
+            PriorArg::GPrior => PriorKind::GPrior,
+        },
+        initial_precision: a.precision.unwrap_or(1.0),
+        tune: tune_of(tune, a.folds),
+        noise: match a.noise.unwrap_or(NoiseArg::Scale) {
+            NoiseArg::Fixed => NoiseModel::Fixed,
+            NoiseArg::Scale => NoiseModel::Scale,
+            NoiseArg::PerOutput => NoiseModel::PerOutput,
+            NoiseArg::Full => NoiseModel::Full,
+        },
+        mode: match a.mode {
+            ModeArg::Auto => Mode::Auto,
+            ModeArg::Trained => Mode::Trained,
+            ModeArg::Linearised => Mode::Linearised,
+            ModeArg::LinearisedSimple => Mode::LinearisedSimple,
+        },
+        integration: integration(a.predictive.unwrap_or(PredictiveArg::Probit), a.predictive_samples, a.seed),
+        memory: memory(a.memory)?,
+        seed: a.seed,
+        ..FitOptions::default()
+    };
+    Ok(LaplaceRequest {
+        network,
+        numbers: match (a.float32, a.float64) {
+            (true, _) => NumberFormat::Single,
+            (_, true) => NumberFormat::Double,
+            _ => NumberFormat::AsFile,
+        },
+        data: data(a),
+        validation: ValidationSource {
+            data: a.validation.clone(),
+            labels: a.validation_labels.clone(),
+            fraction: a.validation_fraction.unwrap_or(0.0),
+        },
+        likelihood,
+        link: if a.link == LinkArg::Probit { Link::Probit } else { Link::Logit },
+        initial_noise: a.initial_noise,
+        weight_decay: a.weight_decay,
+        curvature,
+        seconds: a.seconds,
+        options,
+        checkpoint: Some(checkpoint(a)),
+        resume: a.resume,
+    })
+}
+
+/// Where the sums of an interrupted fit go.
+pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
+    a.checkpoint.clone().unwrap_or_else(|| {
+        let mut name = a.out.clone().into_os_string();
+        name.push(".checkpoint");
+        PathBuf::from(name)
+    })
+}
+
+/// Weights and curvature.
+fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice), Failure> {
+    use CurvatureArg::{
+        Auto, Block, Diagonal, Full, FunctionSpace, Kronecker, LastLayer, LastLayerDiagonal,
+        LastLayerKronecker, LowRank, Subnetwork,
+    };
+    let asked = a.curvature.unwrap_or(Auto);
+    let factored = matches!(asked, Kronecker | LastLayerKronecker);
+    only(a.fisher.is_some(), "fisher", factored, "--curvature kronecker")?;
+    only(a.rank.is_some(), "rank", asked == LowRank, "--curvature low-rank")?;
+    only(a.points.is_some(), "points", asked == FunctionSpace, "--curvature function-space")?;
+    let small = a.subnetwork_size.is_some() || a.subnetwork_choice.is_some();
+    only(small, "subnetwork-size and --subnetwork-choice", asked == Subnetwork, "--curvature subnetwork")?;
+    let last = matches!(asked, LastLayer | LastLayerDiagonal | LastLayerKronecker);
+    let free = !(last || asked == Subnetwork || asked == Auto);
+    only(
+        !a.weights.is_empty(),
+        "weights",
+        free,
+        "a curvature that does not choose weights itself: full, diagonal, kronecker, block, low-rank or function-space",
+    )?;
+    let weights = match asked {
+        _ if last => Weights::LastLayer,
+        Subnetwork => Weights::Subnetwork {
+            size: a.subnetwork_size.unwrap_or(1000),
+            choice: match a.subnetwork_choice.unwrap_or(ChoiceArg::Variance) {
+                ChoiceArg::Variance => Choice::Variance,
+                ChoiceArg::Magnitude => Choice::Magnitude,
+                ChoiceArg::Random => Choice::Random,
+            },
+        },
+        _ if a.weights.is_empty() => Weights::All,
+        _ => Weights::Matching(a.weights.clone()),
+    };
+    let approximation = match asked {
+        Full | LastLayer | Subnetwork => Approximation::Full,
+        Diagonal | LastLayerDiagonal => Approximation::Diagonal,
+        Block => Approximation::Block,
+        LowRank => Approximation::LowRank { rank: a.rank.unwrap_or(50), iterations: 2 },
+        FunctionSpace => Approximation::FunctionSpace { points: a.points },
+        Kronecker | LastLayerKronecker | Auto => Approximation::Kronecker(match a.fisher {
+            None | Some(FisherArg::Exact) => FisherEstimate::Exact,
+            Some(FisherArg::MonteCarlo) => FisherEstimate::MonteCarlo { samples: 1, seed: a.seed },
+            Some(FisherArg::Empirical) => FisherEstimate::Empirical,
+        }),
+    };
+    Ok((weights, approximation, if asked == Auto { CurvatureChoice::Auto } else { CurvatureChoice::Options }))
+}

@@ -1,0 +1,85 @@
+//! What can go wrong between a trained network and its error bars.
+
+use posterior_likelihoods::LikelihoodError;
+use posterior_linear::PriorError;
+use posterior_linear::evidence::EvidenceError;
+use posterior_linear::structure::StructureError;
+use posterior_networks::NetworkError;
+use posterior_networks::train::TrainError;
+
+/// Why a posterior cannot be had as asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaplaceError {
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A target that the likelihood does not know.
+    #[error("example {example}: {source}")]
+    Target {
+        /// Number of the example, from 0.
+        example: usize,
+        /// What is wrong with it.
+        source: LikelihoodError,
+    },
+    /// The likelihood.
+    #[error(transparent)]
+    Likelihood(#[from] LikelihoodError),
+    /// The prior.
+    #[error(transparent)]
+    Prior(#[from] PriorError),
+    /// The curvature.
+    #[error(transparent)]
+    Structure(#[from] StructureError),
+    /// The search for hyperparameters.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// The training run.
+    #[error(transparent)]
+    Train(TrainError),
+    /// More memory than allowed.
+    #[error("{what} needs {} GB, above the limit of {} GB: {remedy}", gigabytes(*needed), gigabytes(*allowed))]
+    Memory {
+        /// What would be stored.
+        what: String,
+        /// Bytes.
+        needed: u64,
+        /// The limit, bytes.
+        allowed: u64,
+        /// The way out.
+        remedy: String,
+    },
+    /// Things that do not fit each other.
+    #[error("{0}")]
+    Request(String),
+    /// A number that is not finite.
+    #[error("{what} of example {example} is not finite; check the data and the network")]
+    NotFinite {
+        /// Which number.
+        what: &'static str,
+        /// Number of the example, from 0.
+        example: usize,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<TrainError> for LaplaceError {
+    /// What failed between two epochs is told as itself.
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Hook(inner) => match inner.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(other) => Self::Train(TrainError::Hook(other)),
+            },
+            other => Self::Train(other),
+        }
+    }
+}
+
+/// Bytes for people.
+fn gigabytes(bytes: u64) -> String {
+    let value = bytes as f64 / 1e9;
+    if value >= 10.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}

@@ -1,0 +1,36 @@
+//! The whole fit: weights, curvature, mode, hyperparameters.
+
+mod held_out;
+mod options;
+mod restore;
+mod result;
+mod run;
+mod solve;
+
+pub use options::{Approximation, FitOptions, NoiseModel};
+pub use restore::{RestoredCurvature, SavedPosterior, least_numbers};
+pub use result::{FitSummary, Laplace, ModeSummary};
+pub use run::fit;
+
+pub(crate) use result::Curvature;
+
+use crate::LaplaceError;
+use posterior_likelihoods::{FullGaussian, IndependentGaussian, OutputLikelihood};
+
+/// The likelihood with its noise variances multiplied by a factor; likelihoods without noise stay as they are.
+///
+/// # Errors
+/// When the product is not a positive number.
+pub fn scaled_noise(likelihood: &OutputLikelihood, factor: f64) -> Result<OutputLikelihood, LaplaceError> {
+    let times = |v: &[f64]| v.iter().map(|v| v * factor).collect();
+    Ok(match likelihood {
+        OutputLikelihood::Gaussian(g) => {
+            OutputLikelihood::Gaussian(IndependentGaussian::new(times(g.noise_variances()))?)
+        }
+        OutputLikelihood::FullGaussian(g) => {
+            let outputs = posterior_likelihoods::VectorLikelihood::outputs(g);
+            OutputLikelihood::FullGaussian(FullGaussian::new(outputs, times(g.covariance()))?)
+        }
+        other => other.clone(),
+    })
+}

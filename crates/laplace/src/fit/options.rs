@@ -1,0 +1,118 @@
+//! What can be asked of a fit.
+
+use crate::{FisherEstimate, Mode, ModeOptions, PriorKind, Tune, Weights};
+use posterior_likelihoods::Integration;
+use serde::{Deserialize, Serialize};
+
+/// How the curvature is approximated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approximation {
+    /// All entries.
+    Full,
+    /// A dense block for each layer.
+    Block,
+    /// The diagonal.
+    Diagonal,
+    /// Kronecker factors.
+    Kronecker(FisherEstimate),
+    /// Leading eigenvectors plus a diagonal.
+    LowRank {
+        /// Eigenvectors.
+        rank: usize,
+        /// Passes that sharpen them.
+        iterations: usize,
+    },
+    /// The dual form, by the tangent kernel.
+    FunctionSpace {
+        /// Examples drawn at random; None for all.
+        points: Option<usize>,
+    },
+}
+
+impl Approximation {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Block => "block",
+            Self::Diagonal => "diagonal",
+            Self::Kronecker(_) => "kronecker",
+            Self::LowRank { .. } => "low-rank",
+            Self::FunctionSpace { .. } => "function-space",
+        }
+    }
+
+    pub(crate) fn estimate(&self) -> Option<FisherEstimate> {
+        match self {
+            Self::Kronecker(estimate) => Some(*estimate),
+            _ => None,
+        }
+    }
+}
+
+/// What of the Gaussian noise is learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseModel {
+    /// Nothing.
+    Fixed,
+    /// One factor on the given variances, with the prior.
+    #[default]
+    Scale,
+    /// One variance for each output, by expectation maximisation.
+    PerOutput,
+    /// A covariance between outputs, by expectation maximisation.
+    Full,
+}
+
+/// What to fit, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitOptions {
+    /// Which weights are uncertain.
+    pub weights: Weights,
+    /// Whether gains and offsets of normalisation layers are among them.
+    pub affine: bool,
+    /// The curvature.
+    pub approximation: Approximation,
+    /// The prior.
+    pub prior: PriorKind,
+    /// Its precision at the start (or for good, without tuning).
+    pub initial_precision: f64,
+    /// How precisions and noise are chosen.
+    pub tune: Tune,
+    /// What is learned of Gaussian noise.
+    pub noise: NoiseModel,
+    /// Whose norm the evidence charges for.
+    pub mode: Mode,
+    /// How far the linearised model's optimum is pursued.
+    pub mode_options: ModeOptions,
+    /// Rounds of mode and hyperparameters at most, where the mode depends on them.
+    pub alternations: usize,
+    /// The predictive that will be used; tuning by held-out data uses it too.
+    pub integration: Integration,
+    /// Memory that the fit may take, bytes.
+    pub memory: u64,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            weights: Weights::All,
+            affine: true,
+            approximation: Approximation::Kronecker(FisherEstimate::Exact),
+            prior: PriorKind::Auto,
+            initial_precision: 1.0,
+            tune: Tune::Evidence,
+            noise: NoiseModel::Scale,
+            mode: Mode::Auto,
+            mode_options: ModeOptions::default(),
+            alternations: 10,
+            integration: Integration::Probit,
+            memory: 8 << 30,
+            seed: 0,
+        }
+    }
+}

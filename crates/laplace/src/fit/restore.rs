@@ -1,0 +1,259 @@
+//! A posterior again from what was saved of it, and with further data.
+//!
+//! The curvature is saved as it was summed and factored anew with the same prior, so that predictions are those of before.
+
+use super::result::{Curvature, Posterior};
+use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
+use crate::accumulate::{BlockSum, Form, is_gaussian, layers, weight_matrix};
+use crate::function_space::FunctionSpace;
+use crate::normalisation::scale_invariant_layers;
+use crate::{Accumulator, FisherEstimate, LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
+use faer::Mat;
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::evidence::{EvidenceOptions, LaplaceEvidence, Maximiser};
+use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
+use posterior_networks::train::Examples;
+use posterior_networks::{Graph, Network, Precision, Selection};
+use posterior_optim::Signal;
+use std::time::Instant;
+
+/// A curvature as it was saved.
+pub enum RestoredCurvature<T> {
+    /// Sums ([`Accumulator::blocks`]).
+    Sums(Vec<BlockSum>),
+    /// Leading eigenvectors times the roots of their eigenvalues, `[weights, rank]`, and the diagonal of the rest; in unscaled features.
+    LowRank {
+        /// The factor.
+        factor: Mat<f64>,
+        /// The rest of the diagonal.
+        residual: Vec<f64>,
+    },
+    /// Training points.
+    FunctionSpace(FunctionSpace<T>),
+}
+
+/// All that is saved of a posterior besides its network.
+pub struct SavedPosterior<T> {
+    /// What was asked of the fit: curvature, prior and predictive are those of before.
+    pub options: FitOptions,
+    /// The uncertain weights.
+    pub selection: Selection,
+    /// The likelihood that the curvature was summed with ([`Laplace::base_likelihood`]).
+    pub base_likelihood: OutputLikelihood,
+    /// The noise variance relative to it.
+    pub noise_variance: f64,
+    /// Prior precisions, one for each group.
+    pub precisions: Vec<f64>,
+    /// The mode, flat.
+    pub mode: Vec<f64>,
+    /// The curvature.
+    pub curvature: RestoredCurvature<T>,
+    /// What was done and chosen.
+    pub summary: FitSummary,
+}
+
+impl<T: Precision> Laplace<T> {
+    /// The posterior that was saved. Costs the factorisations (or eigendecompositions) of the curvature, and no pass over data.
+    ///
+    /// # Errors
+    /// When parts do not belong to the network or to each other, or a number is not finite.
+    pub fn restore(network: &Network<T>, saved: SavedPosterior<T>) -> Result<Self, LaplaceError> {
+        let SavedPosterior {
+            options,
+            selection,
+            base_likelihood,
+            noise_variance,
+            precisions,
+            mode,
+            curvature,
+            summary,
+        } = saved;
+        crate::observations::check_outputs(network, &base_likelihood)?;
+        if mode.len() != selection.len() || mode.iter().any(|w| !w.is_finite()) {
+            return Err(LaplaceError::Request("the saved mode does not belong to these weights".into()));
+        }
+        if !(noise_variance.is_finite() && noise_variance > 0.0) {
+            return Err(LaplaceError::Request("the saved noise is not a positive number".into()));
+        }
+        let kind = resolved_prior(network, &selection, &options);
+        let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
+        let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
+            Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
+        };
+        let curvature = match curvature {
+            RestoredCurvature::Sums(blocks) => {
+                let Some(form) = options.approximation.form() else {
+                    return Err(LaplaceError::Request("the saved curvature is not one of sums".into()));
+                };
+                let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
+                let mut sums = Accumulator::new(network, &selection, form, estimate)?;
+                sums.restore(blocks, summary.fit)?;
+                Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) }
+            }
+            RestoredCurvature::LowRank { factor, residual } => {
+                let d = selection.len();
+                if factor.nrows() != d || residual.len() != d {
+                    return Err(LaplaceError::Request(
+                        "the saved low-rank curvature does not belong to these weights".into(),
+                    ));
+                }
+                let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
+                let structure =
+                    Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
+                Curvature::Structure { structure: scaled(structure)?, sums: None }
+            }
+            RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
+        };
+        let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+        let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
+        Ok(Self {
+            likelihood: scaled_noise(&base_likelihood, noise_variance)?,
+            base_likelihood,
+            noise_variance,
+            prior,
+            integration: options.integration,
+            selection,
+            curvature,
+            mode,
+            posterior,
+            summary,
+        })
+    }
+
+    /// The low-rank factor and the rest of the diagonal in unscaled features, to be saved; None for other curvatures.
+    pub fn low_rank_parts(&self) -> Option<(Mat<f64>, Vec<f64>)> {
+        let [Block { matrix: BlockMatrix::LowRank(m), .. }] = self.structure()?.blocks() else { return None };
+        let scales = self.structure()?.scales();
+        // Weights that were dropped have no curvature.
+        let back = |i: usize, v: f64| if scales[i] > 0.0 { v / scales[i] } else { 0.0 };
+        let (rows, columns) = (m.factor().nrows(), m.factor().ncols());
+        let factor = Mat::from_fn(rows, columns, |i, j| back(i, m.factor()[(i, j)]));
+        let residual = m.residual().iter().enumerate().map(|(i, v)| back(i, back(i, *v))).collect();
+        Some((factor, residual))
+    }
+
+    /// The same posterior with further examples added to its sums, and hyperparameters chosen again by the evidence where they were chosen so before.
+    /// The old examples are not needed.
+    ///
+    /// # Errors
+    /// For curvatures that are not sums, a mode that needs all data, tuning on held-out data, and as for a fit.
+    pub fn extended(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, LaplaceError> {
+        let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
+        let Some(before) = self.sums() else {
+            return refuse(
+                "only curvatures made of sums can be continued (full, block, diagonal, kronecker): fit again with all data",
+            );
+        };
+        if self.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple) {
+            return refuse(
+                "the mode of the linearised model depends on all data: fit again with all of them",
+            );
+        }
+        if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
+            return refuse(
+                "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
+            );
+        }
+        let clock = Instant::now();
+        let mut sums = before.clone();
+        sums.extend(network, examples, &self.base_likelihood, 0, observer)?;
+        let structure = sums.finish()?;
+        let g_prior = resolved_prior(network, &self.selection, options) == PriorKind::GPrior;
+        let structure = if g_prior { structure.normalised()? } else { structure };
+        let curvature_seconds = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        let fit = *sums.fit();
+        let data_fit = fit.data_fit(&self.base_likelihood);
+        let evidence = LaplaceEvidence::new(&structure, self.prior.clone(), &self.mode, data_fit)?;
+        let maximiser = match options.tune {
+            Tune::None => None,
+            Tune::Mackay => Some(Maximiser::Mackay),
+            _ => Some(Maximiser::Gradient),
+        };
+        let learn_noise = options.noise == NoiseModel::Scale;
+        let maximised = maximiser
+            .map(|m| evidence.maximise(self.noise_variance, learn_noise, m, &EvidenceOptions::default()))
+            .transpose()?;
+        let (prior, noise_variance) = match &maximised {
+            Some(found) => (found.prior.clone(), found.noise_variance),
+            None => (self.prior.clone(), self.noise_variance),
+        };
+        let value = evidence.at(prior.precisions(), noise_variance)?;
+        let mut notes = Vec::new();
+        if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
+            && is_gaussian(&self.base_likelihood)
+        {
+            notes.push("the noise of each output was learned from the earlier data and kept".into());
+        }
+        let approximation: &Approximation = &options.approximation;
+        let summary = FitSummary {
+            plan: Plan::new(network, &self.selection, fit.examples, &self.base_likelihood, approximation),
+            fit,
+            evidence: Some(value),
+            maximised,
+            held_out: None,
+            evidence_at_trained: None,
+            mode: None,
+            corrections: structure.corrections(),
+            scale_invariant: self.summary.scale_invariant.clone(),
+            g_prior,
+            points: None,
+            notes,
+            seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
+        };
+        let strength = if is_gaussian(&self.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+        let curvature = Curvature::Structure { structure, sums: Some(sums) };
+        let posterior = Posterior::new(network, &self.selection, &curvature, &prior, strength)?;
+        Ok(Self {
+            likelihood: scaled_noise(&self.base_likelihood, noise_variance)?,
+            base_likelihood: self.base_likelihood.clone(),
+            noise_variance,
+            prior,
+            integration: options.integration,
+            selection: self.selection.clone(),
+            curvature,
+            mode: self.mode.clone(),
+            posterior,
+            summary,
+        })
+    }
+}
+
+/// Numbers that the sums of a form hold at least, lower triangles only: to be compared with what a file holds before anything is allocated for them.
+pub fn least_numbers(graph: &Graph, selection: &Selection, form: Form) -> u64 {
+    let triangle = |n: usize| (n as u64).saturating_mul(n as u64 + 1) / 2;
+    let parts = selection.parts();
+    match form {
+        Form::Full => triangle(selection.len()),
+        Form::Diagonal => selection.len() as u64,
+        Form::Block => layers(graph, selection)
+            .into_iter()
+            .map(|(_, range)| triangle(parts[range].iter().map(|p| p.length).sum()))
+            .fold(0, u64::saturating_add),
+        Form::Kronecker => parts
+            .iter()
+            .map(|part| match weight_matrix(graph, part.parameter) {
+                Some((outputs, inputs, _)) => triangle(outputs).saturating_add(triangle(inputs)),
+                None => part.length as u64,
+            })
+            .fold(0, u64::saturating_add),
+    }
+}
+
+/// The kind of prior that a fit with these options has.
+fn resolved_prior<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    options: &FitOptions,
+) -> PriorKind {
+    let normalised = scale_invariant_layers(network.graph())
+        .iter()
+        .any(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
+    options.prior.resolved(normalised)
+}

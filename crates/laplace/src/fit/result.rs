@@ -1,0 +1,280 @@
+//! What a fit returns: a posterior that predicts, and everything that was chosen on the way.
+
+use crate::accumulate::FitSums;
+use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
+use crate::normalisation::ScaleInvariant;
+use crate::tune::HeldOutReport;
+use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, Wanted};
+use faer::Mat;
+use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
+use posterior_linalg::random::Streams;
+use posterior_linear::evidence::MaximisedEvidence;
+use posterior_linear::structure::{Conditioned, Corrections, Structure};
+use posterior_linear::{Prior, evidence::EvidenceValue};
+use posterior_networks::{Array, Network, Precision, Selection};
+use serde::{Deserialize, Serialize};
+
+/// The curvature, in whichever form.
+#[derive(Clone, Debug)]
+pub(crate) enum Curvature<T> {
+    /// In blocks (scaled already, under a g-prior), with the sums it was made of.
+    Structure { structure: Structure, sums: Option<Accumulator> },
+    /// In function space.
+    FunctionSpace(FunctionSpace<T>),
+}
+
+/// How the optimum of the linearised model was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeSummary {
+    /// Rounds of mode and hyperparameters.
+    pub alternations: usize,
+    /// Newton steps in all.
+    pub newton_steps: usize,
+    /// Passes with Hessian products in all.
+    pub products: usize,
+    /// Whether both hyperparameters and mode came to rest.
+    pub converged: bool,
+    /// `|w*|^2` and the trained weights' norm.
+    pub squared_norms: (f64, f64),
+    /// `max |f0| / max |g|`.
+    pub offset: f64,
+    /// `log p(Y | w*)` of the linearised model.
+    pub log_likelihood: f64,
+}
+
+/// Everything that was done and chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitSummary {
+    /// What was planned.
+    pub plan: Plan,
+    /// Fit of the network to the training data.
+    pub fit: FitSums,
+    /// The evidence at the end.
+    pub evidence: Option<EvidenceValue>,
+    /// The search for its maximum, if that chose the hyperparameters.
+    pub maximised: Option<MaximisedEvidence>,
+    /// What held-out data said, if they chose.
+    pub held_out: Option<HeldOutReport>,
+    /// The evidence with the same precisions and the trained weights' norm, where the mode is another.
+    pub evidence_at_trained: Option<EvidenceValue>,
+    /// How the mode was found, if it is not the trained weights.
+    pub mode: Option<ModeSummary>,
+    /// Numerical corrections.
+    pub corrections: Corrections,
+    /// Layers whose scale a normalisation removes.
+    pub scale_invariant: Vec<ScaleInvariant>,
+    /// Whether features were scaled by the g-prior.
+    pub g_prior: bool,
+    /// Training points in function space, of all examples.
+    pub points: Option<(usize, usize)>,
+    /// Things to know, in sentences.
+    pub notes: Vec<String>,
+    /// Seconds for choosing weights, curvature, mode and hyperparameters.
+    pub seconds: [f64; 4],
+}
+
+/// A posterior over a network's weights, ready to predict.
+pub struct Laplace<T> {
+    pub(crate) selection: Selection,
+    pub(crate) likelihood: OutputLikelihood,
+    pub(crate) base_likelihood: OutputLikelihood,
+    pub(crate) noise_variance: f64,
+    pub(crate) prior: Prior,
+    pub(crate) integration: Integration,
+    pub(crate) curvature: Curvature<T>,
+    pub(crate) mode: Vec<f64>,
+    pub(crate) posterior: Posterior<T>,
+    /// What was done and chosen.
+    pub summary: FitSummary,
+}
+
+/// Conditioned curvature.
+pub(crate) enum Posterior<T> {
+    Weights { conditioned: Conditioned, predictor: Predictor<T> },
+    FunctionSpace(ConditionedFunctionSpace<T>),
+}
+
+impl<T: Precision> Posterior<T> {
+    pub(crate) fn new(
+        network: &Network<T>,
+        selection: &Selection,
+        curvature: &Curvature<T>,
+        prior: &Prior,
+        strength: f64,
+    ) -> Result<Self, LaplaceError> {
+        Ok(match curvature {
+            Curvature::Structure { structure, .. } => {
+                let conditioned = structure.condition(prior, strength)?;
+                let predictor = Predictor::new(network, selection, vec![conditioned.clone()])?;
+                Self::Weights { conditioned, predictor }
+            }
+            Curvature::FunctionSpace(points) => {
+                Self::FunctionSpace(points.condition(prior.precisions()[0], strength)?)
+            }
+        })
+    }
+}
+
+impl<T: Precision> Laplace<T> {
+    /// The uncertain weights.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// The likelihood, with learned noise.
+    pub fn likelihood(&self) -> &OutputLikelihood {
+        &self.likelihood
+    }
+
+    /// The prior, with its precisions.
+    pub fn prior(&self) -> &Prior {
+        &self.prior
+    }
+
+    /// The noise variance relative to the likelihood that the curvature was summed with.
+    pub fn noise_variance(&self) -> f64 {
+        self.noise_variance
+    }
+
+    /// The likelihood that the curvature was summed with.
+    pub fn base_likelihood(&self) -> &OutputLikelihood {
+        &self.base_likelihood
+    }
+
+    /// The predictive that was asked for.
+    pub fn integration(&self) -> Integration {
+        self.integration
+    }
+
+    /// The weights whose norm the evidence charges for: trained ones or the linearised model's optimum.
+    pub fn mode(&self) -> &[f64] {
+        &self.mode
+    }
+
+    /// The sums that the curvature was made of, where it is one of sums: to be saved and continued.
+    pub fn sums(&self) -> Option<&Accumulator> {
+        match &self.curvature {
+            Curvature::Structure { sums, .. } => sums.as_ref(),
+            Curvature::FunctionSpace(_) => None,
+        }
+    }
+
+    /// The curvature in blocks; None in function space.
+    pub fn structure(&self) -> Option<&Structure> {
+        match &self.curvature {
+            Curvature::Structure { structure, .. } => Some(structure),
+            Curvature::FunctionSpace(_) => None,
+        }
+    }
+
+    /// The training points of a posterior in function space.
+    pub fn function_space(&self) -> Option<&FunctionSpace<T>> {
+        match &self.curvature {
+            Curvature::Structure { .. } => None,
+            Curvature::FunctionSpace(points) => Some(points),
+        }
+    }
+
+    /// The rule that turns latent predictions into predictions of observations.
+    ///
+    /// # Errors
+    /// When the integration does not suit the likelihood.
+    pub fn rule(&self, integration: Integration) -> Result<PredictiveRule, LaplaceError> {
+        Ok(PredictiveRule::new(self.likelihood.clone(), integration)?)
+    }
+
+    /// Latent means and covariances of inputs, one by one.
+    ///
+    /// # Errors
+    /// When inputs do not fit the network.
+    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        match &self.posterior {
+            Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
+            Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
+        }
+    }
+
+    /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`; on request only, since it grows with the square of the inputs.
+    ///
+    /// # Errors
+    /// When it would pass `memory` bytes or inputs do not fit.
+    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        match &self.posterior {
+            Posterior::Weights { predictor, .. } => Ok(predictor.joint(network, x, memory)?.remove(0)),
+            Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory),
+        }
+    }
+
+    /// Draws of the weights' deviation from their mode, `[samples, weights]`. Sample `k` depends on the seed and `k` only.
+    ///
+    /// # Errors
+    /// In function space, where weights have no density of their own.
+    pub fn weight_samples(&self, samples: usize, seed: u64) -> Result<Array<T>, LaplaceError> {
+        let Posterior::Weights { conditioned, .. } = &self.posterior else {
+            return Err(LaplaceError::Request(
+                "weights cannot be drawn in function space; use the joint covariance of the inputs, or another curvature".into(),
+            ));
+        };
+        let mut values = Vec::with_capacity(samples * self.selection.len());
+        for k in 0..samples {
+            let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
+            values.extend(draw.into_iter().map(T::from_f64));
+        }
+        Ok(Array::new(vec![samples, self.selection.len()], values))
+    }
+
+    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed.
+    ///
+    /// # Errors
+    /// As [`Self::weight_samples`], or when inputs do not fit.
+    pub fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let draws = self.weight_samples(samples, seed)?;
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let mut out = vec![0.0; samples * x.rows() * outputs];
+        let size = crate::observations::batch_size(network, samples.max(1));
+        for range in posterior_linalg::tiles::pieces(x.rows(), size) {
+            let trace = network.trace(x.slice_rows(range.clone()))?;
+            let tangents = trace.jvp(&self.selection, &draws)?;
+            for (i, n) in range.enumerate() {
+                for k in 0..samples {
+                    let (g, t) = (trace.output().row(i), tangents.row(i * samples + k));
+                    let place = &mut out[(k * x.rows() + n) * outputs..][..outputs];
+                    place.iter_mut().zip(g).zip(t).for_each(|((o, g), t)| *o = g.to_f64() + t.to_f64());
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Outputs of the network itself at sampled weights (`nn`), `[samples, examples, C]`: the plain Laplace approximation, known to leave the data (thesis figure 3.5); for contrast.
+    ///
+    /// # Errors
+    /// As [`Self::function_samples`].
+    pub fn network_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let trained = self.selection.flatten(network.parameters());
+        let mut moved = network.clone();
+        let mut out = Vec::new();
+        for k in 0..samples {
+            let Posterior::Weights { conditioned, .. } = &self.posterior else {
+                return self.weight_samples(1, seed).map(|_| Vec::new());
+            };
+            let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
+            let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
+            self.selection.assign(&weights, moved.parameters_mut());
+            out.extend(crate::observations::doubles(moved.forward(x)?.values()));
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,257 @@
+//! The steps of a fit, in order.
+
+use super::held_out::noise_change;
+use super::result::{Curvature, Posterior};
+use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
+use crate::accumulate::{FitSums, is_gaussian};
+use crate::function_space::FunctionSpace;
+use crate::low_rank::low_rank;
+use crate::mode::Mode;
+use crate::normalisation::{explain, scale_invariant_layers};
+use crate::observations::check_outputs;
+use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::evidence::LaplaceEvidence;
+use posterior_linear::structure::Structure;
+use posterior_networks::train::Examples;
+use posterior_networks::{Network, Precision, Selection};
+use posterior_optim::Signal;
+use std::borrow::Cow;
+use std::time::Instant;
+
+/// The observer of a fit.
+pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
+
+/// What all steps share.
+pub(super) struct Fitting<'a, T> {
+    pub(super) network: &'a Network<T>,
+    pub(super) examples: &'a dyn Examples<T>,
+    pub(super) options: &'a FitOptions,
+    pub(super) selection: Selection,
+    pub(super) prior: PriorKind,
+    pub(super) mode: Mode,
+    pub(super) trained: Vec<f64>,
+}
+
+/// Fits a posterior to a trained network. `validation` is needed by [`Tune::Validation`] only. `saved` takes up sums of an earlier, interrupted call, and receives what was summed if this one is interrupted.
+///
+/// # Errors
+/// [`LaplaceError`]: bad targets or inputs, a plan that does not fit the memory, what does not fit together, interruption.
+pub fn fit<T: Precision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &FitOptions,
+    saved: &mut Option<Accumulator>,
+    observer: Observer<'_>,
+) -> Result<Laplace<T>, LaplaceError> {
+    check_outputs(network, likelihood)?;
+    check(options, validation.is_some())?;
+    let started = Instant::now();
+    let selection =
+        options.weights.select(network, options.affine, examples, likelihood, options.seed, observer)?;
+    let mut scale_invariant = scale_invariant_layers(network.graph());
+    scale_invariant.retain(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
+    let normalised = !scale_invariant.is_empty();
+    let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+    let mode = match options.mode {
+        Mode::Auto if normalised => Mode::Linearised,
+        Mode::Auto => Mode::Trained,
+        other => other,
+    };
+    let prior = options.prior.resolved(normalised);
+    let mut notes = Vec::new();
+    if options.prior == PriorKind::Auto && options.mode == Mode::Auto {
+        notes.extend(explain(&scale_invariant));
+    }
+    if let Approximation::FunctionSpace { .. } = options.approximation
+        && prior != PriorKind::Scalar
+    {
+        return Err(LaplaceError::Request(
+            "function space knows one prior precision: use the scalar prior, or another curvature".into(),
+        ));
+    }
+    let plan = Plan::new(network, &selection, examples.len(), likelihood, &options.approximation);
+    plan.check(options)?;
+    let choosing = started.elapsed().as_secs_f64();
+    let fitting = Fitting { network, examples, options, selection, prior, mode, trained };
+
+    let mut likelihood = likelihood.clone();
+    let mut seconds = [choosing, 0.0, 0.0, 0.0];
+    let clock = Instant::now();
+    let (mut curvature, mut fit) = fitting.curvature(examples, &likelihood, saved, observer)?;
+    seconds[1] = clock.elapsed().as_secs_f64();
+    let mut solved = fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer)?;
+    if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full) && is_gaussian(&likelihood) {
+        let clock = Instant::now();
+        for round in 0..20 {
+            let next = fitting.noise(&curvature, &solved, &likelihood, observer)?;
+            let change = noise_change(&scaled_noise(&likelihood, solved.noise_variance)?, &next);
+            likelihood = next;
+            (curvature, fit) = fitting.curvature(examples, &likelihood, &mut None, observer)?;
+            solved = fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer)?;
+            if change < 1e-4 {
+                break;
+            }
+            if round == 19 {
+                notes
+                    .push(format!("the noise was still changing by {:.1} % after 20 rounds", 100.0 * change));
+            }
+        }
+        seconds[1] += clock.elapsed().as_secs_f64();
+    }
+    let clock = Instant::now();
+    let held_out = fitting.held_out(validation, &curvature, &likelihood, &fit, &mut solved, observer)?;
+    seconds[3] += clock.elapsed().as_secs_f64();
+    notes.extend(solved.notes(&held_out));
+
+    let strength = if is_gaussian(&likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
+    let posterior = Posterior::new(network, &fitting.selection, &curvature, &solved.prior, strength)?;
+    let evidence_structure = fitting.evidence_structure(&curvature)?;
+    let at = |mode: &[f64], data_fit| -> Result<_, LaplaceError> {
+        let evidence = LaplaceEvidence::new(&evidence_structure, solved.prior.clone(), mode, data_fit)?;
+        Ok(evidence.at(solved.prior.precisions(), solved.noise_variance)?)
+    };
+    let own_fit = solved.data_fit(&likelihood, &fit);
+    let evidence = Some(at(&solved.mode, own_fit)?);
+    let evidence_at_trained =
+        if solved.summary.is_some() { Some(at(&fitting.trained, fit.data_fit(&likelihood))?) } else { None };
+    let (corrections, points) = match &curvature {
+        Curvature::Structure { structure, .. } => (structure.corrections(), None),
+        Curvature::FunctionSpace(points) => (Default::default(), Some(points.points())),
+    };
+    let summary = FitSummary {
+        plan,
+        fit,
+        evidence,
+        maximised: solved.maximised,
+        held_out,
+        evidence_at_trained,
+        mode: solved.summary,
+        corrections,
+        scale_invariant,
+        g_prior: fitting.prior == PriorKind::GPrior,
+        points,
+        notes,
+        seconds,
+    };
+    Ok(Laplace {
+        likelihood: scaled_noise(&likelihood, solved.noise_variance)?,
+        base_likelihood: likelihood,
+        noise_variance: solved.noise_variance,
+        prior: solved.prior,
+        integration: options.integration,
+        selection: fitting.selection,
+        curvature,
+        mode: solved.mode,
+        posterior,
+        summary,
+    })
+}
+
+fn check(options: &FitOptions, validation: bool) -> Result<(), LaplaceError> {
+    let refuse = |problem: String| Err(LaplaceError::Request(problem));
+    if !(options.initial_precision.is_finite() && options.initial_precision > 0.0) {
+        return refuse(format!(
+            "the prior precision is {}; it must be positive and finite",
+            options.initial_precision
+        ));
+    }
+    match options.tune {
+        Tune::Validation if !validation => {
+            refuse("tuning by held-out data needs validation examples: give some".into())
+        }
+        Tune::CrossValidation { folds } if folds < 2 => {
+            refuse("cross-validation needs at least two folds".into())
+        }
+        Tune::CrossValidation { .. } if options.approximation.form().is_none() => refuse(
+            "cross-validation needs a curvature made of sums: full, block, diagonal or kronecker".into(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl<T: Precision> Fitting<'_, T> {
+    /// The curvature of some examples.
+    pub(super) fn curvature(
+        &self,
+        examples: &dyn Examples<T>,
+        likelihood: &OutputLikelihood,
+        saved: &mut Option<Accumulator>,
+        observer: Observer<'_>,
+    ) -> Result<(Curvature<T>, FitSums), LaplaceError> {
+        let (network, selection, options) = (self.network, &self.selection, self.options);
+        if let Some(form) = options.approximation.form() {
+            let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
+            let mut sums = match saved.take() {
+                Some(sums)
+                    if sums.selection() == selection
+                        && sums.form() == form
+                        && sums.estimate() == estimate =>
+                {
+                    sums
+                }
+                Some(_) => {
+                    let problem = "the interrupted fit was for other weights or another curvature: start again without it";
+                    return Err(LaplaceError::Request(problem.into()));
+                }
+                None => Accumulator::new(network, selection, form, estimate)?,
+            };
+            let from = sums.fit().examples;
+            if let Err(error) = sums.extend(network, examples, likelihood, from, observer) {
+                if let LaplaceError::Interrupted = error {
+                    *saved = Some(sums);
+                }
+                return Err(error);
+            }
+            let fit = *sums.fit();
+            let structure = self.scaled(sums.finish()?)?;
+            return Ok((Curvature::Structure { structure, sums: Some(sums) }, fit));
+        }
+        match options.approximation {
+            Approximation::LowRank { rank, iterations } => {
+                let (structure, fit) = low_rank(
+                    network,
+                    selection,
+                    examples,
+                    likelihood,
+                    rank,
+                    iterations,
+                    options.seed,
+                    observer,
+                )?;
+                Ok((Curvature::Structure { structure: self.scaled(structure)?, sums: None }, fit))
+            }
+            Approximation::FunctionSpace { points } => {
+                let (points, fit) = FunctionSpace::new(
+                    network,
+                    selection,
+                    examples,
+                    likelihood,
+                    points,
+                    options.seed,
+                    options.memory,
+                    observer,
+                )?;
+                Ok((Curvature::FunctionSpace(points), fit))
+            }
+            _ => Err(LaplaceError::Request("this curvature is not made of sums".into())),
+        }
+    }
+
+    fn scaled(&self, structure: Structure) -> Result<Structure, LaplaceError> {
+        Ok(if self.prior == PriorKind::GPrior { structure.normalised()? } else { structure })
+    }
+
+    /// The structure that the evidence is computed with: in function space a diagonal one with the same spectrum.
+    pub(super) fn evidence_structure<'a>(
+        &self,
+        curvature: &'a Curvature<T>,
+    ) -> Result<Cow<'a, Structure>, LaplaceError> {
+        match curvature {
+            Curvature::Structure { structure, .. } => Ok(Cow::Borrowed(structure)),
+            Curvature::FunctionSpace(points) => Ok(Cow::Owned(points.spectrum()?)),
+        }
+    }
+}

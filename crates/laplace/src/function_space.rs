@@ -1,0 +1,254 @@
+//! **Function space**: the same posterior through the tangent kernel `k(x, z) = J(x) J(z)^T / a`, exact for small data and blind to the number of weights
+//! (spec `linearised_laplace`, section 5.11; `valla`, section 4.2).
+//!
+//! With roots `R` of the output curvature, `S = I + s R^T k R` is well conditioned even where `B` is singular (softmax), and `V(x) = k(x, x) - T^T S^-1 T` with
+//! `T = s^(1/2) R^T k(X, x)`. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of the curvature.
+
+use crate::observations::{Batch, batch_size, check_outputs, doubles, ranges};
+use crate::predict::{Latent, Wanted};
+use crate::roots::{FisherEstimate, cotangents};
+use crate::{LaplaceError, Stage};
+use faer::Mat;
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::random::Streams;
+use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
+use posterior_networks::train::Examples;
+use posterior_networks::{Array, Network, Outputs, Precision, Selection};
+use posterior_optim::Signal;
+use rand::seq::SliceRandom;
+
+/// Training points with their kernel, before a prior is chosen.
+#[derive(Clone, Debug)]
+pub struct FunctionSpace<T> {
+    selection: Selection,
+    x: Array<T>,
+    /// Rows of the roots, `[points * width, outputs]`: the directions in which the points were observed.
+    rows: Array<T>,
+    /// `R^T J J^T R`.
+    gram: Mat<f64>,
+    examples: usize,
+}
+
+/// The posterior for one prior precision and strength.
+#[derive(Clone, Debug)]
+pub struct ConditionedFunctionSpace<T> {
+    base: FunctionSpace<T>,
+    factor: Cholesky,
+    precision: f64,
+    strength: f64,
+}
+
+impl<T: Precision> FunctionSpace<T> {
+    /// The kernel of all examples, or of so many drawn at random (a subset-of-data process); also the sums over **all** examples that say how well the network fits.
+    ///
+    /// # Errors
+    /// Bad targets or outputs; more memory than `memory` bytes.
+    pub fn new(
+        network: &Network<T>,
+        selection: &Selection,
+        examples: &dyn Examples<T>,
+        likelihood: &OutputLikelihood,
+        points: Option<usize>,
+        seed: u64,
+        memory: u64,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<(Self, crate::accumulate::FitSums), LaplaceError> {
+        let outputs = check_outputs(network, likelihood)?;
+        let count = examples.len();
+        let mut chosen: Vec<usize> = (0..count).collect();
+        if let Some(points) = points.filter(|p| *p < count) {
+            chosen.shuffle(&mut Streams::new(seed).stream("laplace/subset"));
+            chosen.truncate(points);
+            chosen.sort_unstable();
+        }
+        if chosen.is_empty() {
+            return Err(LaplaceError::Request("there are no examples to learn from".into()));
+        }
+        let mut fit = crate::accumulate::FitSums::default();
+        for range in ranges(0, count, batch_size(network, 1)) {
+            let batch = Batch::read(examples, range, likelihood)?;
+            let f = network.forward(&batch.x)?;
+            fit.add_batch(likelihood, &batch, &f);
+        }
+        let (x, _) = examples.batch(&chosen, None);
+        let f = network.forward(&x)?;
+        let mut targets = Vec::new();
+        for &i in &chosen {
+            targets.extend(Batch::read(examples, i..i + 1, likelihood)?.targets);
+        }
+        let batch = Batch { range: 0..chosen.len(), x: x.clone(), targets };
+        let rows = cotangents(FisherEstimate::Exact, likelihood, &batch, &f)?;
+        let along = Outputs::Combinations(rows.clone());
+        let kernel = network.tangent_kernel(selection, (&x, &along), (&x, &along), memory)?;
+        let n = rows.rows();
+        let gram = Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j].to_f64());
+        let rows = rows.reshaped(vec![n, outputs]);
+        if observer(Stage::Curvature, count, count) == Signal::Stop {
+            return Err(LaplaceError::Interrupted);
+        }
+        Ok((Self { selection: selection.clone(), x, rows, gram, examples: count }, fit))
+    }
+
+    /// Training points and their kernel again, as they were saved: inputs `[points, ...]`, roots `[points * width, outputs]`, the kernel between the roots, and how many
+    /// examples the points were drawn from.
+    ///
+    /// # Errors
+    /// When sizes do not fit each other or the network, or a number is not finite.
+    pub fn from_parts(
+        network: &Network<T>,
+        selection: &Selection,
+        x: Array<T>,
+        rows: Array<T>,
+        gram: Mat<f64>,
+        examples: usize,
+    ) -> Result<Self, LaplaceError> {
+        let graph = network.graph();
+        let outputs: usize = graph.output_shape().iter().product();
+        let fits = x.rows() > 0
+            && x.rows() <= examples
+            && x.shape()[1..] == *graph.input_shape()
+            && rows.shape() == [gram.nrows(), outputs]
+            && gram.ncols() == gram.nrows()
+            && gram.nrows() > 0
+            && gram.nrows().is_multiple_of(x.rows());
+        let finite =
+            x.first_not_finite().is_none() && rows.first_not_finite().is_none() && gram.is_all_finite();
+        if !(fits && finite) {
+            let problem = "the saved training points do not belong to this network";
+            return Err(LaplaceError::Request(problem.into()));
+        }
+        Ok(Self { selection: selection.clone(), x, rows, gram, examples })
+    }
+
+    /// The training points, `[points, ...]`.
+    pub fn inputs(&self) -> &Array<T> {
+        &self.x
+    }
+
+    /// The roots of the output curvature, `[points * width, outputs]`.
+    pub fn roots(&self) -> &Array<T> {
+        &self.rows
+    }
+
+    /// The kernel between the roots, `R^T J J^T R`.
+    pub fn gram(&self) -> &Mat<f64> {
+        &self.gram
+    }
+
+    /// Observed directions: points x width of the roots.
+    pub fn rows(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// Points whose kernel is used, of how many examples.
+    pub fn points(&self) -> (usize, usize) {
+        (self.x.rows(), self.examples)
+    }
+
+    /// The spectrum of the curvature as a diagonal structure of as many entries as there are weights: what the evidence needs under one prior precision.
+    ///
+    /// # Errors
+    /// When the kernel is not finite.
+    pub fn spectrum(&self) -> Result<Structure, LaplaceError> {
+        let failed = || StructureError::Eigen { block: "the tangent kernel".into() };
+        if !self.gram.is_all_finite() {
+            return Err(StructureError::NotFinite { block: "the tangent kernel".into() }.into());
+        }
+        let mut values = self.gram.self_adjoint_eigenvalues(faer::Side::Lower).map_err(|_| failed())?;
+        values.iter_mut().for_each(|v| *v = v.max(0.0));
+        values.sort_by(|a, b| b.total_cmp(a));
+        values.resize(self.selection.len(), 0.0);
+        let matrix = BlockMatrix::Diagonal(Diagonal::new(values));
+        let range = 0..self.selection.len();
+        Ok(Structure::new(vec![Block { name: "spectrum".into(), range, matrix }])?)
+    }
+
+    /// The posterior under a prior precision and a strength.
+    ///
+    /// # Errors
+    /// When the factorisation fails.
+    pub fn condition(
+        &self,
+        precision: f64,
+        strength: f64,
+    ) -> Result<ConditionedFunctionSpace<T>, LaplaceError> {
+        let mut s = &self.gram * faer::Scale(strength / precision);
+        (0..s.nrows()).for_each(|i| s[(i, i)] += 1.0);
+        let factor = Cholesky::of(s.as_ref(), JitterPolicy::default())
+            .map_err(|source| StructureError::Factor { block: "the tangent kernel".into(), source })?;
+        Ok(ConditionedFunctionSpace { base: self.clone(), factor, precision, strength })
+    }
+}
+
+impl<T: Precision> ConditionedFunctionSpace<T> {
+    /// The weights of the tangent.
+    pub fn selection(&self) -> &Selection {
+        &self.base.selection
+    }
+
+    /// Latent predictions of inputs; memory for the kernel between training points and a few inputs.
+    ///
+    /// # Errors
+    /// When inputs do not fit.
+    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted };
+        let each = (1usize << 24) / (self.base.rows.rows() * outputs).max(1);
+        for range in posterior_linalg::tiles::pieces(x.rows(), each.clamp(1, 512)) {
+            let x = x.slice_rows(range);
+            latent.mean.extend(doubles(network.forward(&x)?.values()));
+            let joint = self.joint_parts(network, &x)?;
+            for n in 0..x.rows() {
+                let white = joint.1.subcols(n * outputs, outputs);
+                for o in 0..outputs {
+                    for k in 0..outputs {
+                        if wanted == Wanted::Full || o == k {
+                            let explained: f64 =
+                                (0..white.nrows()).map(|r| white[(r, o)] * white[(r, k)]).sum();
+                            latent
+                                .covariance
+                                .push(joint.0[n * outputs * outputs + o * outputs + k] - explained);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(latent)
+    }
+
+    /// Prior covariances `[examples, C, C]` and whitened cross covariances `S^(-1/2) T`, `[observed, examples * C]`.
+    fn joint_parts(&self, network: &Network<T>, x: &Array<T>) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
+        let (selection, base) = (&self.base.selection, &self.base);
+        let prior = network.tangent_kernel_diagonal(selection, x, &Outputs::All)?;
+        let prior: Vec<f64> = prior.values().iter().map(|v| v.to_f64() / self.precision).collect();
+        let along = Outputs::Combinations(self.rows_as_outputs(network));
+        let cross = network.tangent_kernel(selection, (&base.x, &along), (x, &Outputs::All), u64::MAX)?;
+        let (rows, columns) = (base.rows.rows(), cross.len() / base.rows.rows().max(1));
+        let scale = self.strength.sqrt() / self.precision;
+        let mut white = Mat::from_fn(rows, columns, |i, j| scale * cross.values()[i * columns + j].to_f64());
+        self.factor.solve_factor_in_place(white.as_mut());
+        Ok((prior, white))
+    }
+
+    fn rows_as_outputs(&self, network: &Network<T>) -> Array<T> {
+        let mut shape = vec![self.base.rows.rows()];
+        shape.extend_from_slice(network.graph().output_shape());
+        self.base.rows.clone().reshaped(shape)
+    }
+
+    /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
+    ///
+    /// # Errors
+    /// When it would pass `memory` bytes or inputs do not fit.
+    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        let kernel =
+            network.tangent_kernel(&self.base.selection, (x, &Outputs::All), (x, &Outputs::All), memory)?;
+        let (_, white) = self.joint_parts(network, x)?;
+        let n = white.ncols();
+        let explained = white.transpose() * &white;
+        Ok(Mat::from_fn(n, n, |i, j| {
+            kernel.values()[i * n + j].to_f64() / self.precision - explained[(i, j)]
+        }))
+    }
+}

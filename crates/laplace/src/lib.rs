@@ -1,0 +1,84 @@
+//! **Linearised Laplace**: error bars for trained networks, without retraining them.
+//!
+//! A network is replaced by its tangent at the trained weights, `h(w, x) = g(x) + J(x) (w - v)`: a linear model with the Jacobian as features, whose posterior is Gaussian
+//! with precision `H = M + A`, `M = sum_n J_n^T B_n J_n`. Predictions keep the network as their mean and get the covariance `J H^-1 J^T` (thesis section 3.3).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
+//! | [`accumulate`] | sums of the curvature in each form, batch by batch |
+//! | `roots` | output curvature as cotangents: exact, sampled, empirical |
+//! | [`predict`] | latent means and covariances |
+//! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
+//! | [`mode`] | the optimum of the linearised model |
+//! | [`auto`](mod@auto) | several posteriors, the best of which is kept if it beats the plain network |
+//! | [`tune`] | hyperparameters by held-out data |
+//! | [`online`] | hyperparameters while the network is trained |
+//! | [`low_rank`], [`function_space`] | a few eigenvectors plus a diagonal; the dual form for small data |
+//! | [`plan`] | memory and work, before anything is done |
+
+pub mod accumulate;
+pub mod auto;
+mod error;
+pub mod fit;
+pub mod function_space;
+pub mod low_rank;
+pub mod mode;
+pub mod normalisation;
+mod observations;
+pub mod online;
+pub mod plan;
+pub mod predict;
+mod prior;
+mod roots;
+pub mod tune;
+mod weights;
+
+pub use accumulate::{Accumulator, Form};
+pub use auto::{AutoReport, auto};
+pub use error::LaplaceError;
+pub use fit::{
+    Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
+};
+pub use mode::{Mode, ModeOptions};
+pub use online::{OnlineOptions, OnlineReport, train_online};
+pub use plan::Plan;
+pub use predict::{Latent, Predictor, Wanted};
+pub use prior::PriorKind;
+pub use roots::FisherEstimate;
+pub use tune::Tune;
+pub use weights::{Choice, Weights};
+
+use serde::{Deserialize, Serialize};
+
+/// What a long computation is doing, for progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Choosing the weights of a sub-network.
+    Subnetwork,
+    /// Summing the curvature.
+    Curvature,
+    /// Looking for the optimum of the linearised model.
+    Mode,
+    /// Estimating correlated noise.
+    Noise,
+    /// Scoring hyperparameters on held-out data.
+    Validation,
+    /// Predicting.
+    Prediction,
+}
+
+impl Stage {
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Subnetwork => "choosing weights",
+            Self::Curvature => "summing the curvature",
+            Self::Mode => "fitting the linearised model",
+            Self::Noise => "estimating noise",
+            Self::Validation => "scoring on held-out data",
+            Self::Prediction => "predicting",
+        }
+    }
+}

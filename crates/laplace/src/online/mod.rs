@@ -1,0 +1,61 @@
+//! **Hyperparameters while training**: online Laplace (Immer et al. 2021; Lin et al. 2023) and MacKay's loop of full retraining (thesis section 3.3.4).
+//!
+//! Every few epochs the curvature is summed at the current weights `v` and the precisions of the prior (and the noise) climb the Laplace evidence `G_v`. The prior then acts as the
+//! weight decay of the next epochs, so that network and hyperparameters fit each other when training ends: what is post hoc a mismatch between the trained weights and the prior
+//! does not arise.
+//!
+//! A precision `a` is the weight decay `a / n` of the mean negative log-likelihood; for the mean square over examples and `C` outputs, `2 s^2 / (n C)` times the negative
+//! log-likelihood, it is `2 s^2 a / (n C)`.
+//!
+//! While `v` is not at a minimum, `G_v` is a lower bound: with the gradient `q` of the regularised loss the tangent model's evidence under Gaussian noise is exactly
+//! `G_v + 1/2 q^T H^-1 q`. The last term is an option.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | what is learned, how often, which weights are kept |
+//! | `evidence` | the evidence with its first-order term, and one step up |
+//! | `likelihood` | losses as likelihoods, precisions as weight decay |
+//! | `hook` | what happens between epochs |
+//! | `retraining` | MacKay's loop: train to the end, maximise, train again |
+
+mod evidence;
+mod hook;
+mod likelihood;
+mod options;
+mod report;
+mod retraining;
+
+pub use evidence::TangentEvidence;
+pub use options::{HyperparameterRule, OnlineOptions, Select};
+pub use report::{OnlineReport, OnlineStep};
+pub use retraining::{RetrainingOptions, RetrainingReport, mackay_retraining};
+
+use crate::{LaplaceError, Stage};
+use hook::OnlineHook;
+use posterior_networks::train::{Examples, Progress, TrainOptions, TrainState, Trained, train_with};
+use posterior_networks::{Network, Precision};
+use posterior_optim::Signal;
+
+/// Trains a network and its hyperparameters. `observer` sees every step of the network, `stages` the passes between epochs; either may stop the run, whose state can be saved and
+/// resumed bit for bit.
+///
+/// Cost beside training: a curvature pass every few epochs, `C` passes back for the exact one, one for sampled or empirical Fisher matrices.
+///
+/// # Errors
+/// Settings that do not fit each other, data that do not fit the loss, more memory than allowed, a loss that is not finite.
+pub fn train_online<T: Precision>(
+    network: Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    options: &TrainOptions,
+    online: &OnlineOptions,
+    state: Option<TrainState<T>>,
+    observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
+    stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<(Trained<T>, OnlineReport), LaplaceError> {
+    online.check(options, validation.is_some())?;
+    let mut hook = OnlineHook::new(&network, examples, options, online, stages)?;
+    let trained = train_with(network, examples, validation, options, Some(&mut hook), state, observer)?;
+    let report = hook.report(&trained)?;
+    Ok((trained, report))
+}

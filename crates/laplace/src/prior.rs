@@ -1,0 +1,91 @@
+//! Kinds of priors over a network's weights.
+
+use crate::LaplaceError;
+use crate::accumulate::layers;
+use posterior_linear::Prior;
+use posterior_networks::{Graph, Selection};
+use serde::{Deserialize, Serialize};
+
+/// Which weights share a prior precision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorKind {
+    /// Layerwise where normalisation makes weights scale-invariant, else scalar.
+    #[default]
+    Auto,
+    /// One precision.
+    Scalar,
+    /// One for each layer (each node with parameters).
+    Layerwise,
+    /// One for each parameter tensor.
+    Parameter,
+    /// One for each of the named groups of parameters (patterns); what matches none forms a group `rest`.
+    Groups(Vec<(String, Vec<String>)>),
+    /// One for each weight.
+    Diagonal,
+    /// One, for features scaled to a unit diagonal of the curvature (thesis section 5.4.3): predictions do not depend on the units of any weight.
+    GPrior,
+}
+
+impl PriorKind {
+    /// `Auto` decided.
+    pub(crate) fn resolved(&self, normalised: bool) -> Self {
+        match self {
+            Self::Auto if normalised => Self::Layerwise,
+            Self::Auto => Self::Scalar,
+            other => other.clone(),
+        }
+    }
+
+    /// The prior with one precision everywhere.
+    ///
+    /// # Errors
+    /// When a pattern is malformed or matches nothing.
+    pub(crate) fn prior(
+        &self,
+        graph: &Graph,
+        selection: &Selection,
+        precision: f64,
+    ) -> Result<Prior, LaplaceError> {
+        let parts = selection.parts();
+        let named = |groups: Vec<(String, Vec<usize>)>| -> Result<Prior, LaplaceError> {
+            // Groups without weights in the selection are left out.
+            let groups: Vec<_> = groups.into_iter().filter(|g| !g.1.is_empty()).collect();
+            let stretches: Vec<(usize, usize)> = parts
+                .iter()
+                .enumerate()
+                .map(|(i, p)| (p.length, groups.iter().position(|g| g.1.contains(&i)).unwrap_or(0)))
+                .collect();
+            let names: Vec<String> = groups.into_iter().map(|g| g.0).collect();
+            let precisions = vec![precision; names.len()];
+            Ok(Prior::grouped(&stretches, names, precisions)?)
+        };
+        match self {
+            Self::Auto | Self::Scalar | Self::GPrior => Ok(Prior::scalar(selection.len(), precision)?),
+            Self::Layerwise => {
+                named(layers(graph, selection).into_iter().map(|(n, r)| (n, r.collect())).collect())
+            }
+            Self::Parameter => {
+                named(parts.iter().enumerate().map(|(i, p)| (p.name.clone(), vec![i])).collect())
+            }
+            Self::Diagonal => Ok(Prior::each(vec![precision; selection.len()])?),
+            Self::Groups(groups) => {
+                let mut taken = vec![false; parts.len()];
+                let mut out = Vec::new();
+                for (name, patterns) in groups {
+                    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+                    let matched = Selection::matching(graph, &patterns)?;
+                    let own: Vec<usize> = (0..parts.len())
+                        .filter(|&i| {
+                            !taken[i] && matched.parts().iter().any(|p| p.parameter == parts[i].parameter)
+                        })
+                        .collect();
+                    own.iter().for_each(|&i| taken[i] = true);
+                    out.push((name.clone(), own));
+                }
+                out.push(("rest".into(), (0..parts.len()).filter(|&i| !taken[i]).collect()));
+                named(out)
+            }
+        }
+    }
+}

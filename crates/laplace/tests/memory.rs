@@ -1,0 +1,153 @@
+//! The memory that is planned is the memory that is used, by an allocator that counts. Alone in its binary, and one test after the other, so that nothing else is counted.
+#![allow(unsafe_code)]
+
+use posterior_laplace::{Approximation, FisherEstimate, FitOptions, Mode, PriorKind, Tune, Weights, fit};
+use posterior_likelihoods::{Categorical, OutputLikelihood};
+use posterior_linalg::random::Streams;
+use posterior_networks::train::{Tabular, Targets};
+use posterior_networks::{Architecture, Array, Network};
+use posterior_optim::Signal;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes in use now, and their largest number since the last reset.
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+fn grow(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        grow(size);
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        moved
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Case {
+    name: &'static str,
+    text: &'static str,
+    examples: usize,
+    /// Whether a matrix of all weights is within reach.
+    dense: bool,
+    /// Whether the dual form is.
+    dual: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        name: "small perceptron",
+        text: "kind = \"perceptron\"\ninputs = 8\nhidden = [20, 20]\noutputs = 5\nactivation = \"tanh\"",
+        examples: 3000,
+        dense: true,
+        dual: false,
+    },
+    Case {
+        name: "medium perceptron",
+        text: "kind = \"perceptron\"\ninputs = 784\nhidden = [128, 64]\noutputs = 10\nactivation = \"relu\"",
+        examples: 600,
+        dense: false,
+        dual: false,
+    },
+    Case {
+        name: "wide perceptron, few examples",
+        text: "kind = \"perceptron\"\ninputs = 30\nhidden = [40]\noutputs = 4\nactivation = \"tanh\"",
+        examples: 300,
+        dense: true,
+        dual: true,
+    },
+    Case {
+        name: "convolutions",
+        text: "kind = \"lenet\"\ninput = [1, 28, 28]\nfilters = [8, 16, 32]\nclasses = 10",
+        examples: 400,
+        dense: false,
+        dual: false,
+    },
+];
+
+/// Peak beside network and data, and what was planned.
+fn measure(case: &Case, weights: Weights, approximation: Approximation) -> (usize, usize) {
+    let graph = Architecture::from_toml(case.text).unwrap().graph().unwrap();
+    let network = Network::<f32>::initialised(graph, Streams::new(1)).unwrap();
+    let mut shape = vec![case.examples];
+    shape.extend_from_slice(network.graph().input_shape());
+    let count: usize = shape.iter().product();
+    let x = (0..count).map(|i| ((i * 2_654_435_761) % 1000) as f32 / 1000.0 - 0.5).collect();
+    let outputs = network.graph().output_shape()[0];
+    let y = Targets::Classes((0..case.examples).map(|i| (i % outputs) as u32).collect());
+    let data = Tabular::new(Array::new(shape, x), y);
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(outputs).unwrap());
+    let options = FitOptions {
+        weights,
+        approximation,
+        prior: PriorKind::Scalar,
+        mode: Mode::Trained,
+        tune: Tune::Evidence,
+        ..FitOptions::default()
+    };
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let laplace =
+        fit(&network, &data, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)
+            .unwrap();
+    (PEAK.load(Ordering::Relaxed) - before, laplace.summary.plan.bytes() as usize)
+}
+
+/// A plan is a bound, and not more than twice what is used; both up to a megabyte for what no plan counts (names, reports, threads).
+#[test]
+fn plans_bound_the_peak_within_a_factor_of_two() {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
+    let slack = 1 << 20;
+    let mut wrong = Vec::new();
+    for case in &CASES {
+        let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
+        let sampled = Approximation::Kronecker(FisherEstimate::MonteCarlo { samples: 1, seed: 0 });
+        let mut list = vec![
+            (Weights::All, kronecker),
+            (Weights::All, sampled),
+            (Weights::All, Approximation::Diagonal),
+            (Weights::All, Approximation::LowRank { rank: 10, iterations: 1 }),
+            (Weights::LastLayer, kronecker),
+            (Weights::LastLayer, Approximation::Full),
+            (Weights::LastLayer, Approximation::Diagonal),
+        ];
+        if case.dense {
+            list.push((Weights::All, Approximation::Full));
+            list.push((Weights::All, Approximation::Block));
+        }
+        if case.dual {
+            list.push((Weights::All, Approximation::FunctionSpace { points: None }));
+        }
+        for (weights, approximation) in list {
+            let what = format!("{}, {:?}, {approximation:?}", case.name, weights);
+            let (peak, planned) = measure(case, weights, approximation);
+            println!("{what}: peak {:.2} MB, planned {:.2} MB", peak as f64 / 1e6, planned as f64 / 1e6);
+            if peak > planned + slack || planned > 2 * peak + slack {
+                wrong.push(format!("{what}: peak {peak}, planned {planned}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,31 @@
+//! **Predictive distributions**: what will be observed, when the latent values are Gaussian.
+//!
+//! A [`PredictiveRule`] is prepared once for a likelihood and an [`Integration`]; it then turns a [`LatentGaussian`] into a
+//! [`Prediction`], or a target into its log density, for as many inputs as there are.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`LatentGaussian`] | mean and covariance of the latent values at one input |
+//! | [`Integration`] | how the latent values are averaged over |
+//! | [`PredictiveRule`] | the rule, with random numbers that all inputs share |
+//! | [`Prediction`] | probabilities or moments |
+//! | [`laplace_bridge`] | the Dirichlet distribution nearest to a softmax of Gaussians |
+//! | `root`, `draws` | sampled latent values, also for singular covariances |
+//! | `log_density` | log predictive densities of targets |
+//! | `log_integral` | the logarithm of a one-dimensional integral |
+
+mod bridge;
+mod draws;
+mod integration;
+mod latent;
+mod log_density;
+mod log_integral;
+mod prediction;
+mod root;
+mod rule;
+
+pub use bridge::laplace_bridge;
+pub use integration::Integration;
+pub use latent::{Clipping, Covariance, LatentGaussian};
+pub use prediction::Prediction;
+pub use rule::{PredictiveRule, PredictiveWorkspace};

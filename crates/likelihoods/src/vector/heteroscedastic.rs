@@ -1,0 +1,114 @@
+//! `y_d = f_d + ε_d`, `ε_d ~ N(0, exp(f_{D+d}))`: the model says how noisy each observation is.
+
+use super::diagonal::{assert_lengths, diagonal_curvature};
+use super::error::{MOST_OUTPUTS, check_each, check_outputs, check_width};
+use crate::{LikelihoodError, VectorLikelihood};
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+
+const NAME: &str = "heteroscedastic_gaussian";
+
+/// Gaussian noise whose logarithmic variance is an output as well. With D targets there are C = 2D latent values: D means
+/// `m`, then D log-variances `s`.
+///
+/// With `r = y - m`, the exact negative Hessian of one target in `(m, s)` is `[[e⁻ˢ, r e⁻ˢ], [r e⁻ˢ, r² e⁻ˢ / 2]]`, whose
+/// determinant `-r² e⁻²ˢ / 2` is never positive: it is indefinite wherever the residual is not zero. The curvature is therefore
+/// the Fisher matrix `diag(e⁻ˢ, 1/2)`, its expectation under the model, which needs no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields")]
+pub struct HeteroscedasticGaussian {
+    targets: usize,
+}
+
+/// As written, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    targets: usize,
+}
+
+impl TryFrom<Fields> for HeteroscedasticGaussian {
+    type Error = LikelihoodError;
+    fn try_from(fields: Fields) -> Result<Self, LikelihoodError> {
+        Self::new(fields.targets)
+    }
+}
+
+impl HeteroscedasticGaussian {
+    /// So many targets, with twice as many latent values.
+    ///
+    /// # Errors
+    /// For none, or more than 2²³.
+    pub fn new(targets: usize) -> Result<Self, LikelihoodError> {
+        let remedy = "give the number of targets of one observation, half the number of latent values";
+        check_outputs(NAME, "targets", targets, 1, remedy)?;
+        check_outputs(NAME, "targets", targets.min(MOST_OUTPUTS) * 2, 2, remedy)?;
+        Ok(Self { targets })
+    }
+
+    /// D, how many targets there are.
+    pub fn targets(&self) -> usize {
+        self.targets
+    }
+
+    fn curvature_entry(&self, _: &[f64], f: &[f64], i: usize) -> f64 {
+        if i < self.targets { (-f[self.targets + i]).exp() } else { 0.5 }
+    }
+    assert_lengths!();
+}
+
+impl VectorLikelihood for HeteroscedasticGaussian {
+    fn outputs(&self) -> usize {
+        2 * self.targets
+    }
+    fn target_width(&self) -> usize {
+        self.targets
+    }
+    fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
+        check_width(NAME, self.targets, y)?;
+        check_each(NAME, y, f64::is_finite, "drop the row or fill in the missing value")
+    }
+    fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
+        self.assert_lengths(y, f);
+        let (means, log_variances) = f.split_at(self.targets);
+        y.iter()
+            .zip(means.iter().zip(log_variances))
+            .map(|(y, (m, s))| -0.5 * ((2.0 * PI).ln() + s + (y - m) * (y - m) * (-s).exp()))
+            .sum()
+    }
+    fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        self.assert_lengths(y, f);
+        assert_eq!(out.len(), f.len(), "a gradient has C numbers");
+        for d in 0..self.targets {
+            let (residual, precision) = (y[d] - f[d], (-f[self.targets + d]).exp());
+            out[d] = residual * precision;
+            out[self.targets + d] = 0.5 * (residual * residual * precision - 1.0);
+        }
+    }
+    fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        self.assert_lengths(y, f);
+        let (n, targets) = (self.outputs(), self.targets);
+        assert_eq!(out.len(), n * n, "a matrix of the outputs has C x C numbers");
+        out.fill(0.0);
+        for d in 0..targets {
+            let (residual, precision) = (y[d] - f[d], (-f[targets + d]).exp());
+            out[d * n + d] = precision;
+            out[d * n + targets + d] = residual * precision;
+            out[(targets + d) * n + d] = residual * precision;
+            out[(targets + d) * n + targets + d] = 0.5 * residual * residual * precision;
+        }
+    }
+    diagonal_curvature!();
+    fn curvature_needs_target(&self) -> bool {
+        false
+    }
+    fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
+        assert_eq!((f.len(), out.len()), (self.outputs(), self.targets), "latent values and target");
+        for (d, out) in out.iter_mut().enumerate() {
+            let noise: f64 = StandardNormal.sample(rng);
+            *out = f[d] + (0.5 * f[self.targets + d]).exp() * noise;
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The same posterior from the other side of the duality: exact Gaussian processes.
+
+use super::{assert_near, normal};
+use crate::exact::{ExactOptions, ExactPosterior, Form};
+use crate::features::{FeatureMap, RandomFourier, Spectrum};
+use crate::noise::Noise;
+use faer::Mat;
+use posterior_gp::exact::{ExactGp, log_evidence};
+use posterior_gp::{MeanForm, Observations, Posterior};
+use posterior_kernels::{Columns, Kernel, Linear};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::random::Streams;
+use posterior_optim::check::assert_close;
+
+const NOISE: f64 = 0.2;
+
+fn process(kernel: Box<dyn Kernel<f64>>, inputs: usize) -> ExactGp {
+    ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(NOISE, 1e-9), inputs, 1)
+}
+
+#[test]
+fn a_linear_model_is_a_process_with_the_linear_kernel() {
+    let (x, y, test) = (normal(20, 3, "x"), normal(20, 1, "y"), normal(7, 3, "test"));
+    let model = process(Box::new(Linear::new("linear", Columns::all(3), false, 1.0)), 3);
+    let data = Observations::new(x.clone(), y.clone(), None).unwrap();
+    let evidence = log_evidence(&model, &data, None).unwrap().value;
+    let posterior = model.condition(data).unwrap();
+    let (expected, joint) =
+        (posterior.predict(test.as_ref()).unwrap(), posterior.joint(test.as_ref()).unwrap());
+    let noise = Noise::uniform(1.0 / NOISE, 1).unwrap();
+    let targets = crate::dense::to_vec(&y);
+    for form in [Form::Primal, Form::Dual] {
+        let options = ExactOptions { form: Some(form), ..Default::default() };
+        let linear = ExactPosterior::new(x.as_ref(), &targets, &noise, &[1.0; 3], options).unwrap();
+        assert_near(linear.log_evidence().unwrap(), evidence, 1e-9);
+        let found = linear.predict(test.as_ref()).unwrap();
+        assert_close(&found.mean, &crate::dense::to_vec(&expected.mean), 1e-10, 1e-11);
+        assert_close(&found.variance(), &expected.latent_variance, 1e-9, 1e-11);
+        let difference = linear.joint(test.as_ref()).unwrap().covariance - &joint.covariance;
+        assert!(difference.norm_max() < 1e-11);
+    }
+}
+
+/// Mean squared distances of the predictive means and variances of a linear model over random features from the process's, over seeds.
+fn distances(count: usize, seeds: u64) -> (f64, f64) {
+    let (x, y, test) = (normal(25, 2, "x"), normal(25, 1, "y"), normal(15, 2, "test"));
+    let model = process(super::features::kernel("matern32", 0.9), 2);
+    let posterior = model.condition(Observations::new(x.clone(), y.clone(), None).unwrap()).unwrap();
+    let expected = posterior.predict(test.as_ref()).unwrap();
+    let noise = Noise::uniform(1.0 / NOISE, 1).unwrap();
+    let targets = crate::dense::to_vec(&y);
+    let (mut means, mut variances) = (0.0, 0.0);
+    for seed in 0..seeds {
+        let streams = Streams::new(100 + seed);
+        let map = RandomFourier::draw(Spectrum::Matern { smoothness: 1.5 }, &[0.9; 2], 1.0, count, streams)
+            .unwrap();
+        let features = |x: &Mat<f64>| map.matrix(x).unwrap().unwrap();
+        let ones = vec![1.0; map.dimension()];
+        let linear =
+            ExactPosterior::new(features(&x).as_ref(), &targets, &noise, &ones, ExactOptions::default())
+                .unwrap();
+        let found = linear.predict(features(&test).as_ref()).unwrap();
+        let share = (seeds as f64 * 15.0).recip();
+        for i in 0..15 {
+            means += share * (found.mean[i] - expected.mean[(i, 0)]).powi(2);
+            variances += share * (found.covariance[i] - expected.latent_variance[i]).powi(2);
+        }
+    }
+    (means, variances)
+}
+
+#[test]
+fn random_features_approach_the_process_at_the_rate_of_monte_carlo() {
+    // Errors are linear in those of the kernel matrix once these are small beside the noise, so sixteen times the features divide the mean
+    // square by 16. Averages over 24 seeds, taking a seed's 15 correlated points for one square of a normal, have a relative deviation of
+    // sqrt(2/24) = 0.29; the logarithm of their ratio has one of 0.41, three of which are a factor of 3.4.
+    let (few, many) = (distances(200, 24), distances(3200, 24));
+    for (name, ratio) in [("means", few.0 / many.0), ("variances", few.1 / many.1)] {
+        assert!(ratio > 16.0 / 3.4 && ratio < 16.0 * 3.4, "{name}: {ratio}");
+    }
+}

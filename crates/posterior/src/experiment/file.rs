@@ -1,0 +1,227 @@
+//! Files: reading, listing, and the settings of `--quick`.
+
+use super::kinds::{KINDS, Kind};
+use super::{Expectation, ExperimentError, Published};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// An experiment as its file describes it, checked.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The file's name without its ending.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Heading.
+    pub title: String,
+    /// What is reproduced.
+    pub source: String,
+    /// A sentence or two on what is to be seen.
+    pub description: String,
+    /// Which code runs it.
+    pub kind: String,
+    /// Seeds; numbers are averaged over them.
+    pub seeds: Vec<u64>,
+    /// What differs from the source.
+    pub reductions: Vec<String>,
+    /// Published numbers.
+    pub published: Vec<Published>,
+    /// What should come out.
+    pub expectations: Vec<Expectation>,
+    pub(crate) settings: Table,
+    pub(crate) quick: Option<Table>,
+}
+
+/// The keys that all kinds share; the rest are settings of the kind.
+#[derive(Deserialize)]
+struct File {
+    title: String,
+    source: String,
+    #[serde(default)]
+    description: String,
+    kind: String,
+    #[serde(default = "first_seed")]
+    seeds: Vec<u64>,
+    #[serde(default)]
+    reductions: Vec<String>,
+    #[serde(default)]
+    published: Vec<Published>,
+    #[serde(default, rename = "expect")]
+    expectations: Vec<Expectation>,
+    quick: Option<Table>,
+    #[serde(flatten)]
+    settings: Table,
+}
+
+fn first_seed() -> Vec<u64> {
+    vec![0]
+}
+
+/// A file that was found in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// The file's name without its ending.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its title; what is wrong with it if it is no experiment.
+    pub title: String,
+    /// What it reproduces.
+    pub source: String,
+    /// Its kind; empty if it is no experiment.
+    pub kind: String,
+    /// Whether it can be run quickly.
+    pub quick: bool,
+}
+
+impl Experiment {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, holds unknown keys, or its settings (quick ones included) are not those of its kind.
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ExperimentError::Read { path: path.into(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// As [`Self::read`] for a text; `path` names it and says from where its own paths are counted.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+        let wrong = |problem: String| ExperimentError::File { path: path.into(), problem };
+        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let experiment = Self {
+            name: path.file_stem().map_or_else(|| "experiment".into(), |s| s.to_string_lossy().into_owned()),
+            path: path.into(),
+            title: file.title,
+            source: file.source,
+            description: file.description,
+            kind: file.kind,
+            seeds: file.seeds,
+            reductions: file.reductions,
+            published: file.published,
+            expectations: file.expectations,
+            settings: file.settings,
+            quick: file.quick,
+        };
+        if experiment.seeds.is_empty() {
+            return Err(wrong("`seeds` is empty: give at least one".into()));
+        }
+        if let Some(problem) = experiment.expectations.iter().find_map(Expectation::problem) {
+            return Err(wrong(format!("expectation {problem}")));
+        }
+        let kind = experiment.code()?;
+        (kind.check)(&experiment.settings).map_err(|e| wrong(e.message().to_string()))?;
+        if experiment.quick.is_some() {
+            let (settings, _) = experiment.settings(true)?;
+            (kind.check)(&settings).map_err(|e| wrong(format!("with [quick]: {}", e.message())))?;
+        }
+        Ok(experiment)
+    }
+
+    /// The code that runs it.
+    pub(crate) fn code(&self) -> Result<&'static Kind, ExperimentError> {
+        KINDS.iter().find(|k| k.name == self.kind).ok_or_else(|| {
+            let known: Vec<&str> = KINDS.iter().map(|k| k.name).collect();
+            ExperimentError::File {
+                path: self.path.clone(),
+                problem: format!("there is no kind `{}`; there are {}", self.kind, known.join(", ")),
+            }
+        })
+    }
+
+    /// The settings, and what `[quick]` changed in them.
+    pub(crate) fn settings(&self, quick: bool) -> Result<(Table, Vec<String>), ExperimentError> {
+        let mut settings = self.settings.clone();
+        let mut changes = Vec::new();
+        if quick {
+            let Some(over) = &self.quick else {
+                return Err(ExperimentError::File {
+                    path: self.path.clone(),
+                    problem: "it has no [quick] table: run it without --quick".into(),
+                });
+            };
+            lay_over(&mut settings, over, "", &mut changes);
+        }
+        Ok((settings, changes))
+    }
+}
+
+/// Replaces what `over` names, table by table; lists are replaced whole.
+fn lay_over(settings: &mut Table, over: &Table, prefix: &str, changes: &mut Vec<String>) {
+    for (key, value) in over {
+        let name = format!("{prefix}{key}");
+        match (settings.get_mut(key), value) {
+            (Some(Value::Table(own)), Value::Table(over)) => {
+                lay_over(own, over, &format!("{name}."), changes);
+            }
+            (own, value) => {
+                let before = own.map_or_else(|| "the default".into(), |v| v.to_string());
+                let list = |v: &Value| v.as_array().is_some_and(|a| a.iter().any(Value::is_table));
+                changes.push(match list(value) {
+                    true => format!("{name} is another list"),
+                    false => format!("{name} = {value} instead of {before}"),
+                });
+                settings.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The experiments of a folder, by name; files ending in `.toml` that are none are listed with what is wrong.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Listed>, ExperimentError> {
+    let failed = |source| ExperimentError::Read { path: folder.into(), source };
+    let mut listed = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        listed.push(match Experiment::read(&path) {
+            Ok(e) => Listed {
+                name,
+                path,
+                title: e.title,
+                source: e.source,
+                kind: e.kind,
+                quick: e.quick.is_some(),
+            },
+            Err(error) => Listed {
+                name,
+                path,
+                title: error.to_string(),
+                source: String::new(),
+                kind: String::new(),
+                quick: false,
+            },
+        });
+    }
+    listed.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_settings_replace_and_are_named() {
+        let mut settings: Table =
+            toml::from_str("[training]\nsteps = 100\nbatch = 5\n[network]\nhidden = [50, 50]").unwrap();
+        let over: Table = toml::from_str("training.steps = 10\nnetwork.hidden = [4]\nextra = 1").unwrap();
+        let mut changes = Vec::new();
+        lay_over(&mut settings, &over, "", &mut changes);
+        let expected: Table =
+            toml::from_str("extra = 1\n[training]\nsteps = 10\nbatch = 5\n[network]\nhidden = [4]").unwrap();
+        assert_eq!(settings, expected);
+        assert!(changes.contains(&"training.steps = 10 instead of 100".to_string()), "{changes:?}");
+        assert_eq!(changes.len(), 3);
+    }
+}

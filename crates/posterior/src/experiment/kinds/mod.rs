@@ -1,0 +1,80 @@
+//! The kinds of experiments.
+
+mod bands;
+mod effective_dimension;
+mod evidence;
+mod images;
+mod plain;
+mod scale;
+
+use super::ExperimentError;
+use super::context::Context;
+use super::measured::Measured;
+use serde::de::DeserializeOwned;
+use toml::Table;
+
+/// Code that runs experiments.
+pub(crate) struct Kind {
+    /// Its name in files.
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) about: &'static str,
+    /// Whether settings are those of this kind.
+    pub(crate) check: fn(&Table) -> Result<(), toml::de::Error>,
+    /// Runs one seed.
+    pub(crate) run: fn(&Table, &mut Context<'_>) -> Result<Measured, ExperimentError>,
+}
+
+/// All of them.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        name: "bands",
+        about: "error bars of several posteriors on a problem in one dimension, side by side",
+        check: check::<bands::Settings>,
+        run: bands::run,
+    },
+    Kind {
+        name: "evidence",
+        about: "the evidence along one prior precision, published updates of it, and brute force",
+        check: check::<evidence::Settings>,
+        run: evidence::run,
+    },
+    Kind {
+        name: "effective-dimension",
+        about: "estimators of the effective dimension from few samples, against closed forms",
+        check: check::<effective_dimension::Settings>,
+        run: effective_dimension::run,
+    },
+    Kind {
+        name: "scale",
+        about: "error bars after multiplying normalised weights, and the scales of the Jacobian",
+        check: check::<scale::Settings>,
+        run: scale::run,
+    },
+    Kind {
+        name: "plain-laplace",
+        about: "the network at sampled weights against its tangent",
+        check: check::<plain::Settings>,
+        run: plain::run,
+    },
+    Kind {
+        name: "images",
+        about: "classifiers of images: whose norm the evidence charges for, one precision or one for each layer",
+        check: check::<images::Settings>,
+        run: images::run,
+    },
+];
+
+/// Names of the kinds with what they do.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|k| (k.name, k.about))
+}
+
+fn check<S: DeserializeOwned>(settings: &Table) -> Result<(), toml::de::Error> {
+    settings.clone().try_into::<S>().map(|_| ())
+}
+
+/// The settings of a kind, checked when the file was read.
+fn settings<S: DeserializeOwned>(table: &Table) -> Result<S, ExperimentError> {
+    table.clone().try_into::<S>().map_err(|e| ExperimentError::Setting(e.message().to_string()))
+}

@@ -1,0 +1,75 @@
+//! The runner.
+
+use super::context::{Context, Event};
+use super::numbers::averages;
+use super::{Experiment, ExperimentError, Outcome, SeedNumbers};
+use posterior_optim::Signal;
+use std::path::Path;
+use std::time::Instant;
+
+/// How an experiment is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// One seed instead of the file's.
+    pub seed: Option<u64>,
+    /// The smaller settings of the file's `[quick]`.
+    pub quick: bool,
+}
+
+/// Runs an experiment with every seed. Pictures are those of the first.
+///
+/// The observer hears of every step and may stop the run between two of them.
+///
+/// # Errors
+/// [`ExperimentError`]: missing data, settings that do not fit, what goes wrong in training and inference, interruption.
+pub fn run(
+    experiment: &Experiment,
+    options: &RunOptions,
+    observer: &mut dyn FnMut(&Event<'_>) -> Signal,
+) -> Result<Outcome, ExperimentError> {
+    let clock = Instant::now();
+    let kind = experiment.code()?;
+    let (settings, changes) = experiment.settings(options.quick)?;
+    let seeds = options.seed.map_or_else(|| experiment.seeds.clone(), |s| vec![s]);
+    let folder = experiment.path.parent().unwrap_or(Path::new("."));
+    let mut by_seed = Vec::new();
+    let mut first = None;
+    for &seed in &seeds {
+        let own = Instant::now();
+        let mut context = Context::new(seed, folder, observer);
+        let measured = (kind.run)(&settings, &mut context);
+        if context.stopped() {
+            return Err(ExperimentError::Interrupted);
+        }
+        let mut measured = measured?;
+        measured.notes.append(&mut context.notes);
+        let seconds = own.elapsed().as_secs_f64();
+        let (numbers, series) = (measured.numbers.take(), measured.series.take());
+        by_seed.push(SeedNumbers { seed, seconds, numbers, series });
+        first.get_or_insert(measured);
+    }
+    let numbers: Vec<_> = by_seed.iter().map(|s| s.numbers.clone()).collect();
+    let (mean, standard_error) = averages(&numbers);
+    let mut reductions = experiment.reductions.clone();
+    if options.quick {
+        reductions.push(format!("a quick run: {}", changes.join("; ")));
+    }
+    Ok(Outcome {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        source: experiment.source.clone(),
+        description: experiment.description.clone(),
+        kind: experiment.kind.clone(),
+        quick: options.quick,
+        seeds,
+        seconds: clock.elapsed().as_secs_f64(),
+        reductions,
+        settings: serde_json::to_value(&settings).unwrap_or_default(),
+        published: experiment.published.iter().map(|p| p.beside(&mean)).collect(),
+        expectations: experiment.expectations.iter().map(|e| e.judge(&mean)).collect(),
+        mean,
+        standard_error,
+        by_seed,
+        measured: first.unwrap_or_default(),
+    })
+}

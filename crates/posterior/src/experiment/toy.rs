@@ -1,0 +1,139 @@
+//! Problems in one dimension, and the grid on which posteriors are seen.
+
+use super::ExperimentError;
+use posterior_data::synthetic::{self, ToyRegression};
+use posterior_linalg::random::Streams;
+use posterior_networks::Array;
+use posterior_networks::train::{Tabular, Targets};
+use posterior_report::PosteriorPanel;
+use serde::Deserialize;
+
+/// Which problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Problem {
+    /// A random network's function on three intervals.
+    Clustered,
+    /// A Matérn-3/2 process on two intervals, standardised.
+    Matern,
+    /// A sine on two intervals.
+    Sine,
+}
+
+/// The table `[data]` of experiments in one dimension.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToySettings {
+    /// The problem.
+    pub(crate) problem: Problem,
+    /// Seed of the data; the run's own if absent.
+    pub(crate) seed: Option<u64>,
+    /// Every so many rows are used.
+    #[serde(default = "one")]
+    pub(crate) every: usize,
+    /// How far the grid reaches beyond the data.
+    pub(crate) margin: f64,
+    /// Points of the grid.
+    pub(crate) grid: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// A problem with its grid.
+#[derive(Clone, Debug)]
+pub(crate) struct Toy {
+    /// Training inputs, ascending.
+    pub(crate) x: Vec<f64>,
+    /// Their targets.
+    pub(crate) y: Vec<f64>,
+    /// Standard deviation of the noise.
+    pub(crate) noise: f64,
+    /// Where posteriors are seen.
+    pub(crate) grid: Vec<f64>,
+    /// Intervals between training inputs that are wider than a tenth of their range.
+    pub(crate) gaps: Vec<(f64, f64)>,
+}
+
+/// A column of inputs.
+pub(crate) fn column(values: &[f64]) -> Array<f64> {
+    Array::new(vec![values.len(), 1], values.to_vec())
+}
+
+impl ToySettings {
+    pub(crate) fn make(&self, seed: u64) -> Result<Toy, ExperimentError> {
+        if self.every == 0 || self.grid < 2 || self.grid > 100_000 {
+            return Err(ExperimentError::Setting(
+                "[data]: `every` must be at least 1 and `grid` between 2 and 100000".into(),
+            ));
+        }
+        if !(self.margin >= 0.0 && self.margin.is_finite()) {
+            return Err(ExperimentError::Setting("[data]: `margin` must be zero or positive".into()));
+        }
+        let streams = Streams::new(self.seed.unwrap_or(seed));
+        let ToyRegression { x, y, noise, .. } = match self.problem {
+            Problem::Clustered => synthetic::clustered_toy(streams),
+            Problem::Matern => synthetic::matern_toy(true, streams),
+            Problem::Sine => {
+                let toy = synthetic::sine_toy(streams);
+                let pick = |v: &[f64]| toy.train.iter().map(|&i| v[i]).collect::<Vec<f64>>();
+                ToyRegression {
+                    x: pick(&toy.data.x),
+                    y: pick(&toy.data.y),
+                    function: pick(&toy.data.function),
+                    ..toy.data
+                }
+            }
+        };
+        let mut rows: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (x, y): (Vec<f64>, Vec<f64>) = rows.into_iter().step_by(self.every).unzip();
+        let [low, .., high] = x[..] else {
+            return Err(ExperimentError::Setting("[data]: `every` leaves fewer than two rows".into()));
+        };
+        let gaps = x.windows(2).filter(|w| w[1] - w[0] > 0.1 * (high - low)).map(|w| (w[0], w[1])).collect();
+        let width = high - low + 2.0 * self.margin;
+        let grid =
+            (0..self.grid).map(|i| low - self.margin + width * i as f64 / (self.grid - 1) as f64).collect();
+        Ok(Toy { x, y, noise, grid, gaps })
+    }
+}
+
+impl Toy {
+    /// Inputs and targets to train on.
+    pub(crate) fn examples(&self) -> Tabular<f64> {
+        Tabular::new(column(&self.x), Targets::Values(column(&self.y)))
+    }
+
+    /// Mean of values on the grid, over the points inside gaps; NaN without gaps.
+    pub(crate) fn mean_in_gaps(&self, values: &[f64]) -> f64 {
+        let inside = |x: f64| self.gaps.iter().any(|(low, high)| x > *low && x < *high);
+        let own: Vec<f64> = self.grid.iter().zip(values).filter(|p| inside(*p.0)).map(|p| *p.1).collect();
+        own.iter().sum::<f64>() / own.len() as f64
+    }
+
+    /// A picture of a posterior.
+    pub(crate) fn panel(&self, mean: &[f64], deviation: &[f64], noise_variance: f64) -> PosteriorPanel {
+        PosteriorPanel {
+            input: "x".into(),
+            grid: self.grid.clone(),
+            mean: mean.to_vec(),
+            latent_standard_deviation: deviation.to_vec(),
+            observed_standard_deviation: deviation.iter().map(|d| (d * d + noise_variance).sqrt()).collect(),
+            train_input: self.x.clone(),
+            train_target: self.y.clone(),
+            ..PosteriorPanel::default()
+        }
+    }
+}
+
+/// The mean of some values.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0usize);
+    values.into_iter().for_each(|v| {
+        sum += v;
+        count += 1;
+    });
+    sum / count as f64
+}

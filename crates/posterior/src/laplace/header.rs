@@ -1,0 +1,206 @@
+//! What stands in a model file besides arrays.
+
+use super::Preprocess;
+use crate::network::{Preparation, TrainingRecord};
+use posterior_laplace::{AutoReport, FitOptions, FitSummary};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::{Graph, Selection};
+use serde::{Deserialize, Serialize};
+
+/// Groups of the prior that are listed one by one in the header; more than these are only counted.
+const LISTED_GROUPS: usize = 1000;
+
+/// The network of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// Its structure, layer by layer, as an architecture file has it.
+    pub architecture: String,
+    /// Name of the file it came from; empty for a network in memory.
+    pub file: String,
+    /// `onnx`, `safetensors`, `head` or `memory`.
+    pub format: String,
+    /// SHA-256 of that file, in hexadecimal.
+    pub sha256: Option<String>,
+    /// How it was trained, where that is known.
+    pub training: Option<TrainingRecord>,
+    /// What was chosen, folded, widened or left out when it was read.
+    pub notes: Vec<String>,
+}
+
+/// Where inputs stand in files, and what is done to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum InputKind {
+    /// A table, array or images.
+    Prepared {
+        /// What is done to them.
+        preparation: Preparation,
+    },
+    /// Features of a linear head.
+    Features {
+        /// Names of the columns that are features, for tables.
+        columns: Vec<String>,
+        /// The column of labels.
+        label: Option<String>,
+    },
+}
+
+/// The data that a model learned from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataRecord {
+    /// Names of the files.
+    pub files: Vec<String>,
+    /// Examples that the curvature was summed over.
+    pub examples: usize,
+    /// Inputs.
+    pub inputs: InputKind,
+    /// What was asked to be done to them.
+    pub preprocess: Preprocess,
+    /// Names of the classes; empty where they are only numbered.
+    pub class_names: Vec<String>,
+    /// What was dropped or filled.
+    pub notes: Vec<String>,
+}
+
+impl DataRecord {
+    /// The schema's target column, for tables.
+    pub fn target(&self) -> Option<&str> {
+        match &self.inputs {
+            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => Some(&schema.target),
+            InputKind::Features { label, .. } => label.as_deref(),
+            InputKind::Prepared { .. } => None,
+        }
+    }
+
+    /// Mean and scale that take a regression output to the target's units.
+    pub(crate) fn target_scale(&self) -> (f64, f64) {
+        match &self.inputs {
+            InputKind::Prepared {
+                preparation: Preparation::Columns { standardisation: s, classes: None, .. },
+            } => (s.target_mean, s.target_scale),
+            _ => (0.0, 1.0),
+        }
+    }
+}
+
+/// A parameter with a posterior.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedRecord {
+    /// Its name.
+    pub name: String,
+    /// How many of its entries, where not all: their positions are in the tensor `selected`, in order.
+    pub entries: Option<usize>,
+}
+
+/// A model's description: all of it but the arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LaplaceHeader {
+    /// `laplace`.
+    pub method: String,
+    /// The network.
+    pub network: NetworkRecord,
+    /// The data.
+    pub data: DataRecord,
+    /// The likelihood that the curvature was summed with.
+    pub base_likelihood: OutputLikelihood,
+    /// The noise variance relative to it.
+    pub noise_variance: f64,
+    /// The likelihood of the plain network: under Gaussian noise with its best variances on the training data.
+    pub plain_likelihood: OutputLikelihood,
+    /// What was asked.
+    pub options: FitOptions,
+    /// The uncertain weights.
+    pub selected: Vec<SelectedRecord>,
+    /// Names of the groups of the prior, where there are not too many.
+    pub prior_groups: Vec<String>,
+    /// Number of groups of the prior.
+    pub group_count: usize,
+    /// The curvatures that were compared, where the best was asked for.
+    pub auto: Option<AutoReport>,
+    /// What was done and chosen.
+    pub summary: FitSummary,
+    /// Things to know, in sentences.
+    pub notes: Vec<String>,
+    /// Wall time of the fit.
+    pub seconds: f64,
+}
+
+impl LaplaceHeader {
+    /// What `method` says.
+    pub const METHOD: &str = "laplace";
+
+    /// Names of classes, numbered where they have none.
+    pub fn class_names(&self, classes: usize) -> Vec<String> {
+        (0..classes).map(|c| self.data.class_names.get(c).cloned().unwrap_or_else(|| c.to_string())).collect()
+    }
+}
+
+/// Names and numbers of entries of a selection, and all positions of single entries in order.
+pub(super) fn selected(selection: &Selection) -> (Vec<SelectedRecord>, Vec<f64>) {
+    let mut positions = Vec::new();
+    let records = selection.parts().iter().map(|part| {
+        let entries = part.indices.as_ref().map(|list| {
+            positions.extend(list.iter().map(|&i| i as f64));
+            list.len()
+        });
+        SelectedRecord { name: part.name.clone(), entries }
+    });
+    (records.collect(), positions)
+}
+
+/// The selection of these records.
+pub(super) fn selection(
+    graph: &Graph,
+    records: &[SelectedRecord],
+    positions: &[f64],
+) -> Result<Selection, String> {
+    let all = Selection::all(graph);
+    let mut mask = vec![false; all.len()];
+    let mut rest = positions;
+    for record in records {
+        let part = all.parts().iter().find(|p| p.name == record.name);
+        let part =
+            part.ok_or_else(|| format!("`{}` is no trainable parameter of its network", record.name))?;
+        let own = &mut mask[part.offset..part.offset + part.length];
+        let Some(count) = record.entries else {
+            own.fill(true);
+            continue;
+        };
+        if count > rest.len() {
+            return Err("positions of selected weights are missing".into());
+        }
+        let (now, later) = rest.split_at(count);
+        rest = later;
+        for &p in now {
+            let place = (p >= 0.0 && p.fract() == 0.0).then(|| own.get_mut(p as usize)).flatten();
+            *place.ok_or_else(|| format!("`{}` has no entry {p}", record.name))? = true;
+        }
+    }
+    if !rest.is_empty() || !mask.contains(&true) {
+        return Err("its selected weights do not agree with their positions".into());
+    }
+    Ok(all.masked(graph, &mask))
+}
+
+/// The summary without what JSON cannot hold and without a number for every weight.
+pub(super) fn for_header(mut summary: FitSummary, groups: usize) -> FitSummary {
+    if groups > LISTED_GROUPS {
+        summary.maximised = None;
+        for value in [&mut summary.evidence, &mut summary.evidence_at_trained].into_iter().flatten() {
+            value.effective_dimensions = vec![value.effective_dimensions.iter().sum()];
+            value.slopes.clear();
+        }
+    }
+    if let Some(report) = &mut summary.held_out {
+        report.grid.retain(|point| point.nll.is_finite());
+    }
+    if let Some(mode) = summary.mode.as_mut().filter(|m| !m.offset.is_finite()) {
+        mode.offset = f64::MAX;
+    }
+    summary
+}
+
+/// Names of the prior's groups, where they are few.
+pub(super) fn listed(names: &[String]) -> Vec<String> {
+    if names.len() > LISTED_GROUPS { Vec::new() } else { names.to_vec() }
+}

@@ -1,0 +1,58 @@
+//! **Error bars for trained networks**: linearised Laplace from files to a model that is saved, loaded and asked like any other.
+//!
+//! ```no_run
+//! use posterior::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind};
+//! let request = LaplaceRequest::new("net.onnx", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
+//! let model = LaplaceModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior::optim::Signal::Continue)?;
+//! model.save("net.posterior".as_ref())?;
+//! let data = model.read(&["test.gz".into()], &[], false)?;
+//! let predictions = model.predict(&data, None)?;
+//! # Ok::<(), posterior::laplace::LaplaceModelError>(())
+//! ```
+//!
+//! | file | does |
+//! |---|---|
+//! | `request` | what is asked of a fit |
+//! | `source` | the network, from a file or as a head on features |
+//! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
+//! | `fit` | request -> model; also for networks in memory |
+//! | `decay` | the prior precision beside the weight decay of training |
+//! | `model`, `header` | what a model is |
+//! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
+//! | `checkpoint` | sums of an interrupted fit |
+//! | `data` | inputs (and truths) to ask the model about |
+//! | `predict`, `samples` | predictions; functions and joint covariances |
+//! | `evaluate`, `shift`, `joint` | scores beside the plain network's, under shift, of several labels together |
+
+mod checkpoint;
+mod data;
+mod decay;
+mod error;
+mod evaluate;
+mod file;
+mod fit;
+mod header;
+mod joint;
+mod model;
+mod predict;
+mod request;
+mod samples;
+mod shift;
+mod source;
+mod tensors;
+mod training;
+
+pub use checkpoint::CheckpointHeader;
+pub use data::{ModelData, Truth};
+pub use error::LaplaceModelError;
+pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
+pub use fit::About;
+pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
+pub use joint::JointRow;
+pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
+pub use predict::{LaplacePredictions, Predicted};
+pub use request::{
+    CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
+    ValidationSource,
+};
+pub use shift::Shift;

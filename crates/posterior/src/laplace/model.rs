@@ -1,0 +1,126 @@
+//! A network with its posterior.
+
+use super::LaplaceHeader;
+use crate::TensorValues;
+use posterior_laplace::Laplace;
+use posterior_networks::{Network, Precision};
+
+/// A network and the posterior over its weights, in one precision.
+pub struct Fitted<T> {
+    /// The network.
+    pub network: Network<T>,
+    /// The posterior.
+    pub laplace: Laplace<T>,
+}
+
+/// In either precision.
+pub enum Numbers {
+    /// Single.
+    Single(Fitted<f32>),
+    /// Double.
+    Double(Fitted<f64>),
+}
+
+/// Runs the same expression in whichever precision.
+macro_rules! in_precision {
+    ($numbers:expr, $fitted:ident => $result:expr) => {
+        match $numbers {
+            $crate::laplace::Numbers::Single($fitted) => $result,
+            $crate::laplace::Numbers::Double($fitted) => $result,
+        }
+    };
+}
+pub(super) use in_precision;
+
+/// A precision that model files know.
+pub trait SavedPrecision: Precision {
+    /// Its numbers as a tensor's values.
+    fn values(values: &[Self]) -> TensorValues;
+    /// Back; None for the other precision.
+    fn from_values(values: TensorValues) -> Option<Vec<Self>>;
+    /// A fit in this precision.
+    fn numbers(fitted: Fitted<Self>) -> Numbers;
+    /// The fit, where it is in this precision.
+    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>>;
+}
+
+impl SavedPrecision for f32 {
+    fn values(values: &[Self]) -> TensorValues {
+        TensorValues::F32(values.to_vec())
+    }
+    fn from_values(values: TensorValues) -> Option<Vec<Self>> {
+        if let TensorValues::F32(values) = values { Some(values) } else { None }
+    }
+    fn numbers(fitted: Fitted<Self>) -> Numbers {
+        Numbers::Single(fitted)
+    }
+    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
+        if let Numbers::Single(fitted) = numbers { Some(fitted) } else { None }
+    }
+}
+
+impl SavedPrecision for f64 {
+    fn values(values: &[Self]) -> TensorValues {
+        TensorValues::F64(values.to_vec())
+    }
+    fn from_values(values: TensorValues) -> Option<Vec<Self>> {
+        if let TensorValues::F64(values) = values { Some(values) } else { None }
+    }
+    fn numbers(fitted: Fitted<Self>) -> Numbers {
+        Numbers::Double(fitted)
+    }
+    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
+        if let Numbers::Double(fitted) = numbers { Some(fitted) } else { None }
+    }
+}
+
+/// A trained network with error bars, and all that is needed to use it.
+pub struct LaplaceModel {
+    pub(super) header: LaplaceHeader,
+    pub(super) numbers: Numbers,
+}
+
+impl LaplaceModel {
+    /// What it is and how it came about.
+    pub fn header(&self) -> &LaplaceHeader {
+        &self.header
+    }
+
+    /// Network and posterior.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// Network and posterior, where they are in the precision asked for.
+    pub fn fitted<T: SavedPrecision>(&self) -> Option<&Fitted<T>> {
+        T::fitted(&self.numbers)
+    }
+
+    /// `f32` or `f64`.
+    pub fn precision(&self) -> &'static str {
+        if matches!(self.numbers, Numbers::Single(_)) { "f32" } else { "f64" }
+    }
+
+    /// Prior precisions with the names of their groups.
+    pub fn precisions(&self) -> (&[String], &[f64]) {
+        in_precision!(&self.numbers, fitted => {
+            let prior = fitted.laplace.prior();
+            (prior.names(), prior.precisions())
+        })
+    }
+
+    /// The structure of its network.
+    pub fn graph(&self) -> &posterior_networks::Graph {
+        in_precision!(&self.numbers, fitted => fitted.network.graph())
+    }
+
+    /// The likelihood, with learned noise.
+    pub fn likelihood(&self) -> &posterior_likelihoods::OutputLikelihood {
+        in_precision!(&self.numbers, fitted => fitted.laplace.likelihood())
+    }
+
+    /// Number of weights with a posterior.
+    pub fn weights(&self) -> usize {
+        in_precision!(&self.numbers, fitted => fitted.laplace.selection().len())
+    }
+}

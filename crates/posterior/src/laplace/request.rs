@@ -1,0 +1,173 @@
+//! What is asked of a fit.
+
+use posterior_data::Selection;
+use posterior_laplace::FitOptions;
+use posterior_likelihoods::Link;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Where the network comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NetworkSource {
+    /// An ONNX or safetensors file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The architecture of a safetensors file that does not hold it.
+        architecture: Option<PathBuf>,
+        /// Whether a softmax at the end is dropped, so that outputs are logits.
+        strip_softmax: bool,
+    },
+    /// A linear layer (`weight` `[C, P]`, `bias` `[C]`; safetensors or NPZ) on features that were computed elsewhere.
+    Head {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is done to data before the network sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preprocess {
+    /// What the network's file says; else bytes are divided by 255 and other numbers taken as they are.
+    #[default]
+    Auto,
+    /// Numbers as they are, bytes too.
+    Raw,
+    /// Bytes become `(byte / 255 - mean) / deviation`.
+    Pixels,
+    /// Columns of a table (and a numeric target) are standardised by the training rows.
+    Standardise,
+}
+
+/// Which data to learn from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DataSource {
+    /// A table; or arrays or images, several of which are put together; or features.
+    pub data: Vec<PathBuf>,
+    /// Labels or targets of arrays, images and features that hold none.
+    pub labels: Vec<PathBuf>,
+    /// Tables: which columns.
+    pub selection: Selection,
+    /// Preparation.
+    pub preprocess: Preprocess,
+    /// Images: mean of each channel, on the scale of 0 to 1; one number for all.
+    pub mean: Vec<f64>,
+    /// Images: standard deviation of each channel.
+    pub deviation: Vec<f64>,
+    /// Names of the classes, in order.
+    pub class_names: Vec<String>,
+}
+
+/// Held-out data that choose hyperparameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValidationSource {
+    /// Their files.
+    pub data: Vec<PathBuf>,
+    /// Their labels.
+    pub labels: Vec<PathBuf>,
+    /// Else this share of the training examples, at random.
+    pub fraction: f64,
+}
+
+/// What a network's outputs mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LikelihoodKind {
+    /// Logits of classes.
+    Categorical,
+    /// Means under additive noise.
+    Gaussian,
+    /// Logits of events, each on its own.
+    Bernoulli,
+    /// Logarithms of rates of counts.
+    Poisson,
+    /// Means, then logarithms of noise variances.
+    Heteroscedastic,
+}
+
+/// Precision of the network's numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NumberFormat {
+    /// Single where every weight of the file is a number of single precision.
+    #[default]
+    AsFile,
+    /// Single.
+    Single,
+    /// Double.
+    Double,
+}
+
+/// Who chooses weights and curvature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurvatureChoice {
+    /// [`FitOptions::weights`] and [`FitOptions::approximation`].
+    #[default]
+    Options,
+    /// Several that fit memory and time, tuned and compared on held-out examples ([`posterior_laplace::auto`]): the best, or the plain network's own
+    /// predictions where nothing beats them. Without validation data a tenth of the examples is set aside.
+    Auto,
+}
+
+/// Everything that determines a fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaplaceRequest {
+    /// The network.
+    pub network: NetworkSource,
+    /// The precision of its numbers.
+    pub numbers: NumberFormat,
+    /// The data.
+    pub data: DataSource,
+    /// Held-out data for tuning.
+    pub validation: ValidationSource,
+    /// What outputs mean.
+    pub likelihood: LikelihoodKind,
+    /// Bernoulli: from outputs to probabilities.
+    pub link: Link,
+    /// Gaussian: noise variance at the start (for good, if it is not learned), in the network's units; the mean squared residual where absent.
+    pub initial_noise: Option<f64>,
+    /// Weight decay that the network was trained with, if its file does not say.
+    pub weight_decay: Option<f64>,
+    /// Who chooses weights and curvature.
+    pub curvature: CurvatureChoice,
+    /// Seconds that [`CurvatureChoice::Auto`] may take, about.
+    pub seconds: Option<f64>,
+    /// Curvature, prior, tuning, memory, seed.
+    pub options: FitOptions,
+    /// A file for the sums of an interrupted fit.
+    pub checkpoint: Option<PathBuf>,
+    /// Whether to go on from it, if it exists.
+    pub resume: bool,
+}
+
+impl LaplaceRequest {
+    /// With defaults for all but the files.
+    pub fn new<P: Into<PathBuf>, Q: Into<PathBuf>>(
+        network: impl Into<PathBuf>,
+        data: impl IntoIterator<Item = P>,
+        labels: impl IntoIterator<Item = Q>,
+        likelihood: LikelihoodKind,
+    ) -> Self {
+        Self {
+            network: NetworkSource::File { path: network.into(), architecture: None, strip_softmax: false },
+            numbers: NumberFormat::AsFile,
+            data: DataSource {
+                data: data.into_iter().map(Into::into).collect(),
+                labels: labels.into_iter().map(Into::into).collect(),
+                ..DataSource::default()
+            },
+            validation: ValidationSource::default(),
+            likelihood,
+            link: Link::Logit,
+            initial_noise: None,
+            weight_decay: None,
+            curvature: CurvatureChoice::Options,
+            seconds: None,
+            options: FitOptions::default(),
+            checkpoint: None,
+            resume: false,
+        }
+    }
+}
