@@ -50,29 +50,37 @@ impl Plan {
         let width = approximation.estimate().map_or(c as f64, |e| e.width(likelihood) as f64);
         let backward = if head.is_some() { 0.0 } else { 2.0 * width * graph.flops() as f64 };
         let mut flops = n * (graph.flops() as f64 + backward);
-        let largest = selection.parts().iter().map(|p| p.shape.iter().product::<usize>()).max().unwrap_or(0);
-        let piece = 64u64 << 20;
-        let (curvature_bytes, gradient_bytes) = match approximation {
+        let batch = crate::observations::batch_size(network, width.max(1.0) as usize) as u64;
+        let rows_at_once = batch.min(examples as u64) * width as u64;
+        let number = size_of::<T>() as u64;
+        // Rows of the Jacobian, and the same in double precision, up to the size at which the network cuts them.
+        let piece = |weights: u64| {
+            let one =
+                if head.is_some() { 0 } else { weights.saturating_mul(rows_at_once * number).min(32 << 20) };
+            one * 2 * rayon::current_num_threads() as u64
+        };
+        let (curvature_bytes, pieces) = match approximation {
             Approximation::Full => {
                 let per_example = if head.is_some() { d as f64 * d as f64 } else { width * (d * d) as f64 };
                 flops += n * per_example + (d as f64).powi(3) * 4.0 / 3.0;
-                (dense(d), square(d) / 2 + piece)
+                (dense(d), piece(d))
             }
             Approximation::Block => {
-                let mut bytes = 0u64;
+                let (mut bytes, mut largest) = (0u64, 0);
                 for (_, range) in crate::accumulate::layers(graph, selection) {
                     let size: u64 = selection.parts()[range].iter().map(|p| p.length as u64).sum();
                     bytes = bytes.saturating_add(dense(size));
+                    largest = largest.max(size);
                     flops += n * width * (size * size) as f64 + (size as f64).powi(3) * 4.0 / 3.0;
                 }
-                (bytes, piece)
+                (bytes, piece(largest))
             }
             Approximation::Diagonal => {
                 flops += n * width * d as f64;
-                (d * 24, (largest as u64 * c * size_of::<T>() as u64).max(piece))
+                (d * 24, 0)
             }
             Approximation::Kronecker(_) => {
-                let mut bytes = d * 8;
+                let (mut bytes, mut largest) = (d * 8, 0);
                 for part in selection.parts() {
                     let factors = match weight_matrix(graph, part.parameter) {
                         Some((outputs, inputs, _)) => vec![outputs as u64, inputs as u64],
@@ -82,15 +90,21 @@ impl Plan {
                     for size in factors {
                         // Sum, eigenvectors, basis.
                         bytes = bytes.saturating_add(dense(size));
+                        largest = largest.max(size);
                         flops += n * (size * size) as f64 + 20.0 * (size as f64).powi(3);
                     }
                 }
-                (bytes, piece)
+                // What the eigendecomposition of one factor works in.
+                (bytes.saturating_add(square(largest) * 3), 0)
             }
             Approximation::LowRank { rank, iterations, .. } => {
                 let columns = (*rank as u64 + 10).min(d.max(1));
                 flops += n * graph.flops() as f64 * 4.0 * columns as f64 * (*iterations as f64 + 1.0);
-                (d.saturating_mul(columns).saturating_mul(8 * 3 + 2 * size_of::<T>() as u64), piece)
+                let rows =
+                    (crate::observations::batch_size(network, columns as usize) as u64).min(examples as u64);
+                // Tangents before and after each operation.
+                let tangents = rows.saturating_mul(graph.activations() as u64 * columns * 2 * number);
+                (d.saturating_mul(columns).saturating_mul(8 * 3 + 2 * number), tangents)
             }
             Approximation::FunctionSpace { points } => {
                 let rows = points.unwrap_or(examples).min(examples) as u64 * c;
@@ -98,15 +112,20 @@ impl Plan {
                 (dense(rows), square(rows))
             }
         };
-        let activations = graph.activations() as u64 * (width as u64 + 1) * size_of::<T>() as u64;
-        let batch = crate::observations::batch_size(network, width.max(1.0) as usize) as u64;
+        let sums = curvature_bytes / 3;
+        let workers = crate::accumulate::workers(sums.try_into().unwrap_or(usize::MAX)) as u64;
+        let at_once = (workers * batch).min(examples as u64);
+        // Inputs as they were read and as they were gathered; trained weights, gradient and precisions as doubles.
+        let inputs = at_once * graph.input_shape().iter().product::<usize>() as u64 * number * 2 + d * 8 * 6;
+        let curvature_bytes = curvature_bytes.max(sums.saturating_mul(workers + 1));
+        let activations = graph.activations() as u64 * number * at_once * (width as u64 + 1);
         Self {
             curvature: approximation.name().into(),
             weights: selection.len(),
             examples,
             outputs: c as usize,
             curvature_bytes,
-            batch_bytes: activations.saturating_mul(batch).saturating_add(gradient_bytes),
+            batch_bytes: activations.saturating_add(inputs).saturating_add(pieces),
             flops,
         }
     }

@@ -39,6 +39,12 @@ const PRIVATE_SUMS: usize = 256 << 20;
 /// Batches that a thread works through between two reports of progress.
 const BATCHES_EACH: usize = 4;
 
+/// Threads that work through batches of their own, each with private sums of so many bytes; one where these are too large, and then threads share each batch.
+pub(crate) fn workers(bytes: usize) -> usize {
+    let threads = rayon::current_num_threads();
+    if threads.saturating_mul(bytes) <= PRIVATE_SUMS { threads } else { 1 }
+}
+
 /// What one thread sums.
 struct Sums {
     blocks: Vec<BlockSum>,
@@ -213,9 +219,9 @@ impl Accumulator {
         let width = if self.needs_features_only() { 1 } else { self.estimate.width(likelihood) };
         let batches: Vec<_> = ranges(from, examples.len(), batch_size(network, width)).collect();
         // Threads that each work through batches of their own wait for each other once a round instead of at every product. Where sums are large, threads share one batch instead.
-        let threads = rayon::current_num_threads();
-        let apart = threads > 1 && threads * sums::bytes(&self.blocks) <= PRIVATE_SUMS;
-        let (workers, each) = if apart { (threads, BATCHES_EACH) } else { (1, 1) };
+        let workers = workers(sums::bytes(&self.blocks));
+        let apart = workers > 1;
+        let each = if apart { BATCHES_EACH } else { 1 };
         for round in batches.chunks(workers * each) {
             let end = round.last().map_or(from, |r| r.end);
             if apart && round.len() > 1 {

@@ -109,6 +109,7 @@ impl<T: Precision> Fitting<'_, T> {
             offset: 0.0,
             log_likelihood: 0.0,
         };
+        let mut last_change = f64::INFINITY;
         for round in 0..options.alternations.max(1) {
             let clock = Instant::now();
             let strength = if is_gaussian(likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
@@ -132,8 +133,11 @@ impl<T: Precision> Fitting<'_, T> {
                 .map(|(a, b)| (b / a).ln().abs())
                 .chain([(solved.noise_variance / before.1).ln().abs()])
                 .fold(0.0, f64::max);
+            // Rounds contract linearly, so what remains is the rest of a geometric series and may exceed the last change.
+            let ratio = (change / last_change).clamp(0.0, 0.99);
+            last_change = change;
             // Half a per cent of a precision changes no prediction that anyone could measure.
-            if change < 5e-3 {
+            if change * (ratio / (1.0 - ratio)).max(1.0) < 5e-3 {
                 break;
             }
             summary.converged = false;

@@ -17,6 +17,8 @@
 //! | `kronecker` | [`Kronecker`]: `A ⊗ B` | A and B on tall blocks |
 //! | `block_diagonal` | [`BlockDiagonal`]: `diag(A₁, A₂, ...)` | the sum of the blocks |
 //!
+//! `rows` holds [`RowAccess`], for matrices of which single rows can be had without the others.
+//!
 //! A block costs less than its vectors one by one, so callers gather right-hand sides. References, boxes and `Arc`s of operators are
 //! operators, so compositions own or share their parts as they like.
 //!
@@ -38,6 +40,7 @@ mod identity;
 mod kronecker;
 mod low_rank;
 mod product;
+mod rows;
 mod scaled;
 mod structure;
 mod sum;
@@ -54,6 +57,7 @@ pub use identity::ScaledIdentity;
 pub use kronecker::Kronecker;
 pub use low_rank::LowRank;
 pub use product::Product;
+pub use rows::RowAccess;
 pub use scaled::Scaled;
 pub use structure::Structure;
 pub use sum::Sum;

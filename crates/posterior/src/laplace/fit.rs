@@ -2,24 +2,22 @@
 
 use super::checkpoint::{self, Identity};
 use super::file::describe;
+use super::noise::{check_positive, likelihood, plain_likelihood};
 use super::source::{Source, architecture, file_name};
 use super::training::{Reading, TrainingSet};
 use super::{
     CurvatureChoice, DataRecord, Fitted, InputKind, LaplaceHeader, LaplaceModel, LaplaceModelError,
-    LaplaceRequest, LikelihoodKind, NetworkRecord, NumberFormat, Numbers, Preprocess, SavedPrecision, decay,
+    LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::network::{Preparation, TrainingRecord};
 use posterior_data::Split;
 use posterior_laplace::{
     Accumulator, Approximation, AutoReport, FisherEstimate, FitOptions, FitSummary, Laplace, LaplaceError,
-    NoiseModel, Plan, Stage, Tune, Weights, auto,
+    Plan, Stage, Tune, Weights, auto,
 };
-use posterior_likelihoods::{
-    Bernoulli, Categorical, HeteroscedasticGaussian, IndependentGaussian, Link, OutputLikelihood, Poisson,
-    VectorLikelihood,
-};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Subset, Targets};
+use posterior_networks::train::{Examples, Subset};
 use posterior_networks::{Network, Selection};
 use posterior_optim::Signal;
 use std::path::Path;
@@ -30,7 +28,7 @@ use std::time::{Duration, Instant};
 const SET_ASIDE: f64 = 0.1;
 
 /// Told the stage, what is done of it and how much there is; may say stop.
-type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
+pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 
 /// What a model should know of a network and data in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +81,7 @@ impl LaplaceModel {
     /// As [`Self::fit`] for a network and examples in memory.
     ///
     /// # Errors
-    /// As [`posterior_laplace::fit`].
+    /// As [`posterior_laplace::fit()`].
     pub fn fit_network<T: SavedPrecision>(
         network: Network<T>,
         examples: &dyn Examples<T>,
@@ -119,33 +117,6 @@ impl LaplaceModel {
             Parts { record, data, options: options.clone(), plain, notes: Vec::new(), started, auto: None },
         ))
     }
-
-    /// The same model with further data added to its sums. The earlier data are not needed.
-    ///
-    /// # Errors
-    /// For curvatures that are not sums, modes that need all data, and as for a fit.
-    pub fn continued(
-        &self,
-        data: &super::DataSource,
-        options: &FitOptions,
-        announce: &mut dyn FnMut(&str),
-        observer: Observer<'_>,
-    ) -> Result<Self, LaplaceModelError> {
-        match &self.numbers {
-            Numbers::Single(fitted) => continue_in(self, fitted, data, options, announce, observer),
-            Numbers::Double(fitted) => continue_in(self, fitted, data, options, announce, observer),
-        }
-    }
-}
-
-fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), LaplaceModelError> {
-    if value.is_finite() && (value > 0.0 || (zero && value == 0.0)) {
-        return Ok(());
-    }
-    Err(LaplaceModelError::Request(format!(
-        "{what} is {value}; it must be a {}number",
-        if zero { "" } else { "positive " }
-    )))
 }
 
 fn fit_in<T: SavedPrecision>(
@@ -277,107 +248,6 @@ fn validation<T: SavedPrecision>(
     Ok(Some(Arc::new(Subset::new(whole, split.test))))
 }
 
-/// The likelihood of a request.
-fn likelihood<T: SavedPrecision>(
-    request: &LaplaceRequest,
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    training: Option<&TrainingRecord>,
-    observer: Observer<'_>,
-) -> Result<OutputLikelihood, LaplaceModelError> {
-    let outputs: usize = network.graph().output_shape().iter().product();
-    if request.initial_noise.is_some() && request.likelihood != LikelihoodKind::Gaussian {
-        return Err(LaplaceModelError::Request("only Gaussian noise has a variance to begin with".into()));
-    }
-    if request.link != Link::Logit && request.likelihood != LikelihoodKind::Bernoulli {
-        return Err(LaplaceModelError::Request("only events have a link to choose".into()));
-    }
-    Ok(match request.likelihood {
-        LikelihoodKind::Categorical => {
-            if outputs < 2 {
-                let problem = "the network has one output: two classes by one logit are `bernoulli` events";
-                return Err(LaplaceModelError::Request(problem.into()));
-            }
-            OutputLikelihood::Categorical(Categorical::new(outputs)?)
-        }
-        LikelihoodKind::Bernoulli => OutputLikelihood::Bernoulli(Bernoulli::new(outputs, request.link)?),
-        LikelihoodKind::Poisson => OutputLikelihood::Poisson(Poisson::new(outputs)?),
-        LikelihoodKind::Heteroscedastic => {
-            if !outputs.is_multiple_of(2) {
-                let problem = format!(
-                    "the network has {outputs} outputs; heteroscedastic noise needs a mean and a log variance for each target"
-                );
-                return Err(LaplaceModelError::Request(problem));
-            }
-            OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(outputs / 2)?)
-        }
-        LikelihoodKind::Gaussian => {
-            let variances = match (request.initial_noise, training.map(|t| &t.noise_variance)) {
-                (Some(v), _) => {
-                    check_positive("the noise variance", v, false)?;
-                    vec![v; outputs]
-                }
-                (None, Some(own))
-                    if own.len() == outputs && own.iter().all(|v| v.is_finite() && *v > 0.0) =>
-                {
-                    own.clone()
-                }
-                _ => mean_squares(network, examples, outputs, observer)?,
-            };
-            OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?)
-        }
-    })
-}
-
-/// Mean squared residuals of each output.
-fn mean_squares<T: SavedPrecision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    outputs: usize,
-    observer: Observer<'_>,
-) -> Result<Vec<f64>, LaplaceModelError> {
-    let mut sums = vec![0.0; outputs];
-    let count = examples.len();
-    for range in posterior_linalg::tiles::pieces(count, 512) {
-        let end = range.end;
-        let (x, targets) = examples.batch(&range.collect::<Vec<_>>(), None);
-        let f = network.forward(&x)?;
-        let Targets::Values(y) = targets else {
-            return Err(LaplaceModelError::Request(
-                "Gaussian noise needs numbers as targets, these are classes".into(),
-            ));
-        };
-        if y.len() != f.len() {
-            let problem =
-                format!("each example has {} target values, the network {outputs} outputs", y.row_len());
-            return Err(LaplaceModelError::Request(problem));
-        }
-        for (i, (y, f)) in y.values().iter().zip(f.values()).enumerate() {
-            sums[i % outputs] += (y.to_f64() - f.to_f64()).powi(2);
-        }
-        if observer(Stage::Noise, end, count) == Signal::Stop {
-            return Err(LaplaceError::Interrupted.into());
-        }
-    }
-    Ok(sums.into_iter().map(|s| (s / count.max(1) as f64).max(1e-12)).collect())
-}
-
-/// The likelihood by which the plain network is judged: its best noise on the training data, unless noise is given.
-fn plain_likelihood<T: SavedPrecision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
-    options: &FitOptions,
-    observer: Observer<'_>,
-) -> Result<OutputLikelihood, LaplaceModelError> {
-    let gaussian = matches!(likelihood, OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_));
-    if !gaussian || options.noise == NoiseModel::Fixed {
-        return Ok(likelihood.clone());
-    }
-    let variances = mean_squares(network, examples, likelihood.outputs(), observer)?;
-    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
-}
-
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
 fn choose<T: SavedPrecision>(
     network: &Network<T>,
@@ -430,17 +300,23 @@ fn planned_selection<T: SavedPrecision>(
     })
 }
 
-struct Parts {
-    record: NetworkRecord,
-    data: DataRecord,
-    options: FitOptions,
-    plain: OutputLikelihood,
-    notes: Vec<String>,
-    started: Instant,
-    auto: Option<AutoReport>,
+/// What a model is put together from, its posterior aside.
+pub(super) struct Parts {
+    pub(super) record: NetworkRecord,
+    pub(super) data: DataRecord,
+    pub(super) options: FitOptions,
+    pub(super) plain: OutputLikelihood,
+    pub(super) notes: Vec<String>,
+    pub(super) started: Instant,
+    pub(super) auto: Option<AutoReport>,
 }
 
-fn assemble<T: SavedPrecision>(network: Network<T>, laplace: Laplace<T>, parts: Parts) -> LaplaceModel {
+/// Header and posterior as one.
+pub(super) fn assemble<T: SavedPrecision>(
+    network: Network<T>,
+    laplace: Laplace<T>,
+    parts: Parts,
+) -> LaplaceModel {
     let mut header = LaplaceHeader {
         method: LaplaceHeader::METHOD.into(),
         network: parts.record,
@@ -469,78 +345,4 @@ fn assemble<T: SavedPrecision>(network: Network<T>, laplace: Laplace<T>, parts: 
     header.notes.extend(sentence);
     header.seconds = parts.started.elapsed().as_secs_f64();
     LaplaceModel { header, numbers: T::numbers(Fitted { network, laplace }) }
-}
-
-fn continue_in<T: SavedPrecision>(
-    model: &LaplaceModel,
-    fitted: &Fitted<T>,
-    data: &super::DataSource,
-    options: &FitOptions,
-    announce: &mut dyn FnMut(&str),
-    observer: Observer<'_>,
-) -> Result<LaplaceModel, LaplaceModelError> {
-    let started = Instant::now();
-    let header = &model.header;
-    let likelihood = match header.base_likelihood {
-        OutputLikelihood::Categorical(_) => LikelihoodKind::Categorical,
-        OutputLikelihood::Bernoulli(_) => LikelihoodKind::Bernoulli,
-        OutputLikelihood::Poisson(_) => LikelihoodKind::Poisson,
-        OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
-        OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
-    };
-    let mut data = data.clone();
-    // Roles and preparation are those of the first fit.
-    data.preprocess = header.data.preprocess;
-    if let InputKind::Features { columns, label } = &header.data.inputs {
-        let named = crate::network::is_table(data.data.first().map_or(Path::new(""), |p| p.as_path()));
-        data.selection.features = named.then(|| columns.clone());
-        data.selection.target = label.clone().unwrap_or_default();
-    }
-    let head = matches!(header.data.inputs, InputKind::Features { .. });
-    let input = fitted.network.graph().input_shape();
-    let reading = Reading {
-        source: &data,
-        input,
-        likelihood,
-        head,
-        known: Some(&header.data.inputs),
-        from_network: false,
-    };
-    let set = reading.read::<T>(&data.data, &data.labels)?;
-    announce(&format!("adding {} examples to {}", set.examples.len(), header.data.examples));
-    let plain =
-        plain_likelihood(&fitted.network, &*set.examples, &header.base_likelihood, options, observer)?;
-    let laplace = fitted.laplace.extended(&fitted.network, &*set.examples, options, observer)?;
-    let mut record = header.data.clone();
-    record.examples += set.examples.len();
-    record.files.extend(data.data.iter().map(|p| file_name(p)));
-    record.notes.extend(set.notes);
-    let weights = (header.data.examples as f64, set.examples.len() as f64);
-    let parts = Parts {
-        record: header.network.clone(),
-        data: record,
-        options: options.clone(),
-        plain: pooled(&header.plain_likelihood, &plain, weights)?,
-        notes: vec![format!(
-            "{} examples were added to the {} of an earlier fit",
-            set.examples.len(),
-            header.data.examples
-        )],
-        started,
-        auto: None,
-    };
-    Ok(assemble(fitted.network.clone(), laplace, parts))
-}
-
-/// Mean squared residuals over both sets of examples.
-fn pooled(
-    a: &OutputLikelihood,
-    b: &OutputLikelihood,
-    weights: (f64, f64),
-) -> Result<OutputLikelihood, LaplaceModelError> {
-    let (OutputLikelihood::Gaussian(a), OutputLikelihood::Gaussian(b)) = (a, b) else { return Ok(a.clone()) };
-    let total = weights.0 + weights.1;
-    let pairs = a.noise_variances().iter().zip(b.noise_variances());
-    let variances = pairs.map(|(a, b)| (a * weights.0 + b * weights.1) / total).collect();
-    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
 }

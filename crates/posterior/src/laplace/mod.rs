@@ -16,6 +16,8 @@
 //! | `source` | the network, from a file or as a head on features |
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
+//! | `noise` | the likelihood, with noise to begin with |
+//! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
 //! | `model`, `header` | what a model is |
 //! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
@@ -25,6 +27,7 @@
 //! | `evaluate`, `shift`, `joint` | scores beside the plain network's, under shift, of several labels together |
 
 mod checkpoint;
+mod continued;
 mod data;
 mod decay;
 mod error;
@@ -34,6 +37,7 @@ mod fit;
 mod header;
 mod joint;
 mod model;
+mod noise;
 mod predict;
 mod request;
 mod samples;

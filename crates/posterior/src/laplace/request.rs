@@ -106,7 +106,7 @@ pub enum CurvatureChoice {
     /// [`FitOptions::weights`] and [`FitOptions::approximation`].
     #[default]
     Options,
-    /// Several that fit memory and time, tuned and compared on held-out examples ([`posterior_laplace::auto`]): the best, or the plain network's own
+    /// Several that fit memory and time, tuned and compared on held-out examples ([`posterior_laplace::auto()`]): the best, or the plain network's own
     /// predictions where nothing beats them. Without validation data a tenth of the examples is set aside.
     Auto,
 }

@@ -1,0 +1,81 @@
+//! Symmetric matrices of which single rows can be had.
+
+use super::{Dense, LinearOperator, check_apply, check_apply_transpose};
+use crate::Real;
+use crate::operator::dense::multiply_into;
+use faer::{Mat, MatMut, MatRef};
+
+/// A symmetric n x n matrix whose rows can be had without the others: what stochastic solvers and pivoted factorisations ask of a
+/// kernel matrix.
+///
+/// Rows are named by their numbers; a number may occur more than once, and then stands for as many rows. Numbers beyond n are mistakes of the
+/// program and panic. Symmetry is the implementation's promise.
+pub trait RowAccess<T: Real>: LinearOperator<T> {
+    /// Entries on the diagonal (n).
+    fn diagonal(&self) -> Vec<T>;
+
+    /// `output <- A[rows, :] input`: r x k for an `input` of n x k.
+    fn apply_rows(&self, rows: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>);
+
+    /// `output <- A[:, columns] input`: n x k for an `input` of r x k.
+    fn apply_columns(&self, columns: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>);
+
+    /// `output <- A[:, columns]`: n x r, in memory of the caller.
+    fn columns_into(&self, columns: &[usize], output: MatMut<'_, T>);
+}
+
+impl<T: Real> RowAccess<T> for Dense<T> {
+    fn diagonal(&self) -> Vec<T> {
+        (0..self.shape().0).map(|i| self.matrix()[(i, i)]).collect()
+    }
+
+    /// Columns are gathered, since columns are contiguous and rows are not.
+    fn apply_rows(&self, rows: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>) {
+        check_apply((rows.len(), self.shape().0), input, &output);
+        let gathered = gather(self.matrix(), rows);
+        multiply_into(gathered.transpose(), input, output);
+    }
+
+    fn apply_columns(&self, columns: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>) {
+        check_apply_transpose((columns.len(), self.shape().0), input, &output);
+        let gathered = gather(self.matrix(), columns);
+        multiply_into(gathered.as_ref(), input, output);
+    }
+
+    fn columns_into(&self, columns: &[usize], mut output: MatMut<'_, T>) {
+        for (j, &column) in columns.iter().enumerate() {
+            output.as_mut().col_mut(j).copy_from(self.matrix().col(column));
+        }
+    }
+}
+
+fn gather<T: Real>(matrix: MatRef<'_, T>, columns: &[usize]) -> Mat<T> {
+    Mat::from_fn(matrix.nrows(), columns.len(), |i, j| matrix[(i, columns[j])])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::Structure;
+    use faer::mat;
+
+    #[test]
+    fn rows_and_columns_of_a_stored_matrix() {
+        let a = mat![[2.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 4.0]];
+        let dense = Dense::with_structure(a.clone(), Structure::SYMMETRIC).unwrap();
+        let v = mat![[1.0, 2.0], [0.0, 1.0], [-1.0, 3.0]];
+        let chosen = [2, 0, 2];
+        let mut out = Mat::zeros(3, 2);
+        dense.apply_rows(&chosen, v.as_ref(), out.as_mut());
+        let whole = &a * &v;
+        for (i, &row) in chosen.iter().enumerate() {
+            assert_eq!((out[(i, 0)], out[(i, 1)]), (whole[(row, 0)], whole[(row, 1)]));
+        }
+        let mut back = Mat::zeros(3, 2);
+        dense.apply_columns(&chosen, v.as_ref(), back.as_mut());
+        let mut columns = Mat::zeros(3, 3);
+        dense.columns_into(&chosen, columns.as_mut());
+        assert_eq!(back, &columns * &v);
+        assert_eq!(RowAccess::diagonal(&dense), [2.0, 3.0, 4.0]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Further data for a saved model.
+
+use super::fit::{Observer, Parts, assemble};
+use super::noise::plain_likelihood;
+use super::source::file_name;
+use super::training::Reading;
+use super::{
+    DataSource, Fitted, InputKind, LaplaceModel, LaplaceModelError, LikelihoodKind, Numbers, SavedPrecision,
+};
+use posterior_laplace::FitOptions;
+use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use std::path::Path;
+use std::time::Instant;
+
+impl LaplaceModel {
+    /// The same model with further data added to its sums. The earlier data are not needed.
+    ///
+    /// # Errors
+    /// For curvatures that are not sums, modes that need all data, and as for a fit.
+    pub fn continued(
+        &self,
+        data: &super::DataSource,
+        options: &FitOptions,
+        announce: &mut dyn FnMut(&str),
+        observer: Observer<'_>,
+    ) -> Result<Self, LaplaceModelError> {
+        match &self.numbers {
+            Numbers::Single(fitted) => continue_in(self, fitted, data, options, announce, observer),
+            Numbers::Double(fitted) => continue_in(self, fitted, data, options, announce, observer),
+        }
+    }
+}
+
+fn continue_in<T: SavedPrecision>(
+    model: &LaplaceModel,
+    fitted: &Fitted<T>,
+    data: &super::DataSource,
+    options: &FitOptions,
+    announce: &mut dyn FnMut(&str),
+    observer: Observer<'_>,
+) -> Result<LaplaceModel, LaplaceModelError> {
+    let started = Instant::now();
+    let header = &model.header;
+    let likelihood = match header.base_likelihood {
+        OutputLikelihood::Categorical(_) => LikelihoodKind::Categorical,
+        OutputLikelihood::Bernoulli(_) => LikelihoodKind::Bernoulli,
+        OutputLikelihood::Poisson(_) => LikelihoodKind::Poisson,
+        OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
+        OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
+    };
+    let mut data = data.clone();
+    // Roles and preparation are those of the first fit.
+    data.preprocess = header.data.preprocess;
+    if let InputKind::Features { columns, label } = &header.data.inputs {
+        let named = crate::network::is_table(data.data.first().map_or(Path::new(""), |p| p.as_path()));
+        data.selection.features = named.then(|| columns.clone());
+        data.selection.target = label.clone().unwrap_or_default();
+    }
+    let head = matches!(header.data.inputs, InputKind::Features { .. });
+    let input = fitted.network.graph().input_shape();
+    let reading = Reading {
+        source: &data,
+        input,
+        likelihood,
+        head,
+        known: Some(&header.data.inputs),
+        from_network: false,
+    };
+    let set = reading.read::<T>(&data.data, &data.labels)?;
+    announce(&format!("adding {} examples to {}", set.examples.len(), header.data.examples));
+    let plain =
+        plain_likelihood(&fitted.network, &*set.examples, &header.base_likelihood, options, observer)?;
+    let laplace = fitted.laplace.extended(&fitted.network, &*set.examples, options, observer)?;
+    let mut record = header.data.clone();
+    record.examples += set.examples.len();
+    record.files.extend(data.data.iter().map(|p| file_name(p)));
+    record.notes.extend(set.notes);
+    let weights = (header.data.examples as f64, set.examples.len() as f64);
+    let parts = Parts {
+        record: header.network.clone(),
+        data: record,
+        options: options.clone(),
+        plain: pooled(&header.plain_likelihood, &plain, weights)?,
+        notes: vec![format!(
+            "{} examples were added to the {} of an earlier fit",
+            set.examples.len(),
+            header.data.examples
+        )],
+        started,
+        auto: None,
+    };
+    Ok(assemble(fitted.network.clone(), laplace, parts))
+}
+
+/// Mean squared residuals over both sets of examples.
+fn pooled(
+    a: &OutputLikelihood,
+    b: &OutputLikelihood,
+    weights: (f64, f64),
+) -> Result<OutputLikelihood, LaplaceModelError> {
+    let (OutputLikelihood::Gaussian(a), OutputLikelihood::Gaussian(b)) = (a, b) else { return Ok(a.clone()) };
+    let total = weights.0 + weights.1;
+    let pairs = a.noise_variances().iter().zip(b.noise_variances());
+    let variances = pairs.map(|(a, b)| (a * weights.0 + b * weights.1) / total).collect();
+    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
+}

@@ -1,0 +1,125 @@
+//! The likelihood of a request, and that of the plain network: noise to begin with comes from the residuals.
+
+use super::fit::Observer;
+use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, SavedPrecision};
+use crate::network::TrainingRecord;
+use posterior_laplace::{FitOptions, LaplaceError, NoiseModel, Stage};
+use posterior_likelihoods::{
+    Bernoulli, Categorical, HeteroscedasticGaussian, IndependentGaussian, Link, OutputLikelihood, Poisson,
+    VectorLikelihood,
+};
+use posterior_networks::Network;
+use posterior_networks::train::{Examples, Targets};
+use posterior_optim::Signal;
+
+/// Refuses what is no (positive) number.
+pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), LaplaceModelError> {
+    if value.is_finite() && (value > 0.0 || (zero && value == 0.0)) {
+        return Ok(());
+    }
+    Err(LaplaceModelError::Request(format!(
+        "{what} is {value}; it must be a {}number",
+        if zero { "" } else { "positive " }
+    )))
+}
+
+/// The likelihood of a request.
+pub(super) fn likelihood<T: SavedPrecision>(
+    request: &LaplaceRequest,
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    training: Option<&TrainingRecord>,
+    observer: Observer<'_>,
+) -> Result<OutputLikelihood, LaplaceModelError> {
+    let outputs: usize = network.graph().output_shape().iter().product();
+    if request.initial_noise.is_some() && request.likelihood != LikelihoodKind::Gaussian {
+        return Err(LaplaceModelError::Request("only Gaussian noise has a variance to begin with".into()));
+    }
+    if request.link != Link::Logit && request.likelihood != LikelihoodKind::Bernoulli {
+        return Err(LaplaceModelError::Request("only events have a link to choose".into()));
+    }
+    Ok(match request.likelihood {
+        LikelihoodKind::Categorical => {
+            if outputs < 2 {
+                let problem = "the network has one output: two classes by one logit are `bernoulli` events";
+                return Err(LaplaceModelError::Request(problem.into()));
+            }
+            OutputLikelihood::Categorical(Categorical::new(outputs)?)
+        }
+        LikelihoodKind::Bernoulli => OutputLikelihood::Bernoulli(Bernoulli::new(outputs, request.link)?),
+        LikelihoodKind::Poisson => OutputLikelihood::Poisson(Poisson::new(outputs)?),
+        LikelihoodKind::Heteroscedastic => {
+            if !outputs.is_multiple_of(2) {
+                let problem = format!(
+                    "the network has {outputs} outputs; heteroscedastic noise needs a mean and a log variance for each target"
+                );
+                return Err(LaplaceModelError::Request(problem));
+            }
+            OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(outputs / 2)?)
+        }
+        LikelihoodKind::Gaussian => {
+            let variances = match (request.initial_noise, training.map(|t| &t.noise_variance)) {
+                (Some(v), _) => {
+                    check_positive("the noise variance", v, false)?;
+                    vec![v; outputs]
+                }
+                (None, Some(own))
+                    if own.len() == outputs && own.iter().all(|v| v.is_finite() && *v > 0.0) =>
+                {
+                    own.clone()
+                }
+                _ => mean_squares(network, examples, outputs, observer)?,
+            };
+            OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?)
+        }
+    })
+}
+
+/// Mean squared residuals of each output.
+fn mean_squares<T: SavedPrecision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    outputs: usize,
+    observer: Observer<'_>,
+) -> Result<Vec<f64>, LaplaceModelError> {
+    let mut sums = vec![0.0; outputs];
+    let count = examples.len();
+    for range in posterior_linalg::tiles::pieces(count, 512) {
+        let end = range.end;
+        let (x, targets) = examples.batch(&range.collect::<Vec<_>>(), None);
+        let f = network.forward(&x)?;
+        let Targets::Values(y) = targets else {
+            return Err(LaplaceModelError::Request(
+                "Gaussian noise needs numbers as targets, these are classes".into(),
+            ));
+        };
+        if y.len() != f.len() {
+            let problem =
+                format!("each example has {} target values, the network {outputs} outputs", y.row_len());
+            return Err(LaplaceModelError::Request(problem));
+        }
+        for (i, (y, f)) in y.values().iter().zip(f.values()).enumerate() {
+            sums[i % outputs] += (y.to_f64() - f.to_f64()).powi(2);
+        }
+        if observer(Stage::Noise, end, count) == Signal::Stop {
+            return Err(LaplaceError::Interrupted.into());
+        }
+    }
+    Ok(sums.into_iter().map(|s| (s / count.max(1) as f64).max(1e-12)).collect())
+}
+
+/// The likelihood by which the plain network is judged: its best noise on the training data, unless noise is given.
+pub(super) fn plain_likelihood<T: SavedPrecision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    likelihood: &OutputLikelihood,
+    options: &FitOptions,
+    observer: Observer<'_>,
+) -> Result<OutputLikelihood, LaplaceModelError> {
+    let gaussian = matches!(likelihood, OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_));
+    if !gaussian || options.noise == NoiseModel::Fixed {
+        return Ok(likelihood.clone());
+    }
+    let variances = mean_squares(network, examples, likelihood.outputs(), observer)?;
+    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
+}
