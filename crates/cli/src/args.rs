@@ -4,6 +4,7 @@ mod experiment;
 mod laplace;
 mod network;
 mod online;
+mod optimize;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
@@ -13,6 +14,7 @@ pub(crate) use laplace::{
 };
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
+pub(crate) use optimize::{AskArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -76,6 +78,14 @@ pub(crate) enum Command {
     Experiment {
         #[command(subcommand)]
         command: ExperimentCommand,
+    },
+    /// Look for the best point of something that is expensive to try: ask, try, tell
+    #[command(
+        after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize ask --state s.json -n 4\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost."
+    )]
+    Optimize {
+        #[command(subcommand)]
+        command: OptimizeCommand,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]

@@ -36,6 +36,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Train(arguments) => commands::train::run(cli, arguments),
         Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
+        Command::Optimize { command } => commands::optimize::run(cli, command),
         Command::Experiment { command } => commands::experiment::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(arguments),
     }

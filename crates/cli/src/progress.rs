@@ -92,11 +92,11 @@ impl TrainProgress {
     }
 }
 
-/// Draws the stages of a Laplace fit and passes interruptions on.
+/// Draws the stages of something long and passes interruptions on.
 pub(crate) struct StageProgress {
     bar: ProgressBar,
     interrupt: Interrupt,
-    stage: Option<Stage>,
+    stage: Option<&'static str>,
 }
 
 impl StageProgress {
@@ -112,11 +112,17 @@ impl StageProgress {
         Self { bar, interrupt, stage: None }
     }
 
+    /// A stage of a Laplace fit.
     pub(crate) fn observe(&mut self, stage: Stage, done: usize, total: usize) -> Signal {
+        self.observe_named(stage.describe(), done, total)
+    }
+
+    /// A stage with any name.
+    pub(crate) fn observe_named(&mut self, stage: &'static str, done: usize, total: usize) -> Signal {
         if self.stage != Some(stage) || self.bar.length() != Some(total as u64) {
             self.stage = Some(stage);
             self.bar.set_length(total as u64);
-            self.bar.set_message(stage.describe());
+            self.bar.set_message(stage);
             self.bar.reset_eta();
         }
         self.bar.set_position(done as u64);

@@ -296,6 +296,23 @@ pub enum DataError {
     },
 }
 
+impl DataError {
+    /// The same error for a part of a table that begins at row `first` (from 0): its rows become those of the table.
+    pub(crate) fn in_part(mut self, first: usize) -> Self {
+        match &mut self {
+            Self::RaggedRow { row, .. }
+            | Self::NotANumber { row, .. }
+            | Self::MissingCell { row, .. }
+            | Self::MissingTarget { row, .. }
+            | Self::Infinite { row, .. }
+            | Self::UnknownCategory { row, .. }
+            | Self::NoiseNotPositive { row, .. } => *row += first,
+            _ => {}
+        }
+        self
+    }
+}
+
 fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }

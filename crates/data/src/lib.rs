@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Table`] | named columns of numbers or text, as they stand in the file |
 //! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
+//! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`Standardisation`] | means and scales of the training rows |
 //! | [`Split`] | which rows train and which test |
@@ -25,6 +26,7 @@ mod read;
 mod schema;
 mod split;
 mod standardise;
+pub mod stream;
 pub mod synthetic;
 mod table;
 pub mod transform;

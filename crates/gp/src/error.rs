@@ -1,7 +1,9 @@
 //! What can go wrong with a Gaussian process, and what to do about it.
 
 use crate::exact::Plan;
+use posterior_kernels::features::FeatureError;
 use posterior_linalg::cholesky::CholeskyError;
+use posterior_linalg::solve::SolveError;
 use posterior_optim::OptimError;
 
 /// Why a Gaussian process could not be built, fitted or evaluated.
@@ -60,9 +62,39 @@ pub enum GpError {
         /// The names that exist.
         known: Vec<String>,
     },
+    /// A stochastic solver was unstable at every step size that was tried.
+    #[error(
+        "the solver diverged even after {restarts} restarts, the last with β n = {step_size:.1e}: check that the kernel matrix is finite and positive semidefinite, or give a smaller step size"
+    )]
+    Diverged {
+        /// The last step size, times the number of rows.
+        step_size: f64,
+        /// How often it began anew.
+        restarts: usize,
+    },
+    /// A checkpoint of something else.
+    #[error("this checkpoint does not belong here: {problem}; begin without it")]
+    State {
+        /// What does not fit.
+        problem: String,
+    },
+    /// A method that needs random features was given none.
+    #[error(
+        "this gradient is estimated with random features, and there are none: give a kernel that has them, or estimate the regulariser from columns"
+    )]
+    NoFeatures,
+    /// The kernel has no random features, or none that suit.
+    #[error(transparent)]
+    Features(#[from] FeatureError),
+    /// An iterative solve could not begin or go on.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
     /// A covariance matrix is not positive definite.
     #[error(transparent)]
     Cholesky(#[from] CholeskyError),
+    /// An inducing-point method failed.
+    #[error(transparent)]
+    Inducing(#[from] crate::inducing::InducingError),
     /// The optimiser failed.
     #[error(transparent)]
     Optim(#[from] OptimError),

@@ -6,7 +6,9 @@
 //! | [`mean`](Mean) | `m(x)`: zero, constant, linear |
 //! | [`hyperprior`](Hyperprior) | beliefs about hyperparameters, added to what is maximised |
 //! | [`prediction`](Prediction) | what every posterior answers |
+//! | [`inducing`] | inducing points: collapsed and stochastic bounds, `O(n m²)` time and `O(m²)` memory |
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
+//! | [`iterative`] | stochastic dual descent, gradient descent, conjugate gradients: products with the kernel matrix only |
 //!
 //! Weight space is the other wing of the house (`linear`): the same posterior seen from the other side of the duality.
 
@@ -14,6 +16,8 @@ mod data;
 mod error;
 pub mod exact;
 mod hyperprior;
+pub mod inducing;
+pub mod iterative;
 mod mean;
 mod prediction;
 

@@ -1,5 +1,6 @@
 //! `k = 1`: a function that is one unknown number.
 
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::lane_sum;
 use crate::kernel::{Adjoints, Kernel, Pair, entries};
 use faer::{MatMut, MatRef};
@@ -33,6 +34,10 @@ impl<T: Real> Kernel<T> for Constant {
 
     fn pullback_tile(&self, _: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {
         (0..adjoint.ncols()).map(|j| lane_sum(adjoint.nrows(), |i| entries(adjoint, j)[i])).sum()
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        Ok(FeatureRecipe::Constant)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -171,7 +171,7 @@ pub fn pullback_diagonal<T: Real>(
     total.both_arguments()
 }
 
-fn pull_tiles<T: Real>(
+pub(crate) fn pull_tiles<T: Real>(
     kernel: &dyn Kernel<T>,
     (x, z): (MatRef<'_, T>, MatRef<'_, T>),
     cover: Cover,

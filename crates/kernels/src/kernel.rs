@@ -1,5 +1,7 @@
 //! The word that every covariance function speaks.
 
+use crate::features::{FeatureError, FeatureRecipe};
+use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::Parameters;
@@ -97,6 +99,33 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
     /// Adds to `adjoints` what an `adjoint` (n x m, column-major) of the tile contributes, and returns `Σ_ij adjoint_ij k(x_i, z_j)`.
     /// That sum falls out on the way; it is the adjoint of a variance in front ([`crate::composite::Scaled`]).
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64;
+
+    /// The points as [`Self::prepared_tile`] wants them: what tiles would otherwise repeat (scaling, say), done once, O(nD).
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        Prepared::plain(x)
+    }
+
+    /// [`Self::cross_tile`] for prepared points; `same` as in [`Pair::same`].
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        out: MatMut<'_, T>,
+    ) {
+        self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
+    }
+
+    /// What random features of this kernel are made of.
+    ///
+    /// # Errors
+    /// [`FeatureError`] for kernels that have none, as all have unless they say otherwise.
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        // A kernel's type is called as the kernel is.
+        let text = format!("{self:?}");
+        let name: String = text.chars().take_while(|c| c.is_alphanumeric()).collect();
+        Err(FeatureError::NoFeatures { kernel: name.to_lowercase() })
+    }
 
     /// A copy behind a new box.
     fn clone_box(&self) -> Box<dyn Kernel<T>>;

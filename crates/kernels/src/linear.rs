@@ -1,5 +1,6 @@
 //! `k = Σ_d v_d x_d z_d`: Bayesian linear regression.
 
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::{Columns, Points, lane_sum};
 use crate::kernel::{Adjoints, Kernel, Pair};
 use faer::linalg::matmul::matmul;
@@ -98,6 +99,11 @@ impl<T: Real> Kernel<T> for Linear {
             weighted(toward_x, target);
         }
         total
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        let variances = (0..self.columns.count()).map(|d| self.variance(d)).collect();
+        Ok(FeatureRecipe::Linear { columns: self.columns.indices().to_vec(), variances })
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

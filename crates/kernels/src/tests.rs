@@ -12,18 +12,18 @@ mod precision;
 
 const D: usize = 3;
 
-fn points(n: usize, seed: u64) -> Mat<f64> {
+pub(crate) fn points(n: usize, seed: u64) -> Mat<f64> {
     let mut rng = Streams::new(seed).stream("kernels/test");
     Mat::from_fn(n, D, |_, _| StandardNormal.sample(&mut rng))
 }
 
-fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>> {
+pub(crate) fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>> {
     let features: Vec<String> = (1..=D).map(|i| format!("x{i}")).collect();
     text.parse::<KernelExpression>().unwrap().build(&features).unwrap()
 }
 
 /// Every kernel, isotropic and not, restricted and not, and nested composites.
-const TEXTS: [&str; 16] = [
+pub(crate) const TEXTS: [&str; 16] = [
     "se(lengthscale=0.7, variance=1.3)",
     "se(ard, lengthscale=1.4)",
     "matern12(lengthscale=0.9)",

@@ -1,5 +1,6 @@
 //! `k = 1` for an observation with itself, 0 otherwise: independent noise that belongs to the function.
 
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
@@ -36,6 +37,10 @@ impl<T: Real> Kernel<T> for White {
 
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {
         pair.identical().map(|entry| adjoint[entry].to_f64()).sum()
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        Err(FeatureError::Noise)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

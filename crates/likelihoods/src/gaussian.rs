@@ -67,6 +67,12 @@ impl Likelihood for Gaussian {
         }
     }
 
+    fn expected_parameter_slopes(&self, y: f64, mean: f64, variance: f64, out: &mut [f64]) {
+        assert_eq!(out.len(), 1, "one slope for each parameter");
+        let squared = (y - mean).powi(2) + variance;
+        out[0] = 0.5 * (squared / self.noise_variance - 1.0) / self.noise_variance;
+    }
+
     fn predictive(&self, mean: f64, variance: f64) -> Moments {
         Moments { mean, variance: variance + self.noise_variance }
     }
@@ -109,6 +115,11 @@ mod tests {
         let slopes =
             check::gradient(|p| likelihood.expected_log_density(0.7, p[0], p[1]).value, &[-0.2, 0.5]);
         check::assert_close(&[closed.mean_slope, closed.variance_slope], &slopes, 1e-9, 1e-9);
+        let mut slope = [0.0];
+        likelihood.expected_parameter_slopes(0.7, -0.2, 0.5, &mut slope);
+        let numeric =
+            check::gradient(|s| Gaussian::new(s[0], 0.0).expected_log_density(0.7, -0.2, 0.5).value, &[0.3]);
+        check::assert_close(&slope, &numeric, 1e-9, 1e-9);
     }
 
     #[test]

@@ -45,6 +45,18 @@ pub trait Likelihood: Parameters {
         out
     }
 
+    /// Writes the derivatives of [`expected_log_density`](Self::expected_log_density) in the likelihood's own natural parameters,
+    /// in the order of [`Parameters::values`].
+    ///
+    /// # Panics
+    /// When `out` has another length; by default, when there are parameters at all.
+    fn expected_parameter_slopes(&self, _y: f64, _mean: f64, _variance: f64, out: &mut [f64]) {
+        assert!(
+            out.is_empty() && self.values().is_empty(),
+            "a likelihood with parameters must say how they matter"
+        );
+    }
+
     /// Mean and variance of y when `f ~ N(mean, variance)`.
     fn predictive(&self, mean: f64, variance: f64) -> Moments;
 }

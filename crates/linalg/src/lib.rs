@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
 //! | [`operator`] | matrices as maps: dense, diagonal, low rank, Kronecker, sums, products, with structure tags |
+//! | [`solve`] | conjugate gradients, preconditioners, traces and log-determinants from products alone |
 //! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
 //! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |
 //! | [`random`] | seeded, named streams |
+//! | [`sparse`] | rows of few non-zeros |
 //!
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
@@ -14,6 +16,8 @@ pub mod cholesky;
 pub mod operator;
 pub mod random;
 mod real;
+pub mod solve;
+pub mod sparse;
 pub mod tiles;
 pub mod vectorised;
 

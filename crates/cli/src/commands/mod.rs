@@ -11,6 +11,7 @@ pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
 mod network_report;
+pub(crate) mod optimize;
 pub(crate) mod predict;
 pub(crate) mod predict_network;
 mod support;

@@ -79,7 +79,7 @@ fn reader(bytes: &[u8], delimiter: u8) -> Reader<&[u8]> {
 }
 
 /// The names, and whether they had to be made up because the first line is data (all of it numbers).
-fn header(first: &[String], path: &Path) -> Result<(Vec<String>, bool), DataError> {
+pub(crate) fn header(first: &[String], path: &Path) -> Result<(Vec<String>, bool), DataError> {
     if first.iter().all(|cell| cell.parse::<f64>().is_ok()) {
         return Ok(((1..=first.len()).map(|i| format!("x{i}")).collect(), true));
     }
@@ -98,9 +98,14 @@ fn header(first: &[String], path: &Path) -> Result<(Vec<String>, bool), DataErro
 }
 
 /// A number, NaN for a missing cell, `None` for anything else.
-fn number(cell: &[u8]) -> Option<f64> {
+pub(crate) fn number(cell: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(cell).ok()?.trim();
-    text.parse().ok().or_else(|| MISSING.contains(&text).then_some(f64::NAN))
+    text.parse().ok().or_else(|| is_missing(text).then_some(f64::NAN))
+}
+
+/// Whether a cell's text means "missing".
+pub(crate) fn is_missing(text: &str) -> bool {
+    MISSING.contains(&text)
 }
 
 /// The cells of the columns that hold text.
@@ -124,7 +129,7 @@ fn texts(
         }
         for (column, &j) in out.iter_mut().zip(&chosen) {
             let text = String::from_utf8_lossy(record.get(j).unwrap_or_default()).trim().to_string();
-            column.push((!MISSING.contains(&text.as_str())).then_some(text));
+            column.push((!is_missing(&text)).then_some(text));
         }
     }
     Ok(out)

@@ -1,9 +1,9 @@
 //! Reading tables. Nothing in a file is believed before it is checked: every declared size is compared with the bytes that
 //! are there, decompression stops at the memory limit, and a panic inside a decoder becomes an error.
 
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod numpy;
-mod parquet;
+pub(crate) mod parquet;
 
 use crate::{DataError, Table};
 use std::io::Read;

@@ -4,7 +4,7 @@ use super::ReadOptions;
 use crate::{Column, DataError, Table, Values};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, FieldRef, Fields, Float64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::path::Path;
 
@@ -14,27 +14,7 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
         .map_err(|e| malformed(e.to_string()))?;
     check_sizes(builder.metadata(), length, path, options)?;
-    let fields = builder.schema().fields().clone();
-    for field in &fields {
-        if !is_flat(field.data_type()) {
-            return Err(malformed(format!(
-                "column `{}` has type {}, which is no table cell",
-                field.name(),
-                field.data_type()
-            )));
-        }
-    }
-    let mut columns: Vec<Column> = fields
-        .iter()
-        .map(|f| Column {
-            name: f.name().clone(),
-            values: if is_text(f.data_type()) {
-                Values::Text(Vec::new())
-            } else {
-                Values::Numeric(Vec::new())
-            },
-        })
-        .collect();
+    let mut columns = empty_columns(builder.schema().fields(), path)?;
     let reader = builder.with_batch_size(8192).build().map_err(|e| malformed(e.to_string()))?;
     for batch in reader {
         let batch = batch.map_err(|e| malformed(e.to_string()))?;
@@ -45,8 +25,29 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     Ok(Table::new(path, columns))
 }
 
+/// Columns without cells for the fields of a file.
+pub(crate) fn empty_columns(fields: &Fields, path: &Path) -> Result<Vec<Column>, DataError> {
+    let column = |field: &FieldRef| {
+        if !is_flat(field.data_type()) {
+            return Err(DataError::Malformed {
+                path: path.into(),
+                format: "Parquet",
+                reason: format!(
+                    "column `{}` has type {}, which is no table cell",
+                    field.name(),
+                    field.data_type()
+                ),
+            });
+        }
+        let values =
+            if is_text(field.data_type()) { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) };
+        Ok(Column { name: field.name().clone(), values })
+    };
+    fields.iter().map(column).collect()
+}
+
 /// Declared sizes against the file's real length and the memory limit, before any page is decoded.
-fn check_sizes(
+pub(crate) fn check_sizes(
     metadata: &parquet::file::metadata::ParquetMetaData,
     length: u64,
     path: &Path,
@@ -95,7 +96,7 @@ fn is_flat(kind: &DataType) -> bool {
     is_text(kind) || kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null)
 }
 
-fn append(values: &mut Values, array: &ArrayRef) -> Result<(), arrow::error::ArrowError> {
+pub(crate) fn append(values: &mut Values, array: &ArrayRef) -> Result<(), arrow::error::ArrowError> {
     match values {
         Values::Numeric(numbers) => {
             let array = cast(array, &DataType::Float64)?;

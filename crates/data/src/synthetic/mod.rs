@@ -11,16 +11,21 @@
 //! | [`matern_toy`] | a Matérn-3/2 process observed on two intervals: the toy problem of linearised Laplace |
 //! | [`clustered_toy`] | a random network's function on three intervals |
 //! | [`sine_toy`] | a sine with training, validation and test rows |
+//! | [`count_fingerprints`] | sparse counts with a target drawn from a Tanimoto process |
 //! | [`two_moons`] | two interleaved half circles |
 //! | [`gaussian_blobs`] | any number of normal classes at known centres |
 
 mod classic;
+mod fingerprints;
 mod matern;
 mod network_toys;
 mod points;
 mod toy;
 
 pub use classic::{CURVE_NOISE, curve, curve_with_gap, friedman};
+pub use fingerprints::{
+    CountFingerprints, FingerprintError, FingerprintSettings, MOST_FINGERPRINTS, count_fingerprints,
+};
 pub use matern::{MATERN_LENGTHSCALE, MATERN_NOISE, matern_toy};
 pub use network_toys::{CLUSTERED_NOISE, CLUSTERS, SINE_NOISE, SineToy, clustered_toy, sine_toy};
 pub use points::{LabelledPoints, gaussian_blobs, two_moons};

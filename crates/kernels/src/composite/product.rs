@@ -1,7 +1,9 @@
 //! `k = Π_i k_i`: all factors must agree that two points are alike.
 
 use super::{cloned, ranges, segments, set_values, values};
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair, column};
+use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
@@ -83,6 +85,29 @@ impl<T: Real> Kernel<T> for Product<T> {
         }
         // Each of them is the sum of adjoint times product, up to rounding.
         totals[0]
+    }
+
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        Prepared::parts(x.nrows(), self.factors.iter().map(|part| part.prepare(x)).collect())
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        mut out: MatMut<'_, T>,
+    ) {
+        self.factors[0].prepared_tile(x.part(0), z.part(0), same, out.as_mut());
+        let mut other = Mat::zeros(out.nrows(), out.ncols());
+        for (i, factor) in self.factors.iter().enumerate().skip(1) {
+            factor.prepared_tile(x.part(i), z.part(i), same, other.as_mut());
+            multiply(&mut out, &other);
+        }
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        FeatureRecipe::product(self.factors.iter().map(|factor| factor.features()).collect::<Result<_, _>>()?)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

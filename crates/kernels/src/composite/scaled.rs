@@ -1,8 +1,11 @@
 //! `k = v · k₁`: a variance in front.
 
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair, column};
+use crate::{Prepared, PreparedBlock};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
 
 /// A kernel times a positive `variance`, which comes first among the parameters.
@@ -17,6 +20,20 @@ impl<T: Real> Scaled<T> {
     /// `variance · inner`; the parameter is called `LABEL.variance`.
     pub fn new(label: impl Into<String>, variance: f64, inner: Box<dyn Kernel<T>>) -> Self {
         Self { label: label.into(), variance, inner }
+    }
+
+    fn multiply(&self, mut out: MatMut<'_, T>) {
+        let variance = T::from_f64(self.variance);
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..out.ncols() {
+                    for v in column(&mut out, j) {
+                        *v *= variance;
+                    }
+                }
+            },
+        );
     }
 }
 
@@ -45,10 +62,22 @@ impl<T: Real> Parameters for Scaled<T> {
 impl<T: Real> Kernel<T> for Scaled<T> {
     fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
         self.inner.cross_tile(pair, out.as_mut());
-        let variance = T::from_f64(self.variance);
-        for j in 0..out.ncols() {
-            column(&mut out, j).iter_mut().for_each(|v| *v *= variance);
-        }
+        self.multiply(out);
+    }
+
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        self.inner.prepare(x)
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        mut out: MatMut<'_, T>,
+    ) {
+        self.inner.prepared_tile(x, z, same, out.as_mut());
+        self.multiply(out);
     }
 
     fn diagonal(&self, x: MatRef<'_, T>, out: &mut [T]) {
@@ -77,6 +106,10 @@ impl<T: Real> Kernel<T> for Scaled<T> {
             }
         }
         self.variance * total
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        Ok(FeatureRecipe::Scaled(self.variance, Box::new(self.inner.features()?)))
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

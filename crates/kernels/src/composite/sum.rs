@@ -1,7 +1,9 @@
 //! `k = Σ_i k_i`: the process is a sum of independent processes.
 
 use super::{cloned, ranges, segments, set_values, values};
+use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair};
+use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
@@ -60,6 +62,29 @@ impl<T: Real> Kernel<T> for Sum<T> {
                 adjoints.with_parameters(range, |mine| term.pullback_tile(pair, adjoint, mine))
             })
             .sum()
+    }
+
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        Prepared::parts(x.nrows(), self.terms.iter().map(|part| part.prepare(x)).collect())
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        mut out: MatMut<'_, T>,
+    ) {
+        self.terms[0].prepared_tile(x.part(0), z.part(0), same, out.as_mut());
+        let mut other = Mat::zeros(out.nrows(), out.ncols());
+        for (i, term) in self.terms.iter().enumerate().skip(1) {
+            term.prepared_tile(x.part(i), z.part(i), same, other.as_mut());
+            out += &other;
+        }
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        Ok(FeatureRecipe::Sum(self.terms.iter().map(|term| term.features()).collect::<Result<_, _>>()?))
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

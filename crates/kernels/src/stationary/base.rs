@@ -1,9 +1,11 @@
 //! What the stationary kernels share: scaling, distances, and one fused loop for values and one for pullbacks.
 
-use super::distances::{Distances, product_buffer};
+use super::distances::{DIRECT, Distances, limit, product_buffer, sum_squares};
+use crate::features::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
 use crate::inputs::{Columns, add_column, lane_sum};
 use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
-use faer::{MatMut, MatRef};
+use crate::{Prepared, PreparedBlock};
+use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
@@ -18,6 +20,9 @@ pub trait Form: Clone + Debug + Send + Sync + 'static {
 
     /// The value with its derivatives, which share most of the work.
     fn parts<T: Real>(&self, q2: T) -> Parts<T>;
+
+    /// The law of its frequencies at lengthscale 1.
+    fn spectral_law(&self) -> SpectralLaw;
 
     /// Name and value of a further positive parameter, if the form has one.
     fn shape(&self) -> Option<(&'static str, f64)> {
@@ -94,6 +99,10 @@ impl<F: Form> Parameters for Stationary<F> {
 
 impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
     fn cross_tile(&self, pair: Pair<'_, T>, mut out: MatMut<'_, T>) {
+        if self.columns.count() <= DIRECT {
+            let (x, z): (Prepared<T>, Prepared<T>) = (self.prepare(pair.x), self.prepare(pair.z));
+            return self.prepared_tile(x.block(0..x.rows()), z.block(0..z.rows()), pair.same, out);
+        }
         let distances = self.distances(pair);
         let by_product = distances.by_product();
         if by_product {
@@ -107,6 +116,51 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                     distances.finish_column(j, q2, by_product);
                     for v in q2 {
                         *v = self.form.value(*v);
+                    }
+                }
+            },
+        );
+    }
+
+    /// Up to [`DIRECT`] dimensions: chosen columns over their lengthscales. Beyond, tiles are centred before they are scaled, so the
+    /// points stay as they are.
+    fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
+        if self.columns.count() > DIRECT {
+            return Prepared::plain(x);
+        }
+        let mut scaled = Mat::zeros(x.nrows(), self.columns.count());
+        for (d, &c) in self.columns.indices().iter().enumerate() {
+            let factor = T::from_f64(1.0 / self.lengthscale(d));
+            scaled.col_as_slice_mut(d).iter_mut().zip(x.col(c).iter()).for_each(|(s, &v)| *s = v * factor);
+        }
+        Prepared::own(scaled)
+    }
+
+    fn prepared_tile(
+        &self,
+        x: PreparedBlock<'_, T>,
+        z: PreparedBlock<'_, T>,
+        same: Option<(usize, usize)>,
+        mut out: MatMut<'_, T>,
+    ) {
+        if self.columns.count() > DIRECT {
+            return self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
+        }
+        let limit = limit::<T>();
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..out.ncols() {
+                    let q2 = column(&mut out, j);
+                    sum_squares(
+                        x.columns(),
+                        q2,
+                        #[inline(always)]
+                        |d| (x.column(d), z.column(d)[j]),
+                    );
+                    for v in q2 {
+                        // In this order NaN stays.
+                        *v = self.form.value(if limit < *v { limit } else { *v });
                     }
                 }
             },
@@ -211,6 +265,14 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
             }
         }
         total
+    }
+
+    fn features(&self) -> Result<FeatureRecipe, FeatureError> {
+        Ok(FeatureRecipe::Waves(vec![Spectrum {
+            columns: self.columns.indices().to_vec(),
+            lengthscales: (0..self.columns.count()).map(|d| self.lengthscale(d)).collect(),
+            law: self.form.spectral_law(),
+        }]))
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -21,7 +21,7 @@ use posterior_linalg::Real;
 pub(super) const DIRECT: usize = 32;
 
 /// The largest squared distance: 1e37 for f32, 1e300 for f64.
-fn limit<T: Real>() -> T {
+pub(super) fn limit<T: Real>() -> T {
     T::from_f64(if size_of::<T>() == 4 { 1e37 } else { 1e300 })
 }
 
@@ -88,31 +88,64 @@ impl<'a, T: Real> Distances<'a, T> {
         }
     }
 
-    /// Four dimensions a pass, so that partial sums stay in registers.
     #[inline(always)]
     fn sum_directly(&self, j: usize, q2: &mut [T]) {
-        q2.fill(T::ZERO);
-        let mut d = 0;
-        while d + 4 <= self.x.count() {
-            self.add_squares::<4>(j, d, q2);
-            d += 4;
-        }
-        while d < self.x.count() {
-            self.add_squares::<1>(j, d, q2);
-            d += 1;
-        }
+        sum_squares(
+            self.x.count(),
+            q2,
+            #[inline(always)]
+            |d| (self.x.column(d), self.z.column(d)[j]),
+        );
     }
+}
 
-    /// `q2[i] += Σ (x_id - z_jd)²` over the N dimensions from `first`.
-    #[inline(always)]
-    fn add_squares<const N: usize>(&self, j: usize, first: usize, q2: &mut [T]) {
-        let n = q2.len();
-        let mut columns = [&[][..]; N];
-        let mut point = [T::ZERO; N];
-        for k in 0..N {
-            columns[k] = &self.x.column(first + k)[..n];
-            point[k] = self.z.column(first + k)[j];
+/// `q2[i] <- Σ_d (x_id - z_d)²` for `count` dimensions, each given as its coordinates and the point's: up to eight a pass, so that partial sums
+/// stay in registers and a column is written once for eight dimensions. The order of additions is that of the dimensions.
+#[inline(always)]
+pub(super) fn sum_squares<'a, T: Real>(
+    count: usize,
+    q2: &mut [T],
+    dimension: impl Fn(usize) -> (&'a [T], T),
+) {
+    if count == 0 {
+        q2.fill(T::ZERO);
+    }
+    let mut done = 0;
+    while done < count {
+        done += match count - done {
+            8.. => add_squares::<T, 8>(done, q2, &dimension),
+            4.. => add_squares::<T, 4>(done, q2, &dimension),
+            2.. => add_squares::<T, 2>(done, q2, &dimension),
+            _ => add_squares::<T, 1>(done, q2, &dimension),
+        };
+    }
+}
+
+/// Adds N dimensions from `first`; before the first there was nothing. Returns N.
+#[inline(always)]
+fn add_squares<'a, T: Real, const N: usize>(
+    first: usize,
+    q2: &mut [T],
+    dimension: &impl Fn(usize) -> (&'a [T], T),
+) -> usize {
+    let n = q2.len();
+    let mut columns = [&[][..]; N];
+    let mut point = [T::ZERO; N];
+    for k in 0..N {
+        let (column, z) = dimension(first + k);
+        columns[k] = &column[..n];
+        point[k] = z;
+    }
+    if first == 0 {
+        for i in 0..n {
+            let mut sum = T::ZERO;
+            for k in 0..N {
+                let difference = columns[k][i] - point[k];
+                sum = difference.mul_add(difference, sum);
+            }
+            q2[i] = sum;
         }
+    } else {
         for i in 0..n {
             let mut sum = q2[i];
             for k in 0..N {
@@ -122,6 +155,7 @@ impl<'a, T: Real> Distances<'a, T> {
             q2[i] = sum;
         }
     }
+    N
 }
 
 /// `Σ_d x_id²` of each point.

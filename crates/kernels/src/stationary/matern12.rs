@@ -1,6 +1,7 @@
 //! `k = exp(-q)`: continuous, nowhere differentiable (Ornstein-Uhlenbeck).
 
 use super::{Form, Parts};
+use crate::features::SpectralLaw;
 use posterior_linalg::Real;
 
 /// The Matérn kernel of smoothness 1/2. Rasmussen and Williams (2006), eq. 4.18.
@@ -8,6 +9,10 @@ use posterior_linalg::Real;
 pub struct Matern12;
 
 impl Form for Matern12 {
+    fn spectral_law(&self) -> SpectralLaw {
+        SpectralLaw::StudentT { degrees: 1 }
+    }
+
     #[inline(always)]
     fn value<T: Real>(&self, q2: T) -> T {
         (-q2.sqrt()).exp()

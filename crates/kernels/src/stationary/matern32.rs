@@ -1,6 +1,7 @@
 //! `k = (1 + √3 q) exp(-√3 q)`: once differentiable.
 
 use super::{Form, Parts};
+use crate::features::SpectralLaw;
 use posterior_linalg::Real;
 
 /// The Matérn kernel of smoothness 3/2. Rasmussen and Williams (2006), eq. 4.17.
@@ -8,6 +9,10 @@ use posterior_linalg::Real;
 pub struct Matern32;
 
 impl Form for Matern32 {
+    fn spectral_law(&self) -> SpectralLaw {
+        SpectralLaw::StudentT { degrees: 3 }
+    }
+
     #[inline(always)]
     fn value<T: Real>(&self, q2: T) -> T {
         let s = (q2 * T::from_f64(3.0)).sqrt();

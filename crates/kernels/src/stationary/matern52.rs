@@ -1,6 +1,7 @@
 //! `k = (1 + √5 q + 5q²/3) exp(-√5 q)`: twice differentiable.
 
 use super::{Form, Parts};
+use crate::features::SpectralLaw;
 use posterior_linalg::Real;
 
 /// The Matérn kernel of smoothness 5/2. Rasmussen and Williams (2006), eq. 4.17.
@@ -8,6 +9,10 @@ use posterior_linalg::Real;
 pub struct Matern52;
 
 impl Form for Matern52 {
+    fn spectral_law(&self) -> SpectralLaw {
+        SpectralLaw::StudentT { degrees: 5 }
+    }
+
     #[inline(always)]
     fn value<T: Real>(&self, q2: T) -> T {
         let five = q2 * T::from_f64(5.0);

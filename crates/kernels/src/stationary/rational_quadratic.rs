@@ -1,6 +1,7 @@
 //! `k = (1 + q²/(2α))^(-α)`: a mixture of squared exponentials over lengthscales.
 
 use super::{Form, Parts};
+use crate::features::SpectralLaw;
 use posterior_linalg::Real;
 
 /// The rational quadratic kernel; `alpha -> ∞` gives the squared exponential. Rasmussen and Williams (2006), eq. 4.19.
@@ -19,6 +20,10 @@ impl RationalQuadratic {
 }
 
 impl Form for RationalQuadratic {
+    fn spectral_law(&self) -> SpectralLaw {
+        SpectralLaw::GammaMixture { shape: self.alpha }
+    }
+
     #[inline(always)]
     fn value<T: Real>(&self, q2: T) -> T {
         (T::from_f64(-self.alpha) * self.base(q2).ln()).exp()

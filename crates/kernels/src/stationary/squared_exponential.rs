@@ -1,6 +1,7 @@
 //! `k = exp(-q²/2)`: infinitely smooth.
 
 use super::{Form, Parts};
+use crate::features::SpectralLaw;
 use posterior_linalg::Real;
 
 /// The squared exponential (radial basis function, Gaussian) kernel. Rasmussen and Williams (2006), eq. 4.9.
@@ -8,6 +9,10 @@ use posterior_linalg::Real;
 pub struct SquaredExponential;
 
 impl Form for SquaredExponential {
+    fn spectral_law(&self) -> SpectralLaw {
+        SpectralLaw::Normal
+    }
+
     #[inline(always)]
     fn value<T: Real>(&self, q2: T) -> T {
         (q2 * T::from_f64(-0.5)).exp()

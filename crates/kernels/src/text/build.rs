@@ -6,6 +6,7 @@ use crate::composite::{Product, Scaled, Sum};
 use crate::stationary::{
     Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
 };
+use crate::tanimoto::Tanimoto;
 use crate::{Columns, Constant, Kernel, Linear, Periodic, Polynomial, White};
 use posterior_linalg::Real;
 use std::collections::HashMap;
@@ -91,6 +92,7 @@ impl<'a> Builder<'a> {
             }
             Kind::Constant => Box::new(Constant),
             Kind::White => Box::new(White),
+            Kind::Tanimoto => Box::new(Tanimoto::new(columns)),
         })
     }
 

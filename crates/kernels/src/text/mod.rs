@@ -13,7 +13,7 @@
 //! | `matern12`, `matern32`, `matern52` | `lengthscale`, `variance` |
 //! | `rq`, `rational_quadratic` | `lengthscale`, `alpha`, `variance` |
 //! | `periodic` | `lengthscale`, `period`, `variance` |
-//! | `linear`, `constant`, `white` | `variance` |
+//! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers) | `variance` |
 //! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
 //!
 //! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
@@ -118,10 +118,11 @@ enum Kind {
     Polynomial,
     Constant,
     White,
+    Tanimoto,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::SquaredExponential,
         Self::Matern12,
         Self::Matern32,
@@ -132,6 +133,7 @@ impl Kind {
         Self::Polynomial,
         Self::Constant,
         Self::White,
+        Self::Tanimoto,
     ];
 
     /// Its names, the one that parameters are called by first.
@@ -147,6 +149,7 @@ impl Kind {
             Self::Polynomial => &["polynomial"],
             Self::Constant => &["constant"],
             Self::White => &["white"],
+            Self::Tanimoto => &["tanimoto"],
         }
     }
 
@@ -155,7 +158,7 @@ impl Kind {
         match self {
             Self::RationalQuadratic => &["lengthscale", "alpha", "variance"],
             Self::Periodic => &["lengthscale", "period", "variance"],
-            Self::Linear | Self::Constant | Self::White => &["variance"],
+            Self::Linear | Self::Constant | Self::White | Self::Tanimoto => &["variance"],
             Self::Polynomial => &["degree", "offset", "variance"],
             _ => &["lengthscale", "variance"],
         }
@@ -163,7 +166,7 @@ impl Kind {
 
     /// Whether `ard` makes sense.
     fn takes_ard(self) -> bool {
-        !matches!(self, Self::Polynomial | Self::Constant | Self::White)
+        !matches!(self, Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto)
     }
 
     /// Whether it looks at the inputs at all.

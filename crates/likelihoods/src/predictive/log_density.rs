@@ -39,7 +39,7 @@ pub(super) fn gaussian(
 }
 
 /// `log E[Poisson(y; exp(f))]` for `f ~ N(mean, variance)`, by quadrature.
-pub(super) fn poisson(y: f64, mean: f64, variance: f64) -> f64 {
+pub(crate) fn poisson(y: f64, mean: f64, variance: f64) -> f64 {
     if variance <= 0.0 {
         return crate::vector::poisson_log_density(y, mean);
     }
@@ -48,6 +48,23 @@ pub(super) fn poisson(y: f64, mean: f64, variance: f64) -> f64 {
     let other = if y > 0.0 { y.ln() } else { mean - (variance.ln() + mean).max(1.0) };
     log_integral(mean.min(other) - REACH * deviation, mean.max(other) + REACH * deviation, |f| {
         crate::vector::poisson_log_density(y, f) + normal(f - mean, variance)
+    })
+}
+
+/// `log E[t(residual - f)]` for `f ~ N(0, variance)` and Student's t density of the given scale and degrees of freedom ν.
+///
+/// The density is a mixture of normals with variances `scale²/λ`, λ of a gamma distribution with shape and rate ν/2, so the answer is
+/// one integral over log λ whose integrand has no narrow peak, however different scale and deviation are.
+pub(crate) fn student_t(residual: f64, variance: f64, scale: f64, degrees_of_freedom: f64) -> f64 {
+    let half = 0.5 * degrees_of_freedom;
+    let variance = if variance < 0.0 { 0.0 } else { variance };
+    let constant = half * half.ln() - libm::lgamma(half);
+    // Towards small λ the integrand falls at least as λ^(ν/2) once the normal is wider than the residual; large λ end as exp(-νλ/2).
+    let widest = -(1.0 + (residual / scale).powi(2) / degrees_of_freedom).ln();
+    let (low, high) = (widest - 90.0 / degrees_of_freedom - 5.0, (1.0 + 100.0 / half).ln() + 1.0);
+    log_integral(low, high, |log_lambda| {
+        let lambda = log_lambda.exp();
+        constant + half * (log_lambda - lambda) + normal(residual, variance + scale * scale / lambda)
     })
 }
 

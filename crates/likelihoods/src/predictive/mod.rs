@@ -27,5 +27,6 @@ mod rule;
 pub use bridge::laplace_bridge;
 pub use integration::Integration;
 pub use latent::{Clipping, Covariance, LatentGaussian};
+pub(crate) use log_density::{poisson as poisson_log_mixture, student_t as log_student_t_mixture};
 pub use prediction::Prediction;
 pub use rule::{PredictiveRule, PredictiveWorkspace};

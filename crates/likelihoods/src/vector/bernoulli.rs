@@ -4,7 +4,7 @@ use super::diagonal::{self, assert_lengths, diagonal_curvature};
 use super::error::{check_each, check_outputs, check_width};
 use super::normal_tail::{distribution, inverse_mills, log_distribution};
 use super::softmax::{sigmoid, softplus};
-use crate::{Likelihood, LikelihoodError, Moments, VectorLikelihood};
+use crate::{Expectation, Likelihood, LikelihoodError, Moments, VectorLikelihood};
 use posterior_optim::{Parameters, Segment};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
@@ -174,7 +174,7 @@ impl VectorLikelihood for Bernoulli {
     }
 }
 
-/// One event with one latent value, for models that speak [`Likelihood`]. Expectations of the log density are by quadrature.
+/// One event with one latent value, for models that speak [`Likelihood`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScalarBernoulli {
@@ -203,6 +203,18 @@ impl Likelihood for ScalarBernoulli {
     fn derivatives(&self, y: f64, f: f64) -> (f64, f64) {
         let (first, negative_second) = self.link.derivatives(y, f);
         (first, -negative_second)
+    }
+    /// By the trapezoid rule with steps of at most 0.6: the log density is analytic for `|Im f| < π` (logit; probit: 2.8), so the
+    /// error is near rounding for any variance. Rules of fixed size are off by percents where the deviation is large.
+    fn expected_log_density(&self, y: f64, mean: f64, variance: f64) -> Expectation {
+        let mut out = Expectation { value: 0.0, mean_slope: 0.0, variance_slope: 0.0 };
+        for (f, weight) in crate::variational::nodes(mean, variance, 0.6) {
+            let (first, negative_second) = self.link.derivatives(y, f);
+            out.value += weight * self.link.log_density(y, f);
+            out.mean_slope += weight * first;
+            out.variance_slope -= 0.5 * weight * negative_second;
+        }
+        out
     }
     /// With [`Link::expected_probability`], which is approximate for the logit link.
     fn predictive(&self, mean: f64, variance: f64) -> Moments {

@@ -19,7 +19,7 @@ impl LaplaceModel {
     /// For curvatures that are not sums, modes that need all data, and as for a fit.
     pub fn continued(
         &self,
-        data: &super::DataSource,
+        data: &DataSource,
         options: &FitOptions,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
@@ -34,7 +34,7 @@ impl LaplaceModel {
 fn continue_in<T: SavedPrecision>(
     model: &LaplaceModel,
     fitted: &Fitted<T>,
-    data: &super::DataSource,
+    data: &DataSource,
     options: &FitOptions,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,

@@ -138,16 +138,22 @@ macro_rules! shifted {
                         let shifts: [&[S::$vector]; INNER_SHIFTS] =
                             std::array::from_fn(|q| S::$load(&grid[self.offsets[q]..][..length]).0);
                         for t in 0..length / lanes {
-                            let left: [S::$vector; INNER_ROWS] = std::array::from_fn(|r| rows[r][t]);
                             for q in 0..INNER_SHIFTS {
                                 let right = shifts[q][t];
                                 for r in 0..INNER_ROWS {
-                                    sums[r][q] = simd.$mul_add(left[r], right, sums[r][q]);
+                                    sums[r][q] = simd.$mul_add(rows[r][t], right, sums[r][q]);
                                 }
                             }
                         }
                     }
-                    std::array::from_fn(|r| std::array::from_fn(|q| simd.$sum(sums[r][q])))
+                    // Loops, not closures: a closure would be compiled without the vector instructions that this function has, and each sum be a call.
+                    let mut out = [[0.0; INNER_SHIFTS]; INNER_ROWS];
+                    for r in 0..INNER_ROWS {
+                        for q in 0..INNER_SHIFTS {
+                            out[r][q] = simd.$sum(sums[r][q]);
+                        }
+                    }
+                    out
                 }
             }
         }

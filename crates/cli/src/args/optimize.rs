@@ -1,0 +1,158 @@
+//! Flags of `optimize`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OptimizeCommand {
+    /// Begin: say what may be chosen and what is good
+    Start(Box<StartArgs>),
+    /// Ask for the next points to try
+    Ask(AskArgs),
+    /// Tell what came out
+    Tell(TellArgs),
+    /// Ask, try by a command, tell, until the evaluations are used up
+    Run(RunArgs),
+    /// What was asked and told so far, and the best of it
+    Status {
+        /// State file
+        #[arg(long, value_name = "FILE")]
+        state: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyArg {
+    /// Maxima of draws from a Gaussian process
+    Thompson,
+    /// At random, to compare with
+    Random,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// State file to begin; all other commands go on with it
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    /// What may be chosen: NAME:LOWER..UPPER, with :log or :integer behind it, commas between
+    #[arg(long, value_name = "AXES", conflicts_with = "candidates", required_unless_present = "candidates")]
+    pub space: Option<String>,
+
+    /// A table whose rows are all that may be chosen (numeric columns)
+    #[arg(long, value_name = "FILE")]
+    pub candidates: Option<PathBuf>,
+
+    /// Columns of the candidates to describe them by [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "candidates")]
+    pub features: Vec<String>,
+
+    /// Look for large values instead of small ones
+    #[arg(long)]
+    pub maximize: bool,
+
+    /// How points are proposed
+    #[arg(long, value_enum, default_value = "thompson")]
+    pub strategy: StrategyArg,
+
+    /// Kernel of the process, on axes from 0 to 1
+    #[arg(long, value_name = "TEXT", default_value = "matern52(ard)")]
+    pub kernel: String,
+
+    /// Points spread over the space before the process is asked [default: 2 for each axis, plus 2]
+    #[arg(long, value_name = "N")]
+    pub initial: Option<usize>,
+
+    /// Known variance of the noise in what will be told, in its squared units [default: learned]
+    #[arg(long, value_name = "V")]
+    pub noise: Option<f64>,
+
+    /// Candidates drawn in each of the rounds of a search for maxima
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    pub search_candidates: usize,
+
+    /// Rounds of a search; each gives every draw one start
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub search_rounds: usize,
+
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Replace a state that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// State file
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    /// Points to ask for
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1)]
+    pub count: usize,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TellArgs {
+    /// State file
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    /// Number of the trial
+    #[arg(long, value_name = "ID", conflicts_with = "point", required_unless_present_any = ["point", "results"])]
+    pub id: Option<usize>,
+
+    /// A point that nobody asked for: NAME=VALUE for each axis, commas between
+    #[arg(long, value_name = "NAME=VALUE,...", value_delimiter = ',')]
+    pub point: Vec<String>,
+
+    /// What came out
+    #[arg(long, value_name = "Y", allow_negative_numbers = true, required_unless_present_any = ["failed", "results"])]
+    pub value: Option<f64>,
+
+    /// It could not be tried, because of this
+    #[arg(long, value_name = "REASON", conflicts_with = "value")]
+    pub failed: Option<String>,
+
+    /// Many at once: a table with the columns id and value
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "point", "value", "failed"])]
+    pub results: Option<PathBuf>,
+
+    /// Replace what was told before
+    #[arg(long)]
+    pub replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// State file
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    /// Trials in all, those told before included
+    #[arg(long, value_name = "N")]
+    pub evaluations: usize,
+
+    /// Points asked for and tried at a time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub batch: usize,
+
+    /// Most seconds for one trial; later it counts as failed
+    #[arg(long, value_name = "S")]
+    pub timeout: Option<f64>,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}

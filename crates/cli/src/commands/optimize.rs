@@ -1,0 +1,348 @@
+//! `posterior optimize`
+
+mod trial;
+
+use super::{read, remarks};
+use crate::args::{AskArgs, Cli, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, number, print, print_json, set_threads, table};
+use crate::progress::StageProgress;
+use posterior::data::Values;
+use posterior::decisions::campaign::{
+    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Strategy, Told, Trial,
+};
+use posterior::decisions::{Axis, Campaign, Scale, Space};
+use posterior::optim::Signal;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// What `--json` prints of a state.
+#[derive(Serialize)]
+struct Status<'a> {
+    axes: Vec<&'a str>,
+    direction: Direction,
+    rounds: usize,
+    told: usize,
+    failed: usize,
+    pending: Vec<&'a Trial>,
+    best: Option<Best>,
+    trials: &'a [Trial],
+}
+
+/// What `--json` prints of a round.
+#[derive(Serialize)]
+struct Asked<'a> {
+    trials: Vec<&'a Trial>,
+    proposal: &'a Proposal,
+}
+
+pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
+    match command {
+        OptimizeCommand::Start(arguments) => start(cli, arguments),
+        OptimizeCommand::Ask(arguments) => ask(cli, arguments),
+        OptimizeCommand::Tell(arguments) => tell(cli, arguments),
+        OptimizeCommand::Run(arguments) => run_all(cli, arguments),
+        OptimizeCommand::Status { state } => status(cli, &load(state)?),
+    }
+}
+
+fn load(path: &Path) -> Result<Campaign, Failure> {
+    Campaign::load(path).map_err(Failure::from_display)
+}
+
+fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
+    if arguments.state.exists() && !arguments.force {
+        return Err(Failure::usage(format!(
+            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
+            arguments.state.display()
+        )));
+    }
+    let (space, candidates) = match (&arguments.space, &arguments.candidates) {
+        (Some(text), _) => (text.parse::<Space>().map_err(|e| Failure::usage(e.to_string()))?, None),
+        (None, Some(path)) => {
+            let (space, rows) = candidates(cli, arguments, path)?;
+            (space, Some(rows))
+        }
+        (None, None) => return Err(Failure::usage("--space or --candidates is needed".into())),
+    };
+    let mut settings = Settings::new(space.dimension());
+    settings.direction = if arguments.maximize { Direction::Maximise } else { Direction::Minimise };
+    settings.strategy = match arguments.strategy {
+        StrategyArg::Thompson => Strategy::Thompson,
+        StrategyArg::Random => Strategy::Random,
+    };
+    settings.kernel = arguments.kernel.parse().map_err(Failure::from_display)?;
+    settings.initial = arguments.initial.unwrap_or(settings.initial);
+    settings.noise_variance = arguments.noise;
+    settings.multistart.candidates = arguments.search_candidates;
+    settings.multistart.rounds = arguments.search_rounds;
+    settings.seed = arguments.seed;
+    let mut campaign = Campaign::new(space, settings).map_err(Failure::from_display)?;
+    if let Some(rows) = candidates {
+        campaign = campaign.among(rows).map_err(Failure::from_display)?;
+    }
+    campaign.save(&arguments.state).map_err(Failure::from_display)?;
+    if cli.json {
+        return print_json(campaign.settings());
+    }
+    remarks(cli).say(format!(
+        "state written to {}; ask for points with `posterior optimize ask`",
+        arguments.state.display()
+    ));
+    Ok(())
+}
+
+/// The numeric columns of a table as axes that just hold them.
+fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
+    let rows = read(path, remarks(cli))?;
+    let names = if arguments.features.is_empty() { rows.names() } else { arguments.features.clone() };
+    let mut axes = Vec::new();
+    let mut columns = Vec::new();
+    for name in names {
+        let column = rows.column(&name).map_err(Failure::from_error)?;
+        let Values::Numeric(values) = &column.values else {
+            return Err(Failure::new(format!(
+                "{}: column `{name}` is text; leave it out with --features",
+                path.display()
+            )));
+        };
+        if let Some(i) = values.iter().position(|v| !v.is_finite()) {
+            return Err(Failure::new(format!(
+                "{}, row {}, column `{name}`: {} is no number",
+                path.display(),
+                i + 1,
+                values[i]
+            )));
+        }
+        let ends = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
+        if ends.0 == ends.1 {
+            remarks(cli).say(format!("note: column `{name}` is the same for all candidates and is left out"));
+            continue;
+        }
+        axes.push(
+            Axis::new(column.name.clone(), ends.0, ends.1, Scale::Linear).map_err(Failure::from_display)?,
+        );
+        columns.push(values);
+    }
+    let space = Space::new(axes).map_err(Failure::from_display)?;
+    let rows = (0..rows.rows()).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
+    Ok((space, Candidates { source: path.display().to_string(), rows }))
+}
+
+fn ask(cli: &Cli, arguments: &AskArgs) -> Result<(), Failure> {
+    set_threads(arguments.threads)?;
+    let mut campaign = load(&arguments.state)?;
+    let proposal = propose(cli, &mut campaign, arguments.count, &arguments.state, Interrupt::listen())?;
+    let trials: Vec<&Trial> = proposal.ids.iter().filter_map(|id| campaign.trials().get(id - 1)).collect();
+    if cli.json {
+        return print_json(&Asked { trials, proposal: &proposal });
+    }
+    print(trials_table(&campaign, &trials))
+}
+
+/// Asks, and saves before anyone sees the points.
+fn propose(
+    cli: &Cli,
+    campaign: &mut Campaign,
+    count: usize,
+    state: &Path,
+    interrupt: Interrupt,
+) -> Result<Proposal, Failure> {
+    let remarks = remarks(cli);
+    let mut progress = StageProgress::new(remarks.silent, interrupt);
+    let proposal = campaign.ask(count, &mut |stage, done, total| {
+        let name = match stage {
+            Stage::Evidence => "hyperparameters",
+            Stage::Draws => "draws",
+            Stage::Maxima => "maxima",
+        };
+        progress.observe_named(name, done, total)
+    });
+    progress.finish();
+    let proposal = proposal.map_err(Failure::from_display)?;
+    proposal.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    campaign.save(state).map_err(Failure::from_display)?;
+    Ok(proposal)
+}
+
+fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
+    let mut campaign = load(&arguments.state)?;
+    let outcome = match (&arguments.value, &arguments.failed) {
+        (Some(value), _) => Some(Outcome::Done { value: *value }),
+        (None, Some(reason)) => Some(Outcome::Failed { reason: reason.clone() }),
+        (None, None) => None,
+    };
+    let mut news = 0;
+    let mut record = |campaign: &mut Campaign, id, outcome| -> Result<(), Failure> {
+        let told = campaign.tell(id, outcome, arguments.replace).map_err(Failure::from_display)?;
+        news += usize::from(told == Told::Recorded);
+        Ok(())
+    };
+    match (outcome, arguments.id, &arguments.results) {
+        (Some(outcome), Some(id), _) => record(&mut campaign, id, outcome)?,
+        (Some(outcome), None, _) => {
+            let point = point(&campaign, &arguments.point)?;
+            campaign.tell_point(&point, outcome).map_err(Failure::from_display)?;
+            news += 1;
+        }
+        (None, _, Some(path)) => {
+            let rows = read(path, remarks(cli))?;
+            let column = |name: &str| match rows.column(name).map(|c| &c.values) {
+                Ok(Values::Numeric(values)) => Ok(values.clone()),
+                _ => Err(Failure::new(format!("{} needs numeric columns `id` and `value`", path.display()))),
+            };
+            for (i, (id, value)) in column("id")?.into_iter().zip(column("value")?).enumerate() {
+                if !(id >= 1.0 && id.fract() == 0.0) {
+                    return Err(Failure::new(format!(
+                        "{}, row {}: {id} is no trial's number",
+                        path.display(),
+                        i + 1
+                    )));
+                }
+                record(&mut campaign, id as usize, Outcome::Done { value })?;
+            }
+        }
+        (None, _, None) => return Err(Failure::usage("--value, --failed or --results is needed".into())),
+    }
+    campaign.save(&arguments.state).map_err(Failure::from_display)?;
+    if cli.json {
+        return status(cli, &campaign);
+    }
+    let best = campaign
+        .best()
+        .map_or_else(String::new, |b| format!("; the best is {} (trial {})", number(b.value), b.id));
+    remarks(cli).say(format!("{news} new{best}"));
+    Ok(())
+}
+
+/// `NAME=VALUE` for every axis, in any order.
+fn point(campaign: &Campaign, parts: &[String]) -> Result<Vec<f64>, Failure> {
+    let mut given = std::collections::HashMap::new();
+    for part in parts {
+        let (name, value) = part
+            .split_once('=')
+            .and_then(|(n, v)| Some((n.trim(), v.trim().parse::<f64>().ok()?)))
+            .ok_or_else(|| Failure::usage(format!("`{part}` is not NAME=VALUE")))?;
+        if !campaign.space().axes.iter().any(|a| a.name == name) {
+            return Err(Failure::usage(format!(
+                "there is no axis `{name}`; the axes are {}",
+                names(campaign).join(", ")
+            )));
+        }
+        if given.insert(name, value).is_some() {
+            return Err(Failure::usage(format!("`{name}` is given twice")));
+        }
+    }
+    let axes = campaign.space().axes.iter();
+    axes.map(|a| {
+        given.get(a.name.as_str()).copied().ok_or_else(|| Failure::usage(format!("`{}` is missing", a.name)))
+    })
+    .collect()
+}
+
+fn run_all(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
+    set_threads(arguments.threads)?;
+    let timeout = match arguments.timeout {
+        Some(s) if !(s > 0.0 && s < 1e9) => {
+            return Err(Failure::usage("--timeout must be a positive number of seconds".into()));
+        }
+        other => other.map(Duration::from_secs_f64),
+    };
+    if arguments.batch == 0 {
+        return Err(Failure::usage("--batch must be at least 1".into()));
+    }
+    let mut campaign = load(&arguments.state)?;
+    let remarks = remarks(cli);
+    let interrupt = Interrupt::listen();
+    loop {
+        let told = campaign.trials().iter().filter(|t| !t.is_pending()).count();
+        if told >= arguments.evaluations || interrupt.requested() {
+            break;
+        }
+        let waiting: Vec<usize> = campaign
+            .pending()
+            .map(|t| t.id)
+            .take(arguments.batch.min(arguments.evaluations - told))
+            .collect();
+        let ids = if waiting.is_empty() {
+            let count = arguments.batch.min(arguments.evaluations - told);
+            propose(cli, &mut campaign, count, &arguments.state, interrupt.clone())?.ids
+        } else {
+            // Asked for before, by a run that was ended perhaps.
+            waiting
+        };
+        let names = names(&campaign);
+        let trials: Vec<Trial> = ids.iter().filter_map(|id| campaign.trials().get(id - 1)).cloned().collect();
+        for (id, outcome) in trial::try_all(&arguments.command, &names, &trials, timeout, &interrupt) {
+            let Some(outcome) = outcome else { continue };
+            let said = match &outcome {
+                Outcome::Done { value } => number(*value),
+                Outcome::Failed { reason } => format!("failed: {reason}"),
+                Outcome::Pending => String::new(),
+            };
+            campaign.tell(id, outcome, false).map_err(Failure::from_display)?;
+            campaign.save(&arguments.state).map_err(Failure::from_display)?;
+            let best = campaign.best().map_or_else(|| "-".into(), |b| number(b.value));
+            remarks.say(format!("trial {id}: {said} (best {best})"));
+        }
+    }
+    if interrupt.requested() {
+        return Err(Failure::new(format!(
+            "interrupted; everything told is in {}, the same command goes on",
+            arguments.state.display()
+        )));
+    }
+    status(cli, &campaign)
+}
+
+fn names(campaign: &Campaign) -> Vec<String> {
+    campaign.space().axes.iter().map(|a| a.name.clone()).collect()
+}
+
+fn status(cli: &Cli, campaign: &Campaign) -> Result<(), Failure> {
+    let trials = campaign.trials();
+    let failed = trials.iter().filter(|t| matches!(t.outcome, Outcome::Failed { .. })).count();
+    let told = trials.iter().filter(|t| t.value().is_some()).count();
+    if cli.json {
+        return print_json(&Status {
+            axes: campaign.space().axes.iter().map(|a| a.name.as_str()).collect(),
+            direction: campaign.settings().direction,
+            rounds: campaign.rounds(),
+            told,
+            failed,
+            pending: campaign.pending().collect(),
+            best: campaign.best(),
+            trials,
+        });
+    }
+    let pending: Vec<&Trial> = campaign.pending().collect();
+    print(format!("{told} told, {failed} failed, {} pending, {} rounds", pending.len(), campaign.rounds()))?;
+    if let Some(best) = campaign.best() {
+        let point: Vec<String> =
+            names(campaign).iter().zip(&best.point).map(|(n, v)| format!("{n} = {}", number(*v))).collect();
+        print(format!("best: {} (trial {}) at {}", number(best.value), best.id, point.join(", ")))?;
+    }
+    if !pending.is_empty() {
+        print(trials_table(campaign, &pending))?;
+    }
+    Ok(())
+}
+
+fn trials_table(campaign: &Campaign, trials: &[&Trial]) -> String {
+    let rows = trials.iter().any(|t| t.row.is_some());
+    let mut head = vec!["id".to_string()];
+    head.extend(rows.then(|| "row".to_string()));
+    head.extend(names(campaign));
+    let mut lines = vec![head];
+    lines.extend(trials.iter().map(|t| {
+        let mut line = vec![t.id.to_string()];
+        if rows {
+            line.push(t.row.map_or_else(String::new, |r| r.to_string()));
+        }
+        // All digits: the point that is tried must be the one that is told.
+        line.extend(t.point.iter().map(|v| v.to_string()));
+        line
+    }));
+    table(&lines)
+}

@@ -1,0 +1,190 @@
+//! Schema and numbers from parts.
+
+use super::{Part, StreamOptions, TableParts};
+use crate::schema::{describe, numbers};
+use crate::{DataError, Extracted, Feature, Notes, Schema, Selection, Table};
+use faer::Mat;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// [`Schema::learn`] from a file that is read part by part: means over all given rows, categories of all of them.
+///
+/// `rows` are in ascending order.
+///
+/// # Errors
+/// As [`Schema::learn`], with the row of the file.
+pub fn learn_schema(
+    path: &Path,
+    selection: &Selection,
+    rows: &[usize],
+    options: &StreamOptions,
+) -> Result<Schema, DataError> {
+    let mut whole: Option<Schema> = None;
+    // For each numeric column: sum and number of finite cells; for each column of categories: those found.
+    let mut sums: Vec<(f64, usize)> = Vec::new();
+    let mut categories: Vec<(String, BTreeSet<String>)> = Vec::new();
+    for part in parts(path, &selection.one_hot, options)? {
+        let part = part?;
+        let own = rows_of(&part, rows);
+        let local: Vec<usize> = own.iter().map(|r| r - part.first_row).collect();
+        let learned = Schema::learn(&part.table, selection, &local).map_err(|e| e.in_part(part.first_row))?;
+        let mut numeric = 0;
+        for feature in &learned.features {
+            match feature {
+                Feature::Number { column, .. } => {
+                    let values = numbers(&part.table, part.table.column(column)?)
+                        .map_err(|e| e.in_part(part.first_row))?;
+                    if sums.len() == numeric {
+                        sums.push((0.0, 0));
+                    }
+                    let (sum, count) = &mut sums[numeric];
+                    for value in local.iter().map(|&r| values[r]).filter(|v| v.is_finite()) {
+                        *sum += value;
+                        *count += 1;
+                    }
+                    numeric += 1;
+                }
+                Feature::Category { column, category } => {
+                    if categories.iter().all(|(c, _)| c != column) {
+                        categories.push((column.clone(), BTreeSet::new()));
+                    }
+                    if let Some((_, found)) = categories.iter_mut().find(|(c, _)| c == column) {
+                        found.insert(category.clone());
+                    }
+                }
+            }
+        }
+        whole.get_or_insert(learned);
+    }
+    let Some(mut schema) = whole else { return Err(DataError::NoRows { path: path.into() }) };
+    schema.features = merged(&schema, selection, path, &sums, &categories, options)?;
+    Ok(schema)
+}
+
+/// The features in the order of the file, with means and categories of all parts.
+fn merged(
+    first: &Schema,
+    selection: &Selection,
+    path: &Path,
+    sums: &[(f64, usize)],
+    categories: &[(String, BTreeSet<String>)],
+    options: &StreamOptions,
+) -> Result<Vec<Feature>, DataError> {
+    // The order of the columns: a part without any category of a column has no feature for it, so the header is asked.
+    let header = match parts(path, &selection.one_hot, options)?.next() {
+        Some(part) => part?.table,
+        None => return Ok(Vec::new()),
+    };
+    let chosen: Vec<String> = match &selection.features {
+        Some(names) => {
+            names.iter().map(|n| header.column(n).map(|c| c.name.clone())).collect::<Result<_, _>>()?
+        }
+        None => header
+            .names()
+            .into_iter()
+            .filter(|n| *n != first.target && Some(n) != first.noise.as_ref())
+            .collect(),
+    };
+    let one_hot: Vec<String> = selection
+        .one_hot
+        .iter()
+        .map(|n| header.column(n).map(|c| c.name.clone()))
+        .collect::<Result<_, _>>()?;
+    // A column of numbers throughout is one in a whole table, and its categories are then written as numbers are.
+    let written = |found: &BTreeSet<String>| -> BTreeSet<String> {
+        let numbers: Option<BTreeSet<String>> =
+            found.iter().map(|c| c.parse::<f64>().ok().map(|v| v.to_string())).collect();
+        numbers.unwrap_or_else(|| found.clone())
+    };
+    let mut sums = sums.iter();
+    let mut features = Vec::new();
+    for column in chosen {
+        if one_hot.contains(&column) {
+            let found = categories.iter().find(|(c, _)| *c == column).map(|(_, found)| written(found));
+            features.extend(
+                found
+                    .into_iter()
+                    .flatten()
+                    .map(|category| Feature::Category { column: column.clone(), category }),
+            );
+        } else {
+            let (sum, count) = sums.next().copied().unwrap_or_default();
+            features.push(Feature::Number { column, mean: sum / count.max(1) as f64 });
+        }
+    }
+    Ok(features)
+}
+
+/// [`Schema::extract`] with targets from a file that is read part by part. `rows` are in ascending order.
+///
+/// Memory: n x D numbers twice for a moment, and one part.
+///
+/// # Errors
+/// As [`Schema::extract`], with the row of the file.
+pub fn extract(
+    path: &Path,
+    schema: &Schema,
+    rows: &[usize],
+    options: &StreamOptions,
+) -> Result<Extracted, DataError> {
+    let one_hot: Vec<String> = schema
+        .features
+        .iter()
+        .filter_map(|f| match f {
+            Feature::Category { column, category } if category.parse::<f64>().is_err() => {
+                Some(column.clone())
+            }
+            _ => None,
+        })
+        .collect();
+    let width = schema.features.len();
+    let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows.len()); width];
+    let (mut y, mut noise, mut kept) =
+        (Vec::with_capacity(rows.len()), Vec::new(), Vec::with_capacity(rows.len()));
+    let mut notes = Notes::default();
+    for part in parts(path, &one_hot, options)? {
+        let part = part?;
+        let local: Vec<usize> = rows_of(&part, rows).iter().map(|r| r - part.first_row).collect();
+        let extracted = match schema.extract(&part.table, &local, true) {
+            // Other parts may have rows.
+            Err(DataError::NothingLeft { .. }) => {
+                notes.dropped_rows += local.len();
+                continue;
+            }
+            other => other.map_err(|e| e.in_part(part.first_row))?,
+        };
+        for (j, column) in columns.iter_mut().enumerate() {
+            column.extend(extracted.x.col(j).iter());
+        }
+        y.extend(extracted.y.unwrap_or_default());
+        noise.extend(extracted.noise.unwrap_or_default());
+        kept.extend(extracted.rows.iter().map(|r| r + part.first_row));
+        notes.dropped_rows += extracted.notes.dropped_rows;
+        notes.filled_cells += extracted.notes.filled_cells;
+    }
+    if kept.is_empty() {
+        let why = if rows.is_empty() { "splitting" } else { "dropping those with missing cells" };
+        return Err(DataError::NothingLeft { path: path.into(), why: why.into() });
+    }
+    let mut x = Mat::zeros(kept.len(), width);
+    for (j, column) in columns.iter_mut().enumerate() {
+        // Given back as it is copied.
+        let column = std::mem::take(column);
+        x.col_mut(j).iter_mut().zip(column).for_each(|(place, v)| *place = v);
+    }
+    describe(&mut notes, &x, Some(&y), &schema.feature_names());
+    Ok(Extracted { x, y: Some(y), noise: schema.noise.as_ref().map(|_| noise), rows: kept, notes })
+}
+
+fn parts(path: &Path, one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {
+    let mut options = options.clone();
+    options.text_columns.extend(one_hot.iter().cloned());
+    TableParts::open(path, &options)
+}
+
+/// The given rows that lie in a part.
+fn rows_of<'a>(part: &Part, rows: &'a [usize]) -> &'a [usize] {
+    let from = rows.partition_point(|r| *r < part.first_row);
+    let to = rows.partition_point(|r| *r < part.first_row + Table::rows(&part.table));
+    &rows[from..to]
+}

@@ -1,0 +1,22 @@
+//! **Large tables, part by part**: CSV (also gzipped) and Parquet files of which only a few thousand rows are in memory at a time.
+//!
+//! Three passes: one counts the rows, so that a split can be drawn; one learns the schema, merging what each part teaches ([`learn_schema`]); one collects the
+//! numbers that the model sees ([`extract`]). What stays in memory at the end is what a model needs anyway, n x D numbers; text, other columns and other rows
+//! never are there together. The result is the same, bit for bit but for the means that fill missing cells, as from the whole table at once.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `parts` | [`TableParts`]: an iterator over parts of a file |
+//! | `csv`, `parquet` | one for each format |
+//! | `learn` | schema and numbers from parts |
+
+mod csv;
+mod learn;
+mod parquet;
+mod parts;
+
+#[cfg(test)]
+mod tests;
+
+pub use learn::{extract, learn_schema};
+pub use parts::{Part, StreamOptions, TableParts, count_rows, is_streamable};

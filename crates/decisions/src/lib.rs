@@ -1,0 +1,25 @@
+//! What uncertainty is for: **where to look next**.
+//!
+//! A draw from the posterior is a guess of what the unknown function is. Its maximum is therefore the best place with the probability that
+//! this is so: trying the maxima of q draws explores q plausible worlds at once, and needs no trade-off to be tuned (Thompson sampling).
+//!
+//! | file | idea |
+//! |---|---|
+//! | [`Functions`] | draws that can be evaluated and differentiated anywhere |
+//! | [`maximise`] | the maxima of all of them, by many starts and gradient steps |
+//! | [`Space`] | what may be chosen: a box of named axes |
+//! | [`campaign`] | ask and tell with a state that survives crashes |
+//!
+//! Source: spec `stochastic_gaussian_processes`, section 19; J. Antorán's thesis (2024), section 4.4.
+
+pub mod campaign;
+mod error;
+mod functions;
+mod multistart;
+mod space;
+
+pub use campaign::Campaign;
+pub use error::DecisionError;
+pub use functions::Functions;
+pub use multistart::{Known, Maxima, MultistartOptions, maximise};
+pub use space::{Axis, Scale, Space};

@@ -1,0 +1,152 @@
+//! Hyperparameters and inducing inputs: the bound plus hyperpriors, maximised by L-BFGS.
+
+use super::{CollapsedGp, collapsed_bound_and_gradient};
+use crate::hyperprior::{Hyperprior, log_prior};
+use crate::inducing::distribution::root_of_inverse;
+use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
+use crate::{GpError, Observations};
+use faer::Mat;
+use posterior_likelihoods::VariationalLikelihood;
+use posterior_optim::{
+    Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason, Signal, State,
+    minimise, resume,
+};
+use serde::{Deserialize, Serialize};
+
+/// How to fit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollapsedOptions {
+    /// Budget and tolerances. The objective is the negative bound for each target value.
+    pub steps: LoopOptions,
+    /// Beliefs about hyperparameters.
+    pub hyperpriors: Vec<Hyperprior>,
+    /// Most memory that the plan may need, in bytes.
+    pub memory_limit: u64,
+}
+
+impl Default for CollapsedOptions {
+    fn default() -> Self {
+        let steps = LoopOptions {
+            steps: 200,
+            gradient_tolerance: 1e-5,
+            value_tolerance: 1e-7,
+            patience: 3,
+            time: None,
+        };
+        Self { steps, hyperpriors: Vec::new(), memory_limit: 8 << 30 }
+    }
+}
+
+/// A fitted process.
+#[derive(Debug)]
+pub struct CollapsedFit {
+    /// The posterior at the best hyperparameters.
+    pub posterior: InducingPosterior,
+    /// The model there, to go on from.
+    pub model: CollapsedGp,
+    /// The bound there, summed over targets, without hyperpriors.
+    pub bound: f64,
+    /// Why the fit ended.
+    pub reason: Reason,
+    /// Steps taken.
+    pub steps: usize,
+    /// Evaluations of bound and gradient.
+    pub evaluations: usize,
+    /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
+    pub largest_jitter: f64,
+    /// What was planned.
+    pub plan: Plan,
+}
+
+struct NegativeBound<'a> {
+    model: CollapsedGp,
+    data: &'a Observations,
+    hyperpriors: &'a [Hyperprior],
+    largest_jitter: f64,
+}
+
+impl Objective for NegativeBound<'_> {
+    fn dimension(&self) -> usize {
+        self.model.unconstrained().len()
+    }
+
+    fn parameter_names(&self) -> Vec<String> {
+        self.model.unconstrained_names()
+    }
+
+    fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
+        self.model.set_unconstrained(theta);
+        let failed = |error: GpError| ObjectiveError(error.to_string());
+        let evaluation = collapsed_bound_and_gradient(&self.model, self.data).map_err(failed)?;
+        self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
+        let mut natural = evaluation.gradient;
+        let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
+        let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;
+        for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
+            *g = scale * natural;
+        }
+        Ok(scale * (evaluation.value + prior))
+    }
+}
+
+/// Fits `model` to `data`, from its own values or, given a `state` that the observer saw earlier, from there bit for bit. The
+/// observer is told each step with the state that could be saved, and can end the fit; the result is then the best so far.
+///
+/// # Errors
+/// [`InducingError::Memory`] before anything is allocated when the plan exceeds the limit; [`GpError::UnknownParameter`] for
+/// a hyperprior without parameter; [`GpError::Optim`] when the bound has no value at the start or the state does not fit.
+pub fn fit_collapsed(
+    model: CollapsedGp,
+    data: &Observations,
+    options: &CollapsedOptions,
+    state: Option<State>,
+    observer: &mut dyn FnMut(&Event, &State) -> Signal,
+) -> Result<CollapsedFit, GpError> {
+    model.check(data)?;
+    let plan = model.plan(data.rows());
+    if plan.peak_bytes > options.memory_limit {
+        return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
+    }
+    log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
+    let start = model.unconstrained();
+    let mut objective = NegativeBound { model, data, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
+    let outcome = match state {
+        Some(state) => resume(&mut objective, state, &options.steps, observer)?,
+        None => {
+            minimise(&mut objective, &start, Optimiser::Lbfgs(Lbfgs::default()), &options.steps, observer)?
+        }
+    };
+    let NegativeBound { mut model, largest_jitter, .. } = objective;
+    model.set_unconstrained(&outcome.theta);
+    let (posterior, bound) = model.clone().condition(data)?;
+    let (reason, steps, evaluations) = (outcome.reason, outcome.steps, outcome.evaluations);
+    Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
+}
+
+impl CollapsedGp {
+    /// What a fit to so many rows will take.
+    pub fn plan(&self, rows: usize) -> Plan {
+        Plan::collapsed(rows, self.inducing.ncols(), self.mean.target_count(), self.inducing.nrows())
+    }
+
+    /// The posterior at these hyperparameters with the bound there. Cost `2nm²` flops and `O(m²)` memory.
+    ///
+    /// # Errors
+    /// As [`super::collapsed_bound`].
+    pub fn condition(self, data: &Observations) -> Result<(InducingPosterior, f64), GpError> {
+        let accumulated = self.accumulate(data)?;
+        let m = self.inducing.nrows();
+        let precision = Mat::from_fn(m, m, |i, j| accumulated.psi[(i, j)] + if i == j { 1.0 } else { 0.0 });
+        let root = root_of_inverse(precision.as_ref())?;
+        let distribution = InducingDistribution::new(accumulated.weights, vec![root])?;
+        let posterior = InducingPosterior::from_parts(
+            self.kernel,
+            self.mean,
+            VariationalLikelihood::Gaussian(self.noise),
+            self.inducing,
+            accumulated.whitening.cholesky,
+            distribution,
+        )?;
+        Ok((posterior, accumulated.bound))
+    }
+}

@@ -1,0 +1,41 @@
+//! **Inducing points**: a Gaussian process summarised by its values at m inputs Z.
+//!
+//! Whitened inducing values `v = L⁻¹ f(Z)`, `K_ZZ = L Lᵀ`, have the prior `N(0, I)`; a point x sees them through its features
+//! `a(x) = L⁻¹ k(Z, x)`. With `q(v) = N(m, R Rᵀ)`
+//!
+//! ```text
+//! E f(x) = m(x) + a(x)ᵀ m          var f(x) = k(x, x) - ‖a(x)‖² + ‖Rᵀ a(x)‖²
+//! ```
+//!
+//! Both methods bound the log evidence from below; they differ in where q comes from.
+//!
+//! | module | q | cost of a step | likelihoods |
+//! |---|---|---|---|
+//! | [`collapsed`] | optimal, in closed form | `O(n m²)` | Gaussian |
+//! | [`stochastic`] | natural gradients or Adam on mini-batches of r rows | `O(r m² + m³)` | all of [`posterior_likelihoods::variational`] |
+//!
+//! | file | what |
+//! |---|---|
+//! | `whitening` | features and how adjoints of them reach kernel and Z |
+//! | `distribution` | [`InducingDistribution`]: q, its divergence from the prior |
+//! | `posterior` | [`InducingPosterior`]: what both methods leave behind |
+//! | `pathwise` | [`PathwiseSamples`]: draws that are functions |
+//! | `plan` | memory and work, stated before anything is allocated |
+
+pub mod collapsed;
+mod distribution;
+mod error;
+mod pathwise;
+mod plan;
+mod posterior;
+pub mod stochastic;
+mod whitening;
+
+pub use distribution::InducingDistribution;
+pub use error::InducingError;
+pub use pathwise::PathwiseSamples;
+pub use plan::Plan;
+pub use posterior::{InducingPosterior, LatentMarginals};
+
+/// What is always added to the diagonal of `K_ZZ`, relative to its mean: inducing points that move may meet.
+pub const DEFAULT_JITTER: f64 = 1e-8;

@@ -1,0 +1,357 @@
+//! The bound of a batch with its gradients, written out by hand.
+//!
+//! With `T = R Rᵀ - I`, features A of the batch, slopes g in the means and h in the variances (both times n/r):
+//!
+//! ```text
+//! variance  k_ii + a_iᵀ T a_i
+//! of A      Σ_c mean_c g_cᵀ + 2 T_c A diag(h_c)          D, m x r
+//! D Aᵀ      Σ_c mean_c (A g_c)ᵀ + 2 T_c G_c              no product of that size: G_c = A diag(h_c) Aᵀ is there already
+//! ```
+//!
+//! so that a step takes for each root one product `T A` and one half product for G, besides one solve forwards and one backwards.
+
+use super::StochasticGp;
+use crate::inducing::InducingDistribution;
+use crate::inducing::collapsed::by_columns;
+use crate::inducing::distribution::{add_lower_product, lower_product, parallelism};
+use crate::inducing::plan::block_rows;
+use crate::inducing::whitening::{Whitening, mirror_lower};
+use crate::{GpError, Observations};
+use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
+use faer::{Accum, Mat, MatRef};
+use posterior_kernels::{Request, diagonal, pullback_diagonal};
+use posterior_likelihoods::variational::VariationalWorkspace;
+use posterior_linalg::tiles::pieces;
+use posterior_optim::Parameters;
+use rayon::prelude::*;
+
+/// Rows of one parallel piece of expectations.
+const CHUNK: usize = 64;
+
+/// Rows that a bound is estimated from.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Inputs, r x D.
+    pub inputs: MatRef<'a, f64>,
+    /// Targets, r x width.
+    pub targets: MatRef<'a, f64>,
+    /// Known noise variances of the rows (r), for Gaussian noise.
+    pub noise: Option<&'a [f64]>,
+    /// Rows of the whole data, n: the batch's sum is multiplied by n/r.
+    pub rows: usize,
+}
+
+/// Which gradients are needed beyond those of q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of kernel, means and likelihood.
+    pub hyperparameters: bool,
+    /// Of the inducing inputs.
+    pub inducing: bool,
+}
+
+impl Wanted {
+    /// Only those of q.
+    pub const DISTRIBUTION: Self = Self { hyperparameters: false, inducing: false };
+    /// All.
+    pub const ALL: Self = Self { hyperparameters: true, inducing: true };
+}
+
+/// An estimate of the bound with its gradients.
+#[derive(Clone, Debug)]
+pub struct StochasticEvaluation {
+    /// The bound, in nats.
+    pub value: f64,
+    /// The data term's gradient in the means of q, m x C.
+    pub mean: Mat<f64>,
+    /// The data term's gradient G in the covariances of q, one symmetric m x m matrix for each root; summed over the
+    /// functions that share the root.
+    pub covariances: Vec<Mat<f64>>,
+    /// The gradient in the natural parameters of the model, in their order; zeros where not wanted.
+    pub parameters: Vec<f64>,
+    /// What was added to the diagonal of `K_ZZ`, relative to its mean.
+    pub relative_jitter: f64,
+}
+
+impl StochasticEvaluation {
+    /// The bound's gradient in the means of q (m x C): that of the data less that of the divergence.
+    pub fn mean_gradient(&self, distribution: &InducingDistribution) -> Mat<f64> {
+        &self.mean - &distribution.mean
+    }
+
+    /// The bound's gradient in the lower triangles of the roots: `tril(2 G R) - count · (R - diag(1/R_ii))`. Cost `m³` a root.
+    pub fn root_gradients(&self, distribution: &InducingDistribution) -> Vec<Mat<f64>> {
+        let count = distribution.sharing() as f64;
+        self.covariances
+            .iter()
+            .zip(&distribution.roots)
+            .map(|(g, root)| {
+                let mut out = lower_product((g.as_ref(), Rectangular), (root.as_ref(), TriangularLower), 2.0);
+                for j in 0..root.ncols() {
+                    for i in j..root.nrows() {
+                        out[(i, j)] -= count * root[(i, j)];
+                    }
+                    out[(j, j)] += count / root[(j, j)];
+                }
+                out
+            })
+            .collect()
+    }
+}
+
+/// What a batch says before anything is differentiated back to kernel and Z.
+struct Forward {
+    features: Mat<f64>,
+    /// `T A` of each root, m x r.
+    products: Vec<Mat<f64>>,
+    means: Mat<f64>,
+    /// r x roots.
+    variances: Mat<f64>,
+}
+
+/// `R Rᵀ - I` of each root, both triangles.
+fn differences(distribution: &InducingDistribution) -> Vec<Mat<f64>> {
+    let of_root = |root: &Mat<f64>| {
+        let lower = (root.as_ref(), TriangularLower);
+        let mut t = lower_product(lower, (root.transpose(), TriangularUpper), 1.0);
+        for i in 0..t.nrows() {
+            t[(i, i)] -= 1.0;
+        }
+        mirror_lower(&mut t);
+        t
+    };
+    distribution.roots.iter().map(of_root).collect()
+}
+
+fn forward(
+    model: &StochasticGp,
+    whitening: &Whitening,
+    distribution: &InducingDistribution,
+    differences: &[Mat<f64>],
+    x: MatRef<'_, f64>,
+) -> Forward {
+    let features = whitening.features(model.kernel(), model.inducing(), x);
+    let (m, r) = (features.nrows(), features.ncols());
+    let mut means = model.mean.evaluate(x);
+    let par = parallelism(m);
+    matmul(means.as_mut(), Accum::Add, features.transpose(), distribution.mean(), 1.0, par);
+    let prior = diagonal(model.kernel(), x);
+    let mut variances = Mat::zeros(r, differences.len());
+    let products: Vec<Mat<f64>> = differences
+        .iter()
+        .enumerate()
+        .map(|(index, t)| {
+            let mut product = Mat::zeros(m, r);
+            matmul(product.as_mut(), Accum::Replace, t.as_ref(), features.as_ref(), 1.0, par);
+            let out = variances.col_as_slice_mut(index);
+            out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
+                let pairs = features.col_as_slice(i).iter().zip(product.col_as_slice(i));
+                let value = prior[i] + pairs.map(|(a, b)| a * b).sum::<f64>();
+                // Not `f64::max`, which would turn NaN into certainty.
+                *out = if value < 0.0 { 0.0 } else { value };
+            });
+            product
+        })
+        .collect();
+    Forward { features, products, means, variances }
+}
+
+/// Expectations over a batch: their sum, slopes in means (r x C), in variances (r x roots), in the likelihood's parameters.
+struct Expectations {
+    value: f64,
+    means: Mat<f64>,
+    variances: Mat<f64>,
+    parameters: Vec<f64>,
+}
+
+/// What a piece of the rows says: the same, row after row and one slope in the variance for each latent value.
+struct Piece {
+    value: f64,
+    means: Vec<f64>,
+    variances: Vec<f64>,
+    parameters: Vec<f64>,
+}
+
+/// All slopes times `scale`. Pieces are summed in their order, so that the result does not depend on the number of threads.
+fn expectations(
+    model: &StochasticGp,
+    distribution: &InducingDistribution,
+    batch: &Batch<'_>,
+    forward: &Forward,
+    scale: f64,
+) -> Expectations {
+    let (r, latents, roots) = (batch.inputs.nrows(), distribution.latents(), distribution.roots.len());
+    let width = batch.targets.ncols();
+    let own = model.likelihood.values().len();
+    let pieces: Vec<_> = pieces(r, CHUNK).collect();
+    let parts: Vec<Piece> = pieces
+        .par_iter()
+        .map(|rows| {
+            let mut workspace = VariationalWorkspace::default();
+            let (mut y, mut mean, mut variance) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
+            let (mut value, mut parameters) = (0.0, vec![0.0; own]);
+            let mut mean_slopes = vec![0.0; rows.len() * latents];
+            let mut variance_slopes = vec![0.0; rows.len() * latents];
+            for (k, i) in rows.clone().enumerate() {
+                y.iter_mut().enumerate().for_each(|(j, y)| *y = batch.targets[(i, j)]);
+                for c in 0..latents {
+                    mean[c] = forward.means[(i, c)];
+                    variance[c] = forward.variances[(i, distribution.root_of(c))];
+                }
+                let row = k * latents..(k + 1) * latents;
+                value += model.likelihood.expected_log_density(
+                    &y,
+                    batch.noise.map_or(0.0, |noise| noise[i]),
+                    &mean,
+                    &variance,
+                    &mut mean_slopes[row.clone()],
+                    &mut variance_slopes[row],
+                    &mut parameters,
+                    &mut workspace,
+                );
+            }
+            Piece { value, means: mean_slopes, variances: variance_slopes, parameters }
+        })
+        .collect();
+    let mut out = Expectations {
+        value: 0.0,
+        means: Mat::zeros(r, latents),
+        variances: Mat::zeros(r, roots),
+        parameters: vec![0.0; own],
+    };
+    for (rows, part) in pieces.into_iter().zip(parts) {
+        out.value += scale * part.value;
+        out.parameters.iter_mut().zip(part.parameters).for_each(|(t, p)| *t += scale * p);
+        for (k, i) in rows.enumerate() {
+            for c in 0..latents {
+                out.means[(i, c)] = scale * part.means[k * latents + c];
+                out.variances[(i, distribution.root_of(c))] += scale * part.variances[k * latents + c];
+            }
+        }
+    }
+    out
+}
+
+/// The bound on all of `data`, in blocks of rows: `(1 + 2 roots) n m²` flops and `O(m²)` memory.
+///
+/// # Errors
+/// When data and distribution do not fit the model ([`StochasticGp::check`]) or `K_ZZ` cannot be factored.
+pub fn stochastic_bound(
+    model: &StochasticGp,
+    distribution: &InducingDistribution,
+    data: &Observations,
+) -> Result<f64, GpError> {
+    model.check(data)?;
+    model.check_distribution(distribution)?;
+    let whitening = model.whitening()?;
+    let differences = differences(distribution);
+    let mut value = -distribution.divergence();
+    for rows in pieces(data.rows(), block_rows(model.inducing.nrows())) {
+        let batch = Batch {
+            inputs: data.inputs().subrows(rows.start, rows.len()),
+            targets: data.targets().subrows(rows.start, rows.len()),
+            noise: data.noise_variances().map(|noise| &noise[rows.clone()]),
+            rows: rows.len(),
+        };
+        let forward = forward(model, &whitening, distribution, &differences, batch.inputs);
+        value += expectations(model, distribution, &batch, &forward, 1.0).value;
+    }
+    Ok(value)
+}
+
+/// The bound as a batch estimates it, with its gradients. The data must have passed [`StochasticGp::check`].
+///
+/// Cost `(2 + 3 roots) r m²` flops, some `(3 + 5 roots) m³`, and the kernel with its pullback; without gradients beyond those of q,
+/// `(1 + 3 roots) r m²` and `m³`.
+///
+/// # Errors
+/// [`GpError::Cholesky`] when `K_ZZ` cannot be factored, [`GpError::Shape`] or [`GpError::Empty`] for unusable sizes.
+///
+/// # Panics
+/// For targets that have not passed the check: a class that does not exist, say.
+pub fn stochastic_bound_and_gradient(
+    model: &StochasticGp,
+    distribution: &InducingDistribution,
+    batch: Batch<'_>,
+    wanted: Wanted,
+) -> Result<StochasticEvaluation, GpError> {
+    model.check_distribution(distribution)?;
+    crate::data::same_width("columns of the inputs", model.inducing.ncols(), batch.inputs.ncols())?;
+    crate::data::same_width("rows of the targets", batch.inputs.nrows(), batch.targets.nrows())?;
+    if batch.inputs.nrows() == 0 {
+        return Err(GpError::Empty { what: "the batch" });
+    }
+    if let Some(noise) = batch.noise {
+        crate::data::same_width("noise variances", batch.inputs.nrows(), noise.len())?;
+    }
+    let whitening = model.whitening()?;
+    let differences = differences(distribution);
+    let forward = forward(model, &whitening, distribution, &differences, batch.inputs);
+    let scale = batch.rows as f64 / batch.inputs.nrows() as f64;
+    let slopes = expectations(model, distribution, &batch, &forward, scale);
+    let value = slopes.value - distribution.divergence();
+
+    let a = forward.features.as_ref();
+    let (m, r, par) = (a.nrows(), a.ncols(), parallelism(a.nrows()));
+    let mut mean = Mat::zeros(m, distribution.latents());
+    matmul(mean.as_mut(), Accum::Replace, a, slopes.means.as_ref(), 1.0, par);
+    let mut scaled = Mat::zeros(m, r);
+    let covariances: Vec<Mat<f64>> = (0..differences.len())
+        .map(|index| {
+            scale_columns(&mut scaled, a, slopes.variances.col_as_slice(index));
+            let mut g = lower_product((scaled.as_ref(), Rectangular), (a.transpose(), Rectangular), 1.0);
+            mirror_lower(&mut g);
+            g
+        })
+        .collect();
+
+    let mut parameters = vec![0.0; model.values().len()];
+    if wanted != Wanted::DISTRIBUTION {
+        let (kernel, z) = (model.kernel(), model.inducing());
+        let (q_mean, moving) = (distribution.mean(), wanted.inducing);
+        let mut outer = lower_product((q_mean, Rectangular), (mean.transpose(), Rectangular), 1.0);
+        for (t, g) in differences.iter().zip(&covariances) {
+            add_lower_product(&mut outer, (t.as_ref(), Rectangular), (g.as_ref(), Rectangular), 2.0);
+        }
+        // The adjoint of A gathers in the buffer of the scaled features.
+        let mut adjoint = scaled;
+        matmul(adjoint.as_mut(), Accum::Replace, q_mean, slopes.means.transpose(), 1.0, par);
+        for (index, product) in forward.products.iter().enumerate() {
+            let slopes = slopes.variances.col_as_slice(index);
+            for (i, slope) in slopes.iter().enumerate() {
+                let pairs = adjoint.col_as_slice_mut(i).iter_mut().zip(product.col_as_slice(i));
+                pairs.for_each(|(a, p)| *a += 2.0 * slope * p);
+            }
+        }
+        let one = whitening.pull_back_factor(kernel, z, outer, moving);
+        let two = whitening.pull_back_features(kernel, z, batch.inputs, &mut adjoint, moving);
+        let count = one.parameters.len();
+        if wanted.hyperparameters {
+            let of_variances: Vec<f64> = (0..r).map(|i| slopes.variances.row(i).iter().sum()).collect();
+            let three =
+                pullback_diagonal(kernel, batch.inputs, &of_variances, Request::PARAMETERS).parameters;
+            for (i, out) in parameters[..count].iter_mut().enumerate() {
+                *out = one.parameters[i] + two.parameters[i] + three[i];
+            }
+            let means = model.mean.pullback(batch.inputs, slopes.means.as_ref());
+            parameters[count..count + means.len()].copy_from_slice(&means);
+            let start = count + means.len();
+            parameters[start..start + slopes.parameters.len()].copy_from_slice(&slopes.parameters);
+        }
+        if let (Some(one), Some(two)) = (one.x, two.x) {
+            let inducing = by_columns(&(one + two));
+            let start = parameters.len() - inducing.len();
+            parameters[start..].copy_from_slice(&inducing);
+        }
+    }
+    let relative_jitter = whitening.relative_jitter;
+    Ok(StochasticEvaluation { value, mean, covariances, parameters, relative_jitter })
+}
+
+/// `out = a diag(scales)`.
+fn scale_columns(out: &mut Mat<f64>, a: MatRef<'_, f64>, scales: &[f64]) {
+    for (i, scale) in scales.iter().enumerate() {
+        out.col_as_slice_mut(i).iter_mut().zip(a.col(i).iter()).for_each(|(o, a)| *o = scale * a);
+    }
+}

@@ -1,0 +1,260 @@
+//! The loop: one batch, one evaluation, one step of q and one of everything else.
+
+use super::batch::Batches;
+use super::state::{StochasticState, pack, unpack};
+use super::{
+    Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step,
+    stochastic_bound_and_gradient,
+};
+use crate::hyperprior::log_prior;
+use crate::inducing::collapsed::by_columns;
+use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
+use crate::{GpError, Observations};
+use faer::{Mat, MatRef};
+use posterior_optim::{Adam, Parameters, Reason, Signal};
+use std::time::{Duration, Instant};
+
+/// Progress, told to the observer after every step.
+#[derive(Debug)]
+pub struct StochasticProgress<'a> {
+    /// Steps taken.
+    pub step: usize,
+    /// Steps planned.
+    pub steps_planned: usize,
+    /// The bound as this step's batch estimated it, before the step, in nats.
+    pub bound: f64,
+    /// Its average over recent steps (about an epoch, at least ten).
+    pub average_bound: f64,
+    /// Length of the natural-gradient step, if there was one.
+    pub length: Option<f64>,
+    /// Time since this run began.
+    pub elapsed: Duration,
+    fitting: &'a Fitting<'a>,
+}
+
+impl StochasticProgress<'_> {
+    /// What could be saved here. Copies q and Adam's memory.
+    pub fn state(&self) -> StochasticState {
+        self.fitting.state()
+    }
+
+    /// The model as it is now.
+    pub fn model(&self) -> &StochasticGp {
+        &self.fitting.model
+    }
+
+    /// The distribution of inducing values as it is now.
+    pub fn distribution(&self) -> &InducingDistribution {
+        &self.fitting.distribution
+    }
+}
+
+/// A fitted model.
+#[derive(Debug)]
+pub struct StochasticFit {
+    /// The posterior after the last step.
+    pub posterior: InducingPosterior,
+    /// The model then.
+    pub model: StochasticGp,
+    /// What a further fit would go on from.
+    pub state: StochasticState,
+    /// The bound averaged over recent batches (about an epoch); [`super::stochastic_bound`] has the exact one.
+    pub average_bound: f64,
+    /// Why the fit ended.
+    pub reason: Reason,
+    /// Steps taken, resumed ones included.
+    pub steps: usize,
+    /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
+    pub largest_jitter: f64,
+    /// What was planned.
+    pub plan: Plan,
+}
+
+#[derive(Debug)]
+struct Fitting<'a> {
+    model: StochasticGp,
+    distribution: InducingDistribution,
+    options: &'a StochasticOptions,
+    theta: Vec<f64>,
+    adam: Adam,
+    step: usize,
+    average: f64,
+    largest_jitter: f64,
+}
+
+/// Fits `model` to `data`: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
+/// bit. The observer is told each step and can end the fit or ask for the state to save.
+///
+/// # Errors
+/// [`InducingError`] for unusable options, data, plans or states, and when the bound stops being a number; [`GpError::Cholesky`] when
+/// `K_ZZ` cannot be factored; [`GpError::UnknownParameter`] for a hyperprior without parameter.
+pub fn fit_stochastic(
+    model: StochasticGp,
+    data: &Observations,
+    options: &StochasticOptions,
+    state: Option<&StochasticState>,
+    observer: &mut dyn FnMut(&StochasticProgress<'_>) -> Signal,
+) -> Result<StochasticFit, GpError> {
+    let started = Instant::now();
+    options.check()?;
+    let plan = model.plan(data.rows(), options.batch);
+    if plan.peak_bytes > options.memory_limit {
+        return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
+    }
+    model.check(data)?;
+    log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
+    let mut batches = Batches::new(data.rows(), options.batch, options.seed);
+    let memory = 1.0 / batches.per_epoch().max(10) as f64;
+    let mut fitting = Fitting::new(model, options, state)?;
+    let reason = loop {
+        if fitting.step >= options.steps {
+            break Reason::Steps;
+        }
+        if options.time.is_some_and(|limit| started.elapsed() >= limit) {
+            break Reason::Time;
+        }
+        let (bound, length) = fitting.advance(data, batches.rows(fitting.step))?;
+        let share = memory.max(1.0 / (fitting.step + 1) as f64);
+        fitting.average += share * (bound - fitting.average);
+        fitting.step += 1;
+        let progress = StochasticProgress {
+            step: fitting.step,
+            steps_planned: options.steps,
+            bound,
+            average_bound: fitting.average,
+            length,
+            elapsed: started.elapsed(),
+            fitting: &fitting,
+        };
+        tracing::debug!(step = progress.step, bound, average = progress.average_bound, "step");
+        if observer(&progress) == Signal::Stop {
+            break Reason::Interrupted;
+        }
+    };
+    let state = fitting.state();
+    let Fitting { model, distribution, step, average, largest_jitter, .. } = fitting;
+    let posterior = model.posterior(distribution)?;
+    Ok(StochasticFit {
+        posterior,
+        model,
+        state,
+        average_bound: average,
+        reason,
+        steps: step,
+        largest_jitter,
+        plan,
+    })
+}
+
+impl<'a> Fitting<'a> {
+    fn new(
+        mut model: StochasticGp,
+        options: &'a StochasticOptions,
+        state: Option<&StochasticState>,
+    ) -> Result<Self, GpError> {
+        let (theta, distribution, adam, step, average) = match state {
+            None => {
+                let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
+                (model.unconstrained(), model.prior(), adam, 0, 0.0)
+            }
+            Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
+        };
+        model.set_unconstrained(&theta);
+        Ok(Self { model, distribution, options, theta, adam, step, average, largest_jitter: 0.0 })
+    }
+
+    fn state(&self) -> StochasticState {
+        StochasticState {
+            step: self.step,
+            theta: self.theta.clone(),
+            mean: by_columns(&self.distribution.mean),
+            roots: self.distribution.roots.iter().flat_map(pack).collect(),
+            adam: self.adam.clone(),
+            average: self.average,
+        }
+    }
+
+    /// One step on the given rows; the bound before it and the natural-gradient length taken.
+    fn advance(&mut self, data: &Observations, rows: &[usize]) -> Result<(f64, Option<f64>), GpError> {
+        let gather =
+            |from: MatRef<'_, f64>| Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)]);
+        let (inputs, targets) = (gather(data.inputs()), gather(data.targets()));
+        let noise: Option<Vec<f64>> =
+            data.noise_variances().map(|noise| rows.iter().map(|&i| noise[i]).collect());
+        let batch = Batch {
+            inputs: inputs.as_ref(),
+            targets: targets.as_ref(),
+            noise: noise.as_deref(),
+            rows: data.rows(),
+        };
+        let wanted =
+            Wanted { hyperparameters: self.model.learn_hyperparameters, inducing: self.model.learn_inducing };
+        let mut evaluation = stochastic_bound_and_gradient(&self.model, &self.distribution, batch, wanted)?;
+        self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
+        let diverged = |what| InducingError::Diverged { step: self.step + 1, what };
+        if !evaluation.value.is_finite() {
+            return Err(diverged("the bound").into());
+        }
+        let prior = log_prior(&self.options.hyperpriors, &self.model, &mut evaluation.parameters)?;
+        // The objective of Adam is the negative bound for each row.
+        let scale = -1.0 / data.rows() as f64;
+        let mut gradient = self.model.chain(&self.theta, &evaluation.parameters);
+        gradient.iter_mut().for_each(|g| *g *= scale);
+        let mut point = self.theta.clone();
+        let length = match self.options.length(self.step) {
+            Some(length) => Some(natural_step(&mut self.distribution, &evaluation, length)?),
+            None => {
+                self.append_distribution(&evaluation, scale, &mut point, &mut gradient);
+                None
+            }
+        };
+        if gradient.iter().any(|g| !g.is_finite()) {
+            return Err(InducingError::Diverged { step: self.step + 1, what: "the gradient" }.into());
+        }
+        self.adam.step(&mut point, &gradient, self.options.steps);
+        let (theta, rest) = point.split_at(self.theta.len());
+        if length.is_none() {
+            self.take_distribution(rest);
+        }
+        self.theta.copy_from_slice(theta);
+        self.model.set_unconstrained(&self.theta);
+        Ok((evaluation.value + prior, length))
+    }
+
+    /// Appends q to what Adam moves: means, then lower triangles with the logarithms of their diagonals.
+    fn append_distribution(
+        &self,
+        evaluation: &StochasticEvaluation,
+        scale: f64,
+        point: &mut Vec<f64>,
+        gradient: &mut Vec<f64>,
+    ) {
+        point.extend(by_columns(&self.distribution.mean));
+        gradient.extend(by_columns(&evaluation.mean_gradient(&self.distribution)).iter().map(|g| scale * g));
+        let gradients = evaluation.root_gradients(&self.distribution);
+        for (root, mut slope) in self.distribution.roots.iter().zip(gradients) {
+            let start = point.len();
+            point.extend(pack(root));
+            let mut diagonal = start;
+            for j in 0..root.ncols() {
+                point[diagonal] = root[(j, j)].ln();
+                slope[(j, j)] *= root[(j, j)];
+                diagonal += root.ncols() - j;
+            }
+            gradient.extend(pack(&slope).map(|g| scale * g));
+        }
+    }
+
+    /// The reverse of [`append_distribution`](Self::append_distribution).
+    fn take_distribution(&mut self, moved: &[f64]) {
+        let (m, latents) = (self.distribution.inducing(), self.distribution.latents());
+        let (mean, roots) = moved.split_at(m * latents);
+        self.distribution.mean.copy_from(MatRef::from_column_major_slice(mean, m, latents));
+        for (root, packed) in self.distribution.roots.iter_mut().zip(roots.chunks(m * (m + 1) / 2)) {
+            *root = unpack(packed, m);
+            for j in 0..m {
+                root[(j, j)] = root[(j, j)].exp();
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where a fit stands, as plain data.
+
+use super::StochasticGp;
+use crate::GpError;
+use crate::inducing::{InducingDistribution, InducingError};
+use faer::{Mat, MatRef};
+use posterior_optim::{Adam, Parameters};
+use serde::{Deserialize, Serialize};
+
+/// Everything that a fit changes: save it after any step and [`super::fit_stochastic`] continues bit for bit. Some
+/// `12 m²` bytes a root, three times that with Adam on q.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StochasticState {
+    /// Steps taken.
+    pub step: usize,
+    /// The model's unconstrained parameters.
+    pub(super) theta: Vec<f64>,
+    /// Means of q, m x C by columns.
+    pub(super) mean: Vec<f64>,
+    /// Lower triangles of the roots, by columns, one after the other.
+    pub(super) roots: Vec<f64>,
+    pub(super) adam: Adam,
+    /// The exponentially averaged bound.
+    pub(super) average: f64,
+}
+
+/// The lower triangle by columns.
+pub(super) fn pack(root: &Mat<f64>) -> impl Iterator<Item = f64> + '_ {
+    (0..root.ncols()).flat_map(move |j| root.col_as_slice(j)[j..].iter().copied())
+}
+
+/// The matrix of a packed lower triangle.
+pub(super) fn unpack(packed: &[f64], m: usize) -> Mat<f64> {
+    let mut out = Mat::zeros(m, m);
+    let mut start = 0;
+    for j in 0..m {
+        out.col_as_slice_mut(j)[j..].copy_from_slice(&packed[start..start + m - j]);
+        start += m - j;
+    }
+    out
+}
+
+impl StochasticState {
+    /// The distribution of inducing values, if the state is one of this model.
+    pub(super) fn distribution(&self, model: &StochasticGp) -> Result<InducingDistribution, GpError> {
+        let (m, latents) = (model.inducing.nrows(), model.latents());
+        let prior_roots = if model.likelihood.shares_covariance() { 1 } else { latents };
+        let triangle = m * (m + 1) / 2;
+        let sizes = [
+            ("parameters", self.theta.len(), model.unconstrained().len()),
+            ("means", self.mean.len(), m * latents),
+            ("entries of roots", self.roots.len(), triangle * prior_roots),
+        ];
+        for (what, found, expected) in sizes {
+            if found != expected {
+                return Err(InducingError::State(format!("it has {found} {what}, not {expected}")).into());
+            }
+        }
+        if self.theta.iter().any(|t| !t.is_finite()) {
+            return Err(InducingError::State("a parameter is not finite".into()).into());
+        }
+        let mean = MatRef::from_column_major_slice(&self.mean, m, latents).to_owned();
+        let roots = self.roots.chunks(triangle).map(|packed| unpack(packed, m)).collect();
+        InducingDistribution::new(mean, roots).map_err(|e| InducingError::State(e.to_string()).into())
+    }
+}

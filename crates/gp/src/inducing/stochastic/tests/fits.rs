@@ -1,0 +1,183 @@
+//! Fits of every likelihood: optima, resuming, interruption, refusals.
+
+use super::*;
+use crate::GpError;
+use crate::inducing::InducingError;
+use crate::inducing::collapsed::collapsed_bound;
+use posterior_likelihoods::predictive::Prediction;
+use posterior_optim::{Reason, Signal};
+
+fn options(steps: usize, variational: VariationalOptimizer) -> StochasticOptions {
+    StochasticOptions { steps, batch: 1000, variational, learning_rate: 0.05, ..StochasticOptions::default() }
+}
+
+const NATURAL: VariationalOptimizer = VariationalOptimizer::NaturalGradient { length: 0.5, warm_up: 10 };
+
+fn fit(model: &StochasticGp, data: &Observations, options: &StochasticOptions) -> StochasticFit {
+    fit_stochastic(model.clone(), data, options, None, &mut |_| Signal::Continue).unwrap()
+}
+
+#[test]
+fn natural_gradients_find_the_optimum_of_every_likelihood_and_adam_finds_the_same() {
+    for (likelihood, data) in cases(30) {
+        let mut model = model("matern32(ard)", MeanForm::Constant, likelihood, 4, data.targets().ncols());
+        (model.learn_hyperparameters, model.learn_inducing) = (false, false);
+        let natural = fit(&model, &data, &options(120, NATURAL));
+        let q = natural.posterior.distribution();
+        let there = stochastic_bound_and_gradient(&model, q, whole(&data), Wanted::DISTRIBUTION).unwrap();
+        let slope = there.mean_gradient(q).norm_max();
+        let slopes = there.root_gradients(q).iter().map(|g| g.norm_max()).fold(0.0, f64::max);
+        assert!(slope < 1e-6 && slopes < 1e-6, "{}: {slope:e} {slopes:e}", likelihood.name());
+        let mut slow = options(500, VariationalOptimizer::Adam);
+        slow.learning_rate = 0.1;
+        slow.schedule = posterior_optim::Schedule::Cosine;
+        let adam = fit(&model, &data, &slow);
+        let bound = stochastic_bound(&model, adam.posterior.distribution(), &data).unwrap();
+        assert!(
+            bound <= there.value + 1e-9 && bound > there.value - 0.02,
+            "{}: {bound} {}",
+            likelihood.name(),
+            there.value
+        );
+    }
+}
+
+#[test]
+fn everything_is_learned_together_from_batches() {
+    for (likelihood, data) in cases(100) {
+        let model = model("matern32(ard)", MeanForm::Constant, likelihood, 12, data.targets().ncols());
+        let before = stochastic_bound(&model, &model.prior(), &data).unwrap();
+        let mut frozen = model.clone();
+        (frozen.learn_hyperparameters, frozen.learn_inducing) = (false, false);
+        let mut options = options(150, VariationalOptimizer::NaturalGradient { length: 0.2, warm_up: 20 });
+        (options.batch, options.learning_rate) = (25, 0.02);
+        let exact =
+            |fit: &StochasticFit| stochastic_bound(&fit.model, fit.posterior.distribution(), &data).unwrap();
+        let (some, all) = (exact(&fit(&frozen, &data, &options)), exact(&fit(&model, &data, &options)));
+        assert!(before < some && some < all, "{}: {before} {some} {all}", likelihood.name());
+    }
+}
+
+#[test]
+fn the_learned_bound_with_gaussian_noise_is_below_the_collapsed_one() {
+    let (likelihood, data) = cases(80).swap_remove(0);
+    let model = model("matern32(ard)", MeanForm::Constant, likelihood, 8, 2);
+    let mut options = options(200, NATURAL);
+    options.batch = 20;
+    let fit = fit(&model, &data, &options);
+    let bound = stochastic_bound(&fit.model, fit.posterior.distribution(), &data).unwrap();
+    let best = collapsed_bound(&collapsed(&fit.model), &data).unwrap();
+    assert!(bound < best && bound > best - 30.0, "{bound} {best}");
+}
+
+#[test]
+fn predictions_of_classes_events_and_counts_learn_from_the_data() {
+    for (likelihood, data) in cases(120) {
+        let mut model = model("matern32(ard)", MeanForm::Constant, likelihood, 15, data.targets().ncols());
+        (model.learn_hyperparameters, model.learn_inducing) = (false, false);
+        let fit = fit(&model, &data, &options(25, NATURAL));
+        let score = |q: InducingDistribution| {
+            let posterior = model.posterior(q).unwrap();
+            posterior.log_predictive_density(data.inputs(), data.targets()).unwrap().iter().sum::<f64>()
+        };
+        let (before, after) = (score(model.prior()), score(fit.posterior.distribution().clone()));
+        assert!(after > before + 10.0, "{}: {before} {after}", likelihood.name());
+        for prediction in fit.posterior.predict_observations(data.inputs()).unwrap() {
+            match prediction {
+                Prediction::Classes(p) => assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12),
+                Prediction::Events(p) => assert!(p.iter().all(|p| (0.0..=1.0).contains(p))),
+                Prediction::Moments { variance, latent_variance, .. } => {
+                    // The latent variance of a count is that of the logarithm of its rate: another unit.
+                    let noisy = !matches!(likelihood, VariationalLikelihood::Poisson(_));
+                    let mut pairs = variance.iter().zip(&latent_variance);
+                    assert!(pairs.all(|(v, l)| *l >= 0.0 && if noisy { v > l } else { *v > 0.0 }));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_saved_state_goes_on_bit_for_bit() {
+    for variational in [NATURAL, VariationalOptimizer::Adam] {
+        for case in [0, 5] {
+            let (likelihood, data) = cases(50).swap_remove(case);
+            let model = model("se(ard)", MeanForm::Constant, likelihood, 5, data.targets().ncols());
+            let mut options = options(25, variational);
+            options.batch = 8;
+            let mut saved = None;
+            let whole = fit_stochastic(model.clone(), &data, &options, None, &mut |progress| {
+                if progress.step == 11 {
+                    saved = Some(serde_json::to_string(&progress.state()).unwrap());
+                }
+                Signal::Continue
+            })
+            .unwrap();
+            let state: StochasticState = serde_json::from_str(&saved.unwrap()).unwrap();
+            let resumed =
+                fit_stochastic(model.clone(), &data, &options, Some(&state), &mut |_| Signal::Continue)
+                    .unwrap();
+            assert_eq!(resumed.state, whole.state);
+            assert_eq!(resumed.posterior.distribution(), whole.posterior.distribution());
+            // A state of another model is refused, as is a damaged one.
+            let mut other = model.clone();
+            other.learn_inducing = false;
+            let mut ignore = |_: &StochasticProgress<'_>| Signal::Continue;
+            assert!(fit_stochastic(other, &data, &options, Some(&state), &mut ignore).is_err());
+            let mut damaged = state.clone();
+            damaged.roots[0] = -1.0;
+            let error = fit_stochastic(model, &data, &options, Some(&damaged), &mut ignore).unwrap_err();
+            assert!(error.to_string().contains("cannot be resumed"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn observers_and_budgets_end_a_fit() {
+    let (likelihood, data) = cases(30).swap_remove(1);
+    let model = model("se", MeanForm::Zero, likelihood, 4, 1);
+    let mut seen = Vec::new();
+    let fit = fit_stochastic(model.clone(), &data, &options(50, NATURAL), None, &mut |progress| {
+        seen.push(progress.bound);
+        assert!(progress.length.is_some() && progress.model().latents() == 1);
+        if progress.step == 7 { Signal::Stop } else { Signal::Continue }
+    })
+    .unwrap();
+    assert_eq!((fit.reason, fit.steps, seen.len()), (Reason::Interrupted, 7, 7));
+    let mut none = options(50, NATURAL);
+    none.time = Some(std::time::Duration::ZERO);
+    let fit = fit_stochastic(model, &data, &none, None, &mut |_| Signal::Continue).unwrap();
+    assert_eq!((fit.reason, fit.steps), (Reason::Time, 0));
+}
+
+#[test]
+fn bad_requests_are_answered() {
+    let (likelihood, data) = cases(20).swap_remove(1);
+    let model = model("se", MeanForm::Zero, likelihood, 4, 1);
+    let run = |model: &StochasticGp, data: &Observations, options: &StochasticOptions| {
+        fit_stochastic(model.clone(), data, options, None, &mut |_| Signal::Continue).unwrap_err()
+    };
+    for change in [
+        |o: &mut StochasticOptions| o.batch = 0,
+        |o: &mut StochasticOptions| o.learning_rate = f64::NAN,
+        |o: &mut StochasticOptions| {
+            o.variational = VariationalOptimizer::NaturalGradient { length: 1.5, warm_up: 0 };
+        },
+    ] {
+        let mut options = StochasticOptions::default();
+        change(&mut options);
+        assert!(matches!(run(&model, &data, &options), GpError::Inducing(InducingError::Option { .. })));
+    }
+    let small = StochasticOptions { memory_limit: 10, ..StochasticOptions::default() };
+    assert!(matches!(run(&model, &data, &small), GpError::Inducing(InducingError::Memory { .. })));
+    let fine = StochasticOptions::default();
+    let half = Observations::new(data.inputs().to_owned(), Mat::from_fn(20, 1, |_, _| 0.5), None).unwrap();
+    assert!(run(&model, &half, &fine).to_string().contains("target of row 0"));
+    let noisy =
+        Observations::new(data.inputs().to_owned(), data.targets().to_owned(), Some(vec![0.1; 20])).unwrap();
+    assert!(run(&model, &noisy, &fine).to_string().contains("bernoulli"));
+    let wide = Observations::new(Mat::zeros(20, 3), data.targets().to_owned(), None).unwrap();
+    assert!(matches!(run(&model, &wide, &fine), GpError::Shape { .. }));
+    let softmax = VariationalLikelihood::Softmax(Categorical::new(3).unwrap());
+    assert!(StochasticGp::new(kernel("se"), MeanForm::Zero, softmax, Mat::zeros(3, 2), 2).is_err());
+}

@@ -1,0 +1,118 @@
+//! `K_ZZ = L Lᵀ`, features `A = L⁻¹ k(Z, x)`, and how adjoints of A reach kernel and inducing inputs.
+//!
+//! Everything that inducing points can say about x is in its whitened features a(x), m numbers with prior covariance I. Both bounds
+//! are functions of features; this file is the only place that knows how they depend on kernel and Z.
+//!
+//! Let D be the adjoint of A. With `δA = L⁻¹ δK_ZX - L⁻¹ δL A` the adjoint of `K_ZX` is `L⁻ᵀ D`, and that of `K_ZZ` is
+//! `-½ L⁻ᵀ S L⁻¹`, S the symmetric matrix with the lower triangle of `D Aᵀ` (the reverse of a Cholesky factorisation, Murray 2016,
+//! *Differentiation of the Cholesky decomposition*, whose product `Lᵀ·` cancels here). Only the m x m matrix `D Aᵀ` has to be
+//! known for all points together.
+
+use crate::GpError;
+use faer::prelude::ReborrowMut;
+use faer::{Mat, MatRef};
+use posterior_kernels::{Adjoints, Kernel, Request, cross, gram_lower_into, pullback, pullback_gram};
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+
+/// The factor of `K_ZZ` plus `relative_jitter` times the mean of its diagonal.
+#[derive(Clone, Debug)]
+pub(super) struct Whitening {
+    pub(super) cholesky: Cholesky,
+    /// Everything that was added to the diagonal, over the mean of the diagonal.
+    pub(super) relative_jitter: f64,
+}
+
+impl Whitening {
+    /// Factors with `jitter` times the mean of the diagonal added, and more as `policy` allows. Cost `m³/3`.
+    pub(super) fn new(
+        kernel: &dyn Kernel<f64>,
+        z: MatRef<'_, f64>,
+        jitter: f64,
+        policy: JitterPolicy,
+    ) -> Result<Self, GpError> {
+        let m = z.nrows();
+        let mut mean_diagonal = 0.0;
+        let cholesky = Cholesky::factor_with(Mat::zeros(m, m), policy, |mut out| {
+            gram_lower_into(kernel, z, out.rb_mut());
+            mean_diagonal = (0..m).map(|i| out[(i, i)]).sum::<f64>() / m as f64;
+            for i in 0..m {
+                out[(i, i)] += jitter * mean_diagonal;
+            }
+        })?;
+        let relative_jitter = jitter + cholesky.info().jitter / mean_diagonal;
+        Ok(Self { cholesky, relative_jitter })
+    }
+
+    /// Features of the rows of x, m x n. Cost `n m²` flops besides the kernel.
+    pub(super) fn features(
+        &self,
+        kernel: &dyn Kernel<f64>,
+        z: MatRef<'_, f64>,
+        x: MatRef<'_, f64>,
+    ) -> Mat<f64> {
+        let mut features = cross(kernel, z, x);
+        self.cholesky.solve_factor_in_place(features.as_mut());
+        features
+    }
+
+    /// What the adjoint of the features of x (m x n, overwritten) contributes through `k(Z, x)`: parameters, and Z as the
+    /// first points. Cost `n m²` flops besides the kernel.
+    pub(super) fn pull_back_features(
+        &self,
+        kernel: &dyn Kernel<f64>,
+        z: MatRef<'_, f64>,
+        x: MatRef<'_, f64>,
+        adjoint: &mut Mat<f64>,
+        inducing: bool,
+    ) -> Adjoints<f64> {
+        self.cholesky.solve_factor_transpose_in_place(adjoint.as_mut());
+        pullback(kernel, z, x, adjoint.as_ref(), Request { parameters: true, x: inducing, z: false })
+    }
+
+    /// What they contribute through `K_ZZ`, given `D Aᵀ` summed over all points (m x m, overwritten; its lower triangle is read).
+    /// Cost `2m³` flops besides the kernel.
+    pub(super) fn pull_back_factor(
+        &self,
+        kernel: &dyn Kernel<f64>,
+        z: MatRef<'_, f64>,
+        mut outer: Mat<f64>,
+        inducing: bool,
+    ) -> Adjoints<f64> {
+        let m = z.nrows();
+        mirror_lower(&mut outer);
+        self.cholesky.solve_factor_transpose_in_place(outer.as_mut());
+        self.cholesky.solve_factor_transpose_in_place(outer.as_mut().transpose_mut());
+        // The jitter is a multiple of the mean of the diagonal, so the diagonal also matters through it.
+        let trace: f64 = (0..m).map(|i| -0.5 * outer[(i, i)]).sum();
+        let through_jitter = self.relative_jitter * trace / m as f64;
+        let outer = outer.as_ref();
+        let fill = |rows: std::ops::Range<usize>,
+                    columns: std::ops::Range<usize>,
+                    mut tile: faer::MatMut<'_, f64>| {
+            for (b, j) in columns.enumerate() {
+                for (a, i) in rows.clone().enumerate() {
+                    // The two solves leave rounding that is not symmetric; what they approximate is.
+                    let through_factor = -0.25 * (outer[(i, j)] + outer[(j, i)]);
+                    tile[(a, b)] = through_factor + if i == j { through_jitter } else { 0.0 };
+                }
+            }
+        };
+        pullback_gram(kernel, z, &fill, Request { parameters: true, x: inducing, z: false })
+    }
+}
+
+/// Copies the lower triangle to the upper one.
+pub(super) fn mirror_lower(matrix: &mut Mat<f64>) {
+    /// Columns of a square that stays in the first-level cache.
+    const TILE: usize = 32;
+    let n = matrix.nrows();
+    for first in (0..n).step_by(TILE) {
+        for start in (first..n).step_by(TILE) {
+            for j in first..(first + TILE).min(n) {
+                for i in start.max(j + 1)..(start + TILE).min(n) {
+                    matrix[(j, i)] = matrix[(i, j)];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! **Gaussian processes by iterative solvers**: the posterior of a million rows from products with the kernel matrix, which is never stored.
+//!
+//! Everything that a posterior needs is the solution of `K̃ X = Z` with `K̃ = K + diag(noise)`: the column `Z = y` gives the mean `k(·, X) x`, a column
+//! `f(X) + ε` with a prior function f and noise ε gives a sample `f + k(·, X)(x_mean - x)` that can be evaluated anywhere. Mean and samples
+//! are columns of one solve.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `problem`, `solver` | [`Problem`], [`Method`], [`Budget`], [`solve`]: one interface, with warm starts, observers and checkpoints ([`SolverState`]) |
+//! | `direct` | Cholesky, the reference |
+//! | `conjugate` | preconditioned conjugate gradients ([`ConjugateGradientOptions`]) |
+//! | `dual` | stochastic dual descent ([`DualDescentOptions`]): the method of choice on large data |
+//! | `descent` | stochastic gradient descent on the primal, and what papers compare with ([`DescentOptions`]) |
+//! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
+//! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
+//! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
+//! | `evidence`, `neighbourhoods` | hyperparameters at scale ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
+//! | `effective_dimension` | γ from samples, MacKay's updates |
+//! | `diagnostics`, `spectral` | error norms, gradient variances, errors by eigendirection ([`SpectralBasis`]) |
+//!
+//! Source: spec `stochastic_gaussian_processes`, sections 7 to 18.
+
+mod batches;
+mod conjugate;
+mod descent;
+mod diagnostics;
+mod direct;
+mod dual;
+mod effective_dimension;
+mod evidence;
+mod inducing;
+mod neighbourhoods;
+mod pathwise;
+mod problem;
+mod residual;
+mod solver;
+mod spectral;
+mod state;
+mod step_size;
+
+pub use batches::Sampling;
+pub use conjugate::ConjugateGradientOptions;
+pub use descent::{
+    Averaging, DescentOptions, DescentRule, Gradient, NoisePlacement, Regulariser, gradient_estimate,
+};
+pub use diagnostics::{SamplingLossComparison, WeightErrors, compare_sampling_losses, weight_errors};
+pub use dual::{DualAveraging, DualDescentOptions};
+pub use effective_dimension::{MacKayUpdate, effective_dimension, mackay_update};
+pub use evidence::{EvidenceGradient, Probes, evidence_gradient};
+pub use inducing::{
+    InducingDescentOptions, InducingProblem, InducingRegulariser, StoredTargets, TargetRows, solve_inducing,
+};
+pub use neighbourhoods::{Neighbourhoods, fit_on_neighbourhoods, nearest_rows};
+pub use pathwise::{KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, Support};
+pub use problem::{FreshFeatures, Problem};
+pub use solver::{Budget, Ended, Event, Method, Observer, Progress, Solution, Start, solve};
+pub use spectral::{Region, SpectralBasis, regions};
+pub use state::{SolverState, StateHeader};
+pub use step_size::{Curvature, StepSize};
+
+#[cfg(test)]
+mod tests;

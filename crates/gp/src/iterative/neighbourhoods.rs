@@ -1,0 +1,93 @@
+//! Hyperparameters of large data from the evidence on neighbourhoods of random rows.
+
+use crate::data::same_width;
+use crate::exact::{ExactGp, Fit, FitOptions, fit};
+use crate::{GpError, Observations};
+use faer::{Mat, MatRef};
+use posterior_linalg::random::Streams;
+use posterior_optim::Parameters;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// How many neighbourhoods of which size; the defaults are the published ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Neighbourhoods {
+    /// How many.
+    pub count: usize,
+    /// Rows of each, the centre included.
+    pub size: usize,
+    /// Seed of the centres.
+    pub seed: u64,
+}
+
+impl Default for Neighbourhoods {
+    fn default() -> Self {
+        Self { count: 10, size: 10_000, seed: 0 }
+    }
+}
+
+/// The rows nearest to row `centre` in Euclidean distance, itself first; ties go to earlier rows. Cost `nD` flops and a selection.
+///
+/// # Panics
+/// When there is no such row.
+pub fn nearest_rows(inputs: MatRef<'_, f64>, centre: usize, size: usize) -> Vec<usize> {
+    let n = inputs.nrows();
+    assert!(centre < n, "row {centre} of {n}");
+    let mut squares = vec![0.0; n];
+    for d in 0..inputs.ncols() {
+        let origin = inputs[(centre, d)];
+        squares.iter_mut().zip(inputs.col(d).iter()).for_each(|(q, v)| *q += (v - origin) * (v - origin));
+    }
+    squares[centre] = -1.0;
+    let mut order: Vec<usize> = (0..n).collect();
+    let by_distance = |a: &usize, b: &usize| squares[*a].total_cmp(&squares[*b]).then(a.cmp(b));
+    if size < n {
+        order.select_nth_unstable_by(size, by_distance);
+        order.truncate(size);
+    }
+    order.sort_unstable_by(by_distance);
+    order
+}
+
+/// Fits `model` by exact evidence on neighbourhoods of random rows and gives it the arithmetic means of the natural parameters found; with
+/// the fits, for inspection. With no more rows than one neighbourhood has, one fit on all of them.
+///
+/// Neighbourhoods keep the density of the data; a uniform sample would thin them and make lengthscales too long. Inputs should be
+/// standardised. Source: spec `stochastic_gaussian_processes`, section 9.2.
+///
+/// # Errors
+/// Those of [`fit`], and [`GpError::Empty`] for no neighbourhoods or neighbourhoods of nothing.
+pub fn fit_on_neighbourhoods(
+    model: &ExactGp,
+    data: &Observations,
+    neighbourhoods: Neighbourhoods,
+    options: &FitOptions,
+) -> Result<(ExactGp, Vec<Fit>), GpError> {
+    if neighbourhoods.count == 0 || neighbourhoods.size == 0 {
+        return Err(GpError::Empty { what: "the set of neighbourhoods" });
+    }
+    same_width("columns of the inputs", model.mean().input_dimension(), data.inputs().ncols())?;
+    let n = data.rows();
+    let count = if neighbourhoods.size >= n { 1 } else { neighbourhoods.count };
+    let mut rng = Streams::new(neighbourhoods.seed).stream("gp/centres");
+    let mut fits = Vec::with_capacity(count);
+    let mut sum = vec![0.0; model.values().len()];
+    for _ in 0..count {
+        let rows = nearest_rows(data.inputs(), rng.random_range(0..n), neighbourhoods.size);
+        let found =
+            fit(model.clone(), select(data, &rows)?, options, &mut |_, _| posterior_optim::Signal::Continue)?;
+        sum.iter_mut().zip(found.posterior.model().values()).for_each(|(s, v)| *s += v);
+        fits.push(found);
+    }
+    let mut averaged = model.clone();
+    averaged.set_values(&sum.iter().map(|s| s / count as f64).collect::<Vec<_>>());
+    Ok((averaged, fits))
+}
+
+/// Some rows of observations.
+fn select(data: &Observations, rows: &[usize]) -> Result<Observations, GpError> {
+    let pick = |m: MatRef<'_, f64>| Mat::from_fn(rows.len(), m.ncols(), |i, j| m[(rows[i], j)]);
+    let noise = data.noise_variances().map(|v| rows.iter().map(|&i| v[i]).collect());
+    Observations::new(pick(data.inputs()), pick(data.targets()), noise)
+}

@@ -1,0 +1,25 @@
+//! **Pathwise posteriors**: functions that can be evaluated and differentiated anywhere.
+//!
+//! ```text
+//! mean       m(x) + k(x, X) α                     α   = K̃⁻¹ (y - m(X))
+//! sample j   m(x) + f_j(x) + k(x, X) (α - u_j)    u_j = K̃⁻¹ (f_j(X) + ε_j)
+//! ```
+//!
+//! with prior functions f_j from random features and noise ε_j. All columns belong to one solve, but mean and samples are separate columns: a
+//! sum would let the data's part dominate the error. Variances come from the zero-mean parts `f_j - k(·, X) u_j`, without subtracting their mean. A
+//! stochastic solver that stops early makes them larger, never smaller. On inducing inputs Z, X is replaced by Z in the formulas above.
+//! Source: spec `stochastic_gaussian_processes`, sections 7, 8 and 17.
+//!
+//! | file | what |
+//! |---|---|
+//! | `model` | kernel, mean, noise; settings |
+//! | `condition` | targets, the solve, appended data |
+//! | `posterior` | mean, samples, gradients, variances |
+
+mod condition;
+mod model;
+mod posterior;
+
+pub use condition::Support;
+pub use model::{KernelFeatures, PathwiseModel, PathwiseSettings};
+pub use posterior::PathwisePosterior;

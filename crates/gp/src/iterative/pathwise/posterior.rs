@@ -1,0 +1,360 @@
+//! The posterior as functions.
+
+use super::condition::{Support, narrow};
+use super::model::{PathwiseModel, PathwiseSettings};
+use crate::data::{check_finite, same_width};
+use crate::iterative::solver::{Budget, Solution};
+use crate::{GpError, JointPrediction, MeanForm, Observations, Posterior, Prediction};
+use faer::{Mat, MatRef};
+use posterior_kernels::features::PriorDraws;
+use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
+use posterior_kernels::{Kernel, Request, diagonal, pullback_tiles};
+use posterior_linalg::Real;
+use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::random::ChaCha8Rng;
+use posterior_linalg::solve::{ConjugateGradients, PreconditionerChoice, System};
+use posterior_optim::Parameters;
+use rand::seq::index;
+
+/// Points handled at a time, which bounds the memory of predictions.
+const BLOCK: usize = 4096;
+
+/// Columns of an exact variance's solve.
+const VARIANCE_BLOCK: usize = 64;
+
+/// A mean and s posterior samples, all of which are functions.
+#[derive(Debug)]
+pub struct PathwisePosterior<T: Real> {
+    model: PathwiseModel<T>,
+    data: Observations,
+    support: Support,
+    settings: PathwiseSettings,
+    draws: Option<PriorDraws<T>>,
+    solution: Solution<T>,
+    /// `k` at the support, for cross matrices; never stored.
+    matrix: KernelMatrix<T>,
+    /// The support's points.
+    points: Mat<T>,
+}
+
+impl<T: Real> PathwisePosterior<T> {
+    pub(super) fn new(
+        model: PathwiseModel<T>,
+        data: Observations,
+        support: Support,
+        settings: PathwiseSettings,
+        draws: Option<PriorDraws<T>>,
+        solution: Solution<T>,
+    ) -> Self {
+        let points = match &support {
+            Support::Rows(_) => narrow(data.inputs()),
+            Support::Inducing(z, _) => narrow(z.as_ref()),
+        };
+        let matrix = KernelMatrix::new(&*model.kernel, points.as_ref());
+        Self { model, data, support, settings, draws, solution, matrix, points }
+    }
+
+    #[allow(clippy::type_complexity)]
+    pub(super) fn into_inner(
+        self,
+    ) -> (PathwiseModel<T>, Observations, Support, PathwiseSettings, Option<PriorDraws<T>>, Solution<T>) {
+        (self.model, self.data, self.support, self.settings, self.draws, self.solution)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &PathwiseModel<T> {
+        &self.model
+    }
+
+    /// What it was conditioned on.
+    pub fn data(&self) -> &Observations {
+        &self.data
+    }
+
+    /// Which points carry the weights.
+    pub fn support(&self) -> &Support {
+        &self.support
+    }
+
+    /// How it was conditioned.
+    pub fn settings(&self) -> &PathwiseSettings {
+        &self.settings
+    }
+
+    /// How the solve ended; its weights are α (a column for each target) and u (a column for each sample).
+    pub fn solution(&self) -> &Solution<T> {
+        &self.solution
+    }
+
+    /// The prior functions of the samples.
+    pub fn draws(&self) -> Option<&PriorDraws<T>> {
+        self.draws.as_ref()
+    }
+
+    fn targets(&self) -> usize {
+        self.data.targets().ncols()
+    }
+
+    fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
+        same_width("columns of the inputs to predict", self.data.inputs().ncols(), x.ncols())?;
+        check_finite("input", x)
+    }
+
+    fn check_target(&self, target: usize) -> Result<(), GpError> {
+        let actual = self.targets();
+        if target < actual {
+            return Ok(());
+        }
+        Err(GpError::Shape { what: "targets of the model", expected: target + 1, actual })
+    }
+
+    fn check_samples(&self, wanted: usize) -> Result<&PriorDraws<T>, GpError> {
+        let actual = self.settings.samples;
+        match &self.draws {
+            Some(draws) if wanted <= actual => Ok(draws),
+            _ => Err(GpError::Shape { what: "samples of the posterior", expected: wanted, actual }),
+        }
+    }
+
+    /// The mean of each target at m points, m x t. Cost `m n (D + t)`.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] when the width is wrong, [`GpError::NotFinite`].
+    pub fn mean(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+        self.check(x)?;
+        let mut out = self.model.mean.evaluate(x);
+        let weights = self.solution.weights.get(.., ..self.targets());
+        let product = self.matrix.cross(narrow::<T>(x).as_ref()).multiply(weights);
+        for j in 0..out.ncols() {
+            out.col_mut(j).iter_mut().zip(product.col(j).iter()).for_each(|(o, p)| *o += p.to_f64());
+        }
+        Ok(out)
+    }
+
+    /// Means (m x t) and zero-mean parts of the samples `f_j(x) - k(x, X) u_j` (m x s), by one product.
+    ///
+    /// # Errors
+    /// As [`Self::mean`], and [`GpError::Shape`] without samples.
+    pub fn mean_and_deviations(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Mat<f64>), GpError> {
+        self.check(x)?;
+        let draws = self.check_samples(1)?;
+        let (m, t) = (x.nrows(), self.targets());
+        let mut mean = self.model.mean.evaluate(x);
+        let mut deviations = Mat::zeros(m, draws.count());
+        for start in (0..m).step_by(BLOCK) {
+            let rows = BLOCK.min(m - start);
+            let points = narrow::<T>(x.subrows(start, rows));
+            let product = self.matrix.cross(points.as_ref()).multiply(self.solution.weights.as_ref());
+            let prior = draws.values(points.as_ref());
+            for i in 0..rows {
+                for j in 0..t {
+                    mean[(start + i, j)] += product[(i, j)].to_f64();
+                }
+                for j in 0..draws.count() {
+                    deviations[(start + i, j)] = (prior[(i, j)] - product[(i, t + j)]).to_f64();
+                }
+            }
+        }
+        Ok((mean, deviations))
+    }
+
+    /// All samples of one target at m points, m x s.
+    ///
+    /// # Errors
+    /// As [`Self::mean_and_deviations`], and [`GpError::Shape`] for a target that does not exist.
+    pub fn samples(&self, x: MatRef<'_, f64>, target: usize) -> Result<Mat<f64>, GpError> {
+        self.check_target(target)?;
+        let (mean, mut out) = self.mean_and_deviations(x)?;
+        for j in 0..out.ncols() {
+            out.col_mut(j).iter_mut().zip(mean.col(target).iter()).for_each(|(o, m)| *o += m);
+        }
+        Ok(out)
+    }
+
+    /// At point i the sample `which[i]` of one target alone (m). Cost `m (n D + d D)`, whatever s.
+    ///
+    /// # Errors
+    /// As [`Self::samples`], and [`GpError::Shape`] for a sample that does not exist.
+    pub fn samples_of(
+        &self,
+        x: MatRef<'_, f64>,
+        target: usize,
+        which: &[usize],
+    ) -> Result<Vec<f64>, GpError> {
+        let draws = self.check_which(x, target, which)?;
+        let points = narrow::<T>(x);
+        let mut out: Vec<f64> = draws.values_of(points.as_ref(), which).iter().map(|v| v.to_f64()).collect();
+        let mean = self.model.mean.evaluate(x);
+        out.iter_mut().enumerate().for_each(|(i, o)| *o += mean[(i, target)]);
+        // Points of one sample share a product with one vector.
+        for sample in 0..draws.count() {
+            let mine: Vec<usize> = (0..which.len()).filter(|&i| which[i] == sample).collect();
+            if mine.is_empty() {
+                continue;
+            }
+            let block = Mat::from_fn(mine.len(), x.ncols(), |a, d| points[(mine[a], d)]);
+            let weights = self.update_weights(target, sample);
+            let product = self.matrix.cross(block.as_ref()).multiply(weights.as_ref());
+            mine.iter().enumerate().for_each(|(a, &i)| out[i] += product[(a, 0)].to_f64());
+        }
+        Ok(out)
+    }
+
+    /// The gradient at point i of the sample `which[i]` of one target, m x D. Cost as [`Self::samples_of`], times about two.
+    ///
+    /// # Errors
+    /// As [`Self::samples_of`], and [`GpError::Features`] for kernels whose features are not differentiable.
+    pub fn sample_gradients(
+        &self,
+        x: MatRef<'_, f64>,
+        target: usize,
+        which: &[usize],
+    ) -> Result<Mat<f64>, GpError> {
+        let draws = self.check_which(x, target, which)?;
+        let points = narrow::<T>(x);
+        let prior = draws.gradients_of(points.as_ref(), which)?;
+        let t = self.targets();
+        let weights = &self.solution.weights;
+        let kernel = pullback_tiles(
+            &*self.model.kernel,
+            points.as_ref(),
+            self.points.as_ref(),
+            &|rows, columns, mut tile| {
+                for (b, k) in columns.enumerate() {
+                    for (a, i) in rows.clone().enumerate() {
+                        tile[(a, b)] = weights[(k, target)] - weights[(k, t + which[i])];
+                    }
+                }
+            },
+            Request { parameters: false, x: true, z: false },
+        );
+        let slope = self.mean_slope(target);
+        Ok(Mat::from_fn(x.nrows(), x.ncols(), |i, d| {
+            let update = kernel.x.as_ref().map_or(0.0, |g| g[(i, d)].to_f64());
+            prior[(i, d)].to_f64() + update + slope.as_ref().map_or(0.0, |s| s[d])
+        }))
+    }
+
+    /// The slope of the prior mean of one target (D), if it has one.
+    fn mean_slope(&self, target: usize) -> Option<Vec<f64>> {
+        let mean = &self.model.mean;
+        let d = mean.input_dimension();
+        let start = mean.target_count() + target * d;
+        (mean.form() == MeanForm::Linear).then(|| mean.values()[start..start + d].to_vec())
+    }
+
+    /// `α - u` of a target and a sample, n x 1.
+    fn update_weights(&self, target: usize, sample: usize) -> Mat<T> {
+        let (weights, t) = (&self.solution.weights, self.targets());
+        Mat::from_fn(weights.nrows(), 1, |i, _| weights[(i, target)] - weights[(i, t + sample)])
+    }
+
+    fn check_which(
+        &self,
+        x: MatRef<'_, f64>,
+        target: usize,
+        which: &[usize],
+    ) -> Result<&PriorDraws<T>, GpError> {
+        self.check(x)?;
+        self.check_target(target)?;
+        same_width("numbers of samples", x.nrows(), which.len())?;
+        self.check_samples(which.iter().max().map_or(1, |largest| largest + 1))
+    }
+
+    /// Latent variances at m points by solving `K̃ v = k(X, x)` for each to the budget's tolerance with conjugate gradients, where samples are
+    /// too noisy and points few: m solves in blocks of 64, each of the cost of a sample's. Only with weights on all rows.
+    ///
+    /// # Errors
+    /// As [`Self::mean`]; [`GpError::Solve`] from the solver; [`GpError::Shape`] on inducing inputs, which have another posterior.
+    pub fn exact_variance(&self, x: MatRef<'_, f64>, budget: &Budget) -> Result<Vec<f64>, GpError> {
+        self.check(x)?;
+        if matches!(self.support, Support::Inducing(..)) {
+            let (expected, actual) = (self.data.rows(), self.points.nrows());
+            return Err(GpError::Shape { what: "support points of an exact variance", expected, actual });
+        }
+        let floor = self.model.noise.noise_variance();
+        let known = self.data.noise_variances();
+        let noise = (0..self.data.rows()).map(|i| T::from_f64(floor + known.map_or(0.0, |v| v[i])));
+        let matrix =
+            KernelMatrix::with_budget(&*self.model.kernel, self.points.as_ref(), self.settings.cache_bytes);
+        let system = System::new(&matrix, noise.collect())?;
+        let preconditioner = PreconditionerChoice::default().build(&system)?;
+        let points = narrow::<T>(x);
+        let prior = diagonal(&*self.model.kernel, points.as_ref());
+        let mut out = Vec::with_capacity(x.nrows());
+        for start in (0..x.nrows()).step_by(VARIANCE_BLOCK) {
+            let rows = VARIANCE_BLOCK.min(x.nrows() - start);
+            let block = points.get(start..start + rows, ..);
+            let right = posterior_kernels::cross(&*self.model.kernel, self.points.as_ref(), block);
+            let mut solver = ConjugateGradients::new(
+                &system,
+                &*preconditioner,
+                right.as_ref(),
+                None,
+                budget.tolerance,
+                0.0,
+            )?;
+            while solver.state().iteration < budget.steps && solver.step()? {}
+            let solved = solver.into_state().solution;
+            out.extend((0..rows).map(|j| {
+                let (a, b) = (right.col_as_slice(j), solved.col_as_slice(j));
+                let explained: f64 = a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
+                (prior[start + j].to_f64() - explained).max(0.0)
+            }));
+        }
+        Ok(out)
+    }
+
+    /// `k(x, support)`, m x n, as an operator: for spectral analysis and acquisition functions.
+    ///
+    /// # Errors
+    /// As [`Self::mean`].
+    pub fn cross(&self, x: MatRef<'_, f64>) -> Result<CrossMatrix<T>, GpError> {
+        self.check(x)?;
+        Ok(self.matrix.cross(narrow::<T>(x).as_ref()))
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel<T> {
+        &*self.model.kernel
+    }
+}
+
+impl<T: Real> Posterior for PathwisePosterior<T> {
+    /// Variances are means of squares of the zero-mean samples: relative standard error `√(2/s)`.
+    fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, GpError> {
+        let (mean, deviations) = self.mean_and_deviations(x)?;
+        let count = deviations.ncols() as f64;
+        let mut latent_variance = vec![0.0; x.nrows()];
+        for j in 0..deviations.ncols() {
+            latent_variance.iter_mut().zip(deviations.col(j).iter()).for_each(|(v, d)| *v += d * d / count);
+        }
+        Ok(Prediction {
+            mean,
+            latent_variance,
+            noise_variance: self.model.noise.noise_variance(),
+            clipped: 0,
+        })
+    }
+
+    /// The covariance of the samples about the mean: of rank s at most.
+    fn joint(&self, x: MatRef<'_, f64>) -> Result<JointPrediction, GpError> {
+        let (mean, deviations) = self.mean_and_deviations(x)?;
+        let scale = faer::Scale(1.0 / deviations.ncols() as f64);
+        Ok(JointPrediction { covariance: &deviations * deviations.transpose() * scale, mean })
+    }
+
+    /// A random selection of the posterior's own samples, without repetition and without jitter.
+    fn sample(
+        &self,
+        x: MatRef<'_, f64>,
+        target: usize,
+        count: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(Mat<f64>, f64), GpError> {
+        self.check_samples(count)?;
+        let all = self.samples(x, target)?;
+        let chosen = index::sample(rng, all.ncols(), count).into_vec();
+        Ok((Mat::from_fn(x.nrows(), count, |i, j| all[(i, chosen[j])]), 0.0))
+    }
+}

@@ -1,0 +1,238 @@
+//! Pathwise posteriors against exact ones (spec, tests 4, 10 and 12).
+
+use super::*;
+use crate::exact::ExactGp;
+use crate::{Mean, MeanForm, Observations, Posterior};
+use posterior_kernels::features::{FeatureSettings, PriorDraws};
+use posterior_kernels::{Kernel, KernelExpression, cross, gram};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::solve::{PreconditionerChoice, System};
+use posterior_optim::{Parameters, check};
+
+fn kernel(text: &str) -> Box<dyn Kernel<f64>> {
+    text.parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
+}
+
+/// A prior with a linear mean that is not zero.
+fn model(text: &str) -> PathwiseModel<f64> {
+    let mut mean = Mean::new(MeanForm::Linear, 2, 2);
+    mean.set_values(&[0.3, -0.2, 0.5, 0.1, -0.4, 0.2]);
+    PathwiseModel { kernel: kernel(text), mean, noise: Gaussian::new(0.1, 0.0) }
+}
+
+fn exact(text: &str, data: &Observations) -> crate::exact::ExactPosterior {
+    let prior = model(text);
+    let mut exact = ExactGp::new(prior.kernel, MeanForm::Linear, prior.noise, 2, 2);
+    let values = [exact.kernel().values(), prior.mean.values(), vec![0.1]].concat();
+    exact.set_values(&values);
+    exact.condition(data.clone()).unwrap()
+}
+
+fn data(n: usize) -> Observations {
+    let noise = (0..n).map(|i| 0.01 + 0.001 * i as f64).collect();
+    Observations::new(normal(n, 2, "inputs"), normal(n, 2, "targets"), Some(noise)).unwrap()
+}
+
+fn conjugate() -> Method {
+    Method::ConjugateGradients(ConjugateGradientOptions {
+        preconditioner: PreconditionerChoice::None,
+        absolute_tolerance: 0.0,
+    })
+}
+
+fn settings(samples: usize, count: usize) -> PathwiseSettings {
+    PathwiseSettings {
+        budget: Budget { tolerance: 1e-12, ..Budget::steps(500) },
+        samples,
+        features: FeatureSettings { count, ..FeatureSettings::default() },
+        seed: 3,
+        cache_bytes: 1 << 20,
+    }
+}
+
+#[test]
+fn samples_have_the_moments_of_the_exact_posterior() {
+    // Features of a linear kernel are exact, so prior draws have the right law and only Monte-Carlo error remains.
+    let (text, s) = ("linear", 6000);
+    let data = data(25);
+    let found = model(text)
+        .condition(data.clone(), Support::Rows(conjugate()), settings(s, 10), Start::Zero, &mut watch)
+        .unwrap();
+    let exact = exact(text, &data);
+    let x = normal(6, 2, "test");
+    let (expected, joint) = (exact.predict(x.as_ref()).unwrap(), exact.joint(x.as_ref()).unwrap());
+    let prediction = found.predict(x.as_ref()).unwrap();
+    assert!((&prediction.mean - &expected.mean).norm_max() < 1e-9);
+    assert!((found.mean(x.as_ref()).unwrap() - &expected.mean).norm_max() < 1e-9);
+    let covariance = found.joint(x.as_ref()).unwrap().covariance;
+    for i in 0..6 {
+        // A mean of s squares of normals of variance v has variance 2v²/s.
+        let v = expected.latent_variance[i];
+        let tolerance = 4.5 * v * (2.0 / s as f64).sqrt();
+        assert!((prediction.latent_variance[i] - v).abs() < tolerance);
+        for j in 0..6 {
+            let c = joint.covariance[(i, j)];
+            let error = ((c * c + v * expected.latent_variance[j]) / s as f64).sqrt();
+            assert!((covariance[(i, j)] - c).abs() < 4.5 * error, "{i} {j}");
+        }
+    }
+    let exact_variance = found.exact_variance(x.as_ref(), &Budget { tolerance: 1e-10, ..Budget::steps(200) });
+    check::assert_close(&exact_variance.unwrap(), &expected.latent_variance, 1e-7, 1e-9);
+}
+
+#[test]
+fn random_features_come_close_for_other_kernels() {
+    let text = "matern32";
+    let data = data(40);
+    let found = model(text)
+        .condition(data.clone(), Support::Rows(conjugate()), settings(2000, 4000), Start::Zero, &mut watch)
+        .unwrap();
+    let exact = exact(text, &data).predict(normal(20, 2, "test").as_ref()).unwrap();
+    let prediction = found.predict(normal(20, 2, "test").as_ref()).unwrap();
+    for (found, exact) in prediction.latent_variance.iter().zip(&exact.latent_variance) {
+        // 4.5 standard errors of 2,000 samples are 14 per cent; 4,000 features leave up to 1/√4000 = 1.6 per cent of the prior variance.
+        assert!((found - exact).abs() < 0.142 * exact + 4.5 * 0.016, "{found} {exact}");
+    }
+}
+
+#[test]
+fn samples_are_functions_with_gradients() {
+    let data = data(30);
+    let found = model("matern52 + linear")
+        .condition(data, Support::Rows(conjugate()), settings(3, 50), Start::Zero, &mut watch)
+        .unwrap();
+    let x = normal(4, 2, "test");
+    let which = [2, 0, 2, 1];
+    let all = found.samples(x.as_ref(), 1).unwrap();
+    let some = found.samples_of(x.as_ref(), 1, &which).unwrap();
+    let picked: Vec<f64> = which.iter().enumerate().map(|(i, &w)| all[(i, w)]).collect();
+    check::assert_close(&some, &picked, 1e-11, 1e-12);
+    let gradients = found.sample_gradients(x.as_ref(), 1, &which).unwrap();
+    for i in 0..4 {
+        let value = |p: &[f64]| {
+            let point = Mat::from_fn(1, 2, |_, d| p[d]);
+            found.samples_of(point.as_ref(), 1, &which[i..=i]).unwrap()[0]
+        };
+        let numeric = check::gradient(value, &[x[(i, 0)], x[(i, 1)]]);
+        check::assert_close(&[gradients[(i, 0)], gradients[(i, 1)]], &numeric, 1e-6, 1e-8);
+    }
+    let streams = Streams::new(1);
+    let (drawn, jitter) = found.sample(x.as_ref(), 1, 3, &mut streams.stream("choose")).unwrap();
+    assert_eq!((drawn.shape(), jitter), ((4, 3), 0.0));
+    assert!(found.sample(x.as_ref(), 1, 4, &mut streams.stream("choose")).is_err());
+    assert!(found.samples(x.as_ref(), 2).is_err());
+    assert!(found.samples_of(x.as_ref(), 0, &[3, 0, 0, 0]).is_err());
+}
+
+#[test]
+fn appended_data_give_what_all_data_give_in_fewer_steps_and_parts_give_the_same() {
+    let (all, n) = (data(60), 55);
+    let part = |range: std::ops::Range<usize>| {
+        let rows = |m: faer::MatRef<'_, f64>| m.subrows(range.start, range.len()).to_owned();
+        let noise = all.noise_variances().unwrap()[range.clone()].to_vec();
+        Observations::new(rows(all.inputs()), rows(all.targets()), Some(noise)).unwrap()
+    };
+    let condition = |data| {
+        model("matern32")
+            .condition(data, Support::Rows(conjugate()), settings(4, 100), Start::Zero, &mut watch)
+            .unwrap()
+    };
+    let whole = condition(all.clone());
+    let appended = condition(part(0..n)).append(&part(n..60), None, &mut watch).unwrap();
+    let x = normal(7, 2, "test");
+    let (a, b) = (whole.samples(x.as_ref(), 0).unwrap(), appended.samples(x.as_ref(), 0).unwrap());
+    assert!((&a - &b).norm_max() < 1e-9);
+    let rebuilt = PathwisePosterior::from_parts(
+        whole.model().clone(),
+        whole.data().clone(),
+        whole.support().clone(),
+        whole.settings().clone(),
+        whole.solution().clone(),
+    )
+    .unwrap();
+    assert_eq!(rebuilt.samples(x.as_ref(), 0).unwrap(), a);
+    // With a loose tolerance the warm start pays.
+    let loose =
+        PathwiseSettings { budget: Budget { tolerance: 0.05, ..Budget::steps(500) }, ..settings(4, 100) };
+    let cold = condition(all.clone()).append(&part(0..1), Some(loose.clone()), &mut watch).unwrap();
+    let fresh = {
+        let mut more = all.clone();
+        more.extend(&part(0..1)).unwrap();
+        model("matern32").condition(more, Support::Rows(conjugate()), loose, Start::Zero, &mut watch).unwrap()
+    };
+    assert!(cold.solution().progress.step < fresh.solution().progress.step);
+}
+
+#[test]
+fn early_stopped_dual_descent_never_understates_covariances() {
+    // The map from targets to weights is linear for a start at zero; its matrix is the solution for the identity.
+    let (n, noise) = (40, 0.1);
+    let x = normal(n, 2, "inputs");
+    let kernel = kernel("matern32");
+    let k = gram(&*kernel, x.as_ref());
+    let stored = dense(&k);
+    let system = System::uniform(&stored, noise).unwrap();
+    let identity = Mat::<f64>::identity(n, n);
+    let problem = Problem::new(&system, identity.as_ref(), None).unwrap();
+    let test = normal(15, 2, "test");
+    let cross = cross(&*kernel, test.as_ref(), x.as_ref());
+    let k_tilde = shifted(&k, &vec![noise; n]);
+    let exact = &cross * exact_solution(&k, &vec![noise; n], &identity);
+    let mut inflation = Vec::new();
+    for steps in [5, 50, 500] {
+        let method = Method::DualDescent(DualDescentOptions { batch: 8, ..DualDescentOptions::default() });
+        let found = solve(&method, &problem, Start::Zero, &Budget::steps(steps), &mut watch).unwrap();
+        let p = &cross * &found.weights;
+        // Cov(f(x) - P (f(X) + ε)) - exact covariance.
+        let prior = -(&p * cross.transpose()) - &cross * p.transpose() + &p * &k_tilde * p.transpose();
+        let difference = prior + &exact * cross.transpose();
+        let eigenvalues = difference.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        assert!(eigenvalues[0] > -1e-10, "{eigenvalues:?}");
+        inflation.push(eigenvalues[14]);
+    }
+    assert!(inflation[0] > inflation[1] && inflation[1] > inflation[2], "{inflation:?}");
+}
+
+#[test]
+fn mean_and_samples_in_single_precision() {
+    let prior = PathwiseModel::<f32> {
+        kernel: "matern32".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap(),
+        mean: model("matern32").mean,
+        noise: Gaussian::new(0.1, 0.0),
+    };
+    let data = data(50);
+    let method = Method::DualDescent(DualDescentOptions { batch: 16, ..DualDescentOptions::default() });
+    let settings = PathwiseSettings { budget: Budget::steps(6000), ..settings(8, 200) };
+    let narrow = prior.condition(
+        data.clone(),
+        Support::Rows(method.clone()),
+        settings.clone(),
+        Start::Zero,
+        &mut watch,
+    );
+    let wide = model("matern32").condition(data, Support::Rows(method), settings, Start::Zero, &mut watch);
+    let x = normal(5, 2, "test");
+    let (narrow, wide) = (narrow.unwrap(), wide.unwrap());
+    // The frequencies and weights are the same draws rounded; phases of up to some tens of radians round to 1e-5.
+    let difference = narrow.samples(x.as_ref(), 0).unwrap() - wide.samples(x.as_ref(), 0).unwrap();
+    assert!(difference.norm_max() < 1e-3, "{}", difference.norm_max());
+    assert!(narrow.cross(x.as_ref()).unwrap().shape() == (5, 50));
+    assert!(narrow.samples(normal(5, 3, "wide").as_ref(), 0).is_err());
+}
+
+#[test]
+fn prior_draws_are_the_same_functions_for_the_same_seed() {
+    let posterior = |samples| {
+        model("matern32")
+            .condition(data(10), Support::Rows(conjugate()), settings(samples, 20), Start::Zero, &mut watch)
+            .unwrap()
+    };
+    let x = normal(3, 2, "test");
+    let (few, many) =
+        (posterior(2).samples(x.as_ref(), 0).unwrap(), posterior(5).samples(x.as_ref(), 0).unwrap());
+    assert!((few - many.get(.., ..2)).norm_max() < 1e-9);
+    assert_eq!(posterior(2).draws().map(PriorDraws::count), Some(2));
+    let none = posterior(0);
+    assert!(none.mean(x.as_ref()).is_ok() && none.predict(x.as_ref()).is_err());
+}

@@ -1,0 +1,50 @@
+//! Products without a stored matrix: n = 41,000, D = 9, Matérn-3/2, single precision, with 1 and 65 vectors; all rows and 512 of them.
+//!
+//! Bound: an entry costs `2D + 25` flops for its value and `2k` for k vectors; all rows compute half of the values.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use faer::Mat;
+use posterior_kernels::KernelExpression;
+use posterior_kernels::matrix::KernelMatrix;
+use posterior_linalg::operator::{LinearOperator, RowAccess};
+use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
+use std::time::Duration;
+
+const N: usize = 41_000;
+const D: usize = 9;
+const BATCH: usize = 512;
+
+fn products(c: &mut Criterion) {
+    let mut rng = Streams::new(0).stream("bench");
+    let x = Mat::<f32>::from_fn(N, D, |_, _| StandardNormal.sample(&mut rng));
+    let names: Vec<String> = (0..D).map(|i| format!("x{i}")).collect();
+    let kernel = "matern32(ard)".parse::<KernelExpression>().unwrap().build::<f32>(&names).unwrap();
+    let matrix = KernelMatrix::new(&*kernel, x.as_ref());
+    let chosen: Vec<usize> = (0..BATCH).map(|i| i * 80).collect();
+    for k in [1, 65] {
+        let v = Mat::<f32>::from_fn(N, k, |i, j| ((i + j) as f32).sin());
+        let mut group = c.benchmark_group(format!("matern32_f32_n41000_d9_k{k}"));
+        group
+            .sample_size(10)
+            .warm_up_time(Duration::from_millis(500))
+            .measurement_time(Duration::from_secs(4));
+        group.throughput(Throughput::Elements((N * N) as u64));
+        let mut out = Mat::<f32>::zeros(N, k);
+        group.bench_function("apply", |b| b.iter(|| matrix.apply(v.as_ref(), out.as_mut())));
+        group.throughput(Throughput::Elements((N * BATCH) as u64));
+        let mut rows = Mat::<f32>::zeros(BATCH, k);
+        group.bench_function("apply_rows_512", |b| {
+            b.iter(|| matrix.apply_rows(&chosen, v.as_ref(), rows.as_mut()));
+        });
+        let mut columns = Mat::<f32>::zeros(N, k);
+        let w = v.subrows(0, BATCH);
+        group.bench_function("apply_columns_512", |b| {
+            b.iter(|| matrix.apply_columns(&chosen, w, columns.as_mut()));
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, products);
+criterion_main!(benches);

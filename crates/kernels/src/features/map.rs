@@ -1,0 +1,243 @@
+//! Random features of a kernel: maps, products in blocks, gradients.
+
+use super::FeatureSettings;
+use super::recipe::{FeatureError, FeatureRecipe};
+use super::term::Term;
+use crate::Kernel;
+use crate::matrix::row_blocks;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
+use posterior_linalg::tiles::pieces;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Bytes of features that are kept at a time by one thread.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// Groups of points whose sums are kept apart in [`RandomFeatures::multiply_transpose`].
+const GROUPS: usize = 16;
+
+/// The most features of one term.
+const MOST: usize = 1 << 24;
+
+/// A random feature map φ from D to d numbers with `E[φ(x)·φ(z)] = k(x, z)`.
+///
+/// Everything is computed in blocks of points: no n x d matrix is stored but by [`Self::evaluate`]. A point costs `2 d D` flops and d
+/// sines. Frequencies are drawn once, at lengthscale 1; [`Self::refresh`] rescales them for new parameters.
+#[derive(Clone, Debug)]
+pub struct RandomFeatures<T> {
+    dimension: usize,
+    terms: Vec<Term<T>>,
+}
+
+impl<T: Real> RandomFeatures<T> {
+    /// Draws features of `kernel` for points of `dimension` columns. Terms of a sum come one after another; every random term has
+    /// `settings.count` features, exact terms (linear, constant) have their own. Streams: `kernels/features#i` for term i.
+    ///
+    /// # Errors
+    /// [`FeatureError`] for kernels without features, for columns that the points lack, and for counts of 0 or beyond 2²⁴.
+    pub fn new(
+        kernel: &dyn Kernel<T>,
+        dimension: usize,
+        settings: FeatureSettings,
+        streams: Streams,
+    ) -> Result<Self, FeatureError> {
+        Self::of_recipe(&kernel.features()?, dimension, settings, streams)
+    }
+
+    /// The same, of a recipe.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_recipe(
+        recipe: &FeatureRecipe,
+        dimension: usize,
+        settings: FeatureSettings,
+        streams: Streams,
+    ) -> Result<Self, FeatureError> {
+        if settings.count == 0 || settings.count > MOST {
+            return Err(FeatureError::Count { count: settings.count, most: MOST });
+        }
+        if let Some(column) = recipe.columns().into_iter().find(|&c| c >= dimension) {
+            return Err(FeatureError::Column { column, dimension });
+        }
+        let terms = recipe
+            .terms()
+            .into_iter()
+            .enumerate()
+            .map(|(i, (root, term))| {
+                Term::new(root, term, &settings, streams.child("kernels/features", i as u64))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { dimension, terms })
+    }
+
+    /// The same draws for other parameters: `kernel` has the structure of the one they were made for. `O(dD)`.
+    ///
+    /// # Errors
+    /// [`FeatureError::Structure`] if it has not; then nothing can be said of the features any more.
+    pub fn refresh(&mut self, kernel: &dyn Kernel<T>) -> Result<(), FeatureError> {
+        let recipe = kernel.features()?;
+        let terms = recipe.terms();
+        if terms.len() != self.terms.len() {
+            return Err(FeatureError::Structure);
+        }
+        self.terms.iter_mut().zip(terms).try_for_each(|(mine, (root, term))| mine.refresh(root, term))
+    }
+
+    /// d: how many features.
+    pub fn count(&self) -> usize {
+        self.terms.iter().map(Term::count).sum()
+    }
+
+    /// D: how many columns points have.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Whether the features have derivatives in the points.
+    pub fn is_differentiable(&self) -> bool {
+        self.terms.iter().all(Term::is_differentiable)
+    }
+
+    /// `φ(x)`, n x d.
+    pub fn evaluate(&self, x: MatRef<'_, T>) -> Mat<T> {
+        let mut out = Mat::zeros(x.nrows(), self.count());
+        let blocks = row_blocks(out.as_mut(), self.block_rows());
+        blocks.into_par_iter().with_max_len(1).for_each(|(rows, out)| self.fill(self.points(x, &rows), out));
+        out
+    }
+
+    /// `φ(x) w`, n x s, for weights w of d x s: s functions at n points.
+    ///
+    /// # Panics
+    /// As all products here, when shapes do not fit.
+    pub fn multiply(&self, x: MatRef<'_, T>, w: MatRef<'_, T>) -> Mat<T> {
+        self.check(x, w.nrows());
+        let mut out = Mat::zeros(x.nrows(), w.ncols());
+        let blocks = row_blocks(out.as_mut(), self.block_rows());
+        blocks.into_par_iter().with_max_len(1).for_each(|(rows, out)| {
+            let mut features = Mat::zeros(rows.len(), self.count());
+            self.fill(self.points(x, &rows), features.as_mut());
+            matmul(out, Accum::Replace, &features, w, T::ONE, Par::Seq);
+        });
+        out
+    }
+
+    /// `φ(x)ᵀ u`, d x s, for u of n x s. Memory: sixteen results.
+    pub fn multiply_transpose(&self, x: MatRef<'_, T>, u: MatRef<'_, T>) -> Mat<T> {
+        self.check(x, self.count());
+        assert_eq!(u.nrows(), x.nrows(), "one row of weights for each point");
+        let groups: Vec<Range<usize>> = pieces(x.nrows(), x.nrows().div_ceil(GROUPS).max(64)).collect();
+        let parts: Vec<Mat<T>> = groups
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|group| {
+                let mut part = Mat::zeros(self.count(), u.ncols());
+                for rows in pieces(group.len(), self.block_rows()) {
+                    let rows = group.start + rows.start..group.start + rows.end;
+                    let mut features = Mat::zeros(rows.len(), self.count());
+                    self.fill(self.points(x, &rows), features.as_mut());
+                    let u = u.subrows(rows.start, rows.len());
+                    matmul(part.as_mut(), Accum::Add, features.transpose(), u, T::ONE, Par::Seq);
+                }
+                part
+            })
+            .collect();
+        let mut total = Mat::zeros(self.count(), u.ncols());
+        parts.iter().for_each(|part| total += part);
+        total
+    }
+
+    /// The gradient of `Σ_ic adjoint_ic (φ(x) w)_ic` in x, n x D, for an adjoint of n x s.
+    ///
+    /// # Errors
+    /// [`FeatureError::NotDifferentiable`].
+    pub fn pullback(
+        &self,
+        x: MatRef<'_, T>,
+        w: MatRef<'_, T>,
+        adjoint: MatRef<'_, T>,
+    ) -> Result<Mat<T>, FeatureError> {
+        self.check(x, w.nrows());
+        assert_eq!(
+            (adjoint.nrows(), adjoint.ncols()),
+            (x.nrows(), w.ncols()),
+            "the adjoint has the values' shape"
+        );
+        self.pull(x, |rows, out| {
+            let adjoint = adjoint.subrows(rows.start, rows.len());
+            matmul(out, Accum::Replace, adjoint, w.transpose(), T::ONE, Par::Seq);
+        })
+    }
+
+    /// The gradient of `Σ_il slopes_il φ_l(x_i)` in x, where `slopes(rows, block)` writes some rows of the n x d matrix.
+    pub(super) fn pull(
+        &self,
+        x: MatRef<'_, T>,
+        slopes: impl Fn(Range<usize>, MatMut<'_, T>) + Sync,
+    ) -> Result<Mat<T>, FeatureError> {
+        if !self.is_differentiable() {
+            return Err(FeatureError::NotDifferentiable);
+        }
+        let mut out = Mat::zeros(x.nrows(), self.dimension);
+        let blocks = row_blocks(out.as_mut(), self.block_rows());
+        blocks.into_par_iter().with_max_len(1).for_each(|(rows, mut out)| {
+            let mut block = Mat::zeros(rows.len(), self.count());
+            slopes(rows.clone(), block.as_mut());
+            let mut first = 0;
+            for term in &self.terms {
+                term.pullback(self.points(x, &rows), block.subcols(first, term.count()), out.as_mut());
+                first += term.count();
+            }
+        });
+        Ok(out)
+    }
+
+    /// `Σ_l φ_l(x_i) slopes_il`, where `slopes(i, row)` gives the weights of point i.
+    pub(super) fn dot_rows<'w>(&self, x: MatRef<'_, T>, weights: impl Fn(usize) -> &'w [T] + Sync) -> Vec<T> {
+        self.check(x, self.count());
+        let blocks: Vec<Range<usize>> = pieces(x.nrows(), self.block_rows()).collect();
+        let parts: Vec<Vec<T>> = blocks
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|rows| {
+                let mut features = Mat::zeros(rows.len(), self.count());
+                self.fill(self.points(x, &rows), features.as_mut());
+                let mut sums = vec![T::ZERO; rows.len()];
+                for l in 0..features.ncols() {
+                    for (i, &v) in features.col_as_slice(l).iter().enumerate() {
+                        sums[i] += v * weights(rows.start + i)[l];
+                    }
+                }
+                sums
+            })
+            .collect();
+        parts.concat()
+    }
+
+    fn fill(&self, x: MatRef<'_, T>, out: MatMut<'_, T>) {
+        let mut rest = out;
+        for term in &self.terms {
+            let (mine, others) = rest.split_at_col_mut(term.count());
+            term.evaluate(x, mine);
+            rest = others;
+        }
+    }
+
+    fn points<'a>(&self, x: MatRef<'a, T>, rows: &Range<usize>) -> MatRef<'a, T> {
+        x.subrows(rows.start, rows.len())
+    }
+
+    /// Points of one block.
+    fn block_rows(&self) -> usize {
+        (BLOCK_BYTES / size_of::<T>() / self.count().max(1)).clamp(16, 512)
+    }
+
+    fn check(&self, x: MatRef<'_, T>, weights: usize) {
+        assert_eq!(x.ncols(), self.dimension, "points have the columns that the features were made for");
+        assert_eq!(weights, self.count(), "one row of weights for each feature");
+    }
+}

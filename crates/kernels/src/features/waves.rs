@@ -1,0 +1,155 @@
+//! One stationary term: cosines of random frequencies.
+
+use super::frequencies::{Base, draw};
+use super::recipe::{FeatureError, SpectralLaw, Spectrum};
+use super::turns::sin_cos;
+use super::{FeatureForm, FeatureSettings};
+use crate::kernel::{column, entries};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
+use posterior_linalg::vectorised::dispatch;
+
+/// `a cos(2π(x·f_l + τ_l))`, or `a cos(2π x·f_l)` for all l followed by `a sin(2π x·f_l)` for all l.
+#[derive(Clone, Debug)]
+pub(super) struct Waves<T> {
+    /// Columns that any of the spectra looks at.
+    columns: Vec<usize>,
+    /// Frequencies in turns, columns x L.
+    turns: Mat<T>,
+    /// Phases in turns (L); none in the paired form.
+    phases: Option<Vec<T>>,
+    amplitude: T,
+    bases: Vec<Base>,
+    laws: Vec<(SpectralLaw, Vec<usize>)>,
+}
+
+impl<T: Real> Waves<T> {
+    pub(super) fn new(root: f64, spectra: &[Spectrum], settings: &FeatureSettings, streams: Streams) -> Self {
+        let frequencies = match settings.form {
+            FeatureForm::Phase => settings.count,
+            FeatureForm::Paired => settings.count.div_ceil(2),
+        };
+        let laws: Vec<(SpectralLaw, usize)> = spectra.iter().map(|s| (s.law, s.columns.len())).collect();
+        let drawn = draw(&laws, frequencies, settings.frequencies, streams);
+        let mut columns: Vec<usize> = spectra.iter().flat_map(|s| s.columns.iter().copied()).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let phases = drawn.phases.iter().map(|&p| T::from_f64(p)).collect();
+        let mut waves = Self {
+            turns: Mat::zeros(columns.len(), frequencies),
+            columns,
+            phases: (settings.form == FeatureForm::Phase).then_some(phases),
+            amplitude: T::ZERO,
+            bases: drawn.bases,
+            laws: spectra.iter().map(|s| (s.law, s.columns.clone())).collect(),
+        };
+        waves.scale(root, spectra);
+        waves
+    }
+
+    /// Takes over lengthscales and shapes.
+    fn scale(&mut self, root: f64, spectra: &[Spectrum]) {
+        let mut turns = Mat::zeros(self.columns.len(), self.turns.ncols());
+        for (base, spectrum) in self.bases.iter().zip(spectra) {
+            let rows: Vec<usize> =
+                spectrum.columns.iter().filter_map(|c| self.columns.binary_search(c).ok()).collect();
+            base.add_turns(spectrum.law, &spectrum.lengthscales, &rows, &mut turns);
+        }
+        self.turns = Mat::from_fn(turns.nrows(), turns.ncols(), |d, l| T::from_f64(turns[(d, l)]));
+        // √(2/d) for d phases; √(1/L) for L pairs.
+        let waves = turns.ncols() as f64;
+        let scale = if self.phases.is_some() { (2.0 / waves).sqrt() } else { (1.0 / waves).sqrt() };
+        self.amplitude = T::from_f64(root * scale);
+    }
+
+    pub(super) fn refresh(&mut self, root: f64, spectra: &[Spectrum]) -> Result<(), FeatureError> {
+        let kind = std::mem::discriminant::<SpectralLaw>;
+        let alike = spectra.len() == self.laws.len()
+            && spectra.iter().zip(&self.laws).all(|(spectrum, (law, columns))| {
+                let same_degrees = match (spectrum.law, law) {
+                    (SpectralLaw::StudentT { degrees: a }, SpectralLaw::StudentT { degrees: b }) => a == *b,
+                    _ => true,
+                };
+                kind(&spectrum.law) == kind(law) && same_degrees && spectrum.columns == *columns
+            });
+        if !alike {
+            return Err(FeatureError::Structure);
+        }
+        self.scale(root, spectra);
+        Ok(())
+    }
+
+    pub(super) fn count(&self) -> usize {
+        if self.phases.is_some() { self.turns.ncols() } else { 2 * self.turns.ncols() }
+    }
+
+    /// Angles in turns, phases included.
+    fn angles(&self, x: MatRef<'_, T>, mut out: MatMut<'_, T>) {
+        let points = Mat::from_fn(x.nrows(), self.columns.len(), |i, d| x[(i, self.columns[d])]);
+        matmul(out.as_mut(), Accum::Replace, &points, &self.turns, T::ONE, Par::Seq);
+        for (l, &phase) in self.phases.iter().flatten().enumerate() {
+            column(&mut out, l).iter_mut().for_each(|v| *v += phase);
+        }
+    }
+
+    pub(super) fn evaluate(&self, x: MatRef<'_, T>, out: MatMut<'_, T>) {
+        let (mut cosines, mut sines) = out.split_at_col_mut(self.turns.ncols());
+        self.angles(x, cosines.as_mut());
+        let (amplitude, paired) = (self.amplitude, self.phases.is_none());
+        dispatch(
+            #[inline(always)]
+            || {
+                for l in 0..cosines.ncols() {
+                    let cosines = column(&mut cosines, l);
+                    if paired {
+                        let sines = &mut column(&mut sines, l)[..cosines.len()];
+                        for i in 0..cosines.len() {
+                            let (s, c) = sin_cos(cosines[i]);
+                            (cosines[i], sines[i]) = (amplitude * c, amplitude * s);
+                        }
+                    } else {
+                        for v in cosines {
+                            *v = amplitude * sin_cos(*v).1;
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    /// `out_id += Σ_l slopes_il ∂φ_l(x_i)/∂x_id`
+    pub(super) fn pullback(&self, x: MatRef<'_, T>, slopes: MatRef<'_, T>, mut out: MatMut<'_, T>) {
+        let waves = self.turns.ncols();
+        let mut angles = Mat::zeros(x.nrows(), waves);
+        self.angles(x, angles.as_mut());
+        let factor = self.amplitude * T::from_f64(std::f64::consts::TAU);
+        let paired = self.phases.is_none();
+        dispatch(
+            #[inline(always)]
+            || {
+                for l in 0..waves {
+                    let angles = angles.col_as_slice_mut(l);
+                    let cosine = &entries(slopes, l)[..angles.len()];
+                    if paired {
+                        let sine = &entries(slopes, waves + l)[..angles.len()];
+                        for i in 0..angles.len() {
+                            let (s, c) = sin_cos(angles[i]);
+                            angles[i] = factor * (c * sine[i] - s * cosine[i]);
+                        }
+                    } else {
+                        for i in 0..angles.len() {
+                            angles[i] = -(factor * sin_cos(angles[i]).0 * cosine[i]);
+                        }
+                    }
+                }
+            },
+        );
+        let mut toward = Mat::zeros(x.nrows(), self.columns.len());
+        matmul(toward.as_mut(), Accum::Replace, &angles, self.turns.transpose(), T::ONE, Par::Seq);
+        for (d, &c) in self.columns.iter().enumerate() {
+            out.as_mut().col_mut(c).iter_mut().zip(toward.col_as_slice(d)).for_each(|(o, &t)| *o += t);
+        }
+    }
+}

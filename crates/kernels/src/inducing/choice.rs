@@ -1,0 +1,153 @@
+//! How inducing points are chosen, as a setting.
+
+use super::{KMeansSettings, cover, greedy_variance, k_means};
+use crate::Kernel;
+use crate::features::FeatureRecipe;
+use crate::matrix::KernelMatrix;
+use faer::{Mat, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
+use serde::{Deserialize, Serialize};
+
+/// A way to choose inducing points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum InducingChoice {
+    /// Rows by chance.
+    Random,
+    /// Centres of clusters, in units of lengthscales.
+    #[default]
+    KMeans,
+    /// Rows that the chosen ones predict worst.
+    GreedyVariance,
+    /// Rows such that every row is within so many lengthscales of one; at most as many as asked for, in the order of the table.
+    Cover {
+        /// The radius in lengthscales.
+        radius: f64,
+    },
+}
+
+/// Why no points can be chosen.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InducingError {
+    /// No rows.
+    #[error("there are no rows to choose inducing points from")]
+    NoRows,
+    /// No points.
+    #[error("0 inducing points were asked for; ask for 1 or more")]
+    NoPoints,
+    /// A number that is none.
+    #[error(
+        "row {row}, column {column}: {value} has no distance from anything; inducing points need finite inputs"
+    )]
+    NotFinite {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// The number.
+        value: f64,
+    },
+    /// A radius that is none.
+    #[error("{radius} is no radius; it is a positive number")]
+    Radius {
+        /// The number.
+        radius: f64,
+    },
+}
+
+impl InducingChoice {
+    /// At most `count` inducing points for `kernel` among or between the rows of x (n x D), m x D. Fewer come back when there are fewer rows,
+    /// when clusters stay empty, or when further rows are predicted already.
+    ///
+    /// # Errors
+    /// [`InducingError`].
+    pub fn points<T: Real>(
+        self,
+        kernel: &dyn Kernel<T>,
+        x: MatRef<'_, T>,
+        count: usize,
+        streams: Streams,
+    ) -> Result<Mat<T>, InducingError> {
+        check(x, count)?;
+        let rows = match self {
+            Self::Random => random_rows(x.nrows(), count, streams),
+            Self::KMeans => {
+                let lengthscales = lengthscales(kernel, x.ncols());
+                let centres =
+                    k_means(scaled(x, &lengthscales).as_ref(), count, KMeansSettings::default(), streams)?;
+                let inverse: Vec<f64> = lengthscales.iter().map(|l| 1.0 / l).collect();
+                return Ok(scaled(centres.as_ref(), &inverse));
+            }
+            Self::GreedyVariance => {
+                // Rows whose values are known to rounding add nothing but trouble.
+                let tolerance = 100.0 * T::EPSILON.to_f64();
+                greedy_variance(&KernelMatrix::new(kernel, x), count, tolerance).rows
+            }
+            Self::Cover { radius } => {
+                cover(scaled(x, &lengthscales(kernel, x.ncols())).as_ref(), radius, count)?
+            }
+        };
+        Ok(Mat::from_fn(rows.len(), x.ncols(), |i, d| x[(rows[i], d)]))
+    }
+}
+
+/// Whether points can be chosen at all.
+pub(super) fn check<T: Real>(x: MatRef<'_, T>, count: usize) -> Result<(), InducingError> {
+    if x.nrows() == 0 {
+        return Err(InducingError::NoRows);
+    }
+    if count == 0 {
+        return Err(InducingError::NoPoints);
+    }
+    for column in 0..x.ncols() {
+        if let Some(row) = x.col(column).iter().position(|v| !v.is_finite()) {
+            return Err(InducingError::NotFinite { row, column, value: x[(row, column)].to_f64() });
+        }
+    }
+    Ok(())
+}
+
+/// Different rows by chance, ascending: all when there are no more than `count`.
+pub fn random_rows(rows: usize, count: usize, streams: Streams) -> Vec<usize> {
+    let mut rng = streams.stream("kernels/random-rows");
+    let mut chosen = rand::seq::index::sample(&mut rng, rows, count.min(rows)).into_vec();
+    chosen.sort_unstable();
+    chosen
+}
+
+/// The lengthscale of each column: the shortest that any stationary part of the kernel has for it, 1 for columns at which none looks or when
+/// there is no such part (finite and positive whatever the kernel's parameters are).
+pub fn lengthscales<T: Real>(kernel: &dyn Kernel<T>, dimension: usize) -> Vec<f64> {
+    fn visit(recipe: &FeatureRecipe, out: &mut [Option<f64>]) {
+        match recipe {
+            FeatureRecipe::Waves(spectra) => {
+                for spectrum in spectra {
+                    for (&c, &length) in spectrum.columns.iter().zip(&spectrum.lengthscales) {
+                        if let Some(slot) = out.get_mut(c).filter(|_| length.is_finite() && length > 0.0) {
+                            *slot = Some(slot.map_or(length, |old| old.min(length)));
+                        }
+                    }
+                }
+            }
+            FeatureRecipe::Sum(parts) => parts.iter().for_each(|p| visit(p, out)),
+            FeatureRecipe::Scaled(_, inner) => visit(inner, out),
+            FeatureRecipe::Linear { .. } | FeatureRecipe::Constant | FeatureRecipe::Hashes { .. } => {}
+        }
+    }
+    let mut out = vec![None; dimension];
+    if let Ok(recipe) = kernel.features() {
+        visit(&recipe, &mut out);
+    }
+    out.into_iter().map(|length| length.unwrap_or(1.0)).collect()
+}
+
+/// Column d divided by `lengthscales[d]`.
+///
+/// # Panics
+/// When there is not one for each column.
+pub fn scaled<T: Real>(x: MatRef<'_, T>, lengthscales: &[f64]) -> Mat<T> {
+    assert_eq!(lengthscales.len(), x.ncols(), "one lengthscale for each column");
+    let factors: Vec<T> = lengthscales.iter().map(|l| T::from_f64(1.0 / l)).collect();
+    Mat::from_fn(x.nrows(), x.ncols(), |i, d| x[(i, d)] * factors[d])
+}

@@ -1,0 +1,182 @@
+//! Products of one tile with pieces of vectors.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
+
+/// Vectors up to which a tile's product is a pass of its own over the tile; beyond, it is a matrix product.
+const FEW: usize = 3;
+
+/// `out += tile v`
+pub(super) fn add_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_, T>, mut out: MatMut<'_, T>) {
+    if v.ncols() > FEW || !contiguous(out.as_ref()) {
+        return matmul(out, Accum::Add, tile, v, T::ONE, Par::Seq);
+    }
+    for c in 0..v.ncols() {
+        let target = slice_mut(&mut out, c);
+        dispatch(
+            #[inline(always)]
+            || {
+                four_columns(tile, |j| v[(j, c)], target);
+            },
+        );
+    }
+}
+
+/// `out += tileᵀ v`
+pub(super) fn add_transposed_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_, T>, mut out: MatMut<'_, T>) {
+    if v.ncols() > FEW || !contiguous(v) {
+        return matmul(out, Accum::Add, tile.transpose(), v, T::ONE, Par::Seq);
+    }
+    for c in 0..v.ncols() {
+        let values = slice(v, c);
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..tile.ncols() {
+                    out[(j, c)] += dot(slice(tile, j), values);
+                }
+            },
+        );
+    }
+}
+
+/// `out += tile right` and `mirror += tileᵀ left`; with few vectors in one pass over the tile.
+pub(super) fn add_both_products<T: Real>(
+    tile: MatRef<'_, T>,
+    right: MatRef<'_, T>,
+    mut out: MatMut<'_, T>,
+    left: MatRef<'_, T>,
+    mut mirror: MatMut<'_, T>,
+) {
+    if right.ncols() > FEW || !contiguous(out.as_ref()) || !contiguous(left) {
+        add_product(tile, right, out);
+        return add_transposed_product(tile, left, mirror);
+    }
+    for c in 0..right.ncols() {
+        let (target, values) = (slice_mut(&mut out, c), slice(left, c));
+        dispatch(
+            #[inline(always)]
+            || {
+                let whole = tile.ncols() / 4 * 4;
+                for j in (0..whole).step_by(4) {
+                    let sums = four_both(tile, j, |k| right[(j + k, c)], target, values);
+                    for k in 0..4 {
+                        mirror[(j + k, c)] += sums[k];
+                    }
+                }
+                for j in whole..tile.ncols() {
+                    let (column, factor) = (&slice(tile, j)[..target.len()], right[(j, c)]);
+                    for i in 0..target.len() {
+                        target[i] = column[i].mul_add(factor, target[i]);
+                    }
+                    mirror[(j, c)] += dot(column, values);
+                }
+            },
+        );
+    }
+}
+
+/// Four columns from j times their numbers, added to the target, and their products with `values`.
+#[inline(always)]
+fn four_both<T: Real>(
+    tile: MatRef<'_, T>,
+    j: usize,
+    v: impl Fn(usize) -> T,
+    target: &mut [T],
+    values: &[T],
+) -> [T; 4] {
+    const LANES: usize = 16;
+    let n = target.len();
+    let values = &values[..n];
+    let columns: [&[T]; 4] = std::array::from_fn(|k| &slice(tile, j + k)[..n]);
+    let factors: [T; 4] = std::array::from_fn(v);
+    let mut sums = [[T::ZERO; LANES]; 4];
+    let whole = n / LANES * LANES;
+    for start in (0..whole).step_by(LANES) {
+        let (target, values) = (&mut target[start..start + LANES], &values[start..start + LANES]);
+        for k in 0..4 {
+            let column = &columns[k][start..start + LANES];
+            for lane in 0..LANES {
+                target[lane] = column[lane].mul_add(factors[k], target[lane]);
+                sums[k][lane] = column[lane].mul_add(values[lane], sums[k][lane]);
+            }
+        }
+    }
+    let mut totals = [T::ZERO; 4];
+    for k in 0..4 {
+        for i in whole..n {
+            target[i] = columns[k][i].mul_add(factors[k], target[i]);
+            totals[k] += columns[k][i] * values[i];
+        }
+        for sum in sums[k] {
+            totals[k] += sum;
+        }
+    }
+    totals
+}
+
+/// `target[i] += Σ_j tile[i, j] v(j)`, four columns a pass over the target.
+#[inline(always)]
+fn four_columns<T: Real>(tile: MatRef<'_, T>, v: impl Fn(usize) -> T, target: &mut [T]) {
+    let (n, m) = (target.len(), tile.ncols());
+    let mut j = 0;
+    while j + 4 <= m {
+        let columns: [&[T]; 4] = std::array::from_fn(|k| &slice(tile, j + k)[..n]);
+        let factors: [T; 4] = std::array::from_fn(|k| v(j + k));
+        for i in 0..n {
+            let mut sum = target[i];
+            for k in 0..4 {
+                sum = columns[k][i].mul_add(factors[k], sum);
+            }
+            target[i] = sum;
+        }
+        j += 4;
+    }
+    while j < m {
+        let (column, factor) = (&slice(tile, j)[..n], v(j));
+        for i in 0..n {
+            target[i] = column[i].mul_add(factor, target[i]);
+        }
+        j += 1;
+    }
+}
+
+/// `Σ_i a_i b_i` in interleaved partial sums, so that the loop becomes vector code.
+#[inline(always)]
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    const LANES: usize = 32;
+    let n = a.len().min(b.len());
+    let (a, b) = (&a[..n], &b[..n]);
+    let mut sums = [T::ZERO; LANES];
+    let whole = n / LANES * LANES;
+    for start in (0..whole).step_by(LANES) {
+        let (a, b) = (&a[start..start + LANES], &b[start..start + LANES]);
+        for lane in 0..LANES {
+            sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
+        }
+    }
+    let mut total = T::ZERO;
+    for i in whole..n {
+        total += a[i] * b[i];
+    }
+    for sum in sums {
+        total += sum;
+    }
+    total
+}
+
+fn contiguous<T>(matrix: MatRef<'_, T>) -> bool {
+    matrix.nrows() <= 1 || matrix.row_stride() == 1
+}
+
+#[inline(always)]
+fn slice<T>(matrix: MatRef<'_, T>, j: usize) -> &[T] {
+    crate::kernel::entries(matrix, j)
+}
+
+#[inline(always)]
+fn slice_mut<'a, T>(matrix: &'a mut MatMut<'_, T>, j: usize) -> &'a mut [T] {
+    crate::kernel::column(matrix, j)
+}

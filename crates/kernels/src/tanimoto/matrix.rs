@@ -1,0 +1,133 @@
+//! Tanimoto kernel matrices of sparse or binary rows, never stored.
+
+use crate::matrix::{SymmetricTiles, TileSource, TiledMatrix, multiply, multiply_transpose};
+use faer::{MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transpose};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Vectors of counts that know their Tanimoto kernel.
+pub trait CountRows<T: Real>: Send + Sync + Sized {
+    /// How many vectors.
+    fn rows(&self) -> usize;
+
+    /// D: how many counts each has.
+    fn dimension(&self) -> usize;
+
+    /// Some of the vectors.
+    fn select(&self, rows: &[usize]) -> Self;
+
+    /// Writes the kernel of some vectors with some of `other`, which has the same dimension (column-major).
+    fn tile(&self, rows: Range<usize>, other: &Self, columns: Range<usize>, out: MatMut<'_, T>);
+}
+
+/// Tiles of the kernel matrix of count vectors.
+#[derive(Clone, Debug)]
+pub struct TanimotoTiles<T, S> {
+    rows: Arc<S>,
+    variance: T,
+}
+
+/// `v k(x, x)`, n x n, for count vectors: an operator with access to rows.
+pub type TanimotoMatrix<T, S> = TiledMatrix<TanimotoTiles<T, S>>;
+
+impl<T: Real, S: CountRows<T>> TanimotoMatrix<T, S> {
+    /// The matrix of these vectors with a variance in front.
+    pub fn of_rows(rows: Arc<S>, variance: f64) -> Self {
+        Self::new(TanimotoTiles { rows, variance: T::from_f64(variance) })
+    }
+
+    /// `v k(x*, x)` for new vectors of the same dimension.
+    ///
+    /// # Panics
+    /// When the dimensions differ.
+    pub fn cross(&self, new: Arc<S>) -> TanimotoCross<T, S> {
+        TanimotoCross::new(new, self.tiles().rows.clone(), self.tiles().variance.to_f64())
+    }
+}
+
+impl<T: Real, S: CountRows<T>> SymmetricTiles<T> for TanimotoTiles<T, S> {
+    type Selection = S;
+
+    fn size(&self) -> usize {
+        self.rows.rows()
+    }
+
+    fn tile(&self, rows: Range<usize>, columns: Range<usize>, mut out: MatMut<'_, T>) {
+        self.rows.tile(rows, &self.rows, columns, out.as_mut());
+        scale(self.variance, out);
+    }
+
+    fn select(&self, rows: &[usize]) -> S {
+        self.rows.select(rows)
+    }
+
+    fn selected_tile(
+        &self,
+        rows: Range<usize>,
+        selection: &S,
+        columns: Range<usize>,
+        mut out: MatMut<'_, T>,
+    ) {
+        self.rows.tile(rows, selection, columns, out.as_mut());
+        scale(self.variance, out);
+    }
+
+    fn diagonal(&self) -> Vec<T> {
+        vec![self.variance; self.rows.rows()]
+    }
+}
+
+fn scale<T: Real>(variance: T, mut out: MatMut<'_, T>) {
+    if variance != T::ONE {
+        for j in 0..out.ncols() {
+            crate::kernel::column(&mut out, j).iter_mut().for_each(|v| *v *= variance);
+        }
+    }
+}
+
+/// `v k(x, z)`, n x m, for two sets of count vectors.
+#[derive(Clone, Debug)]
+pub struct TanimotoCross<T, S> {
+    x: Arc<S>,
+    z: Arc<S>,
+    variance: T,
+}
+
+impl<T: Real, S: CountRows<T>> TanimotoCross<T, S> {
+    /// The matrix with rows for x and columns for z.
+    ///
+    /// # Panics
+    /// When the dimensions differ.
+    pub fn new(x: Arc<S>, z: Arc<S>, variance: f64) -> Self {
+        assert_eq!(x.dimension(), z.dimension(), "both sets of vectors have the same dimension");
+        Self { x, z, variance: T::from_f64(variance) }
+    }
+}
+
+impl<T: Real, S: CountRows<T>> TileSource<T> for TanimotoCross<T, S> {
+    fn shape(&self) -> (usize, usize) {
+        (self.x.rows(), self.z.rows())
+    }
+    fn tile(&self, rows: Range<usize>, columns: Range<usize>, mut out: MatMut<'_, T>) {
+        self.x.tile(rows, &self.z, columns, out.as_mut());
+        scale(self.variance, out);
+    }
+}
+
+impl<T: Real, S: CountRows<T>> LinearOperator<T> for TanimotoCross<T, S> {
+    fn shape(&self) -> (usize, usize) {
+        TileSource::shape(self)
+    }
+
+    fn apply(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
+        check_apply(TileSource::shape(self), input, &output);
+        multiply(self, input, output);
+    }
+
+    fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
+        check_apply_transpose(TileSource::shape(self), input, &output);
+        multiply_transpose(self, input, output);
+    }
+}

@@ -1,0 +1,135 @@
+//! Traces and log-determinants from products with random vectors.
+
+use super::SolveError;
+use super::vectors::{add_scaled, column_dots, column_norms};
+use crate::Real;
+use crate::operator::LinearOperator;
+use crate::random::Streams;
+use faer::{Mat, Side};
+use rand::RngExt;
+
+/// A Monte-Carlo mean with its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean over the probes.
+    pub mean: f64,
+    /// Its standard error; NaN from a single probe.
+    pub standard_error: f64,
+}
+
+impl Estimate {
+    /// Mean and standard error of `values`.
+    pub fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        Self { mean, standard_error: (squares / (count - 1.0) / count).sqrt() }
+    }
+}
+
+/// Random signs, n x probes.
+fn signs<T: Real>(rows: usize, probes: usize, seed: u64) -> Mat<T> {
+    let mut rng = Streams::new(seed).stream("linalg/probes");
+    Mat::from_fn(rows, probes, |_, _| if rng.random::<bool>() { T::ONE } else { -T::ONE })
+}
+
+fn at_least_one(what: &'static str, value: usize) -> Result<(), SolveError> {
+    let needed = "at least 1";
+    if value == 0 { Err(SolveError::Setting { what, value: 0.0, needed }) } else { Ok(()) }
+}
+
+/// `tr A = E[zᵀ A z]` with random signs z (Hutchinson 1990). Cost: one product with `probes` vectors.
+///
+/// # Errors
+/// [`SolveError::Setting`] without probes.
+pub fn trace<T: Real>(
+    matrix: &dyn LinearOperator<T>,
+    probes: usize,
+    seed: u64,
+) -> Result<Estimate, SolveError> {
+    at_least_one("the number of probes", probes)?;
+    let z = signs::<T>(matrix.shape().0, probes, seed);
+    Ok(Estimate::of(&column_dots(&z, &matrix.multiply(z.as_ref()))))
+}
+
+/// `log det A` of a positive-definite matrix by stochastic Lanczos quadrature: [`trace_of_function`] of the logarithm.
+///
+/// # Errors
+/// As [`trace_of_function`].
+pub fn log_determinant<T: Real>(
+    matrix: &dyn LinearOperator<T>,
+    probes: usize,
+    steps: usize,
+    seed: u64,
+) -> Result<Estimate, SolveError> {
+    // A matrix that is definite only up to rounding may show Ritz values at 0; they are raised to the smallest normal number.
+    trace_of_function(matrix, |e| e.max(f64::MIN_POSITIVE).ln(), probes, steps, seed)
+}
+
+/// `tr f(A)` of a symmetric matrix by stochastic Lanczos quadrature: `E[zᵀ f(A) z]`, each quadratic form by the Gauss rule that `steps` of
+/// the Lanczos process give, exact for polynomials of degree `2 steps - 1`. Fully reorthogonalised.
+///
+/// Cost: `steps` products with `probes` vectors, `4 n steps²` flops a probe; memory `n steps probes` numbers.
+/// Source: Ubaru, Chen and Saad (2017), algorithm 1; Golub and Meurant (2010).
+///
+/// # Errors
+/// [`SolveError::Setting`] without probes or steps; [`SolveError::Eigenvalues`] when the matrix is not finite.
+pub fn trace_of_function<T: Real>(
+    matrix: &dyn LinearOperator<T>,
+    f: impl Fn(f64) -> f64,
+    probes: usize,
+    steps: usize,
+    seed: u64,
+) -> Result<Estimate, SolveError> {
+    at_least_one("the number of probes", probes)?;
+    at_least_one("the number of Lanczos steps", steps)?;
+    let n = matrix.shape().0;
+    let steps = steps.min(n);
+    let scale = 1.0 / (n as f64).sqrt();
+    let first = signs::<T>(n, probes, seed);
+    let mut basis = vec![Mat::from_fn(n, probes, |i, j| first[(i, j)] * T::from_f64(scale))];
+    let mut diagonals = vec![Vec::with_capacity(steps); probes];
+    let mut offs = vec![Vec::with_capacity(steps); probes];
+    let mut running = vec![true; probes];
+    for step in 0..steps {
+        let mut next = matrix.multiply(basis[step].as_ref());
+        let along = column_dots(&next, &basis[step]);
+        // Twice, because once loses orthogonality to rounding when the projection is large.
+        for _ in 0..2 {
+            for q in &basis {
+                let overlap: Vec<f64> = column_dots(&next, q).iter().map(|d| -d).collect();
+                add_scaled(&mut next, &overlap, q);
+            }
+        }
+        let norms = column_norms(&next);
+        for j in 0..probes {
+            if running[j] {
+                diagonals[j].push(along[j]);
+                offs[j].push(norms[j]);
+                // An invariant subspace was found: the rule is exact.
+                let size = along[j].abs().max(offs[j].iter().fold(0.0, |a: f64, b| a.max(*b)));
+                running[j] = norms[j] > size * T::EPSILON.to_f64() * 4.0;
+            }
+            let s = T::from_f64(if running[j] { 1.0 / norms[j] } else { 0.0 });
+            next.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= s);
+        }
+        if !running.contains(&true) {
+            break;
+        }
+        basis.push(next);
+    }
+    let forms = diagonals.iter().zip(&offs).map(|(diagonal, off)| {
+        let size = diagonal.len();
+        let tridiagonal = Mat::<f64>::from_fn(size, size, |i, j| match i.abs_diff(j) {
+            0 => diagonal[i],
+            1 => off[i.min(j)],
+            _ => 0.0,
+        });
+        let eigen = tridiagonal
+            .self_adjoint_eigen(Side::Lower)
+            .map_err(|_| SolveError::Eigenvalues { dimension: size, what: "Lanczos quadrature" })?;
+        let nodes = eigen.S().column_vector();
+        Ok(n as f64 * (0..size).map(|k| eigen.U()[(0, k)].powi(2) * f(nodes[k])).sum::<f64>())
+    });
+    Ok(Estimate::of(&forms.collect::<Result<Vec<f64>, SolveError>>()?))
+}
