@@ -1,13 +1,18 @@
 //! The grammar of the command line.
 
 mod experiment;
+mod gp;
 mod laplace;
 mod network;
 mod online;
 mod optimize;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
+pub(crate) use gp::{
+    FitArgs, InducingChoiceArg, KernelPrecisionArg, LengthscalePriorArg, MeanArg, MethodArg, MissingArg,
+    ObjectiveArg, OptimizerArg, PreconditionerArg,
+};
 pub(crate) use laplace::{
     ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
     PredictiveArg, PreprocessArg, PriorArg, TuneArg,
@@ -15,7 +20,6 @@ pub(crate) use laplace::{
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
 pub(crate) use optimize::{AskArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
-use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Predictions that say how sure they are.
@@ -96,7 +100,7 @@ pub(crate) enum Command {
 pub(crate) enum FitModel {
     /// A Gaussian process
     #[command(
-        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
+        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit gp --data flights.parquet --target delay --method sdd --time-budget 5m --out flights.posterior\n  posterior fit gp --data house.csv --target price --features area,rooms --kernel \"matern32(ard) + linear\" \\\n      --restarts 3 --test-fraction 0.2 --out house.posterior\n\nEvery flag can stand in the file of --config as well (target = \"price\"); flags win. Only there: [[hyperprior]] tables with\nparameter, density = \"log-normal\" (location, scale) or \"gamma\" (shape, rate)."
     )]
     Gp(Box<FitArgs>),
     /// Error bars for a trained network: linearised Laplace
@@ -115,117 +119,6 @@ pub(crate) struct DemoArgs {
     /// Seed of the made-up data
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-}
-
-/// Flags of `fit gp`; the same names are the keys of the configuration file.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct FitArgs {
-    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz
-    #[arg(long, value_name = "FILE")]
-    pub data: Option<PathBuf>,
-
-    /// Column to predict, by name or number (from 1)
-    #[arg(long, value_name = "COL")]
-    pub target: Option<String>,
-
-    /// Columns to predict from [default: all others]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub features: Option<Vec<String>>,
-
-    /// Column of known noise variances
-    #[arg(long, value_name = "COL")]
-    pub noise: Option<String>,
-
-    /// Text column to turn into one 0/1 feature for each category; may be repeated
-    #[arg(long, value_name = "COL", value_delimiter = ',')]
-    pub one_hot: Option<Vec<String>>,
-
-    /// What to do with missing cells [default: error]
-    #[arg(long, value_enum)]
-    pub missing: Option<MissingArg>,
-
-    /// Kernel, such as "matern32(ard) * periodic(x3) + linear" [default: matern32(ard)]
-    #[arg(long, value_name = "TEXT")]
-    pub kernel: Option<String>,
-
-    /// Prior mean [default: constant]
-    #[arg(long, value_enum)]
-    pub mean: Option<MeanArg>,
-
-    /// How to compute the posterior [default: auto]
-    #[arg(long, value_enum)]
-    pub method: Option<MethodArg>,
-
-    /// What to maximise [default: evidence]
-    #[arg(long, value_enum)]
-    pub objective: Option<ObjectiveArg>,
-
-    /// What maximises it [default: lbfgs]
-    #[arg(long, value_enum)]
-    pub optimizer: Option<OptimizerArg>,
-
-    /// Step size of Adam [default: 0.1]
-    #[arg(long, value_name = "X")]
-    pub learning_rate: Option<f64>,
-
-    /// Most steps of each start [default: 200]
-    #[arg(long, value_name = "N")]
-    pub steps: Option<usize>,
-
-    /// Starts: the kernel's initial values, the same with little noise, then random ones [default: 2]
-    #[arg(long, value_name = "N")]
-    pub restarts: Option<usize>,
-
-    /// Noise variance at the start, as a share of the target's variance [default: 0.1]
-    #[arg(long, value_name = "X")]
-    pub initial_noise: Option<f64>,
-
-    /// Least noise variance, as a share of the target's variance [default: 1e-4]
-    #[arg(long, value_name = "X")]
-    pub noise_floor: Option<f64>,
-
-    /// Beliefs about lengthscales that --config says nothing about [default: weak]
-    #[arg(long, value_enum)]
-    pub lengthscale_prior: Option<LengthscalePriorArg>,
-
-    /// Most memory that the fit may need, in gigabytes [default: 8]
-    #[arg(long, value_name = "GB")]
-    pub memory: Option<f64>,
-
-    /// Defaults for these flags
-    #[arg(long, value_name = "FILE.toml")]
-    #[serde(skip)]
-    pub config: Option<PathBuf>,
-
-    /// File with the fold of each row; rows of --fold are left out of training
-    #[arg(long, value_name = "FILE")]
-    pub folds: Option<PathBuf>,
-
-    /// Fold to leave out
-    #[arg(long, value_name = "K")]
-    pub fold: Option<i64>,
-
-    /// Share of the rows to leave out at random
-    #[arg(long, value_name = "F")]
-    pub test_fraction: Option<f64>,
-
-    /// Seed of everything random [default: 0]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-
-    /// File to write the model to
-    #[arg(long, value_name = "MODEL")]
-    pub out: Option<PathBuf>,
-
-    /// Hyperpriors, from the configuration file only
-    #[arg(skip)]
-    #[serde(default, rename = "hyperprior")]
-    pub hyperpriors: Vec<posterior::gp::Hyperprior>,
 }
 
 #[derive(Debug, Args)]
@@ -389,64 +282,6 @@ pub(crate) struct InspectArgs {
 pub(crate) struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
     pub shell: clap_complete::Shell,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum MissingArg {
-    /// An error that names the cell
-    Error,
-    /// Leave the row out
-    Drop,
-    /// Fill in the training mean
-    Mean,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum MeanArg {
-    /// 0 in standard units: the training mean
-    Zero,
-    /// A learned constant
-    Constant,
-    /// Learned constant and slopes
-    Linear,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum MethodArg {
-    /// Chosen by size and memory
-    Auto,
-    /// Cholesky of the whole kernel matrix
-    Exact,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ObjectiveArg {
-    /// Log evidence (marginal likelihood)
-    Evidence,
-    /// Log score of leaving each row out
-    LeaveOneOut,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum LengthscalePriorArg {
-    /// Log-normal, wide, around the root of the number of features
-    Weak,
-    /// None: the evidence alone
-    None,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum OptimizerArg {
-    /// Quasi-Newton with exact gradients
-    Lbfgs,
-    /// Adaptive moments
-    Adam,
 }
 
 fn probability(text: &str) -> Result<f64, String> {

@@ -100,21 +100,77 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         MeanForm::Constant => "constant",
         MeanForm::Linear => "linear",
     };
-    vec![
+    let mut rows = vec![
         SummaryRow::new("method", &fit.choice),
         SummaryRow::new("kernel", header.kernel.to_string()),
         SummaryRow::new("mean", mean),
         SummaryRow::new("beliefs", beliefs(header)),
         SummaryRow::new("rows learned from", header.rows.to_string()),
-        SummaryRow::new("log evidence", format!("{:.3} (of the standardised target)", fit.log_evidence)),
-        SummaryRow::new(
-            "search",
-            format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header)),
-        ),
-        SummaryRow::new("starts", attempts(header)),
+    ];
+    if let Some(evidence) = fit.log_evidence {
+        rows.push(SummaryRow::new("log evidence", format!("{evidence:.3} (of the standardised target)")));
+    }
+    match &fit.scalable {
+        Some(large) => rows.extend(large_table(large)),
+        None => rows.extend([
+            SummaryRow::new(
+                "search",
+                format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header)),
+            ),
+            SummaryRow::new("starts", attempts(header)),
+        ]),
+    }
+    rows.extend([
         SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
         SummaryRow::new("seed", header.seed.to_string()),
-    ]
+    ]);
+    rows
+}
+
+/// The facts about a fit to a large table.
+fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
+    let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
+    if let Some(bound) = fit.bound {
+        rows.push(SummaryRow::new(
+            "bound on the log evidence",
+            format!("{bound:.3} (of the standardised target)"),
+        ));
+    }
+    if fit.inducing > 0 {
+        rows.push(SummaryRow::new("inducing points", fit.inducing.to_string()));
+    }
+    if let Some(settings) = &fit.settings {
+        let precision = match fit.precision {
+            posterior::KernelPrecision::Single => "single",
+            posterior::KernelPrecision::Double => "double",
+        };
+        rows.push(SummaryRow::new(
+            "samples",
+            format!(
+                "{} of {} random features, {precision} precision",
+                settings.samples, settings.features.count
+            ),
+        ));
+    }
+    let mut solver = format!("{} steps, ended by {}", fit.steps, fit.ended);
+    if let Some(residual) = fit.residual {
+        solver += &format!(", relative residual {residual:.1e}");
+    }
+    if let Some(step) = fit.step_size {
+        solver += &format!(", step size times rows {step:.3}");
+    }
+    if fit.restarts > 0 {
+        solver += &format!(", {} restarts with a smaller step", fit.restarts);
+    }
+    if fit.resumed_from > 0 {
+        solver += &format!(", resumed at step {}", fit.resumed_from);
+    }
+    rows.push(SummaryRow::new("solver", solver));
+    rows.push(SummaryRow::new(
+        "time",
+        format!("{:.1} s for hyperparameters, {:.1} s for weights", fit.seconds[0], fit.seconds[1]),
+    ));
+    rows
 }
 
 fn reason(header: &Header) -> &'static str {
@@ -162,7 +218,7 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     if noise <= header.noise_floor * 1.01 {
         out.push(Note::warning("the noise is at its floor: the data look noiseless to this kernel"));
     }
-    if header.fit.reason == Reason::Steps {
+    if header.fit.reason == Reason::Steps && header.fit.scalable.is_none() {
         out.push(Note::warning(
             "the search ended at its limit of steps: more (--steps) may improve the model",
         ));

@@ -8,6 +8,7 @@ mod interrupt;
 mod laplace_settings;
 mod output;
 mod progress;
+mod scalable_settings;
 mod settings;
 
 use args::{Cli, Command};

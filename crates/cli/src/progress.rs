@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use posterior::FitEvent;
 use posterior::linearised::Stage;
 use posterior::networks::train::Progress;
 use posterior::optim::{Event, Signal};
@@ -34,6 +35,32 @@ impl FitProgress {
             String::new()
         };
         self.bar.set_message(format!("{which}objective {:.4}", event.value));
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    /// Any event of a fit.
+    pub(crate) fn observe_fit(&mut self, event: &FitEvent<'_>) -> Signal {
+        match event {
+            FitEvent::Search { start, event } => return self.observe(*start, event),
+            FitEvent::Neighbourhood { done, all, event } => {
+                self.bar.set_length(*all as u64);
+                self.bar.set_position(*done as u64);
+                self.bar.set_message(format!("hyperparameters, objective {:.4}, neighbourhood", event.value));
+            }
+            FitEvent::Solve { progress } => {
+                self.bar.set_length(progress.steps_planned as u64);
+                self.bar.set_position(progress.step as u64);
+                self.bar.set_message(match progress.residual.is_finite() {
+                    true => format!("solving, residual {:.1e}", progress.residual),
+                    false => "solving".into(),
+                });
+            }
+            FitEvent::Bound { step, planned, bound, .. } => {
+                self.bar.set_length(*planned as u64);
+                self.bar.set_position(*step as u64);
+                self.bar.set_message(format!("bound {bound:.1}"));
+            }
+        }
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::args::{FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
 use crate::output::Failure;
-use posterior::data::{Missing, Selection, Split, Table};
+use crate::scalable_settings;
+use posterior::data::{Missing, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
 use posterior::linalg::random::Streams;
@@ -16,6 +17,8 @@ pub(crate) struct FitSettings {
     pub request: FitRequest,
     pub held_out: HeldOut,
     pub threads: Option<usize>,
+    /// Whether the table is read part by part, where the user says so.
+    pub stream: Option<bool>,
 }
 
 /// Which rows do not train.
@@ -26,13 +29,12 @@ pub(crate) enum HeldOut {
 }
 
 impl HeldOut {
-    pub(crate) fn split(&self, table: &Table, seed: u64) -> Result<Split, Failure> {
+    /// For a table of so many rows.
+    pub(crate) fn split(&self, rows: usize, seed: u64) -> Result<Split, Failure> {
         Ok(match self {
-            Self::Nothing => Split::all(table.rows()),
-            Self::Fold { file, fold } => {
-                Split::from_folds(file, *fold, table).map_err(Failure::from_error)?
-            }
-            Self::Fraction(f) => Split::random(table.rows(), *f, Streams::new(seed)),
+            Self::Nothing => Split::all(rows),
+            Self::Fold { file, fold } => Split::from_folds(file, *fold, rows).map_err(Failure::from_error)?,
+            Self::Fraction(f) => Split::random(rows, *f, Streams::new(seed)),
         })
     }
 }
@@ -48,6 +50,17 @@ impl FitSettings {
                 Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)"))
             })
         };
+        let method = match args.method.unwrap_or(MethodArg::Auto) {
+            MethodArg::Auto => Method::Auto,
+            MethodArg::Exact => Method::Exact,
+            MethodArg::Cg => Method::Cg,
+            MethodArg::Sgd => Method::Sgd,
+            MethodArg::Sdd => Method::Sdd,
+            MethodArg::InducingSgd => Method::InducingSgd,
+            MethodArg::Sgpr => Method::Sgpr,
+            MethodArg::Svgp => Method::Svgp,
+        };
+        let scalable = scalable_settings::resolve(&args, method)?;
         let selection = Selection {
             target: args.target.ok_or_else(|| {
                 Failure::usage("--target is needed: which column should be predicted?".into())
@@ -70,10 +83,8 @@ impl FitSettings {
             MeanArg::Constant => MeanForm::Constant,
             MeanArg::Linear => MeanForm::Linear,
         };
-        request.method = match args.method.unwrap_or(MethodArg::Auto) {
-            MethodArg::Auto => Method::Auto,
-            MethodArg::Exact => Method::Exact,
-        };
+        request.method = method;
+        request.scalable = scalable;
         request.initial_noise = args.initial_noise.unwrap_or(request.initial_noise);
         request.noise_floor = args.noise_floor.unwrap_or(request.noise_floor);
         request.weak_lengthscale_prior =
@@ -122,11 +133,12 @@ impl FitSettings {
             request,
             held_out,
             threads: args.threads,
+            stream: args.stream,
         })
     }
 }
 
-fn positive(name: &str, value: f64) -> Result<f64, Failure> {
+pub(crate) fn positive(name: &str, value: f64) -> Result<f64, Failure> {
     let fine = value.is_finite() && value > 0.0;
     if fine { Ok(value) } else { Err(Failure::usage(format!("--{name} must be a positive number"))) }
 }
@@ -167,6 +179,27 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
         initial_noise,
         noise_floor,
         lengthscale_prior,
+        samples,
+        random_features,
+        time_budget,
+        iterations,
+        batch,
+        step_size,
+        momentum,
+        tolerance,
+        preconditioner,
+        rank,
+        precision,
+        cache,
+        inducing,
+        inducing_choice,
+        fixed_inducing,
+        neighbourhoods,
+        neighbourhood_size,
+        hyperparameters,
+        checkpoint,
+        checkpoint_every,
+        stream,
         memory,
         folds,
         fold,

@@ -1,6 +1,6 @@
 //! Which rows train and which test.
 
-use crate::{DataError, ReadOptions, Table, Values, read_table};
+use crate::{DataError, ReadOptions, Values, read_table};
 use posterior_linalg::random::Streams;
 use rand::seq::SliceRandom;
 use std::path::Path;
@@ -32,20 +32,20 @@ impl Split {
         Self { train: order, test }
     }
 
-    /// From a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.
+    /// For a table of so many rows, from a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.
     ///
     /// # Errors
     /// [`DataError::Folds`] when the file has another number of rows than the table, holds other things than numbers, or no row
     /// has that fold.
-    pub fn from_folds(path: &Path, fold: i64, table: &Table) -> Result<Self, DataError> {
+    pub fn from_folds(path: &Path, fold: i64, rows: usize) -> Result<Self, DataError> {
         let folds = read_table(path, &ReadOptions::default())?;
         let wrong = |reason: String| DataError::Folds { path: path.into(), reason };
         let column = if folds.columns.len() == 1 { &folds.columns[0] } else { folds.column("fold")? };
         let Values::Numeric(values) = &column.values else {
             return Err(wrong("the folds are not numbers".into()));
         };
-        if values.len() != table.rows() {
-            return Err(wrong(format!("{} folds for a table of {} rows", values.len(), table.rows())));
+        if values.len() != rows {
+            return Err(wrong(format!("{} folds for a table of {} rows", values.len(), rows)));
         }
         if let Some(row) = values.iter().position(|v| v.is_nan() || v.fract() != 0.0) {
             return Err(wrong(format!("row {}: a fold is a whole number", row + 1)));

@@ -254,7 +254,7 @@ fn folds_must_fit() {
     let table = parse("t.csv", b"a,y\n1,2\n2,3\n3,4\n").unwrap();
     let split = |text: &str, fold| {
         std::fs::write(&path, text).unwrap();
-        Split::from_folds(&path, fold, &table)
+        Split::from_folds(&path, fold, table.rows())
     };
     assert_eq!(split("fold\n0\n1\n0\n", 1).unwrap(), Split { train: vec![0, 2], test: vec![1] });
     assert!(split("fold\n0\n1\n", 1).unwrap_err().to_string().contains("2 folds for a table of 3 rows"));
@@ -277,7 +277,7 @@ fn the_shared_tables_have_their_documented_sizes() {
     {
         let table = read_table(&folder.join(format!("{name}.csv.gz")), &ReadOptions::default()).unwrap();
         assert_eq!((table.rows(), table.columns.len()), (rows, inputs + 1), "{name}");
-        let split = Split::from_folds(&folder.join(format!("{name}.fold.csv.gz")), 0, &table).unwrap();
+        let split = Split::from_folds(&folder.join(format!("{name}.fold.csv.gz")), 0, table.rows()).unwrap();
         assert_eq!(split.train.len() + split.test.len(), rows);
     }
 }

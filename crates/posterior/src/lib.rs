@@ -19,12 +19,14 @@
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
 //! | [`networks`] | neural networks: every derivative, training, ONNX and safetensors |
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
+//! | [`decisions`] | Thompson sampling, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //!
 //! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file;
 //! [`experiment`] reruns published tables and figures.
 
 pub use posterior_data as data;
+pub use posterior_decisions as decisions;
 pub use posterior_gp as gp;
 pub use posterior_kernels as kernels;
 pub use posterior_laplace as linearised;
@@ -47,7 +49,8 @@ mod request;
 pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
-    Container, FORMAT_VERSION, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError,
-    Predictions, Tensor, TensorValues,
+    Chosen, Container, EXACT_ROWS, FORMAT_VERSION, FitEvent, FitSummary, Header, Hyperparameter,
+    KernelPrecision, Model, ModelError, ModelFileError, Predictions, Prepared, ProcessPosterior,
+    ScalablePlan, ScalableSettings, ScalableSummary, Solver, Tensor, TensorValues, choose,
 };
 pub use request::{FitRequest, Method};

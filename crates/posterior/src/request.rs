@@ -1,5 +1,6 @@
 //! What a user asks of a fit.
 
+use crate::ScalableSettings;
 use posterior_data::Selection;
 use posterior_gp::MeanForm;
 use posterior_gp::exact::FitOptions;
@@ -10,11 +11,39 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Chosen by size: so far exact, where it fits into memory.
+    /// Chosen by rows, columns and memory: [`crate::choose`].
     #[default]
     Auto,
     /// Cholesky factorisation of the whole kernel matrix.
     Exact,
+    /// Conjugate gradients.
+    Cg,
+    /// Stochastic gradient descent on the primal objective.
+    Sgd,
+    /// Stochastic dual descent.
+    Sdd,
+    /// Stochastic gradient descent on the weights of inducing points.
+    InducingSgd,
+    /// The collapsed bound of inducing points (Titsias).
+    Sgpr,
+    /// The stochastic bound of inducing points (Hensman).
+    Svgp,
+}
+
+impl Method {
+    /// Its name on the command line and in model files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exact => "exact",
+            Self::Cg => "cg",
+            Self::Sgd => "sgd",
+            Self::Sdd => "sdd",
+            Self::InducingSgd => "inducing-sgd",
+            Self::Sgpr => "sgpr",
+            Self::Svgp => "svgp",
+        }
+    }
 }
 
 /// Everything that determines a fit, the data aside.
@@ -36,6 +65,8 @@ pub struct FitRequest {
     pub weak_lengthscale_prior: bool,
     /// Optimiser, budget, restarts, seed, hyperpriors, memory limit.
     pub options: FitOptions,
+    /// What methods for large tables are told beside.
+    pub scalable: ScalableSettings,
 }
 
 impl Default for FitRequest {
@@ -49,6 +80,7 @@ impl Default for FitRequest {
             noise_floor: 1e-4,
             weak_lengthscale_prior: true,
             options: FitOptions::default(),
+            scalable: ScalableSettings::default(),
         }
     }
 }

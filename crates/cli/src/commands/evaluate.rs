@@ -48,7 +48,7 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
         (_, _, Some(fraction)) => HeldOut::Fraction(fraction),
         _ => HeldOut::Nothing,
     };
-    let split = held_out.split(&rows, model.header().seed)?;
+    let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
     let evaluation = evaluate(&model, &rows, &chosen)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -183,12 +183,19 @@ pub(crate) fn one_dimensional(
         return Ok(None);
     };
     let standard = &header.standardisation;
-    let data = model.posterior().data();
     let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
-    let train_input: Vec<f64> = data.inputs().col(0).iter().map(|z| back(*z)).collect();
-    let train_target = data.targets().col(0).iter().map(|z| standard.target_back(*z)).collect();
-    let low = train_input.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = train_input.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.posterior().training() {
+        Some((inputs, targets)) => (
+            inputs.col(0).iter().map(|z| back(*z)).collect(),
+            targets.col(0).iter().map(|z| standard.target_back(*z)).collect(),
+        ),
+        None => (Vec::new(), Vec::new()),
+    };
+    // Two standard deviations on either side where the model keeps no rows.
+    let ends = |from: f64, pick: fn(f64, f64) -> f64| {
+        train_input.iter().copied().reduce(pick).unwrap_or_else(|| back(from))
+    };
+    let (low, high) = (ends(-2.0, f64::min), ends(2.0, f64::max));
     let margin = 0.08 * (high - low).max(standard.feature_scales[0] * 1e-3);
     let at = |k: usize| low - margin + (high - low + 2.0 * margin) * k as f64 / (GRID - 1) as f64;
     let grid: Vec<f64> = (0..GRID).map(at).collect();

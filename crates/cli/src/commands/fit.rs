@@ -4,11 +4,12 @@ use super::{read, remarks};
 use crate::args::{Cli, FitArgs};
 use crate::describe;
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, number, print, print_json, set_threads, table};
+use crate::output::{Failure, Remarks, number, print, print_json, set_threads, table};
 use crate::progress::FitProgress;
 use crate::settings::FitSettings;
-use posterior::data::{Notes, Schema};
-use posterior::{Header, Hyperparameter, Model, peak_memory_bytes};
+use posterior::data::Notes;
+use posterior::data::stream::{count_rows, is_streamable};
+use posterior::{Header, Hyperparameter, Model, Prepared, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -21,7 +22,8 @@ struct Report<'a> {
     features: Vec<String>,
     target: &'a str,
     kernel: String,
-    log_evidence: f64,
+    log_evidence: Option<f64>,
+    large_table: Option<&'a posterior::ScalableSummary>,
     hyperparameters: &'a [Hyperparameter],
     hyperpriors: &'a [posterior::gp::Hyperprior],
     steps: usize,
@@ -44,27 +46,34 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let settings = FitSettings::resolve(arguments)?;
     set_threads(settings.threads)?;
     let remarks = remarks(cli);
-    let rows = read(&settings.data, remarks)?;
     let request = &settings.request;
-    let split = settings.held_out.split(&rows, request.options.seed)?;
-    let schema = Schema::learn(&rows, &request.selection, &split.train).map_err(Failure::from_error)?;
-    let plan = Model::plan(request, split.train.len(), schema.features.len());
-    remarks.say(format!(
-        "plan: exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so",
-        plan.flops_per_evaluation / 1e12,
-        request.options.steps.steps * request.options.restarts,
-    ));
+    let prepared = prepare(&settings, remarks)?;
+    let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
+    let (plan, _) = Model::plan(request, rows, features);
+    remarks.say(format!("plan: {plan}"));
+    if let Some(path) = request.scalable.checkpoint.as_ref().filter(|p| p.exists()) {
+        remarks.say(format!("going on from {}", path.display()));
+    }
     let mut progress = FitProgress::new(
         request.options.steps.steps,
         request.options.restarts,
         remarks.silent,
         Interrupt::listen(),
     );
-    let model = Model::fit(&rows, &split.train, request, &mut |start, event| progress.observe(start, event));
+    let model = Model::fit_prepared(prepared, request, &mut |event| progress.observe_fit(event));
     progress.finish();
-    let model = model.map_err(Failure::from_error)?;
+    let kept = request.scalable.checkpoint.as_ref().filter(|p| p.exists());
+    let interrupted = || {
+        let state =
+            kept.map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
+        Failure::new(format!("interrupted; {} has not been written{state}", settings.out.display()))
+    };
+    let model = match model {
+        Err(posterior::ModelError::Interrupted) => return Err(interrupted()),
+        other => other.map_err(Failure::from_error)?,
+    };
     if model.was_interrupted() {
-        return Err(Failure::new(format!("interrupted; {} has not been written", settings.out.display())));
+        return Err(interrupted());
     }
     model.save(&settings.out).map_err(Failure::from_error)?;
     let header = model.header();
@@ -82,6 +91,31 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Files from here on are read part by part.
+const STREAMED_FROM: u64 = 256 << 20;
+
+/// Reads the rows to learn from, the whole table at once or part by part.
+fn prepare(settings: &FitSettings, remarks: Remarks) -> Result<Prepared, Failure> {
+    let (path, request) = (&settings.data, &settings.request);
+    let seed = request.options.seed;
+    let large = std::fs::metadata(path).is_ok_and(|m| m.len() >= STREAMED_FROM);
+    if settings.stream == Some(true) && !is_streamable(path) {
+        return Err(Failure::usage(format!(
+            "{} cannot be read part by part; CSV, TSV and Parquet files can",
+            path.display()
+        )));
+    }
+    if settings.stream.unwrap_or(large && is_streamable(path)) {
+        let count = count_rows(path).map_err(Failure::from_error)?;
+        remarks.say(format!("reading {count} rows part by part"));
+        let split = settings.held_out.split(count, seed)?;
+        return Prepared::from_file(path, &split.train, request).map_err(Failure::from_error);
+    }
+    let rows = read(path, remarks)?;
+    let split = settings.held_out.split(rows.rows(), seed)?;
+    Prepared::from_table(&rows, &split.train, request).map_err(Failure::from_error)
+}
+
 fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
     let fit = &header.fit;
     Report {
@@ -92,6 +126,7 @@ fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
         target: &header.schema.target,
         kernel: header.kernel.to_string(),
         log_evidence: fit.log_evidence,
+        large_table: fit.scalable.as_ref(),
         hyperparameters: &header.hyperparameters,
         hyperpriors: &fit.hyperpriors,
         steps: fit.steps,

@@ -12,7 +12,6 @@ use posterior::decisions::campaign::{
     Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Strategy, Told, Trial,
 };
 use posterior::decisions::{Axis, Campaign, Scale, Space};
-use posterior::optim::Signal;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;

@@ -117,12 +117,14 @@ fn outcomes_in_any_order_failures_and_corrections() {
 fn tables_of_candidates_are_searched_without_repetition() {
     let rows: Vec<Vec<f64>> =
         (0..400).map(|i| vec![-5.0 + 15.0 * (i % 20) as f64 / 19.0, 15.0 * (i / 20) as f64 / 19.0]).collect();
-    let lowest = rows.iter().map(|r| branin(r)).fold(f64::INFINITY, f64::min);
+    let mut heights: Vec<f64> = rows.iter().map(|r| branin(r)).collect();
+    heights.sort_by(f64::total_cmp);
     let candidates = Candidates { source: "grid.csv".into(), rows: rows.clone() };
     let mut campaign =
         Campaign::new(space(), settings(Strategy::Thompson, 4)).unwrap().among(candidates).unwrap();
     let found = run(&mut campaign, 12, 3);
-    assert_eq!(found, lowest);
+    // One of the three best of 400 rows; 36 rows at random hold one with a probability of a quarter.
+    assert!(found <= heights[2], "{found} {:?}", &heights[..4]);
     let mut taken: Vec<usize> = campaign.trials().iter().map(|t| t.row.unwrap()).collect();
     assert!(campaign.trials().iter().all(|t| t.point == rows[t.row.unwrap() - 1]));
     taken.sort_unstable();

@@ -5,7 +5,7 @@ use crate::exact::{ExactGp, Fit, FitOptions, fit};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
-use posterior_optim::Parameters;
+use posterior_optim::{Event, Parameters, Reason, Signal};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,8 @@ pub fn nearest_rows(inputs: MatRef<'_, f64>, centre: usize, size: usize) -> Vec<
 }
 
 /// Fits `model` by exact evidence on neighbourhoods of random rows and gives it the arithmetic means of the natural parameters found; with
-/// the fits, for inspection. With no more rows than one neighbourhood has, one fit on all of them.
+/// the fits, for inspection. The observer is told the neighbourhoods done, all of them, and the step; when it says stop, the last fit is
+/// [`Reason::Interrupted`] and the averages are those of what there is. With no more rows than one neighbourhood has, one fit on all of them.
 ///
 /// Neighbourhoods keep the density of the data; a uniform sample would thin them and make lengthscales too long. Inputs should be
 /// standardised. Source: spec `stochastic_gaussian_processes`, section 9.2.
@@ -63,6 +64,7 @@ pub fn fit_on_neighbourhoods(
     data: &Observations,
     neighbourhoods: Neighbourhoods,
     options: &FitOptions,
+    observer: &mut dyn FnMut(usize, usize, &Event) -> Signal,
 ) -> Result<(ExactGp, Vec<Fit>), GpError> {
     if neighbourhoods.count == 0 || neighbourhoods.size == 0 {
         return Err(GpError::Empty { what: "the set of neighbourhoods" });
@@ -73,15 +75,19 @@ pub fn fit_on_neighbourhoods(
     let mut rng = Streams::new(neighbourhoods.seed).stream("gp/centres");
     let mut fits = Vec::with_capacity(count);
     let mut sum = vec![0.0; model.values().len()];
-    for _ in 0..count {
+    for done in 0..count {
         let rows = nearest_rows(data.inputs(), rng.random_range(0..n), neighbourhoods.size);
         let found =
-            fit(model.clone(), select(data, &rows)?, options, &mut |_, _| posterior_optim::Signal::Continue)?;
+            fit(model.clone(), select(data, &rows)?, options, &mut |_, event| observer(done, count, event))?;
         sum.iter_mut().zip(found.posterior.model().values()).for_each(|(s, v)| *s += v);
+        let interrupted = found.reason == Reason::Interrupted;
         fits.push(found);
+        if interrupted {
+            break;
+        }
     }
     let mut averaged = model.clone();
-    averaged.set_values(&sum.iter().map(|s| s / count as f64).collect::<Vec<_>>());
+    averaged.set_values(&sum.iter().map(|s| s / fits.len() as f64).collect::<Vec<_>>());
     Ok((averaged, fits))
 }
 

@@ -79,11 +79,8 @@ impl Curvature {
     }
 
     fn combined(&self, eigenvalue: f64, diagonal: f64, batch: usize, momentum: f64) -> f64 {
-        let stochastic = if batch >= self.rows {
-            0.0
-        } else {
-            self.rows as f64 * diagonal / (2.0 * batch as f64 * (1.0 - momentum))
-        };
+        // Kept with full batches, too: without it the step would stand exactly at the limit of stability.
+        let stochastic = self.rows as f64 * diagonal / (2.0 * batch.min(self.rows) as f64 * (1.0 - momentum));
         eigenvalue * (1.0 + 2.0 * momentum) / (2.0 * (1.0 + momentum)) + stochastic
     }
 }

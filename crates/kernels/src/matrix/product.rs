@@ -42,79 +42,16 @@ pub(super) fn add_transposed_product<T: Real>(tile: MatRef<'_, T>, v: MatRef<'_,
     }
 }
 
-/// `out += tile right` and `mirror += tileᵀ left`; with few vectors in one pass over the tile.
+/// `out += tile right` and `mirror += tileᵀ left`: two passes, which are faster than one that does both.
 pub(super) fn add_both_products<T: Real>(
     tile: MatRef<'_, T>,
     right: MatRef<'_, T>,
-    mut out: MatMut<'_, T>,
+    out: MatMut<'_, T>,
     left: MatRef<'_, T>,
-    mut mirror: MatMut<'_, T>,
+    mirror: MatMut<'_, T>,
 ) {
-    if right.ncols() > FEW || !contiguous(out.as_ref()) || !contiguous(left) {
-        add_product(tile, right, out);
-        return add_transposed_product(tile, left, mirror);
-    }
-    for c in 0..right.ncols() {
-        let (target, values) = (slice_mut(&mut out, c), slice(left, c));
-        dispatch(
-            #[inline(always)]
-            || {
-                let whole = tile.ncols() / 4 * 4;
-                for j in (0..whole).step_by(4) {
-                    let sums = four_both(tile, j, |k| right[(j + k, c)], target, values);
-                    for k in 0..4 {
-                        mirror[(j + k, c)] += sums[k];
-                    }
-                }
-                for j in whole..tile.ncols() {
-                    let (column, factor) = (&slice(tile, j)[..target.len()], right[(j, c)]);
-                    for i in 0..target.len() {
-                        target[i] = column[i].mul_add(factor, target[i]);
-                    }
-                    mirror[(j, c)] += dot(column, values);
-                }
-            },
-        );
-    }
-}
-
-/// Four columns from j times their numbers, added to the target, and their products with `values`.
-#[inline(always)]
-fn four_both<T: Real>(
-    tile: MatRef<'_, T>,
-    j: usize,
-    v: impl Fn(usize) -> T,
-    target: &mut [T],
-    values: &[T],
-) -> [T; 4] {
-    const LANES: usize = 16;
-    let n = target.len();
-    let values = &values[..n];
-    let columns: [&[T]; 4] = std::array::from_fn(|k| &slice(tile, j + k)[..n]);
-    let factors: [T; 4] = std::array::from_fn(v);
-    let mut sums = [[T::ZERO; LANES]; 4];
-    let whole = n / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        let (target, values) = (&mut target[start..start + LANES], &values[start..start + LANES]);
-        for k in 0..4 {
-            let column = &columns[k][start..start + LANES];
-            for lane in 0..LANES {
-                target[lane] = column[lane].mul_add(factors[k], target[lane]);
-                sums[k][lane] = column[lane].mul_add(values[lane], sums[k][lane]);
-            }
-        }
-    }
-    let mut totals = [T::ZERO; 4];
-    for k in 0..4 {
-        for i in whole..n {
-            target[i] = columns[k][i].mul_add(factors[k], target[i]);
-            totals[k] += columns[k][i] * values[i];
-        }
-        for sum in sums[k] {
-            totals[k] += sum;
-        }
-    }
-    totals
+    add_product(tile, right, out);
+    add_transposed_product(tile, left, mirror);
 }
 
 /// `target[i] += Σ_j tile[i, j] v(j)`, four columns a pass over the target.

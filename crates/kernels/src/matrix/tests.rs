@@ -28,7 +28,7 @@ fn assert_near<T: Real>(text: &str, a: MatRef<'_, T>, b: MatRef<'_, T>, scale: f
 #[test]
 fn every_kernel_multiplies_as_its_stored_matrix_does() {
     // Several blocks, tiles of unequal sizes, and vectors on both sides of where matrix products begin.
-    let n = 333;
+    let n = 530;
     let (x, new) = (points(n, 31), points(70, 32));
     let chosen: Vec<usize> = (0..150).map(|i| (i * 37) % n).chain([5, 5, n - 1]).collect();
     for text in TEXTS {
@@ -40,7 +40,7 @@ fn every_kernel_multiplies_as_its_stored_matrix_does() {
         assert!(!lazy.is_stored() && kept.is_stored() && kept.bytes() > 8 * n * n);
         assert!(!KernelMatrix::with_budget(&*kernel, x.as_ref(), 8 * n * n - 1).is_stored());
         for matrix in [&lazy, &kept] {
-            for k in [1, 3, 7] {
+            for k in [2, 7] {
                 let v = block::<f64>(n, k);
                 let expected = &exact * &v;
                 assert_near(text, matrix.multiply(v.as_ref()).as_ref(), expected.as_ref(), scale, 1e-14);
@@ -123,7 +123,7 @@ fn single_precision_rounds_and_wide_points_are_centred() {
 
 #[test]
 fn products_do_not_depend_on_the_number_of_threads() {
-    let n = 900;
+    let n = 1300;
     let x = points(n, 51);
     let kernel = build::<f64>("matern52(ard) + linear");
     let v = block::<f64>(n, 2);

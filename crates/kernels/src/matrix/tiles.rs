@@ -78,7 +78,7 @@ pub(crate) fn multiply<T: Real>(source: &dyn TileSource<T>, v: MatRef<'_, T>, ou
     let (n, m) = source.shape();
     let (mut rows, columns) = Buffer::<T>::sizes(m);
     // Enough blocks for many threads.
-    rows = rows.min(n.div_ceil(64).max(64)).max(1);
+    rows = rows.min(n.div_ceil(64).max(256)).max(1);
     let blocks: Vec<_> = row_blocks(out, rows);
     let room = || Buffer::new(rows, columns.min(m));
     blocks.into_par_iter().for_each_init(room, |buffer, (rows, mut out)| {
@@ -117,7 +117,7 @@ pub(crate) fn multiply_transpose<T: Real>(
         blocks.into_par_iter().with_max_len(1).for_each(|(across, out)| sum(0..n, across, out));
         return;
     }
-    let length = n.div_ceil(GROUPS).max(64);
+    let length = n.div_ceil(GROUPS).max(512);
     let parts: Vec<Mat<T>> = pieces(n, length)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -145,7 +145,7 @@ pub(crate) fn multiply_symmetric<T: Real>(
 ) {
     let n = source.shape().0;
     out.fill(T::ZERO);
-    let length = (n / 64).next_multiple_of(64).clamp(256, 1024);
+    let length = (n / 32).next_multiple_of(64).clamp(512, 1024);
     let (tall, wide) = Buffer::<T>::sizes(length);
     let blocks: Vec<(Range<usize>, Mutex<MatMut<'_, T>>)> =
         row_blocks(out, length).into_iter().map(|(rows, out)| (rows, Mutex::new(out))).collect();

@@ -147,16 +147,17 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
             return self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
         }
         let limit = limit::<T>();
+        let dimensions: Vec<(&[T], &[T])> = (0..x.columns()).map(|d| (x.column(d), z.column(d))).collect();
         dispatch(
             #[inline(always)]
             || {
                 for j in 0..out.ncols() {
                     let q2 = column(&mut out, j);
                     sum_squares(
-                        x.columns(),
+                        dimensions.len(),
                         q2,
                         #[inline(always)]
-                        |d| (x.column(d), z.column(d)[j]),
+                        |d| (dimensions[d].0, dimensions[d].1[j]),
                     );
                     for v in q2 {
                         // In this order NaN stays.

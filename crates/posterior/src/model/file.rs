@@ -1,6 +1,7 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
-use super::{Container, Header, Model, ModelFileError, Tensor};
+use super::scalable::file::{inducing_tensors, pathwise_tensors};
+use super::{Container, Header, Model, ModelFileError, ProcessPosterior, Tensor};
 use faer::{Mat, MatRef};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
@@ -9,23 +10,21 @@ use posterior_linalg::cholesky::Cholesky;
 use posterior_optim::Parameters;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Model {
-    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 3)` bytes: the packed factor, inputs, targets, weights.
+    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 3)` bytes for the exact method: the packed factor, inputs, targets, weights;
+    /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds.
     ///
     /// # Errors
     /// [`ModelFileError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), ModelFileError> {
-        let data = self.posterior.data();
-        let mut tensors = BTreeMap::from([
-            ("inputs".to_string(), matrix_tensor(data.inputs())),
-            ("targets".to_string(), matrix_tensor(data.targets())),
-            ("weights".to_string(), matrix_tensor(self.posterior.weights())),
-            ("factor".to_string(), packed_tensor(self.posterior.cholesky().factor())),
-        ]);
-        if let Some(noise) = data.noise_variances() {
-            tensors.insert("noise_variances".into(), Tensor::new(vec![noise.len()], noise.to_vec()));
-        }
+        let tensors = match &*self.posterior {
+            ProcessPosterior::Exact(posterior) => exact_tensors(posterior),
+            ProcessPosterior::Single(posterior) => pathwise_tensors(posterior),
+            ProcessPosterior::Double(posterior) => pathwise_tensors(posterior),
+            ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior),
+        };
         Container { header: self.header.clone(), tensors }.write(path)
     }
 
@@ -52,8 +51,17 @@ impl Model {
         let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
         let header = container.header.clone();
         let (n, d) = (header.rows, header.schema.features.len());
+        let standard = &header.standardisation;
+        let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);
+        if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
+            return Err(corrupt("its standardisation does not fit its features".into()));
+        }
         if header.method != "exact" {
-            return Err(corrupt(format!("its method `{}` is not known", header.method)));
+            let Some(summary) = header.fit.scalable.clone() else {
+                return Err(corrupt(format!("its method `{}` is not known", header.method)));
+            };
+            let posterior = super::scalable::file::read(&header, &summary, &mut container, path)?;
+            return Ok(Self { header, posterior: Arc::new(posterior) });
         }
         let packed =
             n.checked_mul(n + 1).map(|m| m / 2).ok_or_else(|| corrupt("its size overflows".into()))?;
@@ -65,11 +73,6 @@ impl Model {
             true => Some(container.take("noise_variances", &[n], path)?),
             false => None,
         };
-        let standard = &header.standardisation;
-        let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);
-        if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
-            return Err(corrupt("its standardisation does not fit its features".into()));
-        }
         if (0..n).any(|i| factor[(i, i)] <= 0.0) {
             return Err(corrupt("the diagonal of its factor is not positive".into()));
         }
@@ -78,8 +81,23 @@ impl Model {
         let cholesky = Cholesky::from_factor(factor, header.cholesky);
         let posterior =
             ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| corrupt(e.to_string()))?;
-        Ok(Self { header, posterior })
+        Ok(Self { header, posterior: Arc::new(ProcessPosterior::Exact(posterior)) })
     }
+}
+
+/// The arrays of an exact posterior.
+fn exact_tensors(posterior: &ExactPosterior) -> BTreeMap<String, Tensor> {
+    let data = posterior.data();
+    let mut tensors = BTreeMap::from([
+        ("inputs".to_string(), matrix_tensor(data.inputs())),
+        ("targets".to_string(), matrix_tensor(data.targets())),
+        ("weights".to_string(), matrix_tensor(posterior.weights())),
+        ("factor".to_string(), packed_tensor(posterior.cholesky().factor())),
+    ]);
+    if let Some(noise) = data.noise_variances() {
+        tensors.insert("noise_variances".into(), Tensor::new(vec![noise.len()], noise.to_vec()));
+    }
+    tensors
 }
 
 /// The process that the header describes, with its hyperparameters.

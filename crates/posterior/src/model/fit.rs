@@ -1,28 +1,127 @@
 //! From a table to a model.
 
-use super::{FitSummary, Header, Hyperparameter, Model, ModelError};
+use super::scalable::{ScalablePlan, choose, fit_scalable};
+use super::{FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
-use posterior_data::{Schema, Standardisation, Table};
+use posterior_data::stream::{self, StreamOptions};
+use posterior_data::{Extracted, Notes, Schema, Standardisation, Table};
 use posterior_gp::exact::{ExactGp, Plan, fit};
+use posterior_gp::iterative::Progress;
 use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
+use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Event, Parameters, Reason, Signal};
-use std::time::Instant;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What an observer is told.
+#[derive(Clone, Debug)]
+pub enum FitEvent<'a> {
+    /// A step of a search for hyperparameters.
+    Search {
+        /// Which start.
+        start: usize,
+        /// The step.
+        event: &'a Event,
+    },
+    /// A step of the search on one neighbourhood.
+    Neighbourhood {
+        /// Neighbourhoods done.
+        done: usize,
+        /// All of them.
+        all: usize,
+        /// The step.
+        event: &'a Event,
+    },
+    /// A step of a solver.
+    Solve {
+        /// How it is getting on.
+        progress: Progress,
+    },
+    /// A step of a stochastic bound.
+    Bound {
+        /// Steps taken.
+        step: usize,
+        /// Steps planned.
+        planned: usize,
+        /// The bound, averaged over recent steps.
+        bound: f64,
+        /// Time since the fit began.
+        elapsed: Duration,
+    },
+}
+
+/// Rows of a table as a process sees them.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Roles of the columns.
+    pub schema: Schema,
+    /// Means and scales.
+    pub standardisation: Standardisation,
+    /// Standardised inputs and targets.
+    pub data: Observations,
+    /// What was found and done.
+    pub notes: Notes,
+}
+
+impl Prepared {
+    /// From the given rows of a table in memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
+    pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        let schema = Schema::learn(table, &request.selection, rows)?;
+        let extracted = schema.extract(table, rows, true)?;
+        Self::from_extracted(schema, extracted)
+    }
+
+    /// From the given rows (ascending) of a CSV or Parquet file that is read part by part.
+    ///
+    /// # Errors
+    /// As [`Self::from_table`].
+    pub fn from_file(path: &Path, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        let options = StreamOptions::default();
+        let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
+        let extracted = stream::extract(path, &schema, rows, &options)?;
+        Self::from_extracted(schema, extracted)
+    }
+
+    fn from_extracted(schema: Schema, extracted: Extracted) -> Result<Self, ModelError> {
+        let Extracted { x, y, noise, notes, .. } = extracted;
+        let y = y.unwrap_or_default();
+        let standardisation = Standardisation::learn(x.as_ref(), &y);
+        let x = standardisation.features(x.as_ref());
+        let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
+        let square = standardisation.target_scale * standardisation.target_scale;
+        let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
+        let data = Observations::new(x, targets, noise)?;
+        Ok(Self { schema, standardisation, data, notes })
+    }
+}
 
 impl Model {
-    /// What a fit to `rows` rows with `features` inputs would need, without reading more than the request.
-    pub fn plan(request: &FitRequest, rows: usize, features: usize) -> Plan {
-        match request.options.criterion {
-            posterior_gp::exact::Criterion::Evidence => Plan::evidence(rows, features, 1),
-            posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
+    /// What a fit to `rows` rows with `features` inputs would need, in words and bytes.
+    pub fn plan(request: &FitRequest, rows: usize, features: usize) -> (String, u64) {
+        let chosen = choose(request, rows, features);
+        if chosen.method != Method::Exact {
+            let plan = ScalablePlan::new(request, chosen.method, rows, features);
+            return (format!("{plan} ({})", chosen.why), plan.peak_bytes);
         }
+        let plan = exact_plan(request, rows, features);
+        let text = format!(
+            "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so",
+            plan.flops_per_evaluation / 1e12,
+            request.options.steps.steps * request.options.restarts,
+        );
+        (text, plan.peak_bytes)
     }
 
     /// Learns from the given rows of a table: schema, standardisation, hyperparameters, posterior.
     ///
-    /// The observer is told the start and each step and may end the search; the model is then the best so far, and its
-    /// summary says `interrupted`.
+    /// The observer is told the start and each step of a search for hyperparameters and may end it; the model is then the best so far, and its
+    /// summary says `interrupted`. [`Model::fit_prepared`] tells of solvers too.
     ///
     /// # Errors
     /// [`ModelError`]: bad cells, a kernel that does not fit the table, not enough memory, no start that can be evaluated.
@@ -32,70 +131,120 @@ impl Model {
         request: &FitRequest,
         observer: &mut dyn FnMut(usize, &Event) -> Signal,
     ) -> Result<Self, ModelError> {
+        check_noise(request)?;
+        let prepared = Prepared::from_table(table, rows, request)?;
+        Self::fit_prepared(prepared, request, &mut |event| match event {
+            FitEvent::Search { start, event } => observer(*start, event),
+            FitEvent::Neighbourhood { done, event, .. } => observer(*done, event),
+            FitEvent::Solve { .. } | FitEvent::Bound { .. } => Signal::Continue,
+        })
+    }
+
+    /// As [`Model::fit`], for rows that are prepared, with everything that happens told to the observer.
+    ///
+    /// # Errors
+    /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
+    pub fn fit_prepared(
+        prepared: Prepared,
+        request: &FitRequest,
+        observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    ) -> Result<Self, ModelError> {
         let started = Instant::now();
         check_noise(request)?;
-        let schema = Schema::learn(table, &request.selection, rows)?;
-        let extracted = schema.extract(table, rows, true)?;
-        let y = extracted.y.unwrap_or_default();
-        let standardisation = Standardisation::learn(extracted.x.as_ref(), &y);
-        let x = standardisation.features(extracted.x.as_ref());
-        let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
-        let square = standardisation.target_scale * standardisation.target_scale;
-        let noise = extracted.noise.map(|v| v.into_iter().map(|v| v / square).collect());
-        let kernel = request.kernel.build(&schema.feature_names())?;
-        let model = ExactGp::new(
-            kernel,
-            request.mean,
-            Gaussian::new(request.initial_noise, request.noise_floor),
-            x.ncols(),
-            1,
-        );
-        let mut options = request.options.clone();
-        if request.weak_lengthscale_prior {
-            add_weak_priors(&mut options.hyperpriors, &model, schema.features.len());
-        }
-        let data = Observations::new(x, targets, noise)?;
-        let fitted = fit(model, data, &options, observer)?;
-        let model = fitted.posterior.model();
-        let choice = match request.method {
-            Method::Exact => "exact, as asked".to_string(),
-            Method::Auto => format!("exact, because {} and the limit allows it", fitted.plan),
-        };
-        let header = Header {
-            method: "exact".into(),
-            rows: extracted.rows.len(),
-            schema,
-            standardisation,
+        let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
+        let chosen = choose(request, rows, features);
+        let choice = format!("{}, {}", chosen.method.name(), chosen.why);
+        let mut header = Header {
+            method: chosen.method.name().into(),
+            rows,
+            schema: prepared.schema.clone(),
+            standardisation: prepared.standardisation.clone(),
             kernel: request.kernel.clone(),
             mean: request.mean,
-            hyperparameters: named_values(model),
+            hyperparameters: Vec::new(),
             noise_floor: request.noise_floor,
-            cholesky: fitted.posterior.info(),
+            cholesky: CholeskyInfo::default(),
             seed: request.options.seed,
             fit: FitSummary {
-                log_evidence: fitted.log_evidence,
+                log_evidence: None,
                 criterion: request.options.criterion,
-                criterion_value: fitted.criterion,
-                hyperpriors: options.hyperpriors,
+                criterion_value: None,
+                hyperpriors: request.options.hyperpriors.clone(),
                 optimizer: request.options.optimizer,
-                reason: fitted.reason,
-                steps: fitted.steps,
-                evaluations: fitted.evaluations,
-                attempts: fitted.attempts,
-                largest_jitter: fitted.largest_jitter,
-                seconds: started.elapsed().as_secs_f64(),
-                plan: fitted.plan,
+                reason: Reason::Steps,
+                steps: 0,
+                evaluations: 0,
+                attempts: Vec::new(),
+                largest_jitter: 0.0,
+                seconds: 0.0,
+                plan: exact_plan(request, rows, features),
                 choice,
-                data: extracted.notes,
+                data: prepared.notes.clone(),
+                scalable: None,
             },
         };
-        Ok(Self { header, posterior: fitted.posterior })
+        let posterior = if chosen.method == Method::Exact {
+            fit_exact(prepared, request, &mut header, observer)?
+        } else {
+            header.fit.plan = ScalablePlan::new(request, chosen.method, rows, features).as_exact();
+            let fitted = fit_scalable(&prepared, request, chosen.method, observer)?;
+            header.hyperparameters = fitted.hyperparameters;
+            header.fit.steps = fitted.summary.steps;
+            header.fit.reason = fitted.reason;
+            header.fit.largest_jitter = fitted.largest_jitter;
+            if let ProcessPosterior::Inducing(posterior) = &fitted.posterior {
+                header.cholesky = posterior.factor().info();
+            }
+            header.fit.scalable = Some(fitted.summary);
+            fitted.posterior
+        };
+        header.fit.seconds = started.elapsed().as_secs_f64();
+        Ok(Self { header, posterior: Arc::new(posterior) })
     }
 
     /// Whether the search was ended by its observer.
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
     }
+}
+
+fn exact_plan(request: &FitRequest, rows: usize, features: usize) -> Plan {
+    match request.options.criterion {
+        posterior_gp::exact::Criterion::Evidence => Plan::evidence(rows, features, 1),
+        posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
+    }
+}
+
+fn fit_exact(
+    prepared: Prepared,
+    request: &FitRequest,
+    header: &mut Header,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ProcessPosterior, ModelError> {
+    let kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let noise = Gaussian::new(request.initial_noise, request.noise_floor);
+    let features = prepared.data.inputs().ncols();
+    let model = ExactGp::new(kernel, request.mean, noise, features, 1);
+    let mut options = request.options.clone();
+    if request.weak_lengthscale_prior {
+        add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
+    }
+    let fitted = fit(model, prepared.data, &options, &mut |start, event| {
+        observer(&FitEvent::Search { start, event })
+    })?;
+    header.hyperparameters = named_values(fitted.posterior.model());
+    header.cholesky = fitted.posterior.info();
+    let summary = &mut header.fit;
+    summary.log_evidence = Some(fitted.log_evidence);
+    summary.criterion_value = Some(fitted.criterion);
+    summary.hyperpriors = options.hyperpriors;
+    summary.reason = fitted.reason;
+    summary.steps = fitted.steps;
+    summary.evaluations = fitted.evaluations;
+    summary.attempts = fitted.attempts;
+    summary.largest_jitter = fitted.largest_jitter;
+    summary.plan = fitted.plan;
+    Ok(ProcessPosterior::Exact(fitted.posterior))
 }
 
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
@@ -118,7 +267,7 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
 }
 
 /// The weak belief for every lengthscale that the user says nothing about.
-fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features: usize) {
+pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features: usize) {
     for segment in model.segments().iter().filter(|s| s.name.ends_with(".lengthscale")) {
         // A periodic kernel's lengthscale measures angles, not distances.
         let spoken_for = hyperpriors.iter().any(|h| h.parameter == segment.name);
@@ -129,7 +278,7 @@ fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features:
 }
 
 /// The model's natural values under their names.
-fn named_values(model: &ExactGp) -> Vec<Hyperparameter> {
+pub(super) fn named_values(model: &ExactGp) -> Vec<Hyperparameter> {
     let values = model.values();
     let mut rest = values.as_slice();
     let take = |segment: posterior_optim::Segment| {

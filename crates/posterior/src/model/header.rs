@@ -1,5 +1,6 @@
 //! What stands in a model file besides arrays.
 
+use super::ScalableSummary;
 use posterior_data::{Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -20,12 +21,12 @@ pub struct Hyperparameter {
 /// How the fit went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitSummary {
-    /// Log evidence of the standardised targets.
-    pub log_evidence: f64,
+    /// Log evidence of the standardised targets, where the method knows it.
+    pub log_evidence: Option<f64>,
     /// What was maximised.
     pub criterion: Criterion,
     /// Its value.
-    pub criterion_value: f64,
+    pub criterion_value: Option<f64>,
     /// Beliefs about hyperparameters that were added to it, the weak default ones included.
     pub hyperpriors: Vec<Hyperprior>,
     /// With what.
@@ -48,12 +49,15 @@ pub struct FitSummary {
     pub choice: String,
     /// What was found in the data.
     pub data: Notes,
+    /// What methods for large tables have to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalable: Option<ScalableSummary>,
 }
 
 /// A model's description: all of it but the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The method: `exact`.
+    /// The method: `exact`, `cg`, `sgd`, `sdd`, `inducing-sgd`, `sgpr` or `svgp`.
     pub method: String,
     /// Rows trained on.
     pub rows: usize,

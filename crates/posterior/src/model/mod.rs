@@ -8,30 +8,39 @@
 //! | `fit` | table in, model out |
 //! | `predict` | table in, predictions and scores out |
 //! | `file` | model to container and back, bit for bit |
+//! | `posterior` | the posteriors that a model may hold |
+//! | `scalable` | methods for large tables |
 
 mod container;
 mod file;
 mod fit;
 mod header;
+mod posterior;
 mod predict;
+mod scalable;
 
 pub use container::{Container, FORMAT_VERSION, Tensor, TensorValues};
 pub(crate) use file::{matrix, matrix_tensor, packed_tensor, unpack};
+pub use fit::{FitEvent, Prepared};
 pub use header::{FitSummary, Header, Hyperparameter};
+pub use posterior::ProcessPosterior;
 pub use predict::Predictions;
+pub use scalable::{
+    Chosen, EXACT_ROWS, KernelPrecision, ScalablePlan, ScalableSettings, ScalableSummary, Solver, choose,
+};
 
 use posterior_data::DataError;
 use posterior_gp::GpError;
-use posterior_gp::exact::ExactPosterior;
 use posterior_kernels::KernelTextError;
 use posterior_metrics::MetricsError;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A fitted model.
 #[derive(Clone, Debug)]
 pub struct Model {
     header: Header,
-    posterior: ExactPosterior,
+    posterior: Arc<ProcessPosterior>,
 }
 
 impl Model {
@@ -41,7 +50,7 @@ impl Model {
     }
 
     /// The posterior, in standard units.
-    pub fn posterior(&self) -> &ExactPosterior {
+    pub fn posterior(&self) -> &ProcessPosterior {
         &self.posterior
     }
 }
@@ -76,6 +85,46 @@ pub enum ModelError {
         needed: u64,
         /// Bytes allowed.
         limit: u64,
+    },
+    /// A checkpoint of another fit.
+    #[error(
+        "{path} is the checkpoint of a fit with other settings or other data: delete it, or name another file with --checkpoint"
+    )]
+    OtherCheckpoint {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A state that cannot be written or read.
+    #[error("the state of the fit cannot be kept: {problem}")]
+    Checkpoint {
+        /// Why.
+        problem: String,
+    },
+    /// Hyperparameters that are not those of the kernel.
+    #[error("no hyperparameter `{missing}` of {length} values is given; the kernel, mean and noise have: {}", known.join(", "))]
+    Hyperparameters {
+        /// The first that is missing.
+        missing: String,
+        /// Its number of values.
+        length: usize,
+        /// All that are needed.
+        known: Vec<String>,
+    },
+    /// Inducing points that cannot be chosen.
+    #[error("{0}")]
+    Inducing(String),
+    /// The observer said stop before there was anything to keep.
+    #[error("interrupted")]
+    Interrupted,
+    /// More samples than a model keeps.
+    #[error(
+        "{wanted} draws were asked for, but the model keeps {kept} samples: ask for fewer, or fit with --samples {wanted}"
+    )]
+    TooManySamples {
+        /// Draws asked for.
+        wanted: usize,
+        /// Samples in the model.
+        kept: usize,
     },
     /// A number out of its range.
     #[error("{what} is {value}: it must be {expected}")]

@@ -136,6 +136,9 @@ impl Model {
         seed: u64,
     ) -> Result<Vec<Vec<f64>>, ModelError> {
         let x = self.header.standardisation.features(x);
+        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
+            return Err(ModelError::TooManySamples { wanted: count, kept });
+        }
         let mut rng = Streams::new(seed).stream("model/samples");
         let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
         let back = |v: &f64| self.header.standardisation.target_back(*v);

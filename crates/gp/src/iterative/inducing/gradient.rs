@@ -153,8 +153,7 @@ impl<'a, T: Real> InducingProblem<'a, T> {
         let fit = largest_eigenvalue(&Dense::new(gram), 30, seed)? * n as f64 / rows.len() as f64;
         let prior = largest_eigenvalue_from_subset(&self.inducing, BLOCK, seed)?;
         let eigenvalue = fit + self.mean_noise * prior;
-        let stochastic =
-            if batch >= n { 0.0 } else { n as f64 * longest / (2.0 * batch as f64 * (1.0 - momentum)) };
+        let stochastic = n as f64 * longest / (2.0 * batch as f64 * (1.0 - momentum));
         let step = n as f64 / (eigenvalue * (1.0 + 2.0 * momentum) / (2.0 * (1.0 + momentum)) + stochastic);
         if step.is_finite() {
             Ok(step)

@@ -7,6 +7,7 @@ use posterior_kernels::{Kernel, KernelExpression, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::solve::System;
 use posterior_optim::Parameters;
+use posterior_optim::Signal;
 
 fn kernel() -> Box<dyn Kernel<f64>> {
     "matern32(ard)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
@@ -101,7 +102,8 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     let model = ExactGp::new(kernel(), MeanForm::Zero, Gaussian::new(0.1, 1e-6), 2, 1);
     let options = FitOptions { restarts: 1, ..FitOptions::default() };
     let three = Neighbourhoods { count: 3, size: 40, seed: 1 };
-    let (averaged, fits) = fit_on_neighbourhoods(&model, &data, three, &options).unwrap();
+    let (averaged, fits) =
+        fit_on_neighbourhoods(&model, &data, three, &options, &mut |_, _, _| Signal::Continue).unwrap();
     assert_eq!(fits.len(), 3);
     for (p, value) in averaged.values().iter().enumerate() {
         let mean: f64 = fits.iter().map(|f| f.posterior.model().values()[p]).sum::<f64>() / 3.0;
@@ -109,6 +111,18 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     }
     assert!(fits.iter().all(|f| f.posterior.data().rows() == 40));
     let all = Neighbourhoods { size: 100, ..three };
-    assert_eq!(fit_on_neighbourhoods(&model, &data, all, &options).unwrap().1.len(), 1);
-    assert!(fit_on_neighbourhoods(&model, &data, Neighbourhoods { count: 0, ..three }, &options).is_err());
+    assert_eq!(
+        fit_on_neighbourhoods(&model, &data, all, &options, &mut |_, _, _| Signal::Continue).unwrap().1.len(),
+        1
+    );
+    assert!(
+        fit_on_neighbourhoods(
+            &model,
+            &data,
+            Neighbourhoods { count: 0, ..three },
+            &options,
+            &mut |_, _, _| Signal::Continue
+        )
+        .is_err()
+    );
 }

@@ -1,0 +1,303 @@
+//! The grammar of `fit gp`.
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Flags of `fit gp`; the same names are the keys of the configuration file.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct FitArgs {
+    /// Table to learn from: .csv, .tsv (also .gz), .parquet, .npy, .npz
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+
+    /// Column to predict, by name or number (from 1)
+    #[arg(long, value_name = "COL")]
+    pub target: Option<String>,
+
+    /// Columns to predict from [default: all others]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub features: Option<Vec<String>>,
+
+    /// Column of known noise variances
+    #[arg(long, value_name = "COL")]
+    pub noise: Option<String>,
+
+    /// Text column to turn into one 0/1 feature for each category; may be repeated
+    #[arg(long, value_name = "COL", value_delimiter = ',')]
+    pub one_hot: Option<Vec<String>>,
+
+    /// What to do with missing cells [default: error]
+    #[arg(long, value_enum)]
+    pub missing: Option<MissingArg>,
+
+    /// Kernel, such as "matern32(ard) * periodic(x3) + linear" [default: matern32(ard)]
+    #[arg(long, value_name = "TEXT")]
+    pub kernel: Option<String>,
+
+    /// Prior mean [default: constant]
+    #[arg(long, value_enum)]
+    pub mean: Option<MeanArg>,
+
+    /// How to compute the posterior [default: auto]
+    #[arg(long, value_enum)]
+    pub method: Option<MethodArg>,
+
+    /// What to maximise [default: evidence]
+    #[arg(long, value_enum)]
+    pub objective: Option<ObjectiveArg>,
+
+    /// What maximises it [default: lbfgs]
+    #[arg(long, value_enum)]
+    pub optimizer: Option<OptimizerArg>,
+
+    /// Step size of Adam [default: 0.1]
+    #[arg(long, value_name = "X")]
+    pub learning_rate: Option<f64>,
+
+    /// Most steps of each start [default: 200]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+
+    /// Starts: the kernel's initial values, the same with little noise, then random ones [default: 2]
+    #[arg(long, value_name = "N")]
+    pub restarts: Option<usize>,
+
+    /// Noise variance at the start, as a share of the target's variance [default: 0.1]
+    #[arg(long, value_name = "X")]
+    pub initial_noise: Option<f64>,
+
+    /// Least noise variance, as a share of the target's variance [default: 1e-4]
+    #[arg(long, value_name = "X")]
+    pub noise_floor: Option<f64>,
+
+    /// Beliefs about lengthscales that --config says nothing about [default: weak]
+    #[arg(long, value_enum)]
+    pub lengthscale_prior: Option<LengthscalePriorArg>,
+
+    /// Most memory that the fit may need, in gigabytes [default: 8]
+    #[arg(long, value_name = "GB")]
+    pub memory: Option<f64>,
+
+    /// Posterior samples of methods for large tables; variances come from them [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub samples: Option<usize>,
+
+    /// Random features of prior functions [default: 2000]
+    #[arg(long = "random-features", value_name = "N", help_heading = "Large tables")]
+    pub random_features: Option<usize>,
+
+    /// Most time for the solver or bound, such as 90s, 5m or 2h
+    #[arg(long, value_name = "TIME", help_heading = "Large tables")]
+    pub time_budget: Option<String>,
+
+    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub iterations: Option<usize>,
+
+    /// Rows of a batch [default: 512; svgp 1024]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub batch: Option<usize>,
+
+    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub step_size: Option<f64>,
+
+    /// Momentum of sdd [default: 0.9]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub momentum: Option<f64>,
+
+    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub tolerance: Option<f64>,
+
+    /// Preconditioner of cg [default: pivoted-cholesky]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub preconditioner: Option<PreconditionerArg>,
+
+    /// Rank of the preconditioner [default: 100]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub rank: Option<usize>,
+
+    /// Precision of kernel products [default: f32]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub precision: Option<KernelPrecisionArg>,
+
+    /// Gigabytes that may be used to keep the kernel matrix in memory [default: 0]
+    #[arg(long, value_name = "GB", help_heading = "Large tables")]
+    pub cache: Option<f64>,
+
+    /// Inducing points of inducing-sgd, sgpr, svgp [default: 512]
+    #[arg(long, value_name = "M", help_heading = "Large tables")]
+    pub inducing: Option<usize>,
+
+    /// How they are chosen [default: k-means]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub inducing_choice: Option<InducingChoiceArg>,
+
+    /// Keep inducing points where they were chosen
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Large tables")]
+    pub fixed_inducing: Option<bool>,
+
+    /// Neighbourhoods whose exact evidence gives the hyperparameters of iterative methods [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub neighbourhoods: Option<usize>,
+
+    /// Rows of each [default: 2000]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub neighbourhood_size: Option<usize>,
+
+    /// Take the hyperparameters of this model instead of learning them
+    #[arg(long, value_name = "MODEL", help_heading = "Large tables")]
+    pub hyperparameters: Option<PathBuf>,
+
+    /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]
+    #[arg(long, value_name = "FILE", help_heading = "Large tables")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Seconds between two checkpoints [default: 30]
+    #[arg(long, value_name = "S", help_heading = "Large tables")]
+    pub checkpoint_every: Option<f64>,
+
+    /// Read the table part by part, for files that are larger than memory [default: from 256 MB on]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Large tables")]
+    pub stream: Option<bool>,
+
+    /// Defaults for these flags
+    #[arg(long, value_name = "FILE.toml")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// File with the fold of each row; rows of --fold are left out of training
+    #[arg(long, value_name = "FILE")]
+    pub folds: Option<PathBuf>,
+
+    /// Fold to leave out
+    #[arg(long, value_name = "K")]
+    pub fold: Option<i64>,
+
+    /// Share of the rows to leave out at random
+    #[arg(long, value_name = "F")]
+    pub test_fraction: Option<f64>,
+
+    /// Seed of everything random [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// File to write the model to
+    #[arg(long, value_name = "MODEL")]
+    pub out: Option<PathBuf>,
+
+    /// Hyperpriors, from the configuration file only
+    #[arg(skip)]
+    #[serde(default, rename = "hyperprior")]
+    pub hyperpriors: Vec<posterior::gp::Hyperprior>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MissingArg {
+    /// An error that names the cell
+    Error,
+    /// Leave the row out
+    Drop,
+    /// Fill in the training mean
+    Mean,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MeanArg {
+    /// 0 in standard units: the training mean
+    Zero,
+    /// A learned constant
+    Constant,
+    /// Learned constant and slopes
+    Linear,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum MethodArg {
+    /// Chosen by size and memory
+    Auto,
+    /// Cholesky of the whole kernel matrix
+    Exact,
+    /// Conjugate gradients
+    Cg,
+    /// Stochastic gradient descent on the primal objective
+    Sgd,
+    /// Stochastic dual descent: the method of choice for large tables
+    Sdd,
+    /// Stochastic gradient descent on weights of inducing points
+    InducingSgd,
+    /// The collapsed bound of inducing points (Titsias)
+    Sgpr,
+    /// The stochastic bound of inducing points (Hensman)
+    Svgp,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum KernelPrecisionArg {
+    /// Single
+    F32,
+    /// Double
+    F64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PreconditionerArg {
+    /// Pivoted Cholesky
+    PivotedCholesky,
+    /// Randomised Nyström
+    Nystrom,
+    /// None
+    None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum InducingChoiceArg {
+    /// Centres of clusters
+    KMeans,
+    /// Rows that the others predict worst
+    Greedy,
+    /// Rows by chance
+    Random,
+    /// Rows such that every row is near one
+    Cover,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ObjectiveArg {
+    /// Log evidence (marginal likelihood)
+    Evidence,
+    /// Log score of leaving each row out
+    LeaveOneOut,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LengthscalePriorArg {
+    /// Log-normal, wide, around the root of the number of features
+    Weak,
+    /// None: the evidence alone
+    None,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OptimizerArg {
+    /// Quasi-Newton with exact gradients
+    Lbfgs,
+    /// Adaptive moments
+    Adam,
+}

@@ -1,0 +1,25 @@
+//! **Models of large tables**: the posterior by iterative solvers or inducing points, with hyperparameters from neighbourhoods or bounds.
+//!
+//! | file | what |
+//! |---|---|
+//! | `settings` | what a user may say |
+//! | `choice` | which method, and why |
+//! | `plan` | memory and work, before anything is done |
+//! | `fit` | hyperparameters, then weights |
+//! | `precision` | single or double, on the way to files and back |
+//! | `checkpoint` | where an interrupted fit stands |
+//! | `file` | weights to tensors and back |
+
+pub(super) mod checkpoint;
+mod choice;
+pub(super) mod file;
+mod fit;
+mod plan;
+mod precision;
+mod settings;
+
+pub use choice::{Chosen, EXACT_ROWS, choose};
+pub(super) use fit::fit_scalable;
+pub use plan::ScalablePlan;
+pub(super) use precision::Kept;
+pub use settings::{KernelPrecision, ScalableSettings, ScalableSummary, Solver};

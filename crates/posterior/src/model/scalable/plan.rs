@@ -1,0 +1,142 @@
+//! Memory and work of a fit to a large table.
+
+use super::KernelPrecision;
+use crate::{FitRequest, Method};
+use posterior_gp::exact;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a fit needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalablePlan {
+    /// The method.
+    pub method: Method,
+    /// Training rows.
+    pub rows: usize,
+    /// Inputs.
+    pub inputs: usize,
+    /// Bytes at the peak.
+    pub peak_bytes: u64,
+    /// Operations of one step.
+    pub flops_per_step: f64,
+    /// Steps at most.
+    pub steps: usize,
+    /// Operations of all hyperparameter fits, at 100 evaluations each.
+    pub hyperparameter_flops: f64,
+}
+
+/// Tiles, features of blocks, buffers of threads.
+const WORKING_BYTES: u64 = 64 << 20;
+
+impl ScalablePlan {
+    /// The plan of `method` (not exact, not auto).
+    pub fn new(request: &FitRequest, method: Method, rows: usize, inputs: usize) -> Self {
+        let settings = &request.scalable;
+        let number: u64 = if settings.precision == KernelPrecision::Single { 4 } else { 8 };
+        let (n, d, s) = (rows as u64, inputs as u64, settings.samples as u64 + 1);
+        let m = settings.inducing.min(rows) as u64;
+        let product = |a: u64, b: u64| a.saturating_mul(b);
+        // The table's numbers as read, as standardised, and in the kernel's precision.
+        let data = product(n, (2 * d + 4) * 8 + d * number);
+        let steps = steps(request, method);
+        let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
+        let batch = settings.batch.unwrap_or(512).min(rows) as f64;
+        let columns = 2.0 * s as f64;
+        let (weights, flops_per_step) = match method {
+            // Solution, residual, direction, product, targets.
+            Method::Cg => {
+                let rank = 100;
+                (
+                    product(n, number * (6 * s + rank)),
+                    kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
+                )
+            }
+            Method::Sgd => (
+                product(n, number * 7 * s),
+                kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
+            ),
+            Method::InducingSgd => {
+                let pairs = batch * m as f64;
+                (
+                    product(m, number * 7 * s).saturating_add(product(n, 2 * number * s)),
+                    kernel(pairs) + 2.0 * pairs * columns,
+                )
+            }
+            Method::Sgpr => {
+                let plan = posterior_gp::inducing::Plan::collapsed(rows, inputs, 1, m as usize);
+                (plan.peak_bytes, plan.flops_per_step)
+            }
+            Method::Svgp => {
+                let rows_at_once = settings.batch.unwrap_or(1024);
+                let plan =
+                    posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
+                (plan.peak_bytes, plan.flops_per_step)
+            }
+            // Look-ahead, velocity, average, targets, and the draws they come from.
+            _ => (product(n, number * 6 * s), kernel(batch * rows as f64) + batch * rows as f64 * columns),
+        };
+        let learns = settings.hyperparameters.is_none() && !matches!(method, Method::Sgpr | Method::Svgp);
+        let size = settings.neighbourhoods.size.min(rows);
+        let neighbourhood = exact::Plan::evidence(size, inputs, 1);
+        let (peak_of_neighbourhood, hyperparameter_flops) = if learns {
+            (
+                neighbourhood.peak_bytes,
+                100.0 * settings.neighbourhoods.count as f64 * neighbourhood.flops_per_evaluation,
+            )
+        } else {
+            (0, 0.0)
+        };
+        let cache = settings.cache_bytes as u64;
+        let solver = weights
+            .saturating_add(cache.min(product(n, n).saturating_mul(number)))
+            .saturating_add(WORKING_BYTES);
+        Self {
+            method,
+            rows,
+            inputs,
+            peak_bytes: data.saturating_add(solver.max(peak_of_neighbourhood)),
+            flops_per_step,
+            steps,
+            hyperparameter_flops,
+        }
+    }
+
+    /// The same in the words of the exact method's plan, for errors and headers.
+    pub(crate) fn as_exact(&self) -> exact::Plan {
+        exact::Plan {
+            rows: self.rows,
+            inputs: self.inputs,
+            targets: 1,
+            peak_bytes: self.peak_bytes,
+            flops_per_evaluation: self.flops_per_step,
+        }
+    }
+}
+
+/// Steps unless the user says otherwise.
+pub(super) fn steps(request: &FitRequest, method: Method) -> usize {
+    request.scalable.steps.unwrap_or(match method {
+        Method::Cg => 1000,
+        Method::Sgd | Method::InducingSgd => 20_000,
+        Method::Svgp => 3000,
+        Method::Sgpr => request.options.steps.steps,
+        _ => 10_000,
+    })
+}
+
+impl fmt::Display for ScalablePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {}, {:.3} Gflop for each of at most {} steps",
+            self.method.name(),
+            self.as_exact(),
+            self.flops_per_step / 1e9,
+            self.steps
+        )?;
+        if self.hyperparameter_flops > 0.0 {
+            write!(f, ", {:.1} Tflop for hyperparameters", self.hyperparameter_flops / 1e12)?;
+        }
+        Ok(())
+    }
+}
