@@ -52,7 +52,7 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
             size: args.neighbourhood_size.unwrap_or(default.neighbourhoods.size),
             seed: args.seed.unwrap_or(0),
         },
-        hyperparameters: args.hyperparameters.as_deref().map(of_model).transpose()?,
+        hyperparameters: args.hyperparameters.as_deref().map(given).transpose()?,
         cache_bytes: args.cache.map(gigabytes).transpose()?.unwrap_or(0),
         checkpoint: args.checkpoint.clone().or_else(|| args.out.as_deref().map(beside)),
         checkpoint_seconds: args
@@ -128,8 +128,27 @@ fn seconds(text: &str) -> Result<f64, Failure> {
         .ok_or_else(|| Failure::usage(format!("--time-budget {text} is no time; write 90s, 5m or 2h")))
 }
 
-/// The hyperparameters of a model file.
-fn of_model(path: &Path) -> Result<Vec<posterior::Hyperparameter>, Failure> {
+/// The hyperparameters of a model file, or of a JSON object of names and numbers (or lists of them), in standard units.
+fn given(path: &Path) -> Result<Vec<posterior::Hyperparameter>, Failure> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
+        let failed = |e: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot read hyperparameters from {}: {e}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Values {
+            One(f64),
+            Many(Vec<f64>),
+        }
+        let map: std::collections::BTreeMap<String, Values> =
+            serde_json::from_str(&text).map_err(|e| failed(&e))?;
+        let named = |(name, values)| match values {
+            Values::One(v) => posterior::Hyperparameter { name, values: vec![v] },
+            Values::Many(values) => posterior::Hyperparameter { name, values },
+        };
+        return Ok(map.into_iter().map(named).collect());
+    }
     match AnyModel::load(path).map_err(Failure::from_display)? {
         AnyModel::Process(model) => Ok(model.header().hyperparameters.clone()),
         AnyModel::Laplace(_) => {

@@ -236,7 +236,8 @@ fn read(folder: &Path, name: &str) -> NumericArray {
 
 /// Features of many classes with a linear head, as a large network would leave them.
 fn features(at: &Path, classes: usize, width: usize, rows: usize) {
-    let value = |i: usize| ((i * 7919 + 13) as f64 * 0.618).sin();
+    // Scattered over [-1, 1]: rows of a plain sine would all lie in one plane, and neighbours be the same.
+    let value = |i: usize| 2.0 * ((i as f64 * 12.9898 + 1.0).sin() * 43_758.545_3).rem_euclid(1.0) - 1.0;
     let weight: Vec<f64> = (0..classes * width).map(value).collect();
     let mut x = Vec::new();
     let mut labels = Vec::new();
@@ -260,12 +261,12 @@ fn features(at: &Path, classes: usize, width: usize, rows: usize) {
 fn a_head_on_features_with_a_thousand_classes() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    features(at, 1000, 12, 2000);
+    features(at, 1000, 24, 2000);
     let fit = json(
         at,
         "fit laplace --head head.npz --data x.npy --labels y.npy --likelihood categorical --curvature last-layer-kronecker --out h.posterior",
     );
-    assert_eq!(fit["weights"], 13_000);
+    assert_eq!(fit["weights"], 25_000);
     let top = json(at, "predict --model h.posterior --data x.npy --top 5 --limit 20");
     let best = top["predictions"]["class_1"].as_array().unwrap();
     let right = best.iter().enumerate().filter(|(i, c)| c.as_str() == Some(&i.to_string())).count();
@@ -346,7 +347,7 @@ fn mistakes_are_explained_and_nothing_is_written() {
         ("predict --model m.posterior --data rings.csv --quantiles 0.5", "are for numbers"),
         ("predict --model m.posterior --data rings.csv --samples 3", "--samples-out"),
         ("predict --model m.posterior --data rings.csv --joint j.npy --memory 1e-6", "above the limit"),
-        ("evaluate --model m.posterior --data rings.csv --rotate 10", "neither three nor four dimensions"),
+        ("evaluate --model m.posterior --data rings.csv --rotate 10", "images have three dimensions"),
         ("evaluate --model m.posterior --data rings.csv --corrupt rust", "the kinds are"),
         ("evaluate --model m.posterior --data rings.csv --joint-kappa 0", "no list of whole numbers"),
         ("evaluate --model m.posterior --data rings.csv --folds f.csv --fold 0", "Gaussian processes"),

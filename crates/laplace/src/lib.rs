@@ -5,7 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
+//! | [`mod@fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
 //! | [`accumulate`] | sums of the curvature in each form, batch by batch |
 //! | `roots` | output curvature as cotangents: exact, sampled, empirical |
 //! | [`predict`] | latent means and covariances |

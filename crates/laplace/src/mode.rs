@@ -35,13 +35,14 @@ pub struct ModeOptions {
     pub newton_steps: usize,
     /// Conjugate-gradient steps for each of them at most.
     pub inner_steps: usize,
-    /// The search ends when a Newton step promises to lower the loss by less, nats.
+    /// The search ends when a Newton step promises to lower the loss by less, nats. An error e of the loss leaves one of about `√(2e / a)` in the weights, and of
+    /// `2 √(2e / a |w|²)` relative in the norm that the evidence charges for: 1e-6 is 0.1 % of it for a |w|² of 10.
     pub tolerance: f64,
 }
 
 impl Default for ModeOptions {
     fn default() -> Self {
-        Self { newton_steps: 20, inner_steps: 20, tolerance: 1e-3 }
+        Self { newton_steps: 20, inner_steps: 20, tolerance: 1e-6 }
     }
 }
 

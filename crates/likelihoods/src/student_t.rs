@@ -106,7 +106,7 @@ impl Likelihood for StudentT {
         (power * residual / total, power * (residual * residual - width) / (total * total))
     }
 
-    /// By the one-dimensional integral of [`log_excess`], to about 1e-12 whatever the ratio of latent deviation to scale;
+    /// By the one-dimensional integral of `log_excess`, to about 1e-12 whatever the ratio of latent deviation to scale;
     /// Gauss-Hermite quadrature fails where the latent deviation is large beside the scale.
     fn expected_log_density(&self, y: f64, mean: f64, variance: f64) -> Expectation {
         let (residual, width) = (y - mean, self.width());

@@ -148,8 +148,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "N", help_heading = "Large tables")]
     pub neighbourhood_size: Option<usize>,
 
-    /// Take the hyperparameters of this model instead of learning them
-    #[arg(long, value_name = "MODEL", help_heading = "Large tables")]
+    /// Take the hyperparameters of this model, or of a JSON object of names and numbers, instead of learning them
+    #[arg(long, value_name = "MODEL|FILE.json", help_heading = "Large tables")]
     pub hyperparameters: Option<PathBuf>,
 
     /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]

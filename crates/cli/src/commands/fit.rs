@@ -48,8 +48,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let remarks = remarks(cli);
     let request = &settings.request;
     let prepared = prepare(&settings, remarks)?;
-    let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
-    let (plan, _) = Model::plan(request, rows, features);
+    let (plan, _) = Model::plan(request, prepared.data.rows(), &prepared.schema.feature_names());
     remarks.say(format!("plan: {plan}"));
     if let Some(path) = request.scalable.checkpoint.as_ref().filter(|p| p.exists()) {
         remarks.say(format!("going on from {}", path.display()));

@@ -11,6 +11,9 @@ use rand::seq::SliceRandom;
 use serde::Serialize;
 use std::collections::HashSet;
 
+/// A point, its row if it is one of a table, and where it came from.
+type Proposed = (Vec<f64>, Option<usize>, Origin);
+
 /// Candidates of a table evaluated at a time.
 const BLOCK: usize = 4096;
 
@@ -72,7 +75,7 @@ impl Campaign {
         let spread = self.trials.iter().filter(|t| t.origin == Origin::Initial).count();
         let first =
             if told { self.settings.initial.saturating_sub(self.trials.len()).min(count) } else { count };
-        let mut points: Vec<(Vec<f64>, Option<usize>, Origin)> = self
+        let mut points: Vec<Proposed> = self
             .spread(spread, first, streams, &mut taken)
             .into_iter()
             .map(|(p, r)| (p, r, Origin::Initial))
@@ -161,7 +164,7 @@ impl Campaign {
         taken: &mut HashSet<usize>,
         proposal: &mut Proposal,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<Vec<(Vec<f64>, Option<usize>, Origin)>, DecisionError> {
+    ) -> Result<Vec<Proposed>, DecisionError> {
         let (points, values) = self.known(proposal);
         let Model { functions, lengthscales, hyperparameters, log_evidence, notes } =
             draw(&self.space, &self.settings, &points, &values, count, streams, observer)?;

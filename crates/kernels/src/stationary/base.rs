@@ -122,7 +122,7 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         );
     }
 
-    /// Up to [`DIRECT`] dimensions: chosen columns over their lengthscales. Beyond, tiles are centred before they are scaled, so the
+    /// Up to `DIRECT` dimensions: chosen columns over their lengthscales. Beyond, tiles are centred before they are scaled, so the
     /// points stay as they are.
     fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
         if self.columns.count() > DIRECT {

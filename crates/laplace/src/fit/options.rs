@@ -77,7 +77,7 @@ pub struct FitOptions {
     pub approximation: Approximation,
     /// The prior.
     pub prior: PriorKind,
-    /// Its precision at the start (or for good, without tuning).
+    /// Its precision at the start (or for good, without tuning). Several groups that are learned at the linear model's optimum begin at this times `d_l / |v_l|²`.
     pub initial_precision: f64,
     /// How precisions and noise are chosen.
     pub tune: Tune,

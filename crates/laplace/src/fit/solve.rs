@@ -86,6 +86,7 @@ impl<T: Precision> Fitting<'_, T> {
         let options = self.options;
         let structure = self.evidence_structure(curvature)?;
         let prior = self.prior.prior(self.network.graph(), &self.selection, options.initial_precision)?;
+        let prior = self.in_units_of_the_weights(prior)?;
         let mut solved = Solved {
             prior,
             noise_variance: 1.0,
@@ -144,6 +145,23 @@ impl<T: Precision> Fitting<'_, T> {
         }
         solved.summary = Some(summary);
         Ok(solved)
+    }
+
+    /// Several groups whose precisions are learned at the linear model's optimum begin in units of their trained weights, `d_l / |v_l|²`: a start in other units would make results depend on
+    /// the scale of normalised weights, which no output depends on, by the maximum that is climbed to.
+    fn in_units_of_the_weights(&self, prior: Prior) -> Result<Prior, LaplaceError> {
+        let learned = matches!(self.options.tune, Tune::Evidence | Tune::Mackay);
+        if prior.names().len() < 2 || !learned || self.mode == Mode::Trained {
+            return Ok(prior);
+        }
+        let norms = prior.squared_norms(&self.trained);
+        let start: Vec<f64> = prior
+            .precisions()
+            .iter()
+            .zip(prior.group_sizes().iter().zip(norms))
+            .map(|(a, (&size, norm))| if norm > 0.0 { (a * size as f64 / norm).clamp(1e-8, 1e8) } else { *a })
+            .collect();
+        Ok(prior.with_precisions(&start)?)
     }
 
     fn linear_mode(

@@ -1,6 +1,12 @@
 //! What can go wrong between a file and its results.
 
 use posterior_data::DataError;
+use posterior_data::synthetic::FingerprintError;
+use posterior_decisions::DecisionError;
+use posterior_gp::GpError;
+use posterior_kernels::KernelTextError;
+use posterior_kernels::inducing::InducingError;
+use posterior_kernels::tanimoto::CountError;
 use posterior_laplace::LaplaceError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::{LinearError, PriorError};
@@ -76,6 +82,24 @@ pub enum ExperimentError {
     /// The likelihood.
     #[error(transparent)]
     Likelihood(#[from] LikelihoodError),
+    /// The Gaussian process.
+    #[error(transparent)]
+    Gp(#[from] GpError),
+    /// The text of a kernel.
+    #[error(transparent)]
+    Kernel(#[from] KernelTextError),
+    /// The choice of inducing points.
+    #[error(transparent)]
+    Inducing(#[from] InducingError),
+    /// A choice of points to evaluate.
+    #[error(transparent)]
+    Decision(#[from] DecisionError),
+    /// Fingerprints that cannot be made up.
+    #[error(transparent)]
+    Fingerprints(#[from] FingerprintError),
+    /// Counts that are none.
+    #[error(transparent)]
+    Counts(#[from] CountError),
     /// The scores.
     #[error(transparent)]
     Metrics(#[from] MetricsError),

@@ -36,12 +36,14 @@
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
+//! | `gaussian` | Gaussian processes: priors, methods, one fit for all |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
 mod context;
 mod error;
 mod file;
+mod gaussian;
 mod images;
 mod kinds;
 mod measured;

@@ -102,9 +102,10 @@ impl Prepared {
 }
 
 impl Model {
-    /// What a fit to `rows` rows with `features` inputs would need, in words and bytes.
-    pub fn plan(request: &FitRequest, rows: usize, features: usize) -> (String, u64) {
-        let chosen = choose(request, rows, features);
+    /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
+    pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+        let features = names.len();
+        let chosen = choose(request, rows, names);
         if chosen.method != Method::Exact {
             let plan = ScalablePlan::new(request, chosen.method, rows, features);
             return (format!("{plan} ({})", chosen.why), plan.peak_bytes);
@@ -152,7 +153,7 @@ impl Model {
         let started = Instant::now();
         check_noise(request)?;
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
-        let chosen = choose(request, rows, features);
+        let chosen = choose(request, rows, &prepared.schema.feature_names());
         let choice = format!("{}, {}", chosen.method.name(), chosen.why);
         let mut header = Header {
             method: chosen.method.name().into(),

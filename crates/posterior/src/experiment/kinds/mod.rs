@@ -3,9 +3,14 @@
 mod bands;
 mod effective_dimension;
 mod evidence;
+mod fingerprints;
 mod images;
 mod plain;
+mod regression;
 mod scale;
+mod scaling;
+mod spectral;
+mod thompson;
 
 use super::ExperimentError;
 use super::context::Context;
@@ -62,6 +67,36 @@ pub(crate) const KINDS: &[Kind] = &[
         about: "classifiers of images: whose norm the evidence charges for, one precision or one for each layer",
         check: check::<images::Settings>,
         run: images::run,
+    },
+    Kind {
+        name: "regression",
+        about: "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods",
+        check: check::<regression::Settings>,
+        run: regression::run,
+    },
+    Kind {
+        name: "thompson",
+        about: "parallel Thompson sampling: the best value found, by step and by second",
+        check: check::<thompson::Settings>,
+        run: thompson::run,
+    },
+    Kind {
+        name: "spectral",
+        about: "what stochastic solvers have not converged in: along the inputs and by eigendirection",
+        check: check::<spectral::Settings>,
+        run: spectral::run,
+    },
+    Kind {
+        name: "scaling",
+        about: "time to a fixed error and memory against the number of rows",
+        check: check::<scaling::Settings>,
+        run: scaling::run,
+    },
+    Kind {
+        name: "fingerprints",
+        about: "the Tanimoto kernel on made-up fingerprints, against brute force and the truth",
+        check: check::<fingerprints::Settings>,
+        run: fingerprints::run,
     },
 ];
 

@@ -47,8 +47,9 @@ fn steps() -> usize {
 /// How prior precisions are shared.
 const PRIORS: [&str; 3] = ["isotropic", "layerwise", "g-prior"];
 
-/// A prior with a group for each layer; parameters of one layer share the name before the last point.
-fn layerwise(selection: &Selection) -> Result<Prior, ExperimentError> {
+/// A prior with a group for each layer; parameters of one layer share the name before the last point. Precisions begin in units of the layer's own weights, as fits do it: evidences of several
+/// precisions have several maxima, and a start in other units would choose among them by the scale.
+fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior, ExperimentError> {
     let layer = |name: &str| name.rsplit_once('.').map_or(name, |(layer, _)| layer).to_string();
     let mut names: Vec<String> = Vec::new();
     let mut stretches = Vec::new();
@@ -61,12 +62,17 @@ fn layerwise(selection: &Selection) -> Result<Prior, ExperimentError> {
         stretches.push((part.length, group));
     }
     let precisions = vec![1.0; names.len()];
-    Ok(Prior::grouped(&stretches, names, precisions)?)
+    let prior = Prior::grouped(&stretches, names, precisions)?;
+    let norms = prior.squared_norms(&selection.flatten(network.parameters()));
+    let start: Vec<f64> =
+        prior.group_sizes().iter().zip(norms).map(|(&size, norm)| size as f64 / norm).collect();
+    Ok(prior.with_precisions(&start)?)
 }
 
 /// Standard deviations on the grid with precisions learned by the evidence at the linear model's mode; the precisions too.
 fn deviations(
     tangent: &Tangent,
+    network: &Network<f64>,
     selection: &Selection,
     prior: &str,
     steps: usize,
@@ -80,7 +86,7 @@ fn deviations(
             (scaled.deviations(&vec![precision; d])?, vec![precision])
         }
         "layerwise" => {
-            let prior = learned(tangent, &layerwise(selection)?)?.prior;
+            let prior = learned(tangent, &layerwise(selection, network)?)?.prior;
             (tangent.deviations(&prior.precision_of_each(0..d))?, prior.precisions().to_vec())
         }
         _ => {
@@ -124,7 +130,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let mut output_change = 0.0f64;
     for prior in PRIORS {
         context.step(prior, 0, settings.factors.len())?;
-        let (reference, _) = deviations(&unit, &trained.selection, prior, settings.steps)?;
+        let (reference, _) = deviations(&unit, &trained.network, &trained.selection, prior, settings.steps)?;
         let mut worst = 0.0f64;
         for (done, &factor) in settings.factors.iter().enumerate() {
             context.step(prior, done, settings.factors.len())?;
@@ -132,7 +138,8 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             let tangent = trained.tangent(&network)?;
             let pairs = tangent.network_mean.iter().zip(&unit.network_mean);
             output_change = pairs.map(|(a, b)| (a - b).abs()).fold(output_change, f64::max);
-            let (own, precisions) = deviations(&tangent, &trained.selection, prior, settings.steps)?;
+            let (own, precisions) =
+                deviations(&tangent, &network, &trained.selection, prior, settings.steps)?;
             let change = own.iter().zip(&reference).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
             worst = worst.max(change);
             let key = format!("{prior}, c = {}", shown(factor)).replace('.', "_");

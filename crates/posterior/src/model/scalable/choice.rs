@@ -15,15 +15,15 @@ pub struct Chosen {
     pub why: String,
 }
 
-/// Chooses by rows, columns and memory.
+/// Chooses by rows, names of the inputs, and memory.
 ///
 /// Exact where that is minutes and fits; otherwise stochastic dual descent, whose cost a step is linear in rows and whose number of steps does not grow with them.
 /// A kernel without random features cannot be sampled so, and gets inducing points.
-pub fn choose(request: &FitRequest, rows: usize, features: usize) -> Chosen {
+pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen {
     if request.method != Method::Auto {
         return Chosen { method: request.method, why: "as asked".into() };
     }
-    let plan = Plan::evidence(rows, features, 1);
+    let plan = Plan::evidence(rows, features.len(), 1);
     if rows <= EXACT_ROWS && plan.peak_bytes <= request.options.memory_limit {
         return Chosen { method: Method::Exact, why: format!("because {plan} and the limit allows it") };
     }
@@ -32,8 +32,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: usize) -> Chosen {
     } else {
         format!("because {plan} for the exact method, above the limit")
     };
-    let names: Vec<String> = (1..=features).map(|i| format!("x{i}")).collect();
-    let sampled = request.kernel.build::<f64>(&names).ok().is_none_or(|k| k.features().is_ok());
+    let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
     if sampled {
         Chosen { method: Method::Sdd, why: reason }
     } else {

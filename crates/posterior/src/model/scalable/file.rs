@@ -62,8 +62,11 @@ pub(in crate::model) fn read(
     }
 }
 
-/// Kernel, mean and noise with the values of the header.
-fn parts<T: Kept>(header: &Header) -> Result<(Box<dyn Kernel<T>>, Mean, Gaussian), String> {
+/// Kernel, mean and noise.
+type Parts<T> = (Box<dyn Kernel<T>>, Mean, Gaussian);
+
+/// The parts with the values of the header.
+fn parts<T: Kept>(header: &Header) -> Result<Parts<T>, String> {
     let names = header.schema.feature_names();
     let mut kernel = header.kernel.build::<T>(&names).map_err(|e| e.to_string())?;
     let mut mean = Mean::new(header.mean, names.len(), 1);

@@ -377,6 +377,7 @@ fn collapsed(
     let inducing = z.nrows();
     let mut summary = bound_summary(request, Solver::Collapsed, inducing, learn);
     let mut process = CollapsedGp::new(model.kernel().clone_box(), request.mean, *model.noise(), z, 1)?;
+    copy_mean(&model, &mut process);
     process.learn_inducing = request.scalable.learn_inducing;
     let found = Found::default();
     if !learn {
@@ -436,6 +437,7 @@ fn stochastic(
     let mut summary = bound_summary(request, Solver::Stochastic, inducing, learn);
     let likelihood = VariationalLikelihood::Gaussian(*model.noise());
     let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, likelihood, z, 1)?;
+    copy_mean(&model, &mut process);
     process.learn_inducing = request.scalable.learn_inducing;
     process.learn_hyperparameters = learn;
     let mut options = StochasticOptions {
@@ -470,12 +472,28 @@ fn stochastic(
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
     summary.seconds[1] = started.elapsed().as_secs_f64();
     Ok(ScalableFit {
-        hyperparameters: kernel_mean_noise(&fitted.model),
+        hyperparameters: if learn { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         posterior: ProcessPosterior::Inducing(fitted.posterior),
         summary,
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
     })
+}
+
+/// Gives `process` the mean of `model`; kernel and noise it has already.
+fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
+    let known = named_values(model);
+    let mut values = process.values();
+    let mut start = 0;
+    for segment in process.segments() {
+        let length = segment.len();
+        let found = known.iter().find(|h| h.name == segment.name && h.name.starts_with("mean."));
+        if let Some(found) = found.filter(|h| h.values.len() == length) {
+            values[start..start + length].copy_from_slice(&found.values);
+        }
+        start += length;
+    }
+    process.set_values(&values);
 }
 
 /// All parameters of a model but its inducing inputs, which are a tensor of their own. The likelihood's noise goes by the name that exact models use.

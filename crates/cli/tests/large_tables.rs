@@ -1,0 +1,212 @@
+//! `fit gp` by methods for large tables, and `optimize`, as a user runs them.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn posterior(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_posterior"));
+    command.current_dir(folder).args(line.split_whitespace());
+    command
+}
+
+fn run(folder: &Path, line: &str) -> Output {
+    posterior(folder, line).output().unwrap()
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    let output = run(folder, &format!("--json {line}"));
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert!(!output.status.success(), "{line}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// y = sin(3a) + b² on an even spread of points.
+fn write_table(path: &Path, rows: usize) {
+    let mut text = String::from("a,b,y\n");
+    for i in 0..rows {
+        let (a, b) = ((i as f64 * 0.618_034) % 1.0, (i as f64 * 0.754_878) % 1.0);
+        let noise = 0.1 * ((i as f64 * 12.9898).sin() * 43_758.547).fract();
+        text += &format!("{a},{b},{}\n", (3.0 * a).sin() + b * b + noise);
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn every_method_from_fit_to_scores() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 400);
+    write_table(&at.join("new.csv"), 50);
+    let quick = "--neighbourhoods 2 --neighbourhood-size 120";
+    for (method, flags) in [
+        ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
+        ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
+        ("sgd", format!("{quick} --iterations 800 --batch 64 --samples 8 --random-features 200")),
+        (
+            "inducing-sgd",
+            format!("{quick} --iterations 800 --batch 64 --samples 16 --random-features 200 --inducing 60"),
+        ),
+        ("sgpr", "--inducing 30 --iterations 15".into()),
+        ("svgp", "--inducing 30 --iterations 150 --batch 100 --inducing-choice greedy".into()),
+    ] {
+        let fitted = json(
+            at,
+            &format!("fit gp --data t.csv --target y --method {method} {flags} --out {method}.posterior"),
+        );
+        assert_eq!(fitted["method"], method);
+        assert!(fitted["large_table"]["steps"].as_u64().unwrap() > 0, "{fitted}");
+        assert!(fitted["planned_memory_bytes"].as_u64().unwrap() > 0);
+        let scores = json(at, &format!("evaluate --model {method}.posterior --data new.csv"));
+        let rmse = scores["rmse"].as_f64().unwrap_or(f64::NAN);
+        // The noise is within 0.1; the target's deviation is 0.43. Descent on the primal is far from done after so few steps.
+        let baseline = scores["baseline"]["rmse"].as_f64().unwrap_or(f64::NAN);
+        assert!(rmse < if method.contains("sgd") { 0.85 * baseline } else { 0.12 }, "{method}: {scores}");
+        let text = String::from_utf8(run(at, &format!("inspect {method}.posterior")).stdout).unwrap();
+        assert!(text.contains("solver"), "{text}");
+        assert!(!at.join(format!("{method}.posterior.checkpoint")).exists());
+    }
+    // The same rows, read part by part: the same model.
+    let line = format!("fit gp --data t.csv --target y --method cg {quick} --samples 4 --precision f64");
+    json(at, &format!("{line} --out whole.posterior"));
+    json(at, &format!("{line} --stream --out parts.posterior"));
+    let predicted = |model: &str| run(at, &format!("predict --model {model} --data new.csv")).stdout;
+    assert_eq!(predicted("whole.posterior"), predicted("parts.posterior"));
+    // Hyperparameters of another model.
+    let given = json(
+        at,
+        "fit gp --data t.csv --target y --method sdd --hyperparameters cg.posterior --iterations 300 --samples 4 --out given.posterior",
+    );
+    assert_eq!(given["large_table"]["hyperparameter_source"], "given");
+}
+
+#[test]
+fn a_fit_that_is_killed_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 1500);
+    let line = "fit gp --data t.csv --target y --method sdd --neighbourhoods 1 --neighbourhood-size 60 --iterations 3000 --batch 128 --samples 8 --random-features 100 --checkpoint-every 0.05 --threads 1";
+    let straight = json(at, &format!("{line} --out straight.posterior"));
+    let mut child = posterior(at, &format!("{line} --out killed.posterior"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Killed as soon as there is a state of the solver.
+    let (state, started) = (at.join("killed.posterior.checkpoint"), Instant::now());
+    while !std::fs::metadata(&state).is_ok_and(|m| m.len() > 100_000)
+        && started.elapsed() < Duration::from_secs(60)
+    {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(state.exists() && !at.join("killed.posterior").exists(), "it was killed too late");
+    let resumed = json(at, &format!("{line} --out killed.posterior"));
+    assert!(resumed["large_table"]["resumed_from"].as_u64().unwrap() > 0, "{resumed}");
+    assert_eq!(resumed["hyperparameters"], straight["hyperparameters"]);
+    let predicted = |model: &str| run(at, &format!("predict --model {model} --data t.csv")).stdout;
+    assert_eq!(predicted("killed.posterior"), predicted("straight.posterior"));
+}
+
+#[test]
+fn options_of_other_methods_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 30);
+    for (flags, expected) in [
+        ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, inducing-sgd"),
+        ("--method svgp --rank 3", "--rank belongs to --method cg"),
+        ("--method sdd --inducing 3", "--inducing belongs to"),
+        ("--method sdd --time-budget soon", "is no time"),
+        ("--method sdd --samples 0", "the number of samples is 0"),
+        ("--method sdd --step-size 0", "--step-size must be a positive number"),
+        ("--method sdd --hyperparameters t.csv", "t.csv"),
+        ("--method sdd --memory 1e-5", "above the limit"),
+        ("--method sdd --kernel periodic", "random features"),
+    ] {
+        let text = error(at, &format!("fit gp --data t.csv --target y {flags} --out never.posterior"));
+        assert!(text.contains(expected), "{flags}\n{text}");
+        assert!(!at.join("never.posterior").exists());
+    }
+}
+
+#[test]
+fn a_minimum_by_asking_and_telling() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    json(
+        at,
+        "optimize start --state s.json --space x:-1..2,k:1..4:integer --initial 4 --search-candidates 200 --search-rounds 3",
+    );
+    let text = error(at, "optimize start --state s.json --space x:0..1");
+    assert!(text.contains("exists"), "{text}");
+    let value = |point: &Value| {
+        let (x, k) = (point[0].as_f64().unwrap(), point[1].as_f64().unwrap());
+        (x - 0.5).powi(2) + (k - 2.0).powi(2)
+    };
+    for _ in 0..6 {
+        let asked = json(at, "optimize ask --state s.json -n 2");
+        for trial in asked["trials"].as_array().unwrap() {
+            json(
+                at,
+                &format!(
+                    "optimize tell --state s.json --id {} --value {}",
+                    trial["id"],
+                    value(&trial["point"])
+                ),
+            );
+        }
+    }
+    let status = json(at, "optimize status --state s.json");
+    assert_eq!(status["told"], 12);
+    assert!(status["best"]["value"].as_f64().unwrap() < 0.05, "{status}");
+    json(at, "optimize tell --state s.json --point x=0.5,k=2 --value 0");
+    assert_eq!(json(at, "optimize status --state s.json")["best"]["value"], 0.0);
+    for (line, expected) in [
+        ("tell --state s.json --id 1 --value 5", "has an outcome already"),
+        ("tell --state s.json --id 1 --value nan", "not a finite number"),
+        ("tell --state s.json --point x=0.5 --value 5", "`k` is missing"),
+        ("tell --state s.json --point x=0.5,z=2 --value 5", "no axis `z`"),
+        ("ask --state absent.json", "absent.json"),
+        ("start --state t.json --space x:1..0", "smaller number first"),
+    ] {
+        let text = error(at, &format!("optimize {line}"));
+        assert!(text.contains(expected), "{line}\n{text}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_minimum_by_a_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(
+        at.join("try.sh"),
+        "#!/bin/sh\necho about to try $1\nif [ $2 -eq 3 ]; then exit 4; fi\necho $1 | awk '{print ($1-0.3)*($1-0.3)}'\n",
+    )
+    .unwrap();
+    json(
+        at,
+        "optimize start --state s.json --space x:0..1,fails:1..3:integer --initial 4 --search-candidates 100 --search-rounds 2 --seed 1",
+    );
+    let first = json(at, "optimize run --state s.json --evaluations 5 --batch 2 -- sh try.sh {x} {fails}");
+    assert_eq!(first["trials"].as_array().unwrap().len(), 5);
+    // Another run with more evaluations goes on.
+    let more = json(at, "optimize run --state s.json --evaluations 14 --batch 3 -- sh try.sh {x} {fails}");
+    assert_eq!(more["told"].as_u64().unwrap() + more["failed"].as_u64().unwrap(), 14);
+    assert!(more["best"]["value"].as_f64().unwrap() < 0.01, "{more}");
+    for trial in more["trials"].as_array().unwrap() {
+        let failed = trial["point"][1] == 3.0;
+        assert_eq!(trial["outcome"]["state"], if failed { "failed" } else { "done" }, "{trial}");
+    }
+}
