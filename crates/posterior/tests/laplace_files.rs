@@ -77,6 +77,11 @@ fn bytes_are_prepared_as_asked() {
 
 #[test]
 fn interrupted_sums_are_gone_on_from() {
+    // One thread: several would be done with these examples in one round, before anyone is asked.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(interrupted_and_resumed);
+}
+
+fn interrupted_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let mut request = files(folder.path());
     let whole = fit(&request);
