@@ -52,7 +52,7 @@ pub struct Progress {
     pub step: usize,
     /// Steps planned.
     pub steps_planned: usize,
-    /// Time spent, earlier sessions included.
+    /// Time spent, earlier runs included.
     pub elapsed: Duration,
     /// The largest relative residual of the right-hand sides, as far as the method knows it; NaN before it knows.
     pub residual: f64,
@@ -150,7 +150,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Starts after `seconds` of earlier sessions.
+    /// Starts after `seconds` of earlier runs.
     pub(super) fn after(seconds: f64) -> Self {
         let before = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         Self { begun: Instant::now(), before }

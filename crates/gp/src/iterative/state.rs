@@ -12,7 +12,7 @@ pub struct StateHeader {
     pub method: String,
     /// Steps taken.
     pub step: usize,
-    /// Seconds spent, earlier sessions included.
+    /// Seconds spent, earlier runs included.
     pub seconds: f64,
     /// Step size times the number of rows; 0 for methods without.
     pub step_size: f64,
