@@ -77,7 +77,16 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
     let stochastic: &[Method] = &[Auto, Sgd, Sdd, InducingSgd, Svgp];
     let inducing: &[Method] = &[InducingSgd, Sgpr, Svgp];
     let large: &[Method] = &[Auto, Cg, Sgd, Sdd, InducingSgd, Sgpr, Svgp];
-    let table: [(&str, bool, &[Method]); 17] = [
+    // Bounds have one search of their own, iterative methods one for each neighbourhood.
+    let searched: &[Method] = &[Auto, Exact, Cg, Sgd, Sdd, InducingSgd];
+    let table: [(&str, bool, &[Method]); 24] = [
+        ("--restarts", args.restarts.is_some(), &[Auto, Exact]),
+        ("--objective", args.objective.is_some(), searched),
+        ("--optimizer", args.optimizer.is_some(), searched),
+        ("--learning-rate", args.learning_rate.is_some(), searched),
+        ("--steps", args.steps.is_some(), &[Auto, Exact, Cg, Sgd, Sdd, InducingSgd, Sgpr]),
+        ("--checkpoint", args.checkpoint.is_some(), large),
+        ("--checkpoint-every", args.checkpoint_every.is_some(), large),
         ("--samples", args.samples.is_some(), pathwise),
         ("--random-features", args.random_features.is_some(), pathwise),
         ("--time-budget", args.time_budget.is_some(), large),

@@ -125,6 +125,10 @@ fn options_of_other_methods_are_refused() {
     write_table(&at.join("t.csv"), 30);
     for (flags, expected) in [
         ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, inducing-sgd"),
+        ("--method sdd --restarts 3", "--restarts belongs to --method exact"),
+        ("--method svgp --optimizer adam", "--optimizer belongs to"),
+        ("--method svgp --steps 5", "--steps belongs to"),
+        ("--method exact --checkpoint-every 3", "--checkpoint-every belongs to"),
         ("--method svgp --rank 3", "--rank belongs to --method cg"),
         ("--method sdd --inducing 3", "--inducing belongs to"),
         ("--method sdd --time-budget soon", "is no time"),

@@ -137,7 +137,7 @@ fn warm_up() {
 /// A plan is a bound, up to a megabyte for what no plan counts (names, reports, threads), and not more than twice what is used, up to the buffers of batches, which are planned as if nothing
 /// of them were freed on the way.
 #[test]
-fn plans_bound_the_peak_within_a_factor_of_two() {
+fn plans_bound_the_peak() {
     rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
     warm_up();
     let slack = 1 << 20;

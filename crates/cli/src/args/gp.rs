@@ -160,7 +160,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "S", help_heading = "Large tables")]
     pub checkpoint_every: Option<f64>,
 
-    /// Read the table part by part, for files that are larger than memory [default: from 256 MB on]
+    /// Read the table part by part, so that only the model's own numbers stay in memory [default: from 256 MB on]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Large tables")]
     pub stream: Option<bool>,
 
