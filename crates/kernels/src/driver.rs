@@ -8,6 +8,7 @@
 use crate::{Adjoints, Kernel, Pair, Request};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::{Cover, for_each_tile, pieces};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -15,8 +16,12 @@ use std::ops::Range;
 /// Rows and columns of a tile: 256 x 256 doubles are 512 KiB, half of a second-level cache.
 pub const TILE: usize = 256;
 
-/// Strips of columns whose adjoints of x (n x D each) are kept at a time.
-const STRIPS: usize = 32;
+/// Rows and columns of a tile of [`pullback`], whose loops take several passes over buffers of one column; small enough that 512 inducing
+/// points make work for many threads.
+const PULL_TILE: usize = 128;
+
+/// Tiles whose adjoints (256 points of D coordinates each) are kept at a time.
+const PARTS: usize = 1024;
 
 /// Points of one parallel piece of [`pullback_diagonal`].
 const CHUNK: usize = 1024;
@@ -44,36 +49,8 @@ pub fn gram<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Mat<T> {
     let n = x.nrows();
     let mut out = Mat::zeros(n, n);
     gram_lower_into(kernel, x, out.as_mut());
-    mirror(out.as_mut());
+    mirror_lower(out.as_mut());
     out
-}
-
-/// Copies the lower triangle to the upper one, by halves: the two triangles beside one another, then the block between.
-fn mirror<T: Real>(matrix: MatMut<'_, T>) {
-    const SMALL: usize = 64;
-    let mut matrix = matrix;
-    let n = matrix.nrows();
-    if n <= SMALL {
-        for j in 0..n {
-            for i in j + 1..n {
-                matrix[(j, i)] = matrix[(i, j)];
-            }
-        }
-        return;
-    }
-    let (first, mut above, below, second) = matrix.split_at_mut(n / 2, n / 2);
-    rayon::join(
-        || {
-            for columns in pieces(above.ncols(), SMALL) {
-                for rows in pieces(above.nrows(), SMALL) {
-                    let (i, j) = (rows.start, columns.start);
-                    let mut target = above.as_mut().submatrix_mut(i, j, rows.len(), columns.len());
-                    target.copy_from(below.as_ref().submatrix(j, i, columns.len(), rows.len()).transpose());
-                }
-            }
-        },
-        || rayon::join(|| mirror(first), || mirror(second)),
-    );
 }
 
 /// The lower triangle of `k(x, x)`, diagonal included; what stands above it is unspecified. Half the work of [`gram`].
@@ -180,30 +157,31 @@ pub(crate) fn pull_tiles<T: Real>(
 ) -> Adjoints<T> {
     let (n, m, d) = (x.nrows(), z.nrows(), x.ncols());
     let count = kernel.parameter_count();
-    let strip = |columns: &Range<usize>| {
-        let mut sum = Adjoints::zeros(request, count, n, columns.len(), d);
-        let first = if cover == Cover::Lower { columns.start } else { 0 };
-        for rows in pieces(n, TILE).filter(|rows| rows.end > first) {
-            let mut adjoint = Mat::zeros(rows.len(), columns.len());
-            fill(rows.clone(), columns.clone(), adjoint.as_mut());
-            let pair = match cover {
-                Cover::Full => Pair { x: block(x, &rows), z: block(z, columns), same: None },
-                Cover::Lower => same_pair(x, &rows, columns),
-            };
-            let mut part = Adjoints::zeros(request, count, rows.len(), columns.len(), d);
-            kernel.pullback_tile(pair, adjoint.as_ref(), &mut part);
-            sum.add(&part, &rows, &(0..columns.len()));
-        }
-        sum
+    let tile = |(rows, columns): &(Range<usize>, Range<usize>)| {
+        let mut adjoint = Mat::zeros(rows.len(), columns.len());
+        fill(rows.clone(), columns.clone(), adjoint.as_mut());
+        let pair = match cover {
+            Cover::Full => Pair { x: block(x, rows), z: block(z, columns), same: None },
+            Cover::Lower => same_pair(x, rows, columns),
+        };
+        let mut part = Adjoints::zeros(request, count, rows.len(), columns.len(), d);
+        kernel.pullback_tile(pair, adjoint.as_ref(), &mut part);
+        part
     };
-    // Every strip of columns has adjoints of all of x, so no more than a few strips are kept at a time. Their number does
-    // not depend on that of the threads, nor does the order in which they are added up.
-    let strips: Vec<Range<usize>> = pieces(m, TILE).collect();
+    let tiles: Vec<(Range<usize>, Range<usize>)> = pieces(m, PULL_TILE)
+        .flat_map(|columns| {
+            let first = if cover == Cover::Lower { columns.start } else { 0 };
+            let rows = pieces(n, PULL_TILE).filter(move |rows| rows.end > first);
+            rows.map(move |rows| (rows, columns.clone()))
+        })
+        .collect();
+    // No more than some parts are kept at a time. Their number does not depend on that of the threads, nor does the order in which they are
+    // added up.
     let mut total = Adjoints::zeros(request, count, n, m, d);
-    for group in strips.chunks(if request.x { STRIPS } else { strips.len().max(1) }) {
-        let parts: Vec<Adjoints<T>> = group.par_iter().with_max_len(1).map(strip).collect();
-        for (part, columns) in parts.iter().zip(group) {
-            total.add(part, &(0..n), columns);
+    for group in tiles.chunks(PARTS) {
+        let parts: Vec<Adjoints<T>> = group.par_iter().with_max_len(1).map(tile).collect();
+        for (part, (rows, columns)) in parts.iter().zip(group) {
+            total.add(part, rows, columns);
         }
     }
     total

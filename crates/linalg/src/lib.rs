@@ -18,6 +18,7 @@ pub mod random;
 mod real;
 pub mod solve;
 pub mod sparse;
+pub mod symmetric;
 pub mod tiles;
 pub mod vectorised;
 

@@ -1,7 +1,12 @@
 //! **Adam**, with AdamW's decoupled weight decay.
 
 use crate::Schedule;
+use posterior_linalg::vectorised::dispatch;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+/// Entries that one thread moves at a time.
+const CHUNK: usize = 1 << 14;
 
 /// Adaptive moment estimation (Kingma and Ba 2015, algorithm 1; decay as in Loshchilov and Hutter 2019, algorithm 2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,12 +69,29 @@ impl Adam {
         self.taken += 1;
         let power = self.taken.min(i32::MAX as usize) as i32;
         let (correct1, correct2) = (1.0 - self.beta1.powi(power), 1.0 - self.beta2.powi(power));
-        for (i, (t, &g)) in theta.iter_mut().zip(gradient).enumerate() {
-            self.first[i] += (1.0 - self.beta1) * (g - self.first[i]);
-            self.second[i] += (1.0 - self.beta2) * (g * g - self.second[i]);
-            let direction = self.first[i] / correct1 / ((self.second[i] / correct2).sqrt() + self.epsilon);
-            *t -= rate * (direction + self.weight_decay * *t);
-        }
+        let (gain1, gain2) = (1.0 - self.beta1, 1.0 - self.beta2);
+        let (scale1, scale2) = (1.0 / correct1, 1.0 / correct2.sqrt());
+        let (decay, epsilon) = (self.weight_decay, self.epsilon);
+        // Networks and variational posteriors have millions of entries.
+        let first = self.first.par_chunks_mut(CHUNK);
+        let second = self.second.par_chunks_mut(CHUNK);
+        let moments = first.zip(second);
+        theta.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK)).zip(moments).for_each(
+            |((theta, gradient), (first, second))| {
+                dispatch(
+                    #[inline(always)]
+                    || {
+                        for i in 0..theta.len().min(gradient.len()).min(first.len()).min(second.len()) {
+                            let g = gradient[i];
+                            first[i] += gain1 * (g - first[i]);
+                            second[i] += gain2 * (g * g - second[i]);
+                            let direction = first[i] * scale1 / (second[i].sqrt() * scale2 + epsilon);
+                            theta[i] -= rate * (direction + decay * theta[i]);
+                        }
+                    },
+                );
+            },
+        );
         rate
     }
 }

@@ -10,9 +10,11 @@
 
 use crate::GpError;
 use faer::prelude::ReborrowMut;
-use faer::{Mat, MatRef};
-use posterior_kernels::{Adjoints, Kernel, Request, cross, gram_lower_into, pullback, pullback_gram};
+use faer::{Mat, MatMut, MatRef};
+use posterior_kernels::{Adjoints, Kernel, Request, cross_into, gram_lower_into, pullback, pullback_gram};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::symmetric::{average_with_transpose, mirror_lower};
+use std::ops::Range;
 
 /// The factor of `K_ZZ` plus `relative_jitter` times the mean of its diagonal.
 #[derive(Clone, Debug)]
@@ -50,9 +52,21 @@ impl Whitening {
         z: MatRef<'_, f64>,
         x: MatRef<'_, f64>,
     ) -> Mat<f64> {
-        let mut features = cross(kernel, z, x);
-        self.cholesky.solve_factor_in_place(features.as_mut());
+        let mut features = Mat::zeros(z.nrows(), x.nrows());
+        self.features_into(kernel, z, x, features.as_mut());
         features
+    }
+
+    /// The same, written to `out` (m x n).
+    pub(super) fn features_into(
+        &self,
+        kernel: &dyn Kernel<f64>,
+        z: MatRef<'_, f64>,
+        x: MatRef<'_, f64>,
+        mut out: MatMut<'_, f64>,
+    ) {
+        cross_into(kernel, z, x, out.rb_mut());
+        self.cholesky.solve_factor_in_place(out);
     }
 
     /// What the adjoint of the features of x (m x n, overwritten) contributes through `k(Z, x)`: parameters, and Z as the
@@ -79,40 +93,23 @@ impl Whitening {
         inducing: bool,
     ) -> Adjoints<f64> {
         let m = z.nrows();
-        mirror_lower(&mut outer);
+        mirror_lower(outer.as_mut());
         self.cholesky.solve_factor_transpose_in_place(outer.as_mut());
         self.cholesky.solve_factor_transpose_in_place(outer.as_mut().transpose_mut());
+        // The two solves leave rounding that is not symmetric; what they approximate is.
+        average_with_transpose(outer.as_mut());
         // The jitter is a multiple of the mean of the diagonal, so the diagonal also matters through it.
         let trace: f64 = (0..m).map(|i| -0.5 * outer[(i, i)]).sum();
         let through_jitter = self.relative_jitter * trace / m as f64;
-        let outer = outer.as_ref();
-        let fill = |rows: std::ops::Range<usize>,
-                    columns: std::ops::Range<usize>,
-                    mut tile: faer::MatMut<'_, f64>| {
+        let fill = |rows: Range<usize>, columns: Range<usize>, mut tile: MatMut<'_, f64>| {
             for (b, j) in columns.enumerate() {
-                for (a, i) in rows.clone().enumerate() {
-                    // The two solves leave rounding that is not symmetric; what they approximate is.
-                    let through_factor = -0.25 * (outer[(i, j)] + outer[(j, i)]);
-                    tile[(a, b)] = through_factor + if i == j { through_jitter } else { 0.0 };
+                let source = &outer.col_as_slice(j)[rows.clone()];
+                tile.as_mut().col_mut(b).iter_mut().zip(source).for_each(|(t, o)| *t = -0.5 * o);
+                if rows.contains(&j) {
+                    tile[(j - rows.start, b)] += through_jitter;
                 }
             }
         };
         pullback_gram(kernel, z, &fill, Request { parameters: true, x: inducing, z: false })
-    }
-}
-
-/// Copies the lower triangle to the upper one.
-pub(super) fn mirror_lower(matrix: &mut Mat<f64>) {
-    /// Columns of a square that stays in the first-level cache.
-    const TILE: usize = 32;
-    let n = matrix.nrows();
-    for first in (0..n).step_by(TILE) {
-        for start in (first..n).step_by(TILE) {
-            for j in first..(first + TILE).min(n) {
-                for i in start.max(j + 1)..(start + TILE).min(n) {
-                    matrix[(j, i)] = matrix[(i, j)];
-                }
-            }
-        }
     }
 }

@@ -3,13 +3,14 @@
 use super::CollapsedGp;
 use crate::inducing::distribution::{add_lower_product, parallelism};
 use crate::inducing::plan::block_rows;
-use crate::inducing::whitening::{Whitening, mirror_lower};
+use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat};
 use posterior_kernels::diagonal;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use std::ops::Range;
 
@@ -80,7 +81,7 @@ impl CollapsedGp {
             variances += block.variances.iter().zip(&block.noise).map(|(k, s)| k / s).sum::<f64>();
             squares += block.residuals.squared_norm_l2();
         }
-        mirror_lower(&mut psi);
+        mirror_lower(psi.as_mut());
         let w = Cholesky::factor_with(Mat::zeros(m, m), JitterPolicy::NONE, |mut out| {
             out.copy_from(&psi);
             for i in 0..m {

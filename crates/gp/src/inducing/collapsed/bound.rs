@@ -6,12 +6,12 @@
 use super::CollapsedGp;
 use super::accumulate::Accumulated;
 use crate::inducing::distribution::{add_lower_product, parallelism};
-use crate::inducing::whitening::mirror_lower;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat};
 use posterior_kernels::{Request, pullback_diagonal};
+use posterior_linalg::symmetric::mirror_lower;
 
 /// A bound with its gradient in the natural parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub fn collapsed_bound_and_gradient(
         gamma[(j, j)] += 0.5 * targets;
     }
     add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
-    mirror_lower(&mut gamma);
+    mirror_lower(gamma.as_mut());
 
     // 2ΓΨ + C Pᵀ, lower triangle.
     let mut outer = Mat::zeros(m, m);

@@ -15,13 +15,14 @@ use crate::inducing::InducingDistribution;
 use crate::inducing::collapsed::by_columns;
 use crate::inducing::distribution::{add_lower_product, lower_product, parallelism};
 use crate::inducing::plan::block_rows;
-use crate::inducing::whitening::{Whitening, mirror_lower};
+use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
-use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
-use faer::{Accum, Mat, MatRef};
+use faer::linalg::matmul::{dot, matmul};
+use faer::{Accum, Conj, Mat, MatRef};
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
 use posterior_likelihoods::variational::VariationalWorkspace;
+use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
 use rayon::prelude::*;
@@ -101,13 +102,36 @@ impl StochasticEvaluation {
 }
 
 /// What a batch says before anything is differentiated back to kernel and Z.
-struct Forward {
-    features: Mat<f64>,
+struct Forward<'a> {
+    features: MatRef<'a, f64>,
     /// `T A` of each root, m x r.
-    products: Vec<Mat<f64>>,
+    products: &'a [Mat<f64>],
     means: Mat<f64>,
     /// r x roots.
     variances: Mat<f64>,
+}
+
+/// The m x r matrices of an evaluation. Who keeps them from one batch to the next saves the operating system from clearing as many pages again.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    features: Mat<f64>,
+    products: Vec<Mat<f64>>,
+    scaled: Mat<f64>,
+}
+
+impl Buffers {
+    pub(super) fn new() -> Self {
+        Self { features: Mat::new(), products: Vec::new(), scaled: Mat::new() }
+    }
+
+    fn fit(&mut self, rows: usize, columns: usize, roots: usize) {
+        self.products.resize_with(roots, Mat::new);
+        for buffer in [&mut self.features, &mut self.scaled].into_iter().chain(&mut self.products) {
+            if buffer.shape() != (rows, columns) {
+                *buffer = Mat::zeros(rows, columns);
+            }
+        }
+    }
 }
 
 /// `R Rᵀ - I` of each root, both triangles.
@@ -118,42 +142,39 @@ fn differences(distribution: &InducingDistribution) -> Vec<Mat<f64>> {
         for i in 0..t.nrows() {
             t[(i, i)] -= 1.0;
         }
-        mirror_lower(&mut t);
+        mirror_lower(t.as_mut());
         t
     };
     distribution.roots.iter().map(of_root).collect()
 }
 
-fn forward(
+fn forward<'a>(
     model: &StochasticGp,
     whitening: &Whitening,
     distribution: &InducingDistribution,
     differences: &[Mat<f64>],
     x: MatRef<'_, f64>,
-) -> Forward {
-    let features = whitening.features(model.kernel(), model.inducing(), x);
+    features: &'a mut Mat<f64>,
+    products: &'a mut [Mat<f64>],
+) -> Forward<'a> {
+    whitening.features_into(model.kernel(), model.inducing(), x, features.as_mut());
+    let features = features.as_ref();
     let (m, r) = (features.nrows(), features.ncols());
     let mut means = model.mean.evaluate(x);
     let par = parallelism(m);
     matmul(means.as_mut(), Accum::Add, features.transpose(), distribution.mean(), 1.0, par);
     let prior = diagonal(model.kernel(), x);
     let mut variances = Mat::zeros(r, differences.len());
-    let products: Vec<Mat<f64>> = differences
-        .iter()
-        .enumerate()
-        .map(|(index, t)| {
-            let mut product = Mat::zeros(m, r);
-            matmul(product.as_mut(), Accum::Replace, t.as_ref(), features.as_ref(), 1.0, par);
-            let out = variances.col_as_slice_mut(index);
-            out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
-                let pairs = features.col_as_slice(i).iter().zip(product.col_as_slice(i));
-                let value = prior[i] + pairs.map(|(a, b)| a * b).sum::<f64>();
-                // Not `f64::max`, which would turn NaN into certainty.
-                *out = if value < 0.0 { 0.0 } else { value };
-            });
-            product
-        })
-        .collect();
+    for (index, (t, product)) in differences.iter().zip(products.iter_mut()).enumerate() {
+        matmul(product.as_mut(), Accum::Replace, t.as_ref(), features, 1.0, par);
+        let out = variances.col_as_slice_mut(index);
+        out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
+            let (a, b) = (features.col(i), product.col(i));
+            let value = prior[i] + dot::inner_prod(a.transpose(), Conj::No, b, Conj::No);
+            // Not `f64::max`, which would turn NaN into certainty.
+            *out = if value < 0.0 { 0.0 } else { value };
+        });
+    }
     Forward { features, products, means, variances }
 }
 
@@ -178,7 +199,7 @@ fn expectations(
     model: &StochasticGp,
     distribution: &InducingDistribution,
     batch: &Batch<'_>,
-    forward: &Forward,
+    forward: &Forward<'_>,
     scale: f64,
 ) -> Expectations {
     let (r, latents, roots) = (batch.inputs.nrows(), distribution.latents(), distribution.roots.len());
@@ -247,6 +268,7 @@ pub fn stochastic_bound(
     let whitening = model.whitening()?;
     let differences = differences(distribution);
     let mut value = -distribution.divergence();
+    let mut buffers = Buffers::new();
     for rows in pieces(data.rows(), block_rows(model.inducing.nrows())) {
         let batch = Batch {
             inputs: data.inputs().subrows(rows.start, rows.len()),
@@ -254,7 +276,10 @@ pub fn stochastic_bound(
             noise: data.noise_variances().map(|noise| &noise[rows.clone()]),
             rows: rows.len(),
         };
-        let forward = forward(model, &whitening, distribution, &differences, batch.inputs);
+        buffers.fit(model.inducing.nrows(), rows.len(), differences.len());
+        let Buffers { features, products, .. } = &mut buffers;
+        let forward =
+            forward(model, &whitening, distribution, &differences, batch.inputs, features, products);
         value += expectations(model, distribution, &batch, &forward, 1.0).value;
     }
     Ok(value)
@@ -276,6 +301,17 @@ pub fn stochastic_bound_and_gradient(
     batch: Batch<'_>,
     wanted: Wanted,
 ) -> Result<StochasticEvaluation, GpError> {
+    bound_and_gradient_in(&mut Buffers::new(), model, distribution, batch, wanted)
+}
+
+/// [`stochastic_bound_and_gradient`] in buffers that are kept.
+pub(super) fn bound_and_gradient_in(
+    buffers: &mut Buffers,
+    model: &StochasticGp,
+    distribution: &InducingDistribution,
+    batch: Batch<'_>,
+    wanted: Wanted,
+) -> Result<StochasticEvaluation, GpError> {
     model.check_distribution(distribution)?;
     crate::data::same_width("columns of the inputs", model.inducing.ncols(), batch.inputs.ncols())?;
     crate::data::same_width("rows of the targets", batch.inputs.nrows(), batch.targets.nrows())?;
@@ -287,21 +323,26 @@ pub fn stochastic_bound_and_gradient(
     }
     let whitening = model.whitening()?;
     let differences = differences(distribution);
-    let forward = forward(model, &whitening, distribution, &differences, batch.inputs);
+    buffers.fit(model.inducing.nrows(), batch.inputs.nrows(), differences.len());
+    let Buffers { features, products, scaled } = buffers;
+    let forward = forward(model, &whitening, distribution, &differences, batch.inputs, features, products);
     let scale = batch.rows as f64 / batch.inputs.nrows() as f64;
     let slopes = expectations(model, distribution, &batch, &forward, scale);
     let value = slopes.value - distribution.divergence();
 
-    let a = forward.features.as_ref();
-    let (m, r, par) = (a.nrows(), a.ncols(), parallelism(a.nrows()));
+    let a = forward.features;
+    let (m, par) = (a.nrows(), parallelism(a.nrows()));
     let mut mean = Mat::zeros(m, distribution.latents());
     matmul(mean.as_mut(), Accum::Replace, a, slopes.means.as_ref(), 1.0, par);
-    let mut scaled = Mat::zeros(m, r);
     let covariances: Vec<Mat<f64>> = (0..differences.len())
         .map(|index| {
-            scale_columns(&mut scaled, a, slopes.variances.col_as_slice(index));
+            let slopes = slopes.variances.col_as_slice(index);
+            for_each_column(scaled, |i, column| {
+                let pairs = column.iter_mut().zip(a.col(i).iter());
+                pairs.for_each(|(scaled, a)| *scaled = slopes[i] * a);
+            });
             let mut g = lower_product((scaled.as_ref(), Rectangular), (a.transpose(), Rectangular), 1.0);
-            mirror_lower(&mut g);
+            mirror_lower(g.as_mut());
             g
         })
         .collect();
@@ -315,20 +356,21 @@ pub fn stochastic_bound_and_gradient(
             add_lower_product(&mut outer, (t.as_ref(), Rectangular), (g.as_ref(), Rectangular), 2.0);
         }
         // The adjoint of A gathers in the buffer of the scaled features.
-        let mut adjoint = scaled;
+        let adjoint = scaled;
         matmul(adjoint.as_mut(), Accum::Replace, q_mean, slopes.means.transpose(), 1.0, par);
         for (index, product) in forward.products.iter().enumerate() {
             let slopes = slopes.variances.col_as_slice(index);
-            for (i, slope) in slopes.iter().enumerate() {
-                let pairs = adjoint.col_as_slice_mut(i).iter_mut().zip(product.col_as_slice(i));
-                pairs.for_each(|(a, p)| *a += 2.0 * slope * p);
-            }
+            for_each_column(adjoint, |i, column| {
+                let pairs = column.iter_mut().zip(product.col_as_slice(i));
+                pairs.for_each(|(a, p)| *a += 2.0 * slopes[i] * p);
+            });
         }
         let one = whitening.pull_back_factor(kernel, z, outer, moving);
-        let two = whitening.pull_back_features(kernel, z, batch.inputs, &mut adjoint, moving);
+        let two = whitening.pull_back_features(kernel, z, batch.inputs, adjoint, moving);
         let count = one.parameters.len();
         if wanted.hyperparameters {
-            let of_variances: Vec<f64> = (0..r).map(|i| slopes.variances.row(i).iter().sum()).collect();
+            let of_variances: Vec<f64> =
+                (0..a.ncols()).map(|i| slopes.variances.row(i).iter().sum()).collect();
             let three =
                 pullback_diagonal(kernel, batch.inputs, &of_variances, Request::PARAMETERS).parameters;
             for (i, out) in parameters[..count].iter_mut().enumerate() {
@@ -349,9 +391,12 @@ pub fn stochastic_bound_and_gradient(
     Ok(StochasticEvaluation { value, mean, covariances, parameters, relative_jitter })
 }
 
-/// `out = a diag(scales)`.
-fn scale_columns(out: &mut Mat<f64>, a: MatRef<'_, f64>, scales: &[f64]) {
-    for (i, scale) in scales.iter().enumerate() {
-        out.col_as_slice_mut(i).iter_mut().zip(a.col(i).iter()).for_each(|(o, a)| *o = scale * a);
-    }
+/// Calls `work(i, column i)`, some columns on each thread.
+fn for_each_column(matrix: &mut Mat<f64>, work: impl Fn(usize, &mut [f64]) + Sync) {
+    let columns = matrix.as_mut().par_col_iter_mut().with_min_len(CHUNK).enumerate();
+    columns.for_each(|(i, column)| {
+        if let Some(column) = column.try_as_col_major_mut() {
+            work(i, column.as_slice_mut());
+        }
+    });
 }

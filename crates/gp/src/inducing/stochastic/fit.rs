@@ -1,11 +1,9 @@
 //! The loop: one batch, one evaluation, one step of q and one of everything else.
 
 use super::batch::Batches;
+use super::bound::{Buffers, bound_and_gradient_in};
 use super::state::{StochasticState, pack, unpack};
-use super::{
-    Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step,
-    stochastic_bound_and_gradient,
-};
+use super::{Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step};
 use crate::hyperprior::log_prior;
 use crate::inducing::collapsed::by_columns;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
@@ -80,6 +78,7 @@ struct Fitting<'a> {
     step: usize,
     average: f64,
     largest_jitter: f64,
+    buffers: Buffers,
 }
 
 /// Fits `model` to `data`: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
@@ -160,15 +159,27 @@ impl<'a> Fitting<'a> {
             Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
         };
         model.set_unconstrained(&theta);
-        Ok(Self { model, distribution, options, theta, adam, step, average, largest_jitter: 0.0 })
+        Ok(Self {
+            model,
+            distribution,
+            options,
+            theta,
+            adam,
+            step,
+            average,
+            largest_jitter: 0.0,
+            buffers: Buffers::new(),
+        })
     }
 
     fn state(&self) -> StochasticState {
+        let mut roots = Vec::new();
+        self.distribution.roots.iter().for_each(|root| pack(root, &mut roots));
         StochasticState {
             step: self.step,
             theta: self.theta.clone(),
             mean: by_columns(&self.distribution.mean),
-            roots: self.distribution.roots.iter().flat_map(pack).collect(),
+            roots,
             adam: self.adam.clone(),
             average: self.average,
         }
@@ -189,7 +200,8 @@ impl<'a> Fitting<'a> {
         };
         let wanted =
             Wanted { hyperparameters: self.model.learn_hyperparameters, inducing: self.model.learn_inducing };
-        let mut evaluation = stochastic_bound_and_gradient(&self.model, &self.distribution, batch, wanted)?;
+        let mut evaluation =
+            bound_and_gradient_in(&mut self.buffers, &self.model, &self.distribution, batch, wanted)?;
         self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
         let diverged = |what| InducingError::Diverged { step: self.step + 1, what };
         if !evaluation.value.is_finite() {
@@ -234,14 +246,15 @@ impl<'a> Fitting<'a> {
         let gradients = evaluation.root_gradients(&self.distribution);
         for (root, mut slope) in self.distribution.roots.iter().zip(gradients) {
             let start = point.len();
-            point.extend(pack(root));
+            pack(root, point);
             let mut diagonal = start;
             for j in 0..root.ncols() {
                 point[diagonal] = root[(j, j)].ln();
                 slope[(j, j)] *= root[(j, j)];
                 diagonal += root.ncols() - j;
             }
-            gradient.extend(pack(&slope).map(|g| scale * g));
+            pack(&slope, gradient);
+            gradient[start..].iter_mut().for_each(|g| *g *= scale);
         }
     }
 

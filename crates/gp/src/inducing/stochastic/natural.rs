@@ -14,9 +14,9 @@ use super::StochasticEvaluation;
 use crate::GpError;
 use crate::inducing::InducingDistribution;
 use crate::inducing::distribution::{inverse_of_lower, lower_product, root_of_inverse};
-use crate::inducing::whitening::mirror_lower;
 use faer::Mat;
 use faer::linalg::matmul::triangular::BlockStructure::{TriangularLower, TriangularUpper};
+use posterior_linalg::symmetric::mirror_lower;
 
 /// Halvings of a step that would leave the positive-definite matrices, before it is an error.
 const HALVINGS: usize = 30;
@@ -42,7 +42,7 @@ pub fn natural_step(
         let inverse = inverse_of_lower(distribution.roots[index].as_ref());
         let upper = (inverse.transpose(), TriangularUpper);
         let mut old = lower_product(upper, (inverse.as_ref(), TriangularLower), 1.0);
-        mirror_lower(&mut old);
+        mirror_lower(old.as_mut());
         let mut rho = length;
         let mut halvings = 0;
         let root = loop {

@@ -24,9 +24,11 @@ pub struct StochasticState {
     pub(super) average: f64,
 }
 
-/// The lower triangle by columns.
-pub(super) fn pack(root: &Mat<f64>) -> impl Iterator<Item = f64> + '_ {
-    (0..root.ncols()).flat_map(move |j| root.col_as_slice(j)[j..].iter().copied())
+/// Appends the lower triangle by columns.
+pub(super) fn pack(root: &Mat<f64>, out: &mut Vec<f64>) {
+    for j in 0..root.ncols() {
+        out.extend_from_slice(&root.col_as_slice(j)[j..]);
+    }
 }
 
 /// The matrix of a packed lower triangle.
