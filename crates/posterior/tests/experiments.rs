@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
 
 fn quick(name: &str) -> Outcome {
     let experiment = Experiment::read(&folder().join(format!("{name}.toml"))).unwrap();
-    let options = RunOptions { seed: None, quick: true };
+    let options = RunOptions { quick: true, ..RunOptions::default() };
     run(&experiment, &options, &mut |_| Signal::Continue).unwrap()
 }
 
@@ -146,7 +146,7 @@ fn gaussian_processes_on_real_tables() {
     let text = text.replace("folder = \"\"", "folder = \"../../shared/data/uci\"");
     let text = text.replace("folds = [0, 1]", "folds = [0]").replace("rows = 180", "rows = 250");
     let experiment = Experiment::parse(&text, &path).unwrap();
-    let options = RunOptions { seed: None, quick: true };
+    let options = RunOptions { quick: true, ..RunOptions::default() };
     let outcome = run(&experiment, &options, &mut |_| Signal::Continue).unwrap();
     for set in ["pol", "bike", "protein", "keggdirected"] {
         let rmse = number(&outcome, &["sets", set, "CG", "rmse"]);
@@ -197,7 +197,7 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{name}: {from}");
         let error = Experiment::parse(&text.replace(from, to), &path)
-            .and_then(|e| run(&e, &RunOptions { seed: None, quick }, &mut |_| Signal::Continue))
+            .and_then(|e| run(&e, &RunOptions { quick, ..RunOptions::default() }, &mut |_| Signal::Continue))
             .unwrap_err();
         assert!(error.to_string().contains(word), "{name}, {from} -> {to}: {error}");
     };
@@ -266,7 +266,8 @@ fn numbers_are_averaged_over_seeds_and_written() {
     );
     // The same seed gives the same numbers, and one seed can be chosen.
     let second =
-        run(&experiment, &RunOptions { seed: Some(1), quick: false }, &mut |_| Signal::Continue).unwrap();
+        run(&experiment, &RunOptions { seed: Some(1), ..RunOptions::default() }, &mut |_| Signal::Continue)
+            .unwrap();
     assert_eq!(second.by_seed[0].series, outcome.by_seed[1].series);
     let out = tempfile::tempdir().unwrap();
     let files = outcome.write(&out.path().join("new/folder")).unwrap();
@@ -308,7 +309,9 @@ fn what_makes_no_sense_is_refused() {
     refused("batch = 38", "batch = 0", "batch");
     refused("above = 0.0", "above = 0.0\n[quick]\ndata.girth = 3", "girth");
     let error =
-        run(&parse(SMALL).unwrap(), &RunOptions { seed: None, quick: true }, &mut |_| Signal::Continue);
+        run(&parse(SMALL).unwrap(), &RunOptions { quick: true, ..RunOptions::default() }, &mut |_| {
+            Signal::Continue
+        });
     assert!(error.unwrap_err().to_string().contains("--quick"));
 }
 
@@ -322,4 +325,81 @@ fn interruption_stops_between_steps() {
     });
     assert!(matches!(stopped, Err(ExperimentError::Interrupted)), "{stopped:?}");
     assert!(events > 1);
+}
+
+const FOLDS: &str = r#"
+title = "t"
+source = "s"
+kind = "regression"
+folder = ""
+rows = 60
+folds = [0, 1]
+samples = 4
+features = 50
+precision = "double"
+cache_mb = 1
+[[method]]
+name = "direct"
+steps = 1
+solver = "direct"
+[[method]]
+name = "SDD"
+steps = 30
+solver.dual-descent = { batch = 16 }
+[[set]]
+name = "made up"
+noise = 0.1
+signal = 1.0
+lengthscales = [0.5]
+"#;
+
+/// An interrupted run goes on behind the parts that it had finished, and ends with the same numbers.
+#[test]
+fn finished_parts_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Some(folder.path().join("finished.jsonl"));
+    let kept = RunOptions { journal, ..RunOptions::default() };
+    let experiment = parse(FOLDS).unwrap();
+    let whole = run(&experiment, &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
+    let stopped = run(&experiment, &kept, &mut |event| {
+        if event.stage == "made up, fold 1, SDD" && event.done > 3 { Signal::Stop } else { Signal::Continue }
+    });
+    assert!(matches!(stopped, Err(ExperimentError::Interrupted)), "{stopped:?}");
+    let again = run(&experiment, &kept, &mut |_| Signal::Continue).unwrap();
+    assert_eq!((whole.reused, again.reused), (0, 3));
+    for (method, value) in [("direct", "rmse"), ("SDD", "rmse"), ("SDD", "nll")] {
+        let path = ["sets", "made up", method, value];
+        assert_eq!(number(&whole, &path), number(&again, &path));
+    }
+    assert!(again.report().to_html().contains("3 parts were finished by an earlier run"));
+    // Other settings are another part; nothing is taken over when all is to be fresh.
+    let changed = parse(&FOLDS.replace("steps = 30", "steps = 31")).unwrap();
+    assert_eq!(run(&changed, &kept, &mut |_| Signal::Continue).unwrap().reused, 2);
+    let fresh = RunOptions { fresh: true, ..kept };
+    assert_eq!(run(&changed, &fresh, &mut |_| Signal::Continue).unwrap().reused, 0);
+}
+
+/// Methods that take long can be held to some of the folds.
+#[test]
+fn methods_may_have_folds_and_samples_of_their_own() {
+    let some = FOLDS
+        .replace("[[set]]", "[folds_of]\nSDD = [1]\n[[set]]")
+        .replace("steps = 30", "steps = 30\nsamples = 2");
+    let outcome = run(&parse(&some).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
+    let whole = run(&parse(FOLDS).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
+    let of =
+        |outcome: &Outcome, method: &str, name: &str| number(outcome, &["sets", "made up", method, name]);
+    assert_eq!((of(&outcome, "direct", "folds_counted"), of(&outcome, "SDD", "folds_counted")), (2.0, 1.0));
+    assert_eq!(of(&outcome, "direct", "nll"), of(&whole, "direct", "nll"));
+    let second =
+        |outcome: &Outcome, name: &str| number(outcome, &["sets", "made up", "SDD", "folds", "fold 1", name]);
+    assert_eq!(of(&outcome, "SDD", "rmse"), second(&outcome, "rmse"));
+    // Fewer samples: another estimate of the variance.
+    assert!(second(&outcome, "nll") != second(&whole, "nll"));
+    for wrong in ["SDD = [7]", "other = [0]"] {
+        let text = FOLDS.replace("[[set]]", &format!("[folds_of]\n{wrong}\n[[set]]"));
+        let error =
+            run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap_err();
+        assert!(error.to_string().contains("folds_of"), "{error}");
+    }
 }

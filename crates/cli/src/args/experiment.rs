@@ -33,6 +33,10 @@ pub(crate) struct ExperimentRunArgs {
     #[arg(long)]
     pub quick: bool,
 
+    /// Compute every part again, also those that an earlier run with the same settings finished and kept in the folder
+    #[arg(long)]
+    pub fresh: bool,
+
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,

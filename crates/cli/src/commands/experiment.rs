@@ -24,6 +24,7 @@ struct Output<'a> {
     quick: bool,
     seeds: &'a [u64],
     seconds: f64,
+    reused: usize,
     holds: bool,
     reductions: &'a [String],
     expectations: &'a [experiment::ExpectationResult],
@@ -42,7 +43,12 @@ fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
     let remarks = remarks(cli);
     remarks.say(format!("{}: after {}", experiment.title, experiment.source));
     let mut progress = ExperimentProgress::new(remarks.silent, Interrupt::listen());
-    let options = RunOptions { seed: arguments.seed, quick: arguments.quick };
+    let options = RunOptions {
+        seed: arguments.seed,
+        quick: arguments.quick,
+        journal: Some(out.join("finished.jsonl")),
+        fresh: arguments.fresh,
+    };
     let outcome = experiment::run(&experiment, &options, &mut |event| progress.observe(event));
     progress.finish();
     let outcome = outcome.map_err(Failure::from_display)?;
@@ -54,6 +60,7 @@ fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
             quick: outcome.quick,
             seeds: &outcome.seeds,
             seconds: outcome.seconds,
+            reused: outcome.reused,
             holds: outcome.holds(),
             reductions: &outcome.reductions,
             expectations: &outcome.expectations,
@@ -80,7 +87,13 @@ fn summary(outcome: &Outcome) -> String {
     if !outcome.reductions.is_empty() {
         parts.push(format!("Differs from the source:\n  {}", outcome.reductions.join("\n  ")));
     }
-    parts.push(format!("{:.1} s", outcome.seconds));
+    parts.push(match outcome.reused {
+        0 => format!("{:.1} s", outcome.seconds),
+        count => format!(
+            "{:.1} s; {count} results are those of an earlier run, kept beside the report (--fresh computes them again)",
+            outcome.seconds
+        ),
+    });
     parts.join("\n\n")
 }
 

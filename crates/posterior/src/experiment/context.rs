@@ -1,8 +1,12 @@
 //! What a kind gets to work with.
 
 use super::ExperimentError;
+use super::journal::Journal;
 use posterior_optim::Signal;
 use posterior_report::Note;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
 use std::path::Path;
 
 /// Where a run stands.
@@ -28,6 +32,7 @@ pub(crate) struct Context<'a> {
     pub(crate) notes: Vec<Note>,
     observer: &'a mut dyn FnMut(&Event<'_>) -> Signal,
     stopped: bool,
+    journal: &'a mut Journal,
 }
 
 impl<'a> Context<'a> {
@@ -35,8 +40,9 @@ impl<'a> Context<'a> {
         seed: u64,
         folder: &'a Path,
         observer: &'a mut dyn FnMut(&Event<'_>) -> Signal,
+        journal: &'a mut Journal,
     ) -> Self {
-        Self { seed, folder, notes: Vec::new(), observer, stopped: false }
+        Self { seed, folder, notes: Vec::new(), observer, stopped: false, journal }
     }
 
     /// Tells where the run stands and whether it should go on. Once stopped, it stays stopped: what is told after its last step may finish all the same.
@@ -48,6 +54,27 @@ impl<'a> Context<'a> {
     /// Whether the run was stopped.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped
+    }
+
+    /// The result of a part of the run: from the journal, if an earlier run finished it, and computed and kept otherwise. `depends` is everything that the
+    /// result depends on besides the seed and the program's version.
+    ///
+    /// # Errors
+    /// Those of `work`, and a journal that cannot be written.
+    pub(crate) fn once<V: Serialize + DeserializeOwned>(
+        &mut self,
+        stage: &str,
+        depends: &dyn Debug,
+        work: impl FnOnce(&mut Self) -> Result<V, ExperimentError>,
+    ) -> Result<V, ExperimentError> {
+        let version = env!("CARGO_PKG_VERSION");
+        let key = format!("{version}; {stage}; seed {}; {depends:?}", self.seed);
+        if let Some(found) = self.journal.find(&key) {
+            return Ok(found);
+        }
+        let value = work(self)?;
+        self.journal.keep(key, &value)?;
+        Ok(value)
     }
 
     /// As [`Self::tell`], an interruption as an error.

@@ -107,6 +107,8 @@ pub(crate) struct MethodSettings {
     pub(crate) steps: usize,
     /// Relative residual at which a solver stops; 0 unless given.
     pub(crate) tolerance: Option<f64>,
+    /// Posterior samples of a solver, where they are not as many as for the others.
+    pub(crate) samples: Option<usize>,
     /// A solver.
     pub(crate) solver: Option<Method>,
     /// The stochastic variational method.
@@ -228,6 +230,9 @@ impl MethodSettings {
         if self.inducing.is_some() && self.tolerance.is_some() {
             return wrong("inducing points have no residual, so `tolerance` means nothing");
         }
+        if self.samples == Some(0) || (self.samples.is_some() && self.inducing.is_some()) {
+            return wrong("`samples` are those of a solver, at least 1");
+        }
         if self.tolerance.is_some_and(|t| !(t >= 0.0 && t.is_finite())) {
             return wrong("`tolerance` must be zero or positive");
         }
@@ -291,7 +296,7 @@ impl MethodSettings {
         };
         let settings = PathwiseSettings {
             budget: Budget { steps: self.steps, time: job.time, tolerance: self.tolerance.unwrap_or(0.0) },
-            samples: job.samples,
+            samples: self.samples.unwrap_or(job.samples),
             features: FeatureSettings { count: job.features, ..FeatureSettings::default() },
             seed: job.seed,
             cache_bytes: job.cache_bytes,

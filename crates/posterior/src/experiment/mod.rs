@@ -32,6 +32,7 @@
 //! | `file` | reading and listing files, laying `[quick]` over them |
 //! | `kinds/` | one file for each kind, and the list of them |
 //! | `context` | what a kind gets: seed, folder, progress |
+//! | `journal` | finished parts on disk, for runs that are interrupted |
 //! | `measured` | what a kind gives back: numbers, tables of paths to numbers, pictures |
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
@@ -45,6 +46,7 @@ mod error;
 mod file;
 mod gaussian;
 mod images;
+mod journal;
 mod kinds;
 mod measured;
 mod numbers;

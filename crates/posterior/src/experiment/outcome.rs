@@ -42,6 +42,8 @@ pub struct Outcome {
     pub seeds: Vec<u64>,
     /// Seconds in all.
     pub seconds: f64,
+    /// Parts that an earlier run had finished.
+    pub reused: usize,
     /// What differs from the source.
     pub reductions: Vec<String>,
     /// The settings as they were run.

@@ -1,19 +1,27 @@
 //! The runner.
 
 use super::context::{Context, Event};
+use super::journal::Journal;
+use super::measured::Measured;
 use super::numbers::averages;
 use super::{Experiment, ExperimentError, Outcome, SeedNumbers};
 use posterior_optim::Signal;
-use std::path::Path;
+use posterior_report::Note;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// How an experiment is run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// One seed instead of the file's.
     pub seed: Option<u64>,
     /// The smaller settings of the file's `[quick]`.
     pub quick: bool,
+    /// A file that keeps the parts of long experiments as they finish. A later run with the same settings, seeds and version takes them from there instead of
+    /// computing them; the report tells how many.
+    pub journal: Option<PathBuf>,
+    /// Whether to empty that file first and compute everything.
+    pub fresh: bool,
 }
 
 /// Runs an experiment with every seed. Pictures are those of the first.
@@ -32,11 +40,15 @@ pub fn run(
     let (settings, changes) = experiment.settings(options.quick)?;
     let seeds = options.seed.map_or_else(|| experiment.seeds.clone(), |s| vec![s]);
     let folder = experiment.path.parent().unwrap_or(Path::new("."));
+    let mut journal = match &options.journal {
+        Some(path) => Journal::open(path, options.fresh)?,
+        None => Journal::default(),
+    };
     let mut by_seed = Vec::new();
     let mut first = None;
     for &seed in &seeds {
         let own = Instant::now();
-        let mut context = Context::new(seed, folder, observer);
+        let mut context = Context::new(seed, folder, observer, &mut journal);
         let measured = (kind.run)(&settings, &mut context);
         if context.stopped() {
             return Err(ExperimentError::Interrupted);
@@ -47,6 +59,12 @@ pub fn run(
         let (numbers, series) = (measured.numbers.take(), measured.series.take());
         by_seed.push(SeedNumbers { seed, seconds, numbers, series });
         first.get_or_insert(measured);
+    }
+    let mut measured: Measured = first.unwrap_or_default();
+    if let (reused @ 1.., Some(path)) = (journal.reused, &options.journal) {
+        let parts = if reused == 1 { "1 part was" } else { &format!("{reused} parts were") };
+        let text = format!("{parts} finished by an earlier run and taken from {}", path.display());
+        measured.notes.push(Note::information(text));
     }
     let numbers: Vec<_> = by_seed.iter().map(|s| s.numbers.clone()).collect();
     let (mean, standard_error) = averages(&numbers);
@@ -70,6 +88,7 @@ pub fn run(
         mean,
         standard_error,
         by_seed,
-        measured: first.unwrap_or_default(),
+        reused: journal.reused,
+        measured,
     })
 }

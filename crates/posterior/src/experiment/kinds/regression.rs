@@ -17,7 +17,7 @@ use posterior_linalg::random::Streams;
 use posterior_metrics::{Average, Gaussians, StandardisedScores};
 use posterior_report::{Curves, Item, Line, SummaryRow};
 use rand::seq::SliceRandom;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,9 @@ pub(crate) struct Settings {
     sets: Vec<SetSettings>,
     #[serde(rename = "method")]
     methods: Vec<MethodSettings>,
+    /// Folds by method, where they are not all: for methods that take long.
+    #[serde(default)]
+    folds_of: BTreeMap<String, Vec<usize>>,
     /// Steps by set and method, where they are not the method's own.
     #[serde(default)]
     steps: BTreeMap<String, BTreeMap<String, usize>>,
@@ -88,6 +91,11 @@ impl Settings {
         if self.folder.as_os_str().is_empty() && self.rows.is_none_or(|r| r > 100_000) {
             return wrong("data that are made up need `rows`, at most 100000");
         }
+        for method in self.folds_of.keys() {
+            if !self.methods.iter().any(|m| m.name == *method) || self.folds_of(method).is_empty() {
+                return wrong("[folds_of] names methods and some of `folds`, at least one");
+            }
+        }
         for (set, methods) in &self.steps {
             let known = self.sets.iter().any(|s| s.name == *set);
             let all =
@@ -97,6 +105,12 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The folds of a method, in the order of the others.
+    fn folds_of(&self, method: &str) -> Vec<usize> {
+        let own = self.folds_of.get(method);
+        self.folds.iter().copied().filter(|fold| own.is_none_or(|own| own.contains(fold))).collect()
     }
 
     fn method(&self, set: &str, method: &MethodSettings) -> MethodSettings {
@@ -192,6 +206,7 @@ impl Source {
 }
 
 /// What one method found on one fold.
+#[derive(Serialize, Deserialize)]
 struct Found {
     scores: StandardisedScores,
     seconds: f64,
@@ -217,6 +232,7 @@ fn summary(folds: &[usize], found: &[Found]) -> Result<Value, ExperimentError> {
     put(&mut out, "nll", &column(&|f| f.scores.nll))?;
     put(&mut out, "seconds", &column(&|f| f.seconds))?;
     put(&mut out, "steps", &column(&|f| f.steps as f64))?;
+    out.insert("folds_counted".into(), json!(folds.len()));
     let each = folds.iter().zip(found).map(|(fold, f)| {
         let numbers = json!({
             "rmse": f.scores.rmse, "nll": f.scores.nll, "crps": f.scores.crps, "mae": f.scores.mae,
@@ -272,7 +288,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 let what = format!("{} and {} rows, {} columns", train.rows(), truth.len(), test.ncols());
                 facts.push(SummaryRow::new(format!("{}, training and test", set.name), what));
             }
-            for named in &settings.methods {
+            for named in settings.methods.iter().filter(|m| settings.folds_of(&m.name).contains(&fold)) {
                 let method = settings.method(&set.name, named);
                 let stage = format!("{}, fold {fold}, {}", set.name, method.name);
                 let job = Job {
@@ -286,18 +302,23 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                     time: None,
                     seed: context.seed.wrapping_add(fold as u64),
                 };
-                let Run { fitted, seconds, steps, step_size, trace } = method.fit(&job, &stage, context)?;
-                let prediction = fitted.predict(test.as_ref())?;
-                let means: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
-                let variances = prediction.observed_variance();
-                let scores = Gaussians::new(&means, &variances, &truth)?.scores(1.0)?.standardised;
-                let found = found.entry(named.name.as_str()).or_default();
-                found.push(Found { scores, seconds, steps, step_size, trace });
+                let depends =
+                    (set, &method, &settings.folder, settings.rows, job.samples, job.features, job.precision);
+                let one = context.once(&stage, &depends, |context| {
+                    let Run { fitted, seconds, steps, step_size, trace } =
+                        method.fit(&job, &stage, context)?;
+                    let prediction = fitted.predict(test.as_ref())?;
+                    let means: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
+                    let variances = prediction.observed_variance();
+                    let scores = Gaussians::new(&means, &variances, &truth)?.scores(1.0)?.standardised;
+                    Ok(Found { scores, seconds, steps, step_size, trace })
+                })?;
+                found.entry(named.name.as_str()).or_default().push(one);
             }
         }
         let mut own = Map::new();
         for (name, found) in &found {
-            own.insert((*name).into(), summary(&settings.folds, found)?);
+            own.insert((*name).into(), summary(&settings.folds_of(name), found)?);
         }
         numbers.insert(set.name.clone(), Value::Object(own));
         let traces: Vec<(String, Vec<(f64, f64)>)> = settings
@@ -317,6 +338,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 ("nll_shown", "NLL"),
                 ("seconds_shown", "seconds"),
                 ("steps_shown", "steps"),
+                ("folds_counted", "folds"),
             ],
             "Means over folds with standard errors, in units of the target's standard deviation in training.",
         ));

@@ -18,8 +18,9 @@ use posterior_metrics::Average;
 use posterior_report::{Curves, Item, Line};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 use toml::Table;
 
@@ -62,6 +63,13 @@ pub(crate) struct Settings {
 const RANDOM: &str = "random search";
 
 impl Settings {
+    /// What every search depends on.
+    fn shared(&self) -> impl Debug + use<> {
+        let counts =
+            [self.dimension, self.initial, self.batch, self.steps, self.truth_features, self.features];
+        (counts, self.noise, self.seconds, self.precision, self.cache_mb, self.maxima.clone())
+    }
+
     fn check(&self) -> Result<(), ExperimentError> {
         let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
         check_methods(&self.methods)?;
@@ -153,7 +161,7 @@ fn uniform(rows: usize, columns: usize, streams: Streams, name: &str) -> Mat<f64
 }
 
 /// Best value and seconds spent after each step, the start being the first entry.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Path {
     best: Vec<f64>,
     seconds: Vec<f64>,
@@ -300,15 +308,10 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 };
                 unknown.observe(x.as_ref());
                 let stage = format!("{}, function {repetition}, {name}", key(lengthscale));
-                let path = search(
-                    &settings,
-                    &covariance,
-                    lengthscale,
-                    settings.methods.get(m),
-                    unknown,
-                    &stage,
-                    context,
-                )?;
+                let method = settings.methods.get(m);
+                let path = context.once(&stage, &(settings.shared(), method), |context| {
+                    search(&settings, &covariance, lengthscale, method, unknown, &stage, context)
+                })?;
                 let last = path.best[path.best.len() - 1];
                 finals[m].push(last);
                 gains[m].push(last - path.best[0]);
