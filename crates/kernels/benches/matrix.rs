@@ -1,4 +1,5 @@
-//! Products without a stored matrix: n = 41,000, D = 9, Matérn-3/2, single precision, with 1 and 65 vectors; all rows and 512 of them.
+//! Products without a stored matrix, single precision, n = 41,000, D = 9: Matérn-3/2 with 1 and 65 vectors, all rows and 512 of them; every other
+//! kernel with one vector.
 //!
 //! Bound: an entry costs `2D + 25` flops for its value and `2k` for k vectors; all rows compute half of the values.
 
@@ -46,5 +47,30 @@ fn products(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, products);
+fn kernels(c: &mut Criterion) {
+    let mut rng = Streams::new(0).stream("bench");
+    let x = Mat::<f32>::from_fn(N, D, |_, _| StandardNormal.sample(&mut rng));
+    let names: Vec<String> = (0..D).map(|i| format!("x{i}")).collect();
+    let v = Mat::<f32>::from_fn(N, 1, |i, _| (i as f32).sin());
+    let mut out = Mat::<f32>::zeros(N, 1);
+    let mut group = c.benchmark_group("apply_f32_n41000_d9_k1");
+    group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(4));
+    group.throughput(Throughput::Elements((N * N) as u64));
+    for text in [
+        "se(ard)",
+        "matern12(ard)",
+        "matern32(ard)",
+        "matern52(ard)",
+        "rq(ard)",
+        "linear",
+        "polynomial(degree=3)",
+    ] {
+        let kernel = text.parse::<KernelExpression>().unwrap().build::<f32>(&names).unwrap();
+        let matrix = KernelMatrix::new(&*kernel, x.as_ref());
+        group.bench_function(text, |b| b.iter(|| matrix.apply(v.as_ref(), out.as_mut())));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, products, kernels);
 criterion_main!(benches);

@@ -48,7 +48,7 @@ pub use classification::{
     Probabilities, ReliabilityBin, SUM_TOLERANCE, entropy,
 };
 pub use counts::{CountScores, Counts};
-pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl};
+pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl, wasserstein2_marginals};
 pub use error::MetricsError;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
 pub use joint::{DyadicGroups, JointLogLikelihood, MOST_SHUFFLES};

@@ -3,10 +3,11 @@
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::gp::iterative::Neighbourhoods;
 use posterior::linalg::random::Streams;
+use posterior::linalg::solve::PreconditionerChoice;
 use posterior::optim::Signal;
 use posterior::{
     FitEvent, FitRequest, KernelPrecision, Method, Model, ModelError, Predictions, Prepared,
-    ProcessPosterior, choose,
+    ProcessPosterior, ScalablePlan, choose,
 };
 
 fn table() -> Table {
@@ -199,6 +200,15 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let table = table();
     let error = Model::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("above the limit"), "{error}");
+    // What a preconditioner keeps is part of the plan.
+    let planned = |preconditioner| {
+        let mut request = request(Method::Cg);
+        request.scalable.preconditioner = preconditioner;
+        ScalablePlan::new(&request, Method::Cg, 100_000, 5).peak_bytes
+    };
+    let pivoted = |rank| PreconditionerChoice::PivotedCholesky { rank, relative_tolerance: 0.0 };
+    assert_eq!(planned(pivoted(300)) - planned(PreconditionerChoice::None), 8 * 300 * 100_000);
+    assert!(planned(PreconditionerChoice::Nystrom { rank: 300, seed: 0 }) > planned(pivoted(300)));
     // Hyperparameters of another kernel.
     let mut foreign = request(Method::Sdd);
     foreign.scalable.hyperparameters = Some(vec![]);

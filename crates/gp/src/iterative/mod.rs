@@ -11,6 +11,7 @@
 //! | `conjugate` | preconditioned conjugate gradients ([`ConjugateGradientOptions`]) |
 //! | `dual` | stochastic dual descent ([`DualDescentOptions`]): the method of choice on large data |
 //! | `descent` | stochastic gradient descent on the primal, and what papers compare with ([`DescentOptions`]) |
+//! | `stochastic` | the loop that the stochastic ones share: batches, divergence, restarts, observers |
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
 //! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
@@ -37,6 +38,7 @@ mod solver;
 mod spectral;
 mod state;
 mod step_size;
+mod stochastic;
 
 pub use batches::Sampling;
 pub use conjugate::ConjugateGradientOptions;

@@ -4,4 +4,4 @@ mod divergence;
 mod wasserstein;
 
 pub use divergence::{mean_symmetric_kl, symmetric_kl};
-pub use wasserstein::squared_wasserstein2_gaussians;
+pub use wasserstein::{squared_wasserstein2_gaussians, wasserstein2_marginals};

@@ -17,11 +17,13 @@
 
 mod engine;
 mod estimate;
+mod iteration;
 mod run;
 
+pub(in crate::iterative) use engine::EngineSettings;
 pub use engine::{Averaging, DescentRule};
-pub(in crate::iterative) use engine::{BLOCKS as ENGINE_BLOCKS, Engine, EngineSettings};
 pub(in crate::iterative) use estimate::squared_features;
 pub use estimate::{Gradient, NoisePlacement, Regulariser, gradient_estimate};
+pub(in crate::iterative) use iteration::{EngineIteration, check_batch};
 pub use run::DescentOptions;
 pub(super) use run::solve_by_descent;

@@ -1,17 +1,16 @@
-//! The loop around the steps.
+//! Settings, and the gradient on random rows.
 
 use super::state::{Decay, DualState};
 use crate::GpError;
 use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::problem::Problem;
-use crate::iterative::residual::ResidualMonitor;
-use crate::iterative::solver::{Budget, Clock, Ended, Event, Observer, Progress, Solution, Start};
+use crate::iterative::solver::{Budget, Observer, Solution, Start};
 use crate::iterative::state::{SolverState, StateHeader};
 use crate::iterative::step_size::{Curvature, StepSize};
+use crate::iterative::stochastic::{Course, Iteration};
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
-use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 
 /// Which iterate is returned.
@@ -86,106 +85,88 @@ pub(in crate::iterative) fn solve_by_dual_descent<T: Real>(
     budget: &Budget,
     observer: &mut Observer<'_, T>,
 ) -> Result<Solution<T>, GpError> {
-    let (n, s) = problem.shape();
+    let (rows, columns) = problem.shape();
     let decay = options.decay::<T>(budget)?;
-    let mut batches = Batches::new(n, options.batch, options.sampling, options.seed);
-    let r = batches.size();
-    let mut monitor = ResidualMonitor::new(&problem.target_norms());
-    let mut clock = Clock::after(0.0);
-    let (mut state, mut origin, mut restarts, mut times_rows) = (None, None, 0, 0.0);
-    match start {
-        Start::Zero => {}
-        Start::Weights(weights) => origin = Some(weights),
+    let batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let size = batches.size();
+    let mut course = Course::new(rows, problem.target_norms(), options.restarts);
+    let mut origin = None;
+    let state = match start {
+        Start::Zero => DualState::new((rows, columns), None),
+        Start::Weights(weights) => DualState::new((rows, columns), Some(origin.insert(weights).as_ref())),
         Start::Resume(saved) => {
-            let (header, found) = restore(saved, (n, s))?;
-            clock = Clock::after(header.seconds);
-            (restarts, times_rows) = (header.restarts, header.step_size);
-            monitor.first = header.scalars.first().copied();
-            monitor.means.copy_from_slice(&header.scalars[1..=s]);
-            state = Some(found);
-        }
-    }
-    let mut state = match state {
-        Some(state) => state,
-        None => {
-            times_rows = match options.step_size.fixed()? {
-                Some(value) => value,
-                None => n as f64 * Curvature::of(problem, options.seed)?.dual_step(r, options.momentum),
-            };
-            DualState::new((n, s), origin.as_ref().map(Mat::as_ref))
+            let (header, state) = restore(saved, (rows, columns))?;
+            course.resume(&header)?;
+            state
         }
     };
-    let noise = problem.system.noise();
-    let mut residuals = Mat::<T>::zeros(r, s);
-    loop {
-        let residual = monitor.largest();
-        let progress = |step, residual| Progress {
-            step,
-            steps_planned: budget.steps,
-            elapsed: clock.elapsed(),
-            residual,
-            step_size: Some(times_rows),
-            restarts,
+    if !course.resumed {
+        course.times_rows = match options.step_size.fixed()? {
+            Some(value) => value,
+            None => rows as f64 * Curvature::of(problem, options.seed)?.dual_step(size, options.momentum),
         };
-        let solution = |ended| {
-            let progress = progress(state.step(), residual);
-            Ok(Solution { weights: state.average(&decay), ended, progress })
-        };
-        if let Some(ended) = clock.ends(budget, state.step(), residual) {
-            return solution(ended);
-        }
-        let batch = batches.batch(state.step());
-        problem.system.matrix().apply_rows(&batch, state.lookahead(), residuals.as_mut());
-        let ahead = state.lookahead();
-        for j in 0..s {
-            let column = residuals.col_as_slice_mut(j);
-            for (value, &i) in column.iter_mut().zip(&batch) {
-                *value = noise[i].mul_add(ahead[(i, j)], *value) - problem.target(i, j);
-            }
-        }
-        monitor.observe(n, &residuals);
-        if monitor.diverged() {
-            if restarts >= options.restarts {
-                return Err(GpError::Diverged { step_size: times_rows, restarts });
-            }
-            (restarts, times_rows) = (restarts + 1, 0.5 * times_rows);
-            state = DualState::new((n, s), origin.as_ref().map(Mat::as_ref));
-            monitor = ResidualMonitor::new(&problem.target_norms());
-            continue;
-        }
-        // β (n/r) with β = times_rows / n.
-        state.advance(&decay, &batch, &residuals, times_rows / r as f64);
-        let event = Event {
-            progress: progress(state.step(), monitor.largest()),
-            state: &|| save(&state, &monitor, times_rows, restarts, clock.elapsed().as_secs_f64()),
-            weights: &|| state.average(&decay),
-        };
-        if observer(&event) == Signal::Stop {
-            let progress = event.progress;
-            return Ok(Solution { weights: state.average(&decay), ended: Ended::Interrupted, progress });
-        }
     }
+    let residuals = Mat::zeros(size, columns);
+    let mut iteration =
+        DualIteration { problem, decay, batches, state, origin, batch: Vec::new(), residuals };
+    course.run(&mut iteration, budget, observer)
 }
 
-fn save<T: Real>(
-    state: &DualState<T>,
-    monitor: &ResidualMonitor,
-    step_size: f64,
-    restarts: usize,
-    seconds: f64,
-) -> SolverState<T> {
-    let (blocks, touched, from_zero) = state.parts();
-    let header = StateHeader {
-        method: METHOD.into(),
-        step: state.step(),
-        seconds,
-        step_size,
-        restarts,
-        scalars: monitor.first.into_iter().chain(monitor.means.iter().copied()).collect(),
-        integers: touched.iter().map(|&t| t as u64).chain([u64::from(from_zero)]).collect(),
-    };
-    let blocks = BLOCKS.into_iter().zip(blocks).map(|(name, block)| (name.into(), block));
-    SolverState { header, blocks: blocks.collect() }
+/// Descent on the dual, whose gradient is the residual on random rows.
+struct DualIteration<'a, T: Real> {
+    problem: &'a Problem<'a, T>,
+    decay: Decay,
+    batches: Batches,
+    state: DualState<T>,
+    /// Where it begins, if not at zero.
+    origin: Option<Mat<T>>,
+    batch: Vec<usize>,
+    /// r x s.
+    residuals: Mat<T>,
+}
+
+impl<T: Real> Iteration<T> for DualIteration<'_, T> {
+    fn method(&self) -> &'static str {
+        METHOD
+    }
+
+    fn step(&self) -> usize {
+        self.state.step()
+    }
+
+    fn look(&mut self) -> Result<&Mat<T>, GpError> {
+        self.batch = self.batches.batch(self.state.step());
+        let (system, ahead) = (self.problem.system, self.state.lookahead());
+        system.matrix().apply_rows(&self.batch, ahead, self.residuals.as_mut());
+        let noise = system.noise();
+        for j in 0..self.residuals.ncols() {
+            let column = self.residuals.col_as_slice_mut(j);
+            for (value, &i) in column.iter_mut().zip(&self.batch) {
+                *value = noise[i].mul_add(ahead[(i, j)], *value) - self.problem.target(i, j);
+            }
+        }
+        Ok(&self.residuals)
+    }
+
+    fn advance(&mut self, times_rows: f64) {
+        // β (n/r) with β = times_rows / n.
+        let step = times_rows / self.batch.len() as f64;
+        self.state.advance(&self.decay, &self.batch, &self.residuals, step);
+    }
+
+    fn restart(&mut self) {
+        self.state = DualState::new(self.problem.shape(), self.origin.as_ref().map(Mat::as_ref));
+    }
+
+    fn weights(&self) -> Mat<T> {
+        self.state.average(&self.decay)
+    }
+
+    fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>) {
+        let (blocks, touched, from_zero) = self.state.parts();
+        let blocks = BLOCKS.into_iter().zip(blocks).map(|(name, block)| (name.into(), block)).collect();
+        (blocks, touched.iter().map(|&t| t as u64).chain([u64::from(from_zero)]).collect())
+    }
 }
 
 fn restore<T: Real>(
@@ -197,8 +178,8 @@ fn restore<T: Real>(
     let Some((&from_zero, touched)) = header.integers.split_last() else {
         return wrong("it has no times at which rows were touched");
     };
-    if touched.len() != shape.0 || header.scalars.len() != shape.1 + 1 {
-        return wrong("its numbers are not those of as many rows and right-hand sides");
+    if touched.len() != shape.0 {
+        return wrong("its numbers are not those of as many rows");
     }
     if touched.iter().any(|&t| t > header.step as u64) {
         return wrong("a row was touched after the last step");

@@ -1,20 +1,17 @@
-//! The loop around the steps.
+//! Settings, and the way to the loop.
 
 use super::gradient::{InducingProblem, InducingRegulariser};
 use crate::GpError;
 use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::descent::{
-    Averaging, DescentRule, ENGINE_BLOCKS, Engine, EngineSettings, NoisePlacement,
+    Averaging, DescentRule, EngineIteration, EngineSettings, NoisePlacement, check_batch,
 };
-use crate::iterative::residual::ResidualMonitor;
-use crate::iterative::solver::{Budget, Clock, Ended, Event, Observer, Progress, Solution, Start};
-use crate::iterative::state::{SolverState, StateHeader};
+use crate::iterative::solver::{Budget, Observer, Solution, Start};
 use crate::iterative::step_size::StepSize;
-use faer::Mat;
+use crate::iterative::stochastic::Course;
+use faer::MatRef;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
-use posterior_linalg::solve::SolveError;
-use posterior_optim::Signal;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +58,6 @@ impl Default for InducingDescentOptions {
     }
 }
 
-const METHOD: &str = "inducing-descent";
-
 /// Minimises the inducing-point objective: weights of m x s. The residual of its progress is the misfit of batches relative to the targets, of which the
 /// noise remains at the solution.
 ///
@@ -75,106 +70,30 @@ pub fn solve_inducing<T: Real>(
     budget: &Budget,
     observer: &mut Observer<'_, T>,
 ) -> Result<Solution<T>, GpError> {
-    let (n, shape) = (problem.x.nrows(), problem.shape());
-    if options.batch == 0 {
-        return Err(SolveError::Setting { what: "the batch size", value: 0.0, needed: "at least 1" }.into());
-    }
+    let rows = problem.x.nrows();
+    check_batch(options.batch)?;
     let settings = EngineSettings {
         rule: options.rule,
         averaging: options.averaging,
         clip: options.clip,
-        data_rows: n,
+        data_rows: rows,
         planned: budget.steps,
     };
-    settings.check()?;
-    let mut batches = Batches::new(n, options.batch, options.sampling, options.seed);
-    let norms = problem.target_norms(options.seed);
-    let mut monitor = ResidualMonitor::new(&norms);
-    let mut clock = Clock::after(0.0);
-    let (mut origin, mut restarts, mut resumed, mut times_rows) = (None, 0, None, 0.0);
-    match start {
-        Start::Zero => {}
-        Start::Weights(weights) => {
-            crate::data::same_width("rows of the start", shape.0, weights.nrows())?;
-            crate::data::same_width("columns of the start", shape.1, weights.ncols())?;
-            origin = Some(weights);
-        }
-        Start::Resume(saved) => {
-            let (header, blocks) = saved.open(METHOD, ENGINE_BLOCKS, shape)?;
-            if header.scalars.len() != shape.1 + 1 || header.integers.len() != 1 {
-                let problem = "its numbers are not those of as many right-hand sides".into();
-                return Err(GpError::State { problem });
-            }
-            clock = Clock::after(header.seconds);
-            (restarts, times_rows) = (header.restarts, header.step_size);
-            monitor.first = header.scalars.first().copied();
-            monitor.means.copy_from_slice(&header.scalars[1..]);
-            resumed = Some(Engine::resumed(settings, blocks, header.step, header.integers[0] != 0));
-        }
-    }
-    if resumed.is_none() {
-        times_rows = match options.step_size.fixed()? {
-            Some(value) => value,
-            None => problem.automatic_step(batches.size(), options.rule.momentum(), options.seed)?,
-        };
-    }
+    let mut batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let size = batches.size();
     let pulled = (options.noise == NoisePlacement::Regulariser).then(|| problem.pulled_noise());
-    let fresh = || Engine::new(settings, shape, origin.as_ref().map(Mat::as_ref));
-    let mut engine = resumed.unwrap_or_else(fresh);
-    loop {
-        let residual = monitor.largest();
-        let progress = |step, residual| Progress {
-            step,
-            steps_planned: budget.steps,
-            elapsed: clock.elapsed(),
-            residual,
-            step_size: Some(times_rows),
-            restarts,
+    let look = Box::new(move |step, point: MatRef<'_, T>| {
+        let seed = Streams::new(options.seed).child("gp/inducing", step as u64).stream("seed").random();
+        problem.gradient(point, &batches.batch(step), options.regulariser, pulled.as_ref(), seed)
+    });
+    let mut course = Course::new(rows, problem.target_norms(options.seed), options.restarts);
+    let mut iteration =
+        EngineIteration::new("inducing-descent", settings, problem.shape(), start, &mut course, look)?;
+    if !course.resumed {
+        course.times_rows = match options.step_size.fixed()? {
+            Some(value) => value,
+            None => problem.automatic_step(size, options.rule.momentum(), options.seed)?,
         };
-        if let Some(ended) = clock.ends(budget, engine.step, residual) {
-            return Ok(Solution {
-                weights: engine.average(),
-                ended,
-                progress: progress(engine.step, residual),
-            });
-        }
-        let batch = batches.batch(engine.step);
-        let seed =
-            Streams::new(options.seed).child("gp/inducing", engine.step as u64).stream("seed").random();
-        let point = engine.point();
-        let (gradient, misfit) =
-            problem.gradient(point.as_ref(), &batch, options.regulariser, pulled.as_ref(), seed)?;
-        monitor.observe(n, &misfit);
-        if monitor.diverged() {
-            if restarts >= options.restarts {
-                return Err(GpError::Diverged { step_size: times_rows, restarts });
-            }
-            (restarts, times_rows) = (restarts + 1, 0.5 * times_rows);
-            engine = fresh();
-            monitor = ResidualMonitor::new(&norms);
-            continue;
-        }
-        engine.advance(&gradient, times_rows);
-        let event = Event {
-            progress: progress(engine.step, monitor.largest()),
-            state: &|| {
-                let header = StateHeader {
-                    method: METHOD.into(),
-                    step: engine.step,
-                    seconds: clock.elapsed().as_secs_f64(),
-                    step_size: times_rows,
-                    restarts,
-                    scalars: monitor.first.into_iter().chain(monitor.means.iter().copied()).collect(),
-                    integers: vec![u64::from(engine.from_zero)],
-                };
-                let blocks = ENGINE_BLOCKS.into_iter().zip(&engine.blocks);
-                SolverState { header, blocks: blocks.map(|(name, b)| (name.into(), b.clone())).collect() }
-            },
-            weights: &|| engine.average(),
-        };
-        if observer(&event) == Signal::Stop {
-            let progress = event.progress;
-            return Ok(Solution { weights: engine.average(), ended: Ended::Interrupted, progress });
-        }
     }
+    course.run(&mut iteration, budget, observer)
 }

@@ -19,6 +19,7 @@ use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::{cross, diagonal, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
+use posterior_metrics::wasserstein2_marginals;
 use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -91,13 +92,8 @@ fn function(x: f64) -> f64 {
 
 /// 2-Wasserstein distances of marginals.
 fn distances(a: &Prediction, b: &Prediction) -> Vec<f64> {
-    let root = |v: f64| v.max(0.0).sqrt();
-    (0..a.latent_variance.len())
-        .map(|i| {
-            let spread = root(a.latent_variance[i]) - root(b.latent_variance[i]);
-            (a.mean[(i, 0)] - b.mean[(i, 0)]).hypot(spread)
-        })
-        .collect()
+    let marginal = |p: &Prediction, i: usize| (p.mean[(i, 0)], p.latent_variance[i].max(0.0).sqrt());
+    (0..a.latent_variance.len()).map(|i| wasserstein2_marginals(marginal(a, i), marginal(b, i))).collect()
 }
 
 const REGIONS: [(&str, Region); 3] = [

@@ -209,12 +209,6 @@ fn pathwise<T: Kept>(
         checkpoint::save::<T>(path, identity, &found, None, None)?;
     }
     let seed = request.options.seed;
-    let solver = match method {
-        Method::Cg => Solver::conjugate_gradients(settings),
-        Method::Sgd => Solver::descent(settings, seed),
-        Method::InducingSgd => Solver::inducing_descent(settings, seed),
-        _ => Solver::dual_descent(settings, seed),
-    };
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let budget = Budget {
         steps: steps(request, method),
@@ -228,15 +222,21 @@ fn pathwise<T: Kept>(
         seed,
         cache_bytes: settings.cache_bytes,
     };
-    let support = match &solver {
-        Solver::Rows(method) => Support::Rows(method.clone()),
-        Solver::Inducing(options) => {
+    let support = match method {
+        Method::InducingSgd => {
             let streams = Streams::new(seed);
             let z =
                 settings.choice.points(model.kernel(), prepared.data.inputs(), settings.inducing, streams);
-            Support::Inducing(z.map_err(|e| ModelError::Inducing(e.to_string()))?, options.clone())
+            let z = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
+            Support::Inducing(z, settings.inducing_descent(seed))
         }
-        Solver::Collapsed | Solver::Stochastic => return Err(ModelError::Interrupted),
+        Method::Cg => Support::Rows(settings.conjugate_gradients()),
+        Method::Sgd => Support::Rows(settings.descent(seed)),
+        _ => Support::Rows(settings.dual_descent(seed)),
+    };
+    let solver = match &support {
+        Support::Rows(method) => Solver::Rows(method.clone()),
+        Support::Inducing(_, options) => Solver::Inducing(options.clone()),
     };
     let inducing = if let Support::Inducing(z, _) = &support { z.nrows() } else { 0 };
     let (start, resumed_from) = match (&mut saved, keeper) {

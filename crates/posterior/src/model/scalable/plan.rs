@@ -3,6 +3,7 @@
 use super::KernelPrecision;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
+use posterior_linalg::solve::PreconditionerChoice;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,9 +46,15 @@ impl ScalablePlan {
         let (weights, flops_per_step) = match method {
             // Solution, residual, direction, product, targets.
             Method::Cg => {
-                let rank = 100;
+                let rank = match settings.preconditioner {
+                    PreconditionerChoice::None => 0,
+                    PreconditionerChoice::PivotedCholesky { rank, .. } => rank,
+                    // The basis, its image and what is orthonormalised, in f64.
+                    PreconditionerChoice::Nystrom { rank, .. } => rank.saturating_mul(8),
+                };
+                let rank = rank.min(rows.saturating_mul(8)) as u64;
                 (
-                    product(n, number * (6 * s + rank)),
+                    product(n, product(number, 6 * s + rank)),
                     kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
                 )
             }

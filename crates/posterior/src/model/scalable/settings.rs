@@ -109,31 +109,31 @@ pub enum Solver {
     Stochastic,
 }
 
-impl Solver {
-    pub(super) fn conjugate_gradients(settings: &ScalableSettings) -> Self {
-        Self::Rows(SolveMethod::ConjugateGradients(ConjugateGradientOptions {
-            preconditioner: settings.preconditioner,
+impl ScalableSettings {
+    pub(super) fn conjugate_gradients(&self) -> SolveMethod {
+        SolveMethod::ConjugateGradients(ConjugateGradientOptions {
+            preconditioner: self.preconditioner,
             ..Default::default()
-        }))
+        })
     }
 
-    pub(super) fn dual_descent(settings: &ScalableSettings, seed: u64) -> Self {
-        let mut options = DualDescentOptions { step_size: settings.step(), seed, ..Default::default() };
-        options.batch = settings.batch.unwrap_or(options.batch);
-        options.momentum = settings.momentum.unwrap_or(options.momentum);
-        Self::Rows(SolveMethod::DualDescent(options))
+    pub(super) fn dual_descent(&self, seed: u64) -> SolveMethod {
+        let mut options = DualDescentOptions { step_size: self.step(), seed, ..Default::default() };
+        options.batch = self.batch.unwrap_or(options.batch);
+        options.momentum = self.momentum.unwrap_or(options.momentum);
+        SolveMethod::DualDescent(options)
     }
 
-    pub(super) fn descent(settings: &ScalableSettings, seed: u64) -> Self {
-        let mut options = DescentOptions { step_size: settings.step(), seed, ..Default::default() };
-        options.batch = settings.batch.unwrap_or(options.batch);
-        Self::Rows(SolveMethod::Descent(options))
+    pub(super) fn descent(&self, seed: u64) -> SolveMethod {
+        let mut options = DescentOptions { step_size: self.step(), seed, ..Default::default() };
+        options.batch = self.batch.unwrap_or(options.batch);
+        SolveMethod::Descent(options)
     }
 
-    pub(super) fn inducing_descent(settings: &ScalableSettings, seed: u64) -> Self {
-        let mut options = InducingDescentOptions { step_size: settings.step(), seed, ..Default::default() };
-        options.batch = settings.batch.unwrap_or(options.batch);
-        Self::Inducing(options)
+    pub(super) fn inducing_descent(&self, seed: u64) -> InducingDescentOptions {
+        let mut options = InducingDescentOptions { step_size: self.step(), seed, ..Default::default() };
+        options.batch = self.batch.unwrap_or(options.batch);
+        options
     }
 }
 
