@@ -9,6 +9,7 @@
 //! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |
 //! | [`random`] | seeded, named streams |
 //! | [`sparse`] | rows of few non-zeros |
+//! | [`symmetric`] | one triangle from the other, in parallel |
 //!
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
