@@ -30,14 +30,26 @@ impl Polynomial {
     fn points<T: Real>(&self, x: MatRef<'_, T>) -> Points<T> {
         Points::new(x, &self.columns, |_| T::ONE)
     }
+}
 
-    #[inline(always)]
-    fn power<T: Real>(base: T, exponent: u32) -> T {
-        let mut product = T::ONE;
-        for _ in 0..exponent {
-            product *= base;
+/// Entries that are raised together: they stay in the first cache.
+const PIECE: usize = 128;
+
+/// `(v + offset)^exponent` in place. The loop over the exponent is outside of that over entries, which the compiler can then vectorise.
+#[inline(always)]
+fn raise<T: Real>(values: &mut [T], offset: T, exponent: u32) {
+    let mut base = [T::ZERO; PIECE];
+    for piece in values.chunks_mut(PIECE) {
+        let base = &mut base[..piece.len()];
+        for i in 0..piece.len() {
+            base[i] = piece[i] + offset;
+            piece[i] = if exponent == 0 { T::ONE } else { base[i] };
         }
-        product
+        for _ in 1..exponent {
+            for i in 0..piece.len() {
+                piece[i] *= base[i];
+            }
+        }
     }
 }
 
@@ -63,9 +75,7 @@ impl<T: Real> Kernel<T> for Polynomial {
             #[inline(always)]
             || {
                 for j in 0..out.ncols() {
-                    for v in column(&mut out, j) {
-                        *v = Self::power(*v + offset, self.degree);
-                    }
+                    raise(column(&mut out, j), offset, self.degree);
                 }
             },
         );
@@ -76,8 +86,9 @@ impl<T: Real> Kernel<T> for Polynomial {
         let offset = T::from_f64(self.offset);
         for (i, o) in out.iter_mut().enumerate() {
             let inner: T = (0..points.count()).map(|d| points.column(d)[i] * points.column(d)[i]).sum();
-            *o = Self::power(inner + offset, self.degree);
+            *o = inner;
         }
+        raise(out, offset, self.degree);
     }
 
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
@@ -95,10 +106,11 @@ impl<T: Real> Kernel<T> for Polynomial {
                 for j in 0..adjoint.ncols() {
                     let inner = inner.col_as_slice_mut(j);
                     let g = &entries(adjoint, j)[..values.len()];
+                    values.copy_from_slice(inner);
+                    raise(&mut values, offset, self.degree - 1);
                     for i in 0..values.len() {
-                        let base = inner[i] + offset;
-                        let lower = g[i] * Self::power(base, self.degree - 1);
-                        values[i] = lower * base;
+                        let lower = g[i] * values[i];
+                        values[i] = lower * (inner[i] + offset);
                         inner[i] = lower * degree;
                     }
                     total += lane_sum(

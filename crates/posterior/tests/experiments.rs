@@ -415,3 +415,21 @@ fn methods_may_have_folds_and_samples_of_their_own() {
         assert!(error.to_string().contains("folds_of"), "{error}");
     }
 }
+
+/// A method can have another solver, and another number of steps, on one of the sets.
+#[test]
+fn sets_may_have_solvers_of_their_own() {
+    let numbers = |before: &str| {
+        let text = FOLDS.replace("[[set]]", &format!("{before}\n[[set]]"));
+        run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue)
+    };
+    let nll = |outcome: &Outcome, method: &str| number(outcome, &["sets", "made up", method, "nll"]);
+    let plain = numbers("").unwrap();
+    assert!(nll(&plain, "SDD") != nll(&plain, "direct"));
+    let replaced = numbers("[solvers.\"made up\"]\nSDD = \"direct\"").unwrap();
+    assert_eq!(nll(&replaced, "SDD"), nll(&plain, "direct"));
+    for wrong in ["[solvers.other]\nSDD = \"direct\"", "[solvers.\"made up\"]\nother = \"direct\""] {
+        let error = numbers(wrong).unwrap_err();
+        assert!(error.to_string().contains("[solvers]"), "{error}");
+    }
+}

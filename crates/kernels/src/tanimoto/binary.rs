@@ -3,16 +3,21 @@
 use super::kernel::value;
 use super::matrix::CountRows;
 use super::{CountError, SparseCounts};
+use crate::kernel::column;
 use faer::MatMut;
 use posterior_linalg::Real;
 use posterior_linalg::sparse::SparseRows;
+use posterior_linalg::vectorised::dispatch;
+use std::convert::Infallible;
 use std::ops::Range;
 
-/// n vectors of D bits, 64 in a word: what two have in common is the population count of their conjunction, so an entry costs D/64 operations.
+/// n vectors of D bits, 64 in a word: what two have in common is the population count of their conjunction, so an entry costs D/64 of those.
+///
+/// Word by word, all vectors side by side: the loop over vectors is the innermost one and takes as many as a register holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BinaryRows {
     dimension: usize,
-    words_per_row: usize,
+    /// Word w of vector i is at `w n + i`.
     words: Vec<u64>,
     ones: Vec<u32>,
 }
@@ -23,42 +28,46 @@ impl BinaryRows {
     /// # Errors
     /// [`CountError::NotACount`] for numbers other than 0 and 1.
     pub fn new<T: Real>(rows: &SparseRows<T>) -> Result<Self, CountError> {
-        let words_per_row = rows.columns().div_ceil(64);
-        let mut words = vec![0u64; words_per_row * rows.rows()];
-        let mut ones = vec![0u32; rows.rows()];
-        for i in 0..rows.rows() {
-            let (columns, values) = rows.row(i);
-            for (&c, &v) in columns.iter().zip(values) {
-                if v == T::ONE {
-                    words[i * words_per_row + c as usize / 64] |= 1 << (c % 64);
-                    ones[i] += 1;
-                } else if v != T::ZERO {
-                    let (column, value) = (c as usize, v.to_f64());
-                    return Err(CountError::NotACount { row: i, column, value });
-                }
+        Self::build(rows, |row, column, v| {
+            if v == T::ONE || v == T::ZERO {
+                Ok(v == T::ONE)
+            } else {
+                Err(CountError::NotACount { row, column, value: v.to_f64() })
             }
-        }
-        Ok(Self { dimension: rows.columns(), words_per_row, words, ones })
+        })
     }
 
     /// The bits that counts have: 1 for a count above 0.
     pub fn presence<T: Real>(counts: &SparseCounts<T>) -> Self {
-        let rows = counts.sparse_rows();
-        let words_per_row = rows.columns().div_ceil(64);
-        let mut words = vec![0u64; words_per_row * rows.rows()];
-        let mut ones = vec![0u32; rows.rows()];
-        for i in 0..rows.rows() {
-            let (columns, values) = rows.row(i);
-            for (&c, _) in columns.iter().zip(values).filter(|&(_, v)| *v > T::ZERO) {
-                words[i * words_per_row + c as usize / 64] |= 1 << (c % 64);
-                ones[i] += 1;
-            }
-        }
-        Self { dimension: rows.columns(), words_per_row, words, ones }
+        let Ok(bits) = Self::build(counts.sparse_rows(), |_, _, v| Ok::<_, Infallible>(v > T::ZERO));
+        bits
     }
 
-    fn row(&self, i: usize) -> &[u64] {
-        &self.words[i * self.words_per_row..(i + 1) * self.words_per_row]
+    /// The bits for which `bit` says yes, told row, column and number of each that is there.
+    fn build<T: Real, E>(
+        rows: &SparseRows<T>,
+        bit: impl Fn(usize, usize, T) -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let n = rows.rows();
+        let mut words = vec![0u64; rows.columns().div_ceil(64) * n];
+        let mut ones = vec![0u32; n];
+        for i in 0..n {
+            let (columns, values) = rows.row(i);
+            for (&c, &v) in columns.iter().zip(values) {
+                let c = c as usize;
+                if bit(i, c, v)? {
+                    words[c / 64 * n + i] |= 1 << (c % 64);
+                    ones[i] += 1;
+                }
+            }
+        }
+        Ok(Self { dimension: rows.columns(), words, ones })
+    }
+
+    /// One word of every vector, for each word.
+    fn words(&self) -> impl Iterator<Item = &[u64]> {
+        // No vectors, no words: a chunk must not be empty.
+        self.words.chunks_exact(self.ones.len().max(1))
     }
 }
 
@@ -74,25 +83,29 @@ impl<T: Real> CountRows<T> for BinaryRows {
     fn select(&self, rows: &[usize]) -> Self {
         Self {
             dimension: self.dimension,
-            words_per_row: self.words_per_row,
-            words: rows.iter().flat_map(|&i| self.row(i).iter().copied()).collect(),
+            words: self.words().flat_map(|word| rows.iter().map(|&i| word[i])).collect(),
             ones: rows.iter().map(|&i| self.ones[i]).collect(),
         }
     }
 
     fn tile(&self, rows: Range<usize>, other: &Self, columns: Range<usize>, mut out: MatMut<'_, T>) {
-        posterior_linalg::vectorised::dispatch(
+        let mut shared = vec![0u64; rows.len()];
+        let ones = &self.ones[rows.clone()];
+        dispatch(
             #[inline(always)]
             || {
-                for (j, column) in columns.enumerate() {
-                    let bits = other.row(column);
-                    for (i, row) in rows.clone().enumerate() {
-                        let mut shared = 0u64;
-                        for (a, b) in self.row(row).iter().zip(bits) {
-                            shared += u64::from((a & b).count_ones());
+                for (j, z) in columns.enumerate() {
+                    shared.fill(0);
+                    for (word, others) in self.words().zip(other.words()) {
+                        let (word, bits) = (&word[rows.clone()], others[z]);
+                        for i in 0..shared.len() {
+                            shared[i] += u64::from((word[i] & bits).count_ones());
                         }
-                        let both = u64::from(self.ones[row]) + u64::from(other.ones[column]);
-                        out[(i, j)] = value(T::from_f64(shared as f64), T::from_f64(both as f64));
+                    }
+                    let out = &mut column(&mut out, j)[..shared.len()];
+                    for i in 0..shared.len() {
+                        let both = u64::from(ones[i]) + u64::from(other.ones[z]);
+                        out[i] = value(T::from_f64(shared[i] as f64), T::from_f64(both as f64));
                     }
                 }
             },

@@ -13,6 +13,7 @@ use super::settings;
 use faer::Mat;
 use posterior_data::{ReadOptions, Standardisation, Table as DataTable, Values, read_table};
 use posterior_gp::Observations;
+use posterior_gp::iterative::Method;
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Average, Gaussians, StandardisedScores};
 use posterior_report::{Curves, Item, Line, SummaryRow};
@@ -52,6 +53,9 @@ pub(crate) struct Settings {
     /// Steps by set and method, where they are not the method's own.
     #[serde(default)]
     steps: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Solvers by set and method, where they are not the method's own.
+    #[serde(default)]
+    solvers: BTreeMap<String, BTreeMap<String, Method>>,
 }
 
 /// A data set with its hyperparameters, in standard units.
@@ -96,13 +100,19 @@ impl Settings {
                 return wrong("[folds_of] names methods and some of `folds`, at least one");
             }
         }
-        for (set, methods) in &self.steps {
-            let known = self.sets.iter().any(|s| s.name == *set);
-            let all =
-                methods.iter().all(|(m, steps)| *steps > 0 && self.methods.iter().any(|o| o.name == *m));
-            if !known || !all {
-                return wrong("[steps] names sets, their methods and numbers of steps from 1");
-            }
+        let set = |name: &String| self.sets.iter().any(|s| s.name == *name);
+        let method = |name: &String| self.methods.iter().find(|m| m.name == *name);
+        let steps = |(name, own): (&String, &BTreeMap<String, usize>)| {
+            set(name) && own.iter().all(|(m, steps)| *steps > 0 && method(m).is_some())
+        };
+        if !self.steps.iter().all(steps) {
+            return wrong("[steps] names sets, their methods and numbers of steps from 1");
+        }
+        let solvers = |(name, own): (&String, &BTreeMap<String, Method>)| {
+            set(name) && own.keys().all(|m| method(m).is_some_and(|m| m.solver.is_some()))
+        };
+        if !self.solvers.iter().all(solvers) {
+            return wrong("[solvers] names sets and those of their methods that have a solver");
         }
         Ok(())
     }
@@ -115,7 +125,12 @@ impl Settings {
 
     fn method(&self, set: &str, method: &MethodSettings) -> MethodSettings {
         let steps = self.steps.get(set).and_then(|own| own.get(&method.name)).copied();
-        MethodSettings { steps: steps.unwrap_or(method.steps), ..method.clone() }
+        let solver = self.solvers.get(set).and_then(|own| own.get(&method.name)).cloned();
+        MethodSettings {
+            steps: steps.unwrap_or(method.steps),
+            solver: solver.or_else(|| method.solver.clone()),
+            ..method.clone()
+        }
     }
 }
 
