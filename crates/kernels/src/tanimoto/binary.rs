@@ -71,6 +71,26 @@ impl BinaryRows {
     }
 }
 
+/// Adds to each number how many bits its word has in common with `bits`.
+#[inline(always)]
+fn add_common(shared: &mut [u64], words: &[u64], bits: u64) {
+    let words = &words[..shared.len()];
+    for i in 0..shared.len() {
+        shared[i] += u64::from((words[i] & bits).count_ones());
+    }
+}
+
+/// The kernel of vectors with `ones` bits each that share `shared` bits with a vector of `others` bits.
+#[inline(always)]
+fn write_values<T: Real>(shared: &[u64], ones: &[u32], others: u32, out: &mut [T]) {
+    let (shared, ones) = (&shared[..out.len()], &ones[..out.len()]);
+    for i in 0..out.len() {
+        // Both are far below 2^53; a signed number has a vector instruction on more machines.
+        let both = i64::from(ones[i]) + i64::from(others);
+        out[i] = value(T::from_f64(shared[i] as i64 as f64), T::from_f64(both as f64));
+    }
+}
+
 impl<T: Real> CountRows<T> for BinaryRows {
     fn rows(&self) -> usize {
         self.ones.len()
@@ -94,19 +114,13 @@ impl<T: Real> CountRows<T> for BinaryRows {
         dispatch(
             #[inline(always)]
             || {
+                let shared = &mut shared[..];
                 for (j, z) in columns.enumerate() {
                     shared.fill(0);
                     for (word, others) in self.words().zip(other.words()) {
-                        let (word, bits) = (&word[rows.clone()], others[z]);
-                        for i in 0..shared.len() {
-                            shared[i] += u64::from((word[i] & bits).count_ones());
-                        }
+                        add_common(shared, &word[rows.clone()], others[z]);
                     }
-                    let out = &mut column(&mut out, j)[..shared.len()];
-                    for i in 0..shared.len() {
-                        let both = u64::from(ones[i]) + u64::from(other.ones[z]);
-                        out[i] = value(T::from_f64(shared[i] as f64), T::from_f64(both as f64));
-                    }
+                    write_values(shared, ones, other.ones[z], column(&mut out, j));
                 }
             },
         );
