@@ -105,6 +105,21 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--neighbourhoods", args.neighbourhoods.is_some() || args.neighbourhood_size.is_some(), pathwise),
         ("--hyperparameters", args.hyperparameters.is_some(), large),
     ];
+    let search = [
+        ("--steps", args.steps.is_some()),
+        ("--objective", args.objective.is_some()),
+        ("--optimizer", args.optimizer.is_some()),
+        ("--learning-rate", args.learning_rate.is_some()),
+        ("--neighbourhoods", args.neighbourhoods.is_some()),
+        ("--neighbourhood-size", args.neighbourhood_size.is_some()),
+    ];
+    if args.hyperparameters.is_some() && pathwise.contains(&method) {
+        if let Some((flag, _)) = search.iter().find(|(_, given)| *given) {
+            return Err(Failure::usage(format!(
+                "{flag} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --iterations"
+            )));
+        }
+    }
     for (flag, given, methods) in table {
         if given && !methods.contains(&method) {
             let names: Vec<&str> = methods.iter().filter(|m| **m != Auto).map(|m| m.name()).collect();

@@ -125,6 +125,10 @@ fn options_of_other_methods_are_refused() {
     write_table(&at.join("t.csv"), 30);
     for (flags, expected) in [
         ("--method exact --samples 3", "--samples belongs to --method cg, sgd, sdd, inducing-sgd"),
+        (
+            "--method sdd --hyperparameters h.json --steps 3",
+            "--steps belongs to the search for hyperparameters, which --hyperparameters gives",
+        ),
         ("--method sdd --restarts 3", "--restarts belongs to --method exact"),
         ("--method svgp --optimizer adam", "--optimizer belongs to"),
         ("--method svgp --steps 5", "--steps belongs to"),

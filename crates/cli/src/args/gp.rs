@@ -56,7 +56,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "X")]
     pub learning_rate: Option<f64>,
 
-    /// Most steps of each start [default: 200]
+    /// Most steps of each search for hyperparameters [default: 200]; a solver's own are --iterations
     #[arg(long, value_name = "N")]
     pub steps: Option<usize>,
 

@@ -2,6 +2,7 @@
 
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
 
 /// Rows that one thread works on at a time in the pass over all rows.
@@ -119,17 +120,22 @@ impl<T: Real> DualState<T> {
             }
             let (decayed, keep, gain, lag) = decay.factors(step - 1 - self.touched[i]);
             let [decayed, keep, gain, lag] = [decayed, keep, gain, lag].map(T::from_f64);
-            for c in 0..s {
-                let (old, place) = (velocity[c], ahead[c]);
-                let now = old * decayed;
-                let goal = now.mul_add(limit, place);
-                let before = keep * average[c] + gain * goal - lag * old;
-                let new = rho * now - scale * residuals[(a, c)];
-                let alpha = place - rho * now + new;
-                ahead[c] = alpha + rho * new;
-                velocity[c] = new;
-                average[c] = chi * alpha + keep_one * before;
-            }
+            dispatch(
+                #[inline(always)]
+                || {
+                    for c in 0..s {
+                        let (old, place) = (velocity[c], ahead[c]);
+                        let now = old * decayed;
+                        let goal = now.mul_add(limit, place);
+                        let before = keep * average[c] + gain * goal - lag * old;
+                        let new = rho * now - scale * residuals[(a, c)];
+                        let alpha = place - rho * now + new;
+                        ahead[c] = alpha + rho * new;
+                        velocity[c] = new;
+                        average[c] = chi * alpha + keep_one * before;
+                    }
+                },
+            );
             self.touched[i] = step;
         }
         self.drift(decay);
@@ -140,17 +146,19 @@ impl<T: Real> DualState<T> {
         let (step, s) = (self.step, self.columns);
         let powers: Vec<T> = decay.powers.iter().map(|&p| T::from_f64(p)).collect();
         let work = |((ahead, velocity), touched): ((&mut [T], &[T]), &[usize])| {
-            for ((ahead, velocity), &at) in
-                ahead.chunks_exact_mut(s).zip(velocity.chunks_exact(s)).zip(touched)
-            {
-                // Rows of this step's batch are current; rows never touched have no velocity.
-                if at == step || at == 0 {
-                    continue;
-                }
-                if let Some(&power) = powers.get(step - 1 - at) {
-                    ahead.iter_mut().zip(velocity).for_each(|(p, &v)| *p = v.mul_add(power, *p));
-                }
-            }
+            dispatch(
+                #[inline(always)]
+                || {
+                    for (i, &at) in touched.iter().enumerate() {
+                        // Rows of this step's batch are current; rows never touched have no velocity.
+                        if at == step || at == 0 || step - 1 - at >= powers.len() {
+                            continue;
+                        }
+                        let row = i * s..(i + 1) * s;
+                        add_scaled(powers[step - 1 - at], &velocity[row.clone()], &mut ahead[row]);
+                    }
+                },
+            );
         };
         let length = CHUNK * s;
         if self.touched.len() * s < 1 << 16 {
@@ -181,6 +189,15 @@ impl<T: Real> DualState<T> {
             }
         }
         out
+    }
+}
+
+/// `y += a x`, fused.
+#[inline(always)]
+fn add_scaled<T: Real>(a: T, x: &[T], y: &mut [T]) {
+    let x = &x[..y.len()];
+    for i in 0..y.len() {
+        y[i] = x[i].mul_add(a, y[i]);
     }
 }
 
