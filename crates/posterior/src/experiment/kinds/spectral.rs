@@ -281,7 +281,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             );
         }
         // Regions count every point of the grid alike; here points count as often as data are there.
-        let at_data = mean(distances(&found.at_data, &problem.exact_at_data).into_iter());
+        let at_data = mean(distances(&found.at_data, &problem.exact_at_data));
         own.insert("data".into(), json!({ "w2": at_data }));
         let last = &found.errors[found.errors.len() - 1].1;
         own.insert("top_directions".into(), json!(problem.share(last, 0..(problem.determined / 2).max(1))));
