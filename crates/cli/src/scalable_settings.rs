@@ -113,12 +113,13 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--neighbourhoods", args.neighbourhoods.is_some()),
         ("--neighbourhood-size", args.neighbourhood_size.is_some()),
     ];
-    if args.hyperparameters.is_some() && pathwise.contains(&method) {
-        if let Some((flag, _)) = search.iter().find(|(_, given)| *given) {
-            return Err(Failure::usage(format!(
-                "{flag} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --iterations"
-            )));
-        }
+    if args.hyperparameters.is_some()
+        && pathwise.contains(&method)
+        && let Some((flag, _)) = search.iter().find(|(_, given)| *given)
+    {
+        return Err(Failure::usage(format!(
+            "{flag} belongs to the search for hyperparameters, which --hyperparameters gives; the solver's steps are --iterations"
+        )));
     }
     for (flag, given, methods) in table {
         if given && !methods.contains(&method) {
