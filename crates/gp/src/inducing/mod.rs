@@ -16,6 +16,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `prior` | [`SparseGp`]: prior, likelihood and inducing inputs, the model of both bounds |
 //! | `whitening` | features and how adjoints of them reach kernel and Z |
 //! | `distribution` | [`InducingDistribution`]: q, its divergence from the prior |
 //! | `posterior` | [`InducingPosterior`]: what both methods leave behind |
@@ -28,6 +29,7 @@ mod error;
 mod pathwise;
 mod plan;
 mod posterior;
+mod prior;
 pub mod stochastic;
 mod whitening;
 
@@ -36,6 +38,7 @@ pub use error::InducingError;
 pub use pathwise::PathwiseSamples;
 pub use plan::Plan;
 pub use posterior::{InducingPosterior, LatentMarginals};
+pub use prior::SparseGp;
 
 /// What is always added to the diagonal of `K_ZZ`, relative to its mean: inducing points that move may meet.
 pub const DEFAULT_JITTER: f64 = 1e-8;

@@ -51,7 +51,7 @@ impl CollapsedGp {
         let x = data.inputs().subrows(rows.start, rows.len());
         let noise: Vec<f64> = rows
             .clone()
-            .map(|i| self.noise.noise_variance() + data.noise_variances().map_or(0.0, |v| v[i]))
+            .map(|i| self.likelihood.noise_variance() + data.noise_variances().map_or(0.0, |v| v[i]))
             .collect();
         let mut scaled = whitening.features(self.kernel(), self.inducing(), x);
         let mut residuals = data.targets().subrows(rows.start, rows.len()) - self.mean.evaluate(x);

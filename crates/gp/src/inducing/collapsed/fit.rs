@@ -142,7 +142,7 @@ impl CollapsedGp {
         let posterior = InducingPosterior::from_parts(
             self.kernel,
             self.mean,
-            VariationalLikelihood::Gaussian(self.noise),
+            VariationalLikelihood::Gaussian(self.likelihood),
             self.inducing,
             accumulated.whitening.cholesky,
             distribution,

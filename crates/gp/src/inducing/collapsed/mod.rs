@@ -27,7 +27,6 @@ mod model;
 pub use bound::{CollapsedEvaluation, collapsed_bound, collapsed_bound_and_gradient};
 pub use fit::{CollapsedFit, CollapsedOptions, fit_collapsed};
 pub use model::CollapsedGp;
-pub(in crate::inducing) use model::by_columns;
 
 #[cfg(test)]
 mod tests;

@@ -38,8 +38,8 @@ fn model(text: &str, mean: MeanForm, inducing: Mat<f64>, targets: usize) -> Coll
 fn exact(model: &CollapsedGp) -> ExactGp {
     let (form, inputs) = (model.mean.form(), model.inducing.ncols());
     let mut exact =
-        ExactGp::new(model.kernel.clone_box(), form, model.noise, inputs, model.mean.target_count());
-    let values = [model.kernel.values(), model.mean.values(), model.noise.values()].concat();
+        ExactGp::new(model.kernel.clone_box(), form, model.likelihood, inputs, model.mean.target_count());
+    let values = [model.kernel.values(), model.mean.values(), model.likelihood.values()].concat();
     exact.set_values(&values);
     exact
 }
@@ -239,7 +239,7 @@ fn a_fit_raises_the_bound_finds_the_noise_and_resumes_bit_for_bit() {
     })
     .unwrap();
     assert!(fit.bound > before + 50.0, "{before} -> {}", fit.bound);
-    assert!(fit.model.noise().noise_variance() < 0.05, "{}", fit.model.noise().noise_variance());
+    assert!(fit.model.likelihood().noise_variance() < 0.05, "{}", fit.model.likelihood().noise_variance());
     assert!((fit.model.inducing() - start.inducing()).norm_max() > 1e-3, "inducing inputs move");
     let resumed = fit_collapsed(start.clone(), &data, &options, saved, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(resumed.bound.to_bits(), fit.bound.to_bits());

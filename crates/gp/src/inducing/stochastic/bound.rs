@@ -12,7 +12,7 @@
 
 use super::StochasticGp;
 use crate::inducing::InducingDistribution;
-use crate::inducing::collapsed::by_columns;
+use crate::inducing::prior::by_columns;
 use crate::inducing::distribution::{add_lower_product, lower_product, parallelism};
 use crate::inducing::plan::block_rows;
 use crate::inducing::whitening::Whitening;

@@ -5,7 +5,7 @@ use super::bound::{Buffers, bound_and_gradient_in};
 use super::state::{StochasticState, pack, unpack};
 use super::{Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step};
 use crate::hyperprior::log_prior;
-use crate::inducing::collapsed::by_columns;
+use crate::inducing::prior::by_columns;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
