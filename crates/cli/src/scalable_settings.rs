@@ -94,7 +94,7 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--batch", args.batch.is_some(), stochastic),
         ("--step-size", args.step_size.is_some(), stochastic),
         ("--momentum", args.momentum.is_some(), &[Auto, Sdd]),
-        ("--tolerance", args.tolerance.is_some(), pathwise),
+        ("--tolerance", args.tolerance.is_some(), &[Auto, Cg, Sgd, Sdd]),
         ("--preconditioner", args.preconditioner.is_some(), &[Cg]),
         ("--rank", args.rank.is_some(), &[Cg]),
         ("--precision", args.precision.is_some(), pathwise),

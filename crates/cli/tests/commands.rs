@@ -200,6 +200,29 @@ fn mistakes_get_their_status_and_a_way_out() {
 }
 
 #[test]
+fn tables_of_counts_are_compared_as_counts() {
+    let folder = folder();
+    let at = folder.path();
+    let mut table = String::from("c,n,y\n");
+    (0..30).for_each(|i| table += &format!("{},{},{}\n", i % 4, i % 7, i % 4 + i % 7));
+    std::fs::write(at.join("counts.csv"), &table).unwrap();
+    let args = ["fit", "gp", "--data", "counts.csv", "--target", "y", "--kernel", "tanimoto"];
+    posterior(at).args(args).args(["--restarts", "1", "--quiet", "--out", "m.posterior"]).assert().success();
+    let scores =
+        json(posterior(at).args(["evaluate", "--model", "m.posterior", "--data", "counts.csv", "--json"]));
+    assert!(scores["standardised"]["rmse"].as_f64().unwrap() < 0.3, "{scores}");
+    // One column of counts, drawn in the report from zero on.
+    let one = ["--features", "n", "--restarts", "1", "--quiet", "--out", "one.posterior"];
+    posterior(at).args(args).args(one).assert().success();
+    let report = ["evaluate", "--model", "one.posterior", "--data", "counts.csv", "--report", "r.html"];
+    posterior(at).args(report).assert().success();
+    std::fs::write(at.join("bad.csv"), "c,n\n1,2\n3,-1\n").unwrap();
+    let predict = ["predict", "--model", "m.posterior", "--data", "bad.csv"];
+    let refused = posterior(at).args(predict).assert().code(1);
+    refused.stderr(predicate::str::contains("bad.csv, row 2, column `n`: -1 is negative"));
+}
+
+#[test]
 fn missing_cells_keep_their_rows() {
     let folder = folder();
     let at = folder.path();

@@ -119,6 +119,22 @@ fn a_fit_that_is_killed_goes_on() {
 }
 
 #[test]
+fn few_kept_samples_are_enough_for_a_report_and_cost_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 60);
+    let flags = "--samples 2 --random-features 50 --neighbourhoods 1 --neighbourhood-size 30 --steps 3";
+    json(at, &format!("fit gp --data t.csv --target y --features a --method cg {flags} --out m.posterior"));
+    json(at, "evaluate --model m.posterior --data t.csv --report r.html");
+    assert!(at.join("r.html").exists());
+    // 60 rows of 2 samples: 1,920 bytes, where a joint covariance would take 57,600.
+    let drawn = json(at, "predict --model m.posterior --data t.csv --samples 2 --memory 2e-6");
+    assert!(drawn["predictions"]["y_sample_2"][59].is_number(), "{drawn}");
+    let text = error(at, "predict --model m.posterior --data t.csv --samples 2 --memory 1e-6");
+    assert!(text.contains("samples at 60 rows need 1920 bytes"), "{text}");
+}
+
+#[test]
 fn options_of_other_methods_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -135,6 +151,10 @@ fn options_of_other_methods_are_refused() {
         ("--method exact --checkpoint-every 3", "--checkpoint-every belongs to"),
         ("--method svgp --rank 3", "--rank belongs to --method cg"),
         ("--method sdd --inducing 3", "--inducing belongs to"),
+        (
+            "--method inducing-sgd --tolerance 0.1",
+            "--tolerance belongs to --method cg, sgd, sdd; inducing-sgd has none",
+        ),
         ("--method sdd --time-budget soon", "is no time"),
         ("--method sdd --samples 0", "the number of samples is 0"),
         ("--method sdd --step-size 0", "--step-size must be a positive number"),
@@ -187,6 +207,9 @@ fn a_minimum_by_asking_and_telling() {
         ("tell --state s.json --point x=0.5,z=2 --value 5", "no axis `z`"),
         ("ask --state absent.json", "absent.json"),
         ("start --state t.json --space x:1..0", "smaller number first"),
+        ("start --state t.json --space x:0..1 --initial 1000000000", "at most 10000"),
+        ("ask --state s.json -n 1000000", "ask for 1 to 2000 at a time"),
+        ("run --state s.json --evaluations 9 --batch 100000 -- true", "1 to 500 programs"),
     ] {
         let text = error(at, &format!("optimize {line}"));
         assert!(text.contains(expected), "{line}\n{text}");

@@ -164,6 +164,20 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
+    /// A negative number where the kernel takes counts.
+    #[error(
+        "{path}, row {row}, column `{column}`: {value} is negative, and the kernel `tanimoto` compares counts; correct it, or name in `tanimoto(COLUMN, ...)` the columns that hold counts"
+    )]
+    NegativeCount {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
     /// Nothing is left to learn from.
     #[error("{path}: no rows are left after {why}")]
     NothingLeft {
@@ -306,7 +320,8 @@ impl DataError {
             | Self::MissingTarget { row, .. }
             | Self::Infinite { row, .. }
             | Self::UnknownCategory { row, .. }
-            | Self::NoiseNotPositive { row, .. } => *row += first,
+            | Self::NoiseNotPositive { row, .. }
+            | Self::NegativeCount { row, .. } => *row += first,
             _ => {}
         }
         self

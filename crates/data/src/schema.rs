@@ -1,10 +1,11 @@
 //! Which column plays which role: chosen by the user, learned on the training rows, applied to every later table.
 
 use crate::{Column, DataError, Table, Values};
-use faer::Mat;
+use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
 
 /// What to do with rows in which a cell is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +251,27 @@ impl Schema {
         }
         describe(&mut notes, &x, y.as_deref(), &self.feature_names());
         Ok(Extracted { x, y, noise, rows, notes })
+    }
+
+    /// Checks that the given features (indices) of extracted rows are counts, which have no sign.
+    ///
+    /// # Errors
+    /// [`DataError::NegativeCount`] naming the cell; `path` is where the rows are from.
+    pub fn check_counts(
+        &self,
+        path: &Path,
+        features: &[usize],
+        x: MatRef<'_, f64>,
+        rows: &[usize],
+    ) -> Result<(), DataError> {
+        for (i, &row) in rows.iter().enumerate() {
+            if let Some(&j) = features.iter().find(|j| x[(i, **j)] < 0.0) {
+                let column = self.feature_names().swap_remove(j);
+                let (path, value) = (path.to_path_buf(), x[(i, j)]);
+                return Err(DataError::NegativeCount { path, row: row + 1, column, value });
+            }
+        }
+        Ok(())
     }
 
     fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {

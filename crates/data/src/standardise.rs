@@ -4,7 +4,7 @@ use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
 /// `x -> (x - mean) / scale`, column by column, and the same for the target. Scales are population standard deviations, 1
-/// where a column is constant.
+/// where a column is constant. Columns that must stay as they are ([`Self::keeping`]) have mean 0 and scale 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standardisation {
     /// Mean of each feature.
@@ -24,6 +24,14 @@ impl Standardisation {
             (0..x.ncols()).map(|j| mean_and_scale(|i| x[(i, j)], x.nrows())).unzip();
         let (target_mean, target_scale) = mean_and_scale(|i| y[i], y.len());
         Self { feature_means, feature_scales, target_mean, target_scale }
+    }
+
+    /// The same with some features left in their own units: counts, of which only the original zero means nothing.
+    pub fn keeping(mut self, features: &[usize]) -> Self {
+        for &j in features {
+            (self.feature_means[j], self.feature_scales[j]) = (0.0, 1.0);
+        }
+        self
     }
 
     /// Features in standard units.
@@ -86,5 +94,7 @@ mod tests {
         assert_eq!(z[(3, 2)], 0.0);
         assert!((s.target_back(s.target(12.5)) - 12.5).abs() < 1e-12);
         assert!((s.variance_back(1.0).sqrt() - s.target_scale).abs() < 1e-12);
+        let kept = s.clone().keeping(&[1]).features(x.as_ref());
+        assert!((0..50).all(|i| kept[(i, 1)] == x[(i, 1)] && kept[(i, 0)] == z[(i, 0)]));
     }
 }

@@ -19,6 +19,7 @@ mod hyperprior;
 pub mod inducing;
 pub mod iterative;
 mod mean;
+mod parts;
 mod prediction;
 
 pub use data::Observations;

@@ -128,6 +128,8 @@ fn single_precision_differs_by_rounding() {
     // Draws are a choice of the samples that the model keeps.
     let rows: Vec<usize> = (0..40).collect();
     assert_eq!(single.sample(&fresh, &rows, 5, 0, u64::MAX).unwrap().len(), 5);
+    let error = single.sample(&fresh, &rows, 5, 0, 16 * 40 * 200 - 1).unwrap_err().to_string();
+    assert!(error.contains("samples at 40 rows need 128000 bytes"), "{error}");
     let error = single.sample(&fresh, &rows, 201, 0, u64::MAX).unwrap_err().to_string();
     assert!(error.contains("keeps 200 samples"), "{error}");
 }
@@ -181,6 +183,69 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
     }
 }
 
+/// The search for hyperparameters goes on behind the neighbourhoods that it had finished, and limits may be other ones.
+#[test]
+fn interrupted_searches_go_on_behind_their_neighbourhoods() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("search.checkpoint");
+    let mut request = request(Method::Sdd);
+    request.scalable.samples = 2;
+    request.scalable.steps = Some(10);
+    request.options.steps.steps = 8;
+    request.scalable.neighbourhoods = Neighbourhoods { count: 3, size: 60, seed: 0 };
+    let straight = fit(&request);
+    assert!(
+        !straight.header().fit.hyperpriors.is_empty(),
+        "the weak prior of lengthscales is among the beliefs"
+    );
+    request.scalable.checkpoint = Some(path.clone());
+    let table = table();
+    let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
+    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |event| match event {
+        FitEvent::Neighbourhood { done: 2, .. } => Signal::Stop,
+        _ => Signal::Continue,
+    });
+    assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
+    request.scalable.seconds = Some(1000.0);
+    request.options.memory_limit *= 2;
+    let mut first = None;
+    let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
+        if let FitEvent::Neighbourhood { done, .. } = event {
+            first.get_or_insert(*done);
+        }
+        Signal::Continue
+    })
+    .unwrap();
+    assert_eq!(first, Some(2));
+    assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
+    let (a, b) = (resumed.header().fit.scalable.as_ref(), straight.header().fit.scalable.as_ref());
+    assert_eq!(a.unwrap().neighbourhood_evidences, b.unwrap().neighbourhood_evidences);
+    assert_eq!(a.unwrap().hyperparameter_source, b.unwrap().hyperparameter_source);
+}
+
+/// Inducing points move also where hyperparameters are given, and the result says where those come from.
+#[test]
+fn given_hyperparameters_stay_and_inducing_points_move() {
+    let exact = fit(&request(Method::Exact));
+    for method in [Method::Sgpr, Method::Svgp] {
+        let mut request = request(method);
+        request.scalable.inducing = 15;
+        request.scalable.steps = Some(30);
+        request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
+        let bound = |learn| {
+            let mut request = request.clone();
+            request.scalable.learn_inducing = learn;
+            let model = fit(&request);
+            assert_eq!(model.header().hyperparameters, exact.header().hyperparameters);
+            let summary = model.header().fit.scalable.clone().unwrap();
+            assert_eq!(summary.hyperparameter_source, "given");
+            assert!(model.header().fit.hyperpriors.is_empty());
+            summary.bound.unwrap()
+        };
+        assert!(bound(true) > bound(false), "{method:?}");
+    }
+}
+
 #[test]
 fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let auto = |rows, kernel: &str, gigabytes: f64| {
@@ -191,8 +256,14 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     };
     assert_eq!(auto(2000, "matern32(ard)", 8.0).method, Method::Exact);
     assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Sdd);
-    let large = auto(1_000_000, "matern32(ard)", 8.0);
+    let large = auto(1_000_000, "matern32(ard)", 80.0);
     assert!(large.method == Method::Sdd && large.why.contains("1000000 rows"), "{large:?}");
+    // 201 columns of weights in double precision, six times.
+    let narrow = auto(1_000_000, "matern32(ard)", 8.0);
+    assert!(
+        narrow.method == Method::Svgp && narrow.why.contains("for stochastic dual descent"),
+        "{narrow:?}"
+    );
     let periodic = auto(100_000, "periodic(hour)", 8.0);
     assert!(periodic.method == Method::Sgpr && periodic.why.contains("random features"), "{periodic:?}");
     let mut tiny = request(Method::Sdd);
@@ -209,6 +280,24 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let pivoted = |rank| PreconditionerChoice::PivotedCholesky { rank, relative_tolerance: 0.0 };
     assert_eq!(planned(pivoted(300)) - planned(PreconditionerChoice::None), 8 * 300 * 100_000);
     assert!(planned(PreconditionerChoice::Nystrom { rank: 300, seed: 0 }) > planned(pivoted(300)));
+    // Hyperparameters that no model of this request can have: an unknown name, noise below the floor.
+    let exact = fit(&request(Method::Exact));
+    let given = |change: &dyn Fn(&mut Vec<posterior::Hyperparameter>)| {
+        let mut request = request(Method::Sdd);
+        let mut values = exact.header().hyperparameters.clone();
+        change(&mut values);
+        request.scalable.hyperparameters = Some(values);
+        Model::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
+            .unwrap_err()
+            .to_string()
+    };
+    let error = given(&|h| {
+        h.push(posterior::Hyperparameter { name: "matern32.lenghtscale".into(), values: vec![1.0] })
+    });
+    assert!(error.contains("`matern32.lenghtscale` is given"), "{error}");
+    let error =
+        given(&|h| h.iter_mut().filter(|h| h.name == "noise_variance").for_each(|h| h.values[0] = 3.9e-5));
+    assert!(error.contains("0.000039") && error.contains("noise floor"), "{error}");
     // Hyperparameters of another kernel.
     let mut foreign = request(Method::Sdd);
     foreign.scalable.hyperparameters = Some(vec![]);

@@ -108,7 +108,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "X", help_heading = "Large tables")]
     pub momentum: Option<f64>,
 
-    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    /// Relative residual at which a solver stops; inducing-sgd knows none [default: 1e-3 for cg, none for others]
     #[arg(long, value_name = "X", help_heading = "Large tables")]
     pub tolerance: Option<f64>,
 

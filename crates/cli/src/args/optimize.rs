@@ -59,7 +59,7 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "TEXT", default_value = "matern52(ard)")]
     pub kernel: String,
 
-    /// Points spread over the space before the process is asked [default: 2 for each axis, plus 2]
+    /// Points spread over the space before the process is asked, at most 10000 [default: 2 for each axis, plus 2]
     #[arg(long, value_name = "N")]
     pub initial: Option<usize>,
 
@@ -90,7 +90,7 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
 
-    /// Points to ask for
+    /// Points to ask for, at most 2000
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1)]
     pub count: usize,
 
@@ -140,7 +140,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub evaluations: usize,
 
-    /// Points asked for and tried at a time
+    /// Points asked for and tried at a time, at most 500
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub batch: usize,
 

@@ -178,6 +178,8 @@ pub(crate) fn one_dimensional(
 ) -> Result<Option<PosteriorPanel>, Failure> {
     /// Points of the grid; joint draws cost the cube of it.
     const GRID: usize = 300;
+    /// Draws that are shown, where the model keeps as many.
+    const SAMPLES: usize = 6;
     let header = model.header();
     let [posterior::data::Feature::Number { column, .. }] = &header.schema.features[..] else {
         return Ok(None);
@@ -197,12 +199,16 @@ pub(crate) fn one_dimensional(
     };
     let (low, high) = (ends(-2.0, f64::min), ends(2.0, f64::max));
     let margin = 0.08 * (high - low).max(standard.feature_scales[0] * 1e-3);
-    let at = |k: usize| low - margin + (high - low + 2.0 * margin) * k as f64 / (GRID - 1) as f64;
+    // Counts have no margin below zero.
+    let counts = !header.kernel.count_columns(&header.schema.feature_names()).is_empty();
+    let start = (low - margin).max(if counts { 0.0 } else { f64::NEG_INFINITY });
+    let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
     let grid: Vec<f64> = (0..GRID).map(at).collect();
     let table = Table::new("grid", vec![posterior::data::Column::numeric(column, grid.clone())]);
     let predictions = model.predict(&table, None).map_err(Failure::from_error)?;
     let rows: Vec<usize> = (0..GRID).collect();
-    let samples = model.sample(&table, &rows, 6, header.seed, u64::MAX).map_err(Failure::from_error)?;
+    let count = model.posterior().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
+    let samples = model.sample(&table, &rows, count, header.seed, u64::MAX).map_err(Failure::from_error)?;
     Ok(Some(PosteriorPanel {
         input: column.clone(),
         input_unit: None,

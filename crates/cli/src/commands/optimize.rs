@@ -248,8 +248,12 @@ fn run_all(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
         }
         other => other.map(Duration::from_secs_f64),
     };
-    if arguments.batch == 0 {
-        return Err(Failure::usage("--batch must be at least 1".into()));
+    let most = trial::MOST_AT_ONCE;
+    if !(1..=most).contains(&arguments.batch) {
+        return Err(Failure::usage(format!(
+            "--batch is {}; 1 to {most} programs can run at a time",
+            arguments.batch
+        )));
     }
     let mut campaign = load(&arguments.state)?;
     let remarks = remarks(cli);

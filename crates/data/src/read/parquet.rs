@@ -56,10 +56,11 @@ pub(crate) fn check_sizes(
     let malformed =
         |reason: &str| DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.into() };
     let too_large = || DataError::TooLarge { path: path.into(), limit: options.memory_limit };
-    let mut total = 0u64;
+    let (mut total, mut rows_of_groups) = (0u64, 0u64);
     for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows())
             .map_err(|_| malformed("a row group has a negative number of rows"))?;
+        rows_of_groups = rows_of_groups.saturating_add(rows);
         let cells = rows.saturating_mul(group.num_columns() as u64);
         total = total.saturating_add(cells.saturating_mul(8));
         for chunk in group.columns() {
@@ -77,6 +78,12 @@ pub(crate) fn check_sizes(
                 return Err(too_large());
             }
         }
+    }
+    let declared = metadata.file_metadata().num_rows();
+    if u64::try_from(declared) != Ok(rows_of_groups) {
+        return Err(malformed(&format!(
+            "it contradicts itself: it declares {declared} rows, its row groups have {rows_of_groups}; write it again"
+        )));
     }
     if total > options.memory_limit {
         return Err(too_large());

@@ -38,7 +38,7 @@ impl ParquetParts {
         })
     }
 
-    /// Rows that the metadata declares.
+    /// Rows that the metadata declares, the same for the file and for its row groups together.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }

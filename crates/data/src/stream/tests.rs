@@ -115,6 +115,20 @@ fn errors_name_the_row_of_the_file() {
         std::fs::write(&path, content).unwrap();
         assert!(count_rows(&path).is_err(), "{name}");
     }
+    // A Parquet file whose footer says 1,001 rows while its row group has 1,000: numbers are zigzag varints, the row groups come next.
+    let contradiction = folder.path().join("contradiction.parquet");
+    write_table(&table(1000), &contradiction).unwrap();
+    assert_eq!(count_rows(&contradiction).unwrap(), 1000);
+    let mut bytes = std::fs::read(&contradiction).unwrap();
+    let place = bytes.windows(5).rposition(|w| w == [0x16, 0xd0, 0x0f, 0x19, 0x1c]).unwrap();
+    bytes[place + 1] = 0xd2;
+    std::fs::write(&contradiction, bytes).unwrap();
+    for error in [
+        count_rows(&contradiction).unwrap_err(),
+        read_table(&contradiction, &ReadOptions::default()).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("declares 1001 rows, its row groups have 1000"), "{error}");
+    }
     assert!(matches!(count_rows(Path::new("t.npy")), Err(DataError::UnknownFormat { .. })));
     // Nothing left at all.
     write("1,2");

@@ -18,7 +18,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
-pub use propose::{Proposal, Stage};
-pub use settings::{Candidates, Direction, Settings, Strategy};
+pub use propose::{MOST_ASKED, Proposal, Stage};
+pub use settings::{Candidates, Direction, MOST_INITIAL, Settings, Strategy};
 pub use state::{Best, Campaign, Told};
 pub use trial::{Origin, Outcome, Trial};

@@ -17,6 +17,9 @@ type Proposed = (Vec<f64>, Option<usize>, Origin);
 /// Candidates of a table evaluated at a time.
 const BLOCK: usize = 4096;
 
+/// Most points of one round: each is a draw with weights of its own, and among candidates each draw keeps as many rows as there are draws.
+pub const MOST_ASKED: usize = 2_000;
+
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -42,20 +45,22 @@ pub struct Proposal {
 }
 
 impl Campaign {
-    /// Proposes `count` points, pending until something is told of them. They are functions of the seed, the round and what was told: a crash between two calls changes
+    /// Proposes `count` points (1 to [`MOST_ASKED`]), pending until something is told of them. They are functions of the seed, the round and what was told: a crash between two calls changes
     /// nothing.
     ///
     /// Cost: one exact fit to at most `evidence_rows` points, one factorisation of all points, and the search for maxima ([`maximise`]).
     ///
     /// # Errors
-    /// [`DecisionError::Ask`] when candidates run out, [`DecisionError::Gp`], [`DecisionError::Interrupted`].
+    /// [`DecisionError::Ask`] for too many points or when candidates run out, [`DecisionError::Gp`], [`DecisionError::Interrupted`].
     pub fn ask(
         &mut self,
         count: usize,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Proposal, DecisionError> {
-        if count == 0 || count > 1_000_000 {
-            return Err(DecisionError::Ask(format!("{count} points were asked for; ask for 1 to 1,000,000")));
+        if count == 0 || count > MOST_ASKED {
+            return Err(DecisionError::Ask(format!(
+                "{count} points were asked for; ask for 1 to {MOST_ASKED} at a time"
+            )));
         }
         let streams = Streams::new(self.settings.seed).child("decisions/round", self.rounds as u64);
         let mut taken = self.taken_rows();
@@ -127,18 +132,23 @@ impl Campaign {
                 .collect();
         }
         let (d, size) = (self.space.dimension(), self.settings.initial.max(1));
-        let each = |i: usize| {
-            // Beyond the design there is another one.
-            let design = Streams::new(self.settings.seed).child("decisions/design", (i / size) as u64);
-            let mut rng = design.stream("decisions/cells");
-            (0..d)
-                .map(|_| {
-                    let mut cells: Vec<usize> = (0..size).collect();
-                    cells.shuffle(&mut rng);
-                    let within: Vec<f64> = (0..size).map(|_| rng.random()).collect();
-                    (cells[i % size] as f64 + within[i % size]) / size as f64
-                })
-                .collect::<Vec<f64>>()
+        // For each axis the places of all points of a design.
+        let design = |k: usize| -> Vec<Vec<f64>> {
+            let mut rng = Streams::new(self.settings.seed)
+                .child("decisions/design", k as u64)
+                .stream("decisions/cells");
+            let mut axis = || {
+                let mut cells: Vec<usize> = (0..size).collect();
+                cells.shuffle(&mut rng);
+                cells.into_iter().map(|cell| (cell as f64 + rng.random::<f64>()) / size as f64).collect()
+            };
+            (0..d).map(|_| axis()).collect()
+        };
+        // Beyond the design there is another one.
+        let first = from / size;
+        let designs: Vec<_> = (first..(from + count).div_ceil(size)).map(design).collect();
+        let each = |i: usize| -> Vec<f64> {
+            designs[i / size - first].iter().map(|places| places[i % size]).collect()
         };
         (from..from + count).map(|i| (self.space.from_unit(&each(i)), None)).collect()
     }

@@ -4,6 +4,9 @@ use crate::{DecisionError, MultistartOptions};
 use posterior_kernels::KernelExpression;
 use serde::{Deserialize, Serialize};
 
+/// Most points spread over the space before the model is asked.
+pub const MOST_INITIAL: usize = 10_000;
+
 /// Which values are good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -51,7 +54,7 @@ pub struct Settings {
     pub strategy: Strategy,
     /// The kernel, on the unit cube.
     pub kernel: KernelExpression,
-    /// Points spread over the space before the model is asked.
+    /// Points spread over the space before the model is asked, at most [`MOST_INITIAL`].
     pub initial: usize,
     /// Known variance of the measurement noise, in squared units of what is told; otherwise learned.
     pub noise_variance: Option<f64>,
@@ -91,6 +94,12 @@ impl Settings {
             return refuse(
                 "rounds, candidates and features are at least 1, rows for the evidence at least 2".into(),
             );
+        }
+        if self.initial > MOST_INITIAL {
+            return refuse(format!(
+                "{} initial points are too many: at most {MOST_INITIAL} are spread before the process is asked",
+                self.initial
+            ));
         }
         if search.candidates > 10_000_000 || search.rounds > 100_000 || self.features > 1_000_000 {
             return refuse(

@@ -114,6 +114,26 @@ fn outcomes_in_any_order_failures_and_corrections() {
 }
 
 #[test]
+fn numbers_without_bound_are_refused() {
+    let mut many = settings(Strategy::Thompson, 0);
+    many.initial = 1_000_000_000;
+    let error = Campaign::new(space(), many.clone()).unwrap_err().to_string();
+    assert!(error.contains("1000000000 initial points are too many: at most 10000"), "{error}");
+    many.initial = MOST_INITIAL;
+    let mut campaign = Campaign::new(space(), many).unwrap();
+    for count in [0, MOST_ASKED + 1, 1_000_000] {
+        let error = campaign.ask(count, &mut |_, _, _| Signal::Continue).unwrap_err().to_string();
+        assert!(error.contains("ask for 1 to 2000 at a time"), "{error}");
+    }
+    // The largest round of the largest design is spread in one go, and evenly: no two in one of its cells.
+    campaign.ask(MOST_ASKED, &mut |_, _, _| Signal::Continue).unwrap();
+    let axis = &campaign.space().axes[0];
+    let cell = |t: &Trial| (axis.to_unit(t.point[0]) * MOST_INITIAL as f64) as usize;
+    let cells: std::collections::HashSet<usize> = campaign.trials().iter().map(cell).collect();
+    assert!(cells.len() > MOST_ASKED - 5, "{}", cells.len());
+}
+
+#[test]
 fn tables_of_candidates_are_searched_without_repetition() {
     let rows: Vec<Vec<f64>> =
         (0..400).map(|i| vec![-5.0 + 15.0 * (i % 20) as f64 / 19.0, 15.0 * (i / 20) as f64 / 19.0]).collect();

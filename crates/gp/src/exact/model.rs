@@ -1,6 +1,6 @@
 //! The prior and the noise: everything that has hyperparameters.
 
-use crate::{GpError, Mean, MeanForm, Observations, data::same_width};
+use crate::{GpError, Mean, MeanForm, Observations, data::same_width, parts};
 use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, Par};
@@ -99,19 +99,15 @@ impl ExactGp {
 
 impl Parameters for ExactGp {
     fn segments(&self) -> Vec<Segment> {
-        [self.kernel.segments(), self.mean.segments(), self.noise.segments()].concat()
+        parts::segments([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn values(&self) -> Vec<f64> {
-        [self.kernel.values(), self.mean.values(), self.noise.values()].concat()
+        parts::values([&*self.kernel, &self.mean, &self.noise])
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        let (kernel, rest) = values.split_at(self.kernel.values().len());
-        let (mean, noise) = rest.split_at(self.mean.values().len());
-        self.kernel.set_values(kernel);
-        self.mean.set_values(mean);
-        self.noise.set_values(noise);
+        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
     }
 }
 

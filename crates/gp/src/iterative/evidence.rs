@@ -9,8 +9,8 @@
 //! One solve with T targets and the probes, one pullback through the kernel: `∂K` is never stored. Source: spec
 //! `stochastic_gaussian_processes`, section 9.5.
 
-use super::problem::Problem;
-use super::solver::{Budget, Method, Solution, Start, solve};
+use super::problem::{FreshFeatures, Problem};
+use super::solver::{Budget, Method, Observer, Solution, Start, solve};
 use crate::GpError;
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, Request, pullback_quadratic};
@@ -66,51 +66,88 @@ pub fn evidence_gradient<T: Real>(
     start: Start<T>,
     budget: &Budget,
 ) -> Result<EvidenceGradient<T>, GpError> {
-    let (n, t) = targets.shape();
-    let (signs, count) = match probes {
-        Probes::Hutchinson { count, seed } => {
-            let mut rng = Streams::new(seed).stream("gp/evidence/probes");
-            let signs =
-                Mat::<T>::from_fn(n, count, |_, _| if rng.random::<bool>() { T::ONE } else { -T::ONE });
-            (Some(signs), count)
+    let solved =
+        ProbeSolve::run(system, targets, probes, None, (method, budget), start, &mut |_| Signal::Continue)?;
+    Ok(solved.gradient(kernel, x))
+}
+
+/// The solve behind a gradient: what an interrupted search has when no gradient is wanted any more.
+pub(super) struct ProbeSolve<T: Real> {
+    /// Columns of the solution that belong to targets, T.
+    targets: usize,
+    /// The random signs (n x p), if the probes are such.
+    signs: Option<Mat<T>>,
+    /// As in [`EvidenceGradient`].
+    pub(super) solution: Solution<T>,
+}
+
+impl<T: Real> ProbeSolve<T> {
+    /// Solves for targets and probes; `features` are for the methods that want them.
+    pub(super) fn run(
+        system: &System<'_, T>,
+        targets: MatRef<'_, T>,
+        probes: Probes<'_, T>,
+        features: Option<&dyn FreshFeatures<T>>,
+        (method, budget): (&Method, &Budget),
+        start: Start<T>,
+        observer: &mut Observer<'_, T>,
+    ) -> Result<Self, GpError> {
+        let (n, t) = targets.shape();
+        let (signs, count) = match probes {
+            Probes::Hutchinson { count, seed } => {
+                let mut rng = Streams::new(seed).stream("gp/evidence/probes");
+                let signs =
+                    Mat::<T>::from_fn(n, count, |_, _| if rng.random::<bool>() { T::ONE } else { -T::ONE });
+                (Some(signs), count)
+            }
+            Probes::Pathwise { function, noise } => {
+                crate::data::same_width("columns of the probes' noise", function.ncols(), noise.ncols())?;
+                crate::data::same_width("rows of the probes", n, function.nrows())?;
+                crate::data::same_width("rows of the probes' noise", n, noise.nrows())?;
+                (None, function.ncols())
+            }
+        };
+        if count == 0 {
+            return Err(GpError::Empty { what: "the set of probes" });
         }
-        Probes::Pathwise { function, noise } => {
-            crate::data::same_width("columns of the probes' noise", function.ncols(), noise.ncols())?;
-            crate::data::same_width("rows of the probes", n, function.nrows())?;
-            crate::data::same_width("rows of the probes' noise", n, noise.nrows())?;
-            (None, function.ncols())
+        let function = Mat::from_fn(n, t + count, |i, j| match (&signs, probes) {
+            _ if j < t => targets[(i, j)],
+            (Some(signs), _) => signs[(i, j - t)],
+            (None, Probes::Pathwise { function, .. }) => function[(i, j - t)],
+            (None, Probes::Hutchinson { .. }) => T::ZERO,
+        });
+        let noise = match probes {
+            Probes::Pathwise { noise, .. } => {
+                Some(Mat::from_fn(n, t + count, |i, j| if j < t { T::ZERO } else { noise[(i, j - t)] }))
+            }
+            Probes::Hutchinson { .. } => None,
+        };
+        let mut problem = Problem::new(system, function.as_ref(), noise.as_ref().map(Mat::as_ref))?;
+        if let Some(features) = features {
+            problem = problem.with_features(features);
         }
-    };
-    if count == 0 {
-        return Err(GpError::Empty { what: "the set of probes" });
+        let solution = solve(method, &problem, start, budget, observer)?;
+        Ok(Self { targets: t, signs, solution })
     }
-    let function = Mat::from_fn(n, t + count, |i, j| match (&signs, probes) {
-        _ if j < t => targets[(i, j)],
-        (Some(signs), _) => signs[(i, j - t)],
-        (None, Probes::Pathwise { function, .. }) => function[(i, j - t)],
-        (None, Probes::Hutchinson { .. }) => T::ZERO,
-    });
-    let noise = match probes {
-        Probes::Pathwise { noise, .. } => {
-            Some(Mat::from_fn(n, t + count, |i, j| if j < t { T::ZERO } else { noise[(i, j - t)] }))
-        }
-        Probes::Hutchinson { .. } => None,
-    };
-    let problem = Problem::new(system, function.as_ref(), noise.as_ref().map(Mat::as_ref))?;
-    let solution = solve(method, &problem, start, budget, &mut |_| Signal::Continue)?;
-    let weights = &solution.weights;
-    let share = T::from_f64(-0.5 * t as f64 / count as f64);
-    let left = Mat::from_fn(n, t + count, |i, j| {
-        if j < t { T::from_f64(0.5) * weights[(i, j)] } else { share * weights[(i, j)] }
-    });
-    let right = Mat::from_fn(n, t + count, |i, j| match &signs {
-        Some(signs) if j >= t => signs[(i, j - t)],
-        _ => weights[(i, j)],
-    });
-    let kernel =
-        pullback_quadratic(kernel, x, (left.as_ref(), right.as_ref()), Request::PARAMETERS).parameters;
-    let noise = (0..t + count)
-        .map(|j| (0..n).map(|i| left[(i, j)].to_f64() * right[(i, j)].to_f64()).sum::<f64>())
-        .sum();
-    Ok(EvidenceGradient { kernel, noise, solution })
+
+    /// One pullback of `n²` entries.
+    pub(super) fn gradient(self, kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> EvidenceGradient<T> {
+        let Self { targets: t, signs, solution } = self;
+        let weights = &solution.weights;
+        let (n, columns) = weights.shape();
+        let share = T::from_f64(-0.5 * t as f64 / (columns - t) as f64);
+        let left = Mat::from_fn(n, columns, |i, j| {
+            if j < t { T::from_f64(0.5) * weights[(i, j)] } else { share * weights[(i, j)] }
+        });
+        let right = Mat::from_fn(n, columns, |i, j| match &signs {
+            Some(signs) if j >= t => signs[(i, j - t)],
+            _ => weights[(i, j)],
+        });
+        let kernel =
+            pullback_quadratic(kernel, x, (left.as_ref(), right.as_ref()), Request::PARAMETERS).parameters;
+        let noise = (0..columns)
+            .map(|j| (0..n).map(|i| left[(i, j)].to_f64() * right[(i, j)].to_f64()).sum::<f64>())
+            .sum();
+        EvidenceGradient { kernel, noise, solution }
+    }
 }

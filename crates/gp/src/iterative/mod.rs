@@ -16,6 +16,7 @@
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
 //! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
 //! | `evidence`, `neighbourhoods` | hyperparameters at scale ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
+//! | `search` | hyperparameters of all rows: Adam on those gradients, with warm starts ([`search_evidence`]) |
 //! | `effective_dimension` | γ from samples, MacKay's updates |
 //! | `diagnostics`, `spectral` | error norms, gradient variances, errors by eigendirection ([`SpectralBasis`]) |
 //!
@@ -34,6 +35,7 @@ mod neighbourhoods;
 mod pathwise;
 mod problem;
 mod residual;
+mod search;
 mod solver;
 mod spectral;
 mod state;
@@ -52,9 +54,12 @@ pub use evidence::{EvidenceGradient, Probes, evidence_gradient};
 pub use inducing::{
     InducingDescentOptions, InducingProblem, InducingRegulariser, StoredTargets, TargetRows, solve_inducing,
 };
-pub use neighbourhoods::{Neighbourhoods, fit_on_neighbourhoods, nearest_rows};
+pub use neighbourhoods::{
+    NeighbourhoodFit, NeighbourhoodProgress, Neighbourhoods, fit_on_neighbourhoods, nearest_rows,
+};
 pub use pathwise::{KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, Support};
 pub use problem::{FreshFeatures, Problem};
+pub use search::{EvidenceSearch, ProbeKind, SearchOptions, SearchProgress, SearchStep, search_evidence};
 pub use solver::{Budget, Ended, Event, Method, Observer, Progress, Solution, Start, solve};
 pub use spectral::{Region, SpectralBasis, regions};
 pub use state::{SolverState, StateHeader};

@@ -1,7 +1,7 @@
 //! Hyperparameters of large data from the evidence on neighbourhoods of random rows.
 
 use crate::data::same_width;
-use crate::exact::{ExactGp, Fit, FitOptions, fit};
+use crate::exact::{ExactGp, FitOptions, fit};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
@@ -27,6 +27,32 @@ impl Default for Neighbourhoods {
     }
 }
 
+/// What the evidence of one neighbourhood gave. The posterior is not among it: its factor has `size²` numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeighbourhoodFit {
+    /// Rows it was found on.
+    pub rows: usize,
+    /// The natural parameters found, in the order of the model's.
+    pub values: Vec<f64>,
+    /// Their log evidence.
+    pub log_evidence: f64,
+    /// Why the search ended.
+    pub reason: Reason,
+    /// Most that was added to a diagonal.
+    pub largest_jitter: f64,
+}
+
+/// Where a search on neighbourhoods stands.
+#[derive(Clone, Copy, Debug)]
+pub struct NeighbourhoodProgress<'a> {
+    /// Those that are finished: with them the search can go on later.
+    pub done: &'a [NeighbourhoodFit],
+    /// How many there are.
+    pub all: usize,
+    /// The step on the one after them.
+    pub event: &'a Event,
+}
+
 /// The rows nearest to row `centre` in Euclidean distance, itself first; ties go to earlier rows. Cost `nD` flops and a selection.
 ///
 /// # Panics
@@ -50,9 +76,10 @@ pub fn nearest_rows(inputs: MatRef<'_, f64>, centre: usize, size: usize) -> Vec<
     order
 }
 
-/// Fits `model` by exact evidence on neighbourhoods of random rows and gives it the arithmetic means of the natural parameters found; with
-/// the fits, for inspection. The observer is told the neighbourhoods done, all of them, and the step; when it says stop, the last fit is
-/// [`Reason::Interrupted`] and the averages are those of what there is. With no more rows than one neighbourhood has, one fit on all of them.
+/// Fits `model` by exact evidence on neighbourhoods of random rows, one after the other, and gives it the arithmetic means of the natural parameters
+/// found; with what each found, for inspection. `earlier` are those that an interrupted search with the same arguments had finished; none otherwise.
+/// When the observer says stop, the last fit is [`Reason::Interrupted`] and the averages are those of what there is. With no more rows than one
+/// neighbourhood has, one fit on all of them.
 ///
 /// Neighbourhoods keep the density of the data; a uniform sample would thin them and make lengthscales too long. Inputs should be
 /// standardised. Source: spec `stochastic_gaussian_processes`, section 9.2.
@@ -64,8 +91,9 @@ pub fn fit_on_neighbourhoods(
     data: &Observations,
     neighbourhoods: Neighbourhoods,
     options: &FitOptions,
-    observer: &mut dyn FnMut(usize, usize, &Event) -> Signal,
-) -> Result<(ExactGp, Vec<Fit>), GpError> {
+    earlier: Vec<NeighbourhoodFit>,
+    observer: &mut dyn FnMut(NeighbourhoodProgress<'_>) -> Signal,
+) -> Result<(ExactGp, Vec<NeighbourhoodFit>), GpError> {
     if neighbourhoods.count == 0 || neighbourhoods.size == 0 {
         return Err(GpError::Empty { what: "the set of neighbourhoods" });
     }
@@ -73,18 +101,35 @@ pub fn fit_on_neighbourhoods(
     let n = data.rows();
     let count = if neighbourhoods.size >= n { 1 } else { neighbourhoods.count };
     let mut rng = Streams::new(neighbourhoods.seed).stream("gp/centres");
-    let mut fits = Vec::with_capacity(count);
-    let mut sum = vec![0.0; model.values().len()];
+    let mut fits = earlier;
     for done in 0..count {
-        let rows = nearest_rows(data.inputs(), rng.random_range(0..n), neighbourhoods.size);
-        let found =
-            fit(model.clone(), select(data, &rows)?, options, &mut |_, event| observer(done, count, event))?;
-        sum.iter_mut().zip(found.posterior.model().values()).for_each(|(s, v)| *s += v);
-        let interrupted = found.reason == Reason::Interrupted;
-        fits.push(found);
-        if interrupted {
+        let centre = rng.random_range(0..n);
+        if done < fits.len() {
+            same_width(
+                "hyperparameters of an earlier neighbourhood",
+                model.values().len(),
+                fits[done].values.len(),
+            )?;
+            continue;
+        }
+        let rows = nearest_rows(data.inputs(), centre, neighbourhoods.size);
+        let found = fit(model.clone(), select(data, &rows)?, options, &mut |_, event| {
+            observer(NeighbourhoodProgress { done: &fits, all: count, event })
+        })?;
+        fits.push(NeighbourhoodFit {
+            rows: rows.len(),
+            values: found.posterior.model().values(),
+            log_evidence: found.log_evidence,
+            reason: found.reason,
+            largest_jitter: found.largest_jitter,
+        });
+        if found.reason == Reason::Interrupted {
             break;
         }
+    }
+    let mut sum = vec![0.0; model.values().len()];
+    for fit in &fits {
+        sum.iter_mut().zip(&fit.values).for_each(|(s, v)| *s += v);
     }
     let mut averaged = model.clone();
     averaged.set_values(&sum.iter().map(|s| s / fits.len() as f64).collect::<Vec<_>>());

@@ -34,7 +34,8 @@ pub struct Budget {
     pub steps: usize,
     /// Most time, whatever the steps.
     pub time: Option<Duration>,
-    /// Relative residual of every right-hand side at which to stop early. Stochastic methods estimate it from their batches.
+    /// Relative residual of every right-hand side at which to stop early. Stochastic methods estimate it from their batches; that of
+    /// inducing-point descent is a misfit, which keeps the noise at the solution and so reaches no small tolerance.
     pub tolerance: f64,
 }
 
@@ -54,7 +55,8 @@ pub struct Progress {
     pub steps_planned: usize,
     /// Time spent, earlier runs included.
     pub elapsed: Duration,
-    /// The largest relative residual of the right-hand sides, as far as the method knows it; NaN before it knows.
+    /// The largest relative residual of the right-hand sides, as far as the method knows it; NaN before it knows. With inducing-point
+    /// descent it is the relative misfit of the targets instead, of which the noise remains at the solution.
     pub residual: f64,
     /// β n, for methods with a step size.
     pub step_size: Option<f64>,

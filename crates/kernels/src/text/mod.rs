@@ -13,7 +13,7 @@
 //! | `matern12`, `matern32`, `matern52` | `lengthscale`, `variance` |
 //! | `rq`, `rational_quadratic` | `lengthscale`, `alpha`, `variance` |
 //! | `periodic` | `lengthscale`, `period`, `variance` |
-//! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers) | `variance` |
+//! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers, not standardised) | `variance` |
 //! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
 //!
 //! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
@@ -182,6 +182,21 @@ impl KernelExpression {
     /// [`KernelTextError`] pointing at a column that the table lacks.
     pub fn build<T: Real>(&self, features: &[String]) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         build::Builder::new(features, &self.source).root(&self.node)
+    }
+
+    /// Indices of the feature columns that a kernel of counts (`tanimoto`) looks at, ascending; names that are no feature are left out,
+    /// [`Self::build`] points at them.
+    pub fn count_columns(&self, features: &[String]) -> Vec<usize> {
+        fn looks_at(node: &Node, feature: &String) -> bool {
+            match node {
+                Node::Sum(parts) | Node::Product(parts) => parts.iter().any(|part| looks_at(part, feature)),
+                Node::Leaf(leaf) if leaf.kind != Kind::Tanimoto => false,
+                Node::Leaf(leaf) => {
+                    leaf.columns.is_empty() || leaf.columns.iter().any(|(name, _)| name == feature)
+                }
+            }
+        }
+        (0..features.len()).filter(|&j| looks_at(&self.node, &features[j])).collect()
     }
 
     /// Whether any part has one lengthscale for each column.

@@ -22,6 +22,18 @@ fn error(text: &str) -> KernelTextError {
 }
 
 #[test]
+fn columns_of_counts_are_those_that_tanimoto_sees() {
+    for (text, expected) in [
+        ("se + linear(x1)", &[][..]),
+        ("tanimoto", &[0, 1, 2, 3]),
+        ("se(x2) * (tanimoto(x3) + linear) + tanimoto(`wind speed`, nowhere)", &[2, 3]),
+    ] {
+        let expression: KernelExpression = text.parse().unwrap();
+        assert_eq!(expression.count_columns(&features()), expected, "{text}");
+    }
+}
+
+#[test]
 fn parameters_are_named_after_what_was_written() {
     assert_eq!(names("matern32(ard)"), ["matern32.variance", "matern32.lengthscale"]);
     assert_eq!(

@@ -53,7 +53,7 @@ pub enum FitEvent<'a> {
     },
 }
 
-/// Rows of a table as a process sees them.
+/// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// Roles of the columns.
@@ -74,7 +74,7 @@ impl Prepared {
     pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
         let schema = Schema::learn(table, &request.selection, rows)?;
         let extracted = schema.extract(table, rows, true)?;
-        Self::from_extracted(schema, extracted)
+        Self::from_extracted(schema, extracted, request, &table.source)
     }
 
     /// From the given rows (ascending) of a CSV or Parquet file that is read part by part.
@@ -85,13 +85,20 @@ impl Prepared {
         let options = StreamOptions::default();
         let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
         let extracted = stream::extract(path, &schema, rows, &options)?;
-        Self::from_extracted(schema, extracted)
+        Self::from_extracted(schema, extracted, request, path)
     }
 
-    fn from_extracted(schema: Schema, extracted: Extracted) -> Result<Self, ModelError> {
-        let Extracted { x, y, noise, notes, .. } = extracted;
+    fn from_extracted(
+        schema: Schema,
+        extracted: Extracted,
+        request: &FitRequest,
+        path: &Path,
+    ) -> Result<Self, ModelError> {
+        let Extracted { x, y, noise, rows, notes } = extracted;
+        let counts = request.kernel.count_columns(&schema.feature_names());
+        schema.check_counts(path, &counts, x.as_ref(), &rows)?;
         let y = y.unwrap_or_default();
-        let standardisation = Standardisation::learn(x.as_ref(), &y);
+        let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&counts);
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
         let square = standardisation.target_scale * standardisation.target_scale;
@@ -190,6 +197,7 @@ impl Model {
             header.fit.plan = ScalablePlan::new(request, chosen.method, rows, features).as_exact();
             let fitted = fit_scalable(&prepared, request, chosen.method, observer)?;
             header.hyperparameters = fitted.hyperparameters;
+            header.fit.hyperpriors = fitted.hyperpriors;
             header.fit.steps = fitted.summary.steps;
             header.fit.reason = fitted.reason;
             header.fit.largest_jitter = fitted.largest_jitter;

@@ -74,9 +74,9 @@ pub enum ModelError {
     /// The model file.
     #[error(transparent)]
     File(#[from] ModelFileError),
-    /// Joint samples at too many rows.
+    /// Samples at too many rows.
     #[error(
-        "joint samples at {rows} rows need {needed} bytes, above the limit of {limit}: ask for fewer rows"
+        "samples at {rows} rows need {needed} bytes, above the limit of {limit}: ask for fewer rows, or allow more memory"
     )]
     TooManySampleRows {
         /// Rows asked for.
@@ -99,6 +99,25 @@ pub enum ModelError {
     Checkpoint {
         /// Why.
         problem: String,
+    },
+    /// A hyperparameter that the model does not have.
+    #[error("`{name}` is given, and is no hyperparameter here; the kernel, mean and noise have: {}", known.join(", "))]
+    UnknownHyperparameter {
+        /// Its name.
+        name: String,
+        /// All that there are.
+        known: Vec<String>,
+    },
+    /// Noise that a model of this floor cannot have.
+    #[error(
+        "the given noise variance {noise} is not above the noise floor {floor} (both in units of the target's variance); \
+         lower the floor (--noise-floor), to 0 if need be"
+    )]
+    GivenNoise {
+        /// What was given.
+        noise: f64,
+        /// The floor.
+        floor: f64,
     },
     /// Hyperparameters that are not those of the kernel.
     #[error("no hyperparameter `{missing}` of {length} values is given; the kernel, mean and noise have: {}", known.join(", "))]

@@ -1,8 +1,8 @@
 //! From a table to predictions, in the target's own units.
 
-use super::{Model, ModelError};
+use super::{Header, Model, ModelError};
 use faer::MatRef;
-use posterior_data::Table;
+use posterior_data::{Extracted, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
@@ -85,7 +85,7 @@ impl Model {
                 &all
             }
         };
-        let extracted = self.header.schema.extract(table, rows, truth)?;
+        let extracted = self.extract(table, rows, truth)?;
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let Prediction { mean, latent_variance, noise_variance, clipped } =
             self.posterior.predict(x.as_ref())?;
@@ -105,10 +105,11 @@ impl Model {
     }
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
-    /// Needs `16 m²` bytes for m rows.
+    ///
+    /// Needs `16 m²` bytes for m rows where draws are made when asked for, `16 m s` where the model keeps s samples.
     ///
     /// # Errors
-    /// [`ModelError::TooManySampleRows`] before anything is allocated, otherwise as [`Model::predict`].
+    /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`Model::predict`].
     pub fn sample(
         &self,
         table: &Table,
@@ -117,15 +118,26 @@ impl Model {
         seed: u64,
         memory_limit: u64,
     ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let needed = (rows.len() as u64).saturating_mul(rows.len() as u64).saturating_mul(16);
+        // A joint covariance and its factor; or every kept sample at every row, and the choice of them.
+        let width = self.posterior.stored_samples().unwrap_or(rows.len());
+        let needed = (rows.len() as u64).saturating_mul(width as u64).saturating_mul(16);
         if needed > memory_limit {
             return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
         }
-        let extracted = self.header.schema.extract(table, rows, false)?;
+        let extracted = self.extract(table, rows, false)?;
         self.sample_at(extracted.x.as_ref(), count, seed)
     }
 
-    /// As [`Model::sample`] at the rows of a matrix of features (m x D) in their own units.
+    /// Rows of a table as the model takes them, in their own units.
+    fn extract(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Extracted, ModelError> {
+        let Header { schema, kernel, .. } = &self.header;
+        let extracted = schema.extract(table, rows, truth)?;
+        let counts = kernel.count_columns(&schema.feature_names());
+        schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        Ok(extracted)
+    }
+
+    /// As [`Model::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
     ///
     /// # Errors
     /// As [`Model::predict`].

@@ -2,9 +2,10 @@
 
 use crate::interrupt::Interrupt;
 use posterior::decisions::campaign::{Outcome, Trial};
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// Most bytes of output that are kept: the value is in the last line.
@@ -13,7 +14,10 @@ const KEPT: usize = 1 << 20;
 /// How often a running program is looked at.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Tries all points at once, one process each. Outcomes come in the order of the trials; None for one that an interruption ended.
+/// Most programs that run at once.
+pub(super) const MOST_AT_ONCE: usize = 500;
+
+/// Tries all points at once, one process each; those for which the system has no thread one after the other. Outcomes come in the order of the trials; None for one that an interruption ended.
 pub(super) fn try_all(
     command: &[String],
     names: &[String],
@@ -22,12 +26,20 @@ pub(super) fn try_all(
     interrupt: &Interrupt,
 ) -> Vec<(usize, Option<Outcome>)> {
     std::thread::scope(|scope| {
-        let running: Vec<_> = trials
-            .iter()
-            .map(|trial| (trial.id, scope.spawn(move || try_one(command, names, trial, timeout, interrupt))))
-            .collect();
+        let start = |trial| {
+            let work = move || try_one(command, names, trial, timeout, interrupt);
+            Builder::new().spawn_scoped(scope, work)
+        };
+        let running: Vec<_> = trials.iter().map(|trial| (trial, start(trial))).collect();
         let failed = || Some(Outcome::Failed { reason: "the trial's thread panicked".into() });
-        running.into_iter().map(|(id, thread)| (id, thread.join().unwrap_or_else(|_| failed()))).collect()
+        let end = |(trial, thread): (&Trial, io::Result<ScopedJoinHandle<'_, _>>)| {
+            let outcome = match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
+                Err(_) => try_one(command, names, trial, timeout, interrupt),
+            };
+            (trial.id, outcome)
+        };
+        running.into_iter().map(end).collect()
     })
 }
 
@@ -62,9 +74,13 @@ fn try_one(
     };
     let Some(output) = child.stdout.take() else { return failed("its output cannot be read".into()) };
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let reader = Builder::new().spawn(move || {
         let _ = sender.send(tail(output));
     });
+    if let Err(e) = reader {
+        end(&mut child);
+        return failed(format!("its output cannot be read: {e}"));
+    }
     let started = Instant::now();
     let status = loop {
         match child.try_wait() {

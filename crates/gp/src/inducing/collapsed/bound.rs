@@ -100,7 +100,8 @@ pub fn collapsed_bound_and_gradient(
         add(&mut parameters, &pullback_diagonal(kernel, x, &of_variances, Request::PARAMETERS).parameters);
         add(&mut mean_gradient, &model.mean.pullback(x, mean_adjoint.as_ref()));
     }
-    let inducing = inducing.map_or_else(|| vec![0.0; m * z.ncols()], |g| crate::inducing::prior::by_columns(&g));
+    let inducing =
+        inducing.map_or_else(|| vec![0.0; m * z.ncols()], |g| crate::inducing::prior::by_columns(&g));
     let gradient = [parameters, mean_gradient, vec![noise_gradient], inducing].concat();
     Ok(CollapsedEvaluation { value: bound, gradient, relative_jitter: whitening.relative_jitter })
 }

@@ -12,9 +12,9 @@
 
 use super::StochasticGp;
 use crate::inducing::InducingDistribution;
-use crate::inducing::prior::by_columns;
 use crate::inducing::distribution::{add_lower_product, lower_product, parallelism};
 use crate::inducing::plan::block_rows;
+use crate::inducing::prior::by_columns;
 use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};

@@ -8,13 +8,18 @@ use rayon::prelude::*;
 /// Rows that one thread works on at a time in the pass over all rows.
 const CHUNK: usize = 2048;
 
-/// Momentum ρ and averaging weight χ, with tables of powers.
+/// Powers of the momentum that are kept in a table; of older rows, which only a momentum near 1 has, they are computed.
+const KEPT: usize = 1 << 12;
+
+/// Momentum ρ and averaging weight χ, with a table of powers.
 #[derive(Clone, Debug)]
 pub(super) struct Decay {
     momentum: f64,
     /// χ; 1 means that the last iterate is the average.
     weight: f64,
-    /// `ρ^(2 + age)` for ages that still matter.
+    /// Ages below which a velocity still matters.
+    ages: usize,
+    /// `ρ^(2 + age)` for the first of these ages, at most [`KEPT`].
     powers: Vec<f64>,
 }
 
@@ -24,7 +29,8 @@ impl Decay {
         let negligible = T::EPSILON.to_f64() * (1.0 - momentum);
         let ages =
             if momentum == 0.0 { 0 } else { (negligible.ln() / momentum.ln()).ceil().max(1.0) as usize };
-        Self { momentum, weight, powers: (0..ages).map(|age| momentum.powf(2.0 + age as f64)).collect() }
+        let powers = (0..ages.min(KEPT)).map(|age| power(momentum, age)).collect();
+        Self { momentum, weight, ages, powers }
     }
 
     /// For `age` steps without a touch: `(ρ^age, (1 - χ)^age, 1 - (1 - χ)^age, χ ρ/(1 - ρ) Σ_{j=1..age} (1 - χ)^(age - j) ρ^j)`.
@@ -39,6 +45,11 @@ impl Decay {
         let sum = if gap.abs() < 1e-7 { steps * decayed } else { rho * (keep - decayed) / gap };
         (decayed, keep, -(steps * log_keep).exp_m1(), chi * rho / (1.0 - rho) * sum)
     }
+}
+
+/// `ρ^(2 + age)`
+fn power(momentum: f64, age: usize) -> f64 {
+    momentum.powf(2.0 + age as f64)
 }
 
 /// P, v and ᾱ after some steps. Row i of v and ᾱ is as it was after step `touched[i]`.
@@ -151,11 +162,14 @@ impl<T: Real> DualState<T> {
                 || {
                     for (i, &at) in touched.iter().enumerate() {
                         // Rows of this step's batch are current; rows never touched have no velocity.
-                        if at == step || at == 0 || step - 1 - at >= powers.len() {
+                        if at == step || at == 0 || step - 1 - at >= decay.ages {
                             continue;
                         }
+                        let age = step - 1 - at;
+                        let factor = powers.get(age).copied();
+                        let factor = factor.unwrap_or_else(|| T::from_f64(power(decay.momentum, age)));
                         let row = i * s..(i + 1) * s;
-                        add_scaled(powers[step - 1 - at], &velocity[row.clone()], &mut ahead[row]);
+                        add_scaled(factor, &velocity[row.clone()], &mut ahead[row]);
                     }
                 },
             );

@@ -55,6 +55,25 @@ fn lazy_rows_take_the_printed_steps() {
 }
 
 #[test]
+fn a_momentum_near_one_needs_no_long_table() {
+    // One push of row 0, then none for longer than the table of powers is: P is what the printed recursion says.
+    for momentum in [0.9999, 0.999_999_999_99] {
+        let decay = Decay::new::<f64>(momentum, 1.0);
+        let mut state = DualState::new((2, 1), None);
+        let (mut place, mut velocity) = (0.0, 0.0);
+        for step in 0..6000 {
+            let push = if step == 0 { 1.0 } else { 0.0 };
+            state.advance(&decay, &[usize::from(step > 0)], &Mat::from_fn(1, 1, |_, _| push), 1.0);
+            velocity = momentum * velocity - push;
+            place += velocity;
+        }
+        let expected: f64 = place + momentum * velocity;
+        let found = state.lookahead()[(0, 0)];
+        assert!((found - expected).abs() < 1e-10 * expected.abs(), "{momentum}: {found} {expected}");
+    }
+}
+
+#[test]
 fn a_start_at_zero_leaves_the_average() {
     // One coordinate pushed by a constant: after t plain steps α = -c t, and the debiased average is the
     // weighted mean of -c, -2c, ... with weights (1 - χ)^(t - j).

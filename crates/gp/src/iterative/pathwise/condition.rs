@@ -113,7 +113,7 @@ impl<T: Real> PathwisePosterior<T> {
 }
 
 /// The prior functions that the seed stands for; none when no samples are wanted.
-fn prior_draws<T: Real>(
+pub(in crate::iterative) fn prior_draws<T: Real>(
     model: &PathwiseModel<T>,
     data: &Observations,
     settings: &PathwiseSettings,
@@ -130,13 +130,16 @@ fn prior_draws<T: Real>(
 }
 
 /// Targets of data and samples, computed from the draws when asked for.
-struct GeneratedTargets<'a, T: Real> {
-    model: &'a PathwiseModel<T>,
-    data: &'a Observations,
-    x: MatRef<'a, T>,
-    variances: &'a [f64],
-    draws: Option<&'a PriorDraws<T>>,
-    streams: Streams,
+pub(in crate::iterative) struct GeneratedTargets<'a, T: Real> {
+    pub(in crate::iterative) model: &'a PathwiseModel<T>,
+    pub(in crate::iterative) data: &'a Observations,
+    /// Inputs in precision T, n x D.
+    pub(in crate::iterative) x: MatRef<'a, T>,
+    /// Noise variances of the rows (n).
+    pub(in crate::iterative) variances: &'a [f64],
+    pub(in crate::iterative) draws: Option<&'a PriorDraws<T>>,
+    /// Where the noise is drawn from.
+    pub(in crate::iterative) streams: Streams,
 }
 
 impl<T: Real> TargetRows<T> for GeneratedTargets<'_, T> {
@@ -189,8 +192,7 @@ fn run<T: Real>(
 ) -> Result<Solution<T>, GpError> {
     let n = data.rows();
     let x = narrow::<T>(data.inputs());
-    let variances: Vec<f64> =
-        (0..n).map(|i| model.noise.noise_variance() + data.noise_variances().map_or(0.0, |v| v[i])).collect();
+    let variances = model.noise_variances(data);
     let noise: Vec<T> = variances.iter().map(|&v| T::from_f64(v)).collect();
     let generated = GeneratedTargets {
         model,
@@ -242,6 +244,6 @@ fn run<T: Real>(
 }
 
 /// A copy in precision T.
-pub(super) fn narrow<T: Real>(matrix: MatRef<'_, f64>) -> Mat<T> {
+pub(in crate::iterative) fn narrow<T: Real>(matrix: MatRef<'_, f64>) -> Mat<T> {
     Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| T::from_f64(matrix[(i, j)]))
 }

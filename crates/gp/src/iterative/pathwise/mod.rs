@@ -21,5 +21,6 @@ mod model;
 mod posterior;
 
 pub use condition::Support;
+pub(super) use condition::{GeneratedTargets, narrow, prior_draws};
 pub use model::{KernelFeatures, PathwiseModel, PathwiseSettings};
 pub use posterior::PathwisePosterior;

@@ -2,13 +2,14 @@
 
 use crate::iterative::problem::FreshFeatures;
 use crate::iterative::solver::Budget;
-use crate::{GpError, Mean};
+use crate::{GpError, Mean, Observations, parts};
 use faer::{Mat, MatRef};
 use posterior_kernels::Kernel;
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_optim::{Parameters, Segment};
 use serde::{Deserialize, Serialize};
 
 /// A Gaussian process with Gaussian noise whose kernel is computed in precision T.
@@ -25,6 +26,29 @@ pub struct PathwiseModel<T: Real> {
 impl<T: Real> Clone for PathwiseModel<T> {
     fn clone(&self) -> Self {
         Self { kernel: self.kernel.clone_box(), mean: self.mean.clone(), noise: self.noise }
+    }
+}
+
+impl<T: Real> PathwiseModel<T> {
+    /// The likelihood's noise variance plus the known one of each row (n).
+    pub(in crate::iterative) fn noise_variances(&self, data: &Observations) -> Vec<f64> {
+        let known = data.noise_variances();
+        (0..data.rows()).map(|i| self.noise.noise_variance() + known.map_or(0.0, |v| v[i])).collect()
+    }
+}
+
+/// Those of the kernel, then those of the mean, then `noise_variance`.
+impl<T: Real> Parameters for PathwiseModel<T> {
+    fn segments(&self) -> Vec<Segment> {
+        parts::segments([&*self.kernel, &self.mean, &self.noise])
+    }
+
+    fn values(&self) -> Vec<f64> {
+        parts::values([&*self.kernel, &self.mean, &self.noise])
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        parts::set_values([&mut *self.kernel, &mut self.mean, &mut self.noise], values);
     }
 }
 

@@ -103,16 +103,19 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     let options = FitOptions { restarts: 1, ..FitOptions::default() };
     let three = Neighbourhoods { count: 3, size: 40, seed: 1 };
     let (averaged, fits) =
-        fit_on_neighbourhoods(&model, &data, three, &options, &mut |_, _, _| Signal::Continue).unwrap();
+        fit_on_neighbourhoods(&model, &data, three, &options, Vec::new(), &mut |_| Signal::Continue).unwrap();
     assert_eq!(fits.len(), 3);
     for (p, value) in averaged.values().iter().enumerate() {
-        let mean: f64 = fits.iter().map(|f| f.posterior.model().values()[p]).sum::<f64>() / 3.0;
+        let mean: f64 = fits.iter().map(|f| f.values[p]).sum::<f64>() / 3.0;
         assert!((value - mean).abs() < 1e-12 * mean.abs().max(1.0));
     }
-    assert!(fits.iter().all(|f| f.posterior.data().rows() == 40));
+    assert!(fits.iter().all(|f| f.rows == 40));
     let all = Neighbourhoods { size: 100, ..three };
     assert_eq!(
-        fit_on_neighbourhoods(&model, &data, all, &options, &mut |_, _, _| Signal::Continue).unwrap().1.len(),
+        fit_on_neighbourhoods(&model, &data, all, &options, Vec::new(), &mut |_| Signal::Continue)
+            .unwrap()
+            .1
+            .len(),
         1
     );
     assert!(
@@ -121,7 +124,8 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
             &data,
             Neighbourhoods { count: 0, ..three },
             &options,
-            &mut |_, _, _| Signal::Continue
+            Vec::new(),
+            &mut |_| Signal::Continue
         )
         .is_err()
     );

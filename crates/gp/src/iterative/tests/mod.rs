@@ -5,6 +5,7 @@ mod hyperparameters;
 mod inducing;
 mod laws;
 mod pathwise;
+mod search;
 mod solvers;
 
 use super::*;

@@ -1,9 +1,10 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
 use super::Kept;
-use crate::model::{Container, Hyperparameter, ModelError, ModelFileError, Tensor};
-use posterior_gp::iterative::{SolverState, StateHeader};
+use crate::model::{Container, Hyperparameter, ModelError, ModelFileError, Tensor, TensorValues};
+use posterior_gp::iterative::{NeighbourhoodFit, SolverState, StateHeader};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +14,10 @@ const METHOD: &str = "process checkpoint";
 /// What was found so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Found {
-    /// Hyperparameters.
+    /// Hyperparameters; none while they are still searched for.
     pub(super) hyperparameters: Vec<Hyperparameter>,
-    /// Log evidence of each neighbourhood.
-    pub(super) evidences: Vec<f64>,
+    /// The neighbourhoods that are finished.
+    pub(super) neighbourhoods: Vec<NeighbourhoodFit>,
     /// Seconds they took.
     pub(super) seconds: f64,
     /// What was noted on the way.
@@ -33,7 +34,7 @@ struct Header {
     /// Names of the blocks, in order.
     blocks: Vec<String>,
     /// The state of a bound's optimiser.
-    bound: Option<serde_json::Value>,
+    bound: Option<Value>,
 }
 
 /// A state that was read.
@@ -41,7 +42,7 @@ pub(super) struct Saved {
     pub(super) found: Found,
     solver: Option<StateHeader>,
     blocks: Vec<String>,
-    pub(super) bound: Option<serde_json::Value>,
+    pub(super) bound: Option<Value>,
     container: Container<Header>,
 }
 
@@ -65,10 +66,14 @@ pub(super) fn save<T: Kept>(
     identity: &str,
     found: &Found,
     solver: Option<SolverState<T>>,
-    bound: Option<serde_json::Value>,
+    bound: Option<Value>,
 ) -> Result<(), ModelFileError> {
     let mut tensors = BTreeMap::<String, Tensor>::new();
     let mut blocks = Vec::new();
+    let bound = bound.map(|mut value| {
+        lift(&mut value, BOUND, &mut tensors);
+        value
+    });
     let header = solver.map(|state| {
         for (name, block) in &state.blocks {
             tensors.insert(name.clone(), T::tensor(block.as_ref()));
@@ -92,13 +97,65 @@ pub(super) fn load(path: &Path, identity: &str) -> Result<Option<Saved>, ModelEr
     if !path.exists() {
         return Ok(None);
     }
-    let container = Container::<Header>::read(path)?;
+    let mut container = Container::<Header>::read(path)?;
     let header = container.header.clone();
     if header.method != METHOD || header.identity != identity {
         return Err(ModelError::OtherCheckpoint { path: path.into() });
     }
-    let Header { found, solver, blocks, bound, .. } = header;
+    let Header { found, solver, blocks, mut bound, .. } = header;
+    if let Some(value) = &mut bound {
+        lower(value, BOUND, &mut container.tensors);
+    }
     Ok(Some(Saved { found, solver, blocks, bound, container }))
+}
+
+/// First part of the names of tensors that belong to a bound's state.
+const BOUND: &str = "bound";
+
+/// Lists of so many numbers become tensors: a header is text, of limited length.
+const LONG: usize = 256;
+
+/// Moves long lists of numbers out of a state.
+fn lift(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
+    match value {
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(key, value)| lift(value, &format!("{name}/{key}"), tensors));
+        }
+        Value::Array(values) if values.len() >= LONG => {
+            let number = |v: &Value| v.as_f64().filter(|_| v.is_f64());
+            let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
+            if let Some(numbers) = numbers {
+                tensors.insert(name.into(), Tensor::new(vec![numbers.len()], numbers));
+                *value = Value::Null;
+            }
+        }
+        Value::Array(values) => {
+            for (i, value) in values.iter_mut().enumerate() {
+                lift(value, &format!("{name}/{i}"), tensors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts them back; a list that is not there stays null, which no state can be read from.
+fn lower(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
+    match value {
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(key, value)| lower(value, &format!("{name}/{key}"), tensors));
+        }
+        Value::Array(values) => {
+            for (i, value) in values.iter_mut().enumerate() {
+                lower(value, &format!("{name}/{i}"), tensors);
+            }
+        }
+        Value::Null => {
+            if let Some(Tensor { values: TensorValues::F64(numbers), .. }) = tensors.remove(name) {
+                *value = Value::from(numbers);
+            }
+        }
+        _ => {}
+    }
 }
 
 impl Saved {
@@ -118,5 +175,23 @@ impl Saved {
             blocks.push((name, block));
         }
         Ok(Some(SolverState { header, blocks }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_lists_of_a_state_are_tensors_and_come_back() {
+        let long: Vec<f64> = (0..1000).map(|i| (i as f64).sin()).collect();
+        let whole = json!({"step": 3, "adam": {"first": long, "second": null}, "roots": [long, [1.5]], "words": vec!["a"; 300]});
+        let (mut value, mut tensors) = (whole.clone(), BTreeMap::new());
+        lift(&mut value, BOUND, &mut tensors);
+        assert_eq!(tensors.keys().collect::<Vec<_>>(), ["bound/adam/first", "bound/roots/0"]);
+        assert!(value.to_string().len() < 3000);
+        lower(&mut value, BOUND, &mut tensors);
+        assert_eq!(value, whole);
     }
 }

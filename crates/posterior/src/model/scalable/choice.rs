@@ -1,5 +1,6 @@
 //! Which method, and why.
 
+use super::{ScalablePlan, ScalableSettings};
 use crate::{FitRequest, Method};
 use posterior_gp::exact::Plan;
 
@@ -15,32 +16,94 @@ pub struct Chosen {
     pub why: String,
 }
 
-/// Chooses by rows, names of the inputs, and memory.
+/// What exact fits are taken to reach, in operations a second, and how many evaluations they are taken to need, when a time budget is to be kept.
+const EXACT_RATE: f64 = 5e10;
+const EXACT_EVALUATIONS: f64 = 100.0;
+
+/// Chooses by rows, names of the inputs, memory and time.
 ///
 /// Exact where that is minutes and fits; otherwise stochastic dual descent, whose cost a step is linear in rows and whose number of steps does not grow with them.
-/// A kernel without random features cannot be sampled so, and gets inducing points.
+/// Where its blocks do not fit, or the kernel has no random features, inducing points. Hyperparameters that are given are never learned anew, as the exact method would.
 pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen {
     if request.method != Method::Auto {
         return Chosen { method: request.method, why: "as asked".into() };
     }
+    let (settings, limit) = (&request.scalable, request.options.memory_limit);
     let plan = Plan::evidence(rows, features.len(), 1);
-    if rows <= EXACT_ROWS && plan.peak_bytes <= request.options.memory_limit {
-        return Chosen { method: Method::Exact, why: format!("because {plan} and the limit allows it") };
-    }
+    let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
     let reason = if rows > EXACT_ROWS {
         format!("because {rows} rows are more than {EXACT_ROWS}, beyond which exact evidences take long")
-    } else {
+    } else if plan.peak_bytes > limit {
         format!("because {plan} for the exact method, above the limit")
+    } else if settings.hyperparameters.is_some() {
+        "because hyperparameters are given, which the exact method learns itself".into()
+    } else if settings.seconds.is_some_and(|budget| budget < exact_seconds) {
+        format!("because the exact method may take {exact_seconds:.0} s, above the time budget")
+    } else {
+        let unused = unused(settings);
+        let unused = if unused { "; settings of other methods are not used" } else { "" };
+        return Chosen {
+            method: Method::Exact,
+            why: format!("because {plan} and the limit allows it{unused}"),
+        };
     };
     let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
-    if sampled {
-        Chosen { method: Method::Sdd, why: reason }
-    } else {
-        Chosen {
+    if !sampled {
+        return Chosen {
             method: Method::Sgpr,
             why: format!(
                 "{reason}; stochastic dual descent needs random features, which this kernel does not have"
             ),
-        }
+        };
+    }
+    let descent = ScalablePlan::new(request, Method::Sdd, rows, features.len());
+    let bound = ScalablePlan::new(request, Method::Svgp, rows, features.len());
+    if descent.peak_bytes > limit && bound.peak_bytes <= limit {
+        let needed = descent.as_exact();
+        return Chosen {
+            method: Method::Svgp,
+            why: format!("{reason}; for stochastic dual descent {needed}, above the limit"),
+        };
+    }
+    Chosen { method: Method::Sdd, why: reason }
+}
+
+/// Whether something was set that the exact method does not have.
+fn unused(settings: &ScalableSettings) -> bool {
+    let default = ScalableSettings::default();
+    let (checkpoint, checkpoint_seconds) = (settings.checkpoint.clone(), settings.checkpoint_seconds);
+    *settings != ScalableSettings { checkpoint, checkpoint_seconds, ..default }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hyperparameter;
+
+    fn chosen(rows: usize, change: impl FnOnce(&mut FitRequest)) -> Chosen {
+        let mut request = FitRequest { method: Method::Auto, ..FitRequest::default() };
+        change(&mut request);
+        choose(&request, rows, &["a".into(), "b".into()])
+    }
+
+    #[test]
+    fn automatic_choices_follow_rows_memory_time_and_what_is_given() {
+        let plain = chosen(500, |_| ());
+        assert_eq!(plain.method, Method::Exact);
+        assert!(!plain.why.contains("not used"), "{}", plain.why);
+        let noted = chosen(500, |r| r.scalable.samples = 7);
+        assert!(noted.method == Method::Exact && noted.why.contains("not used"), "{}", noted.why);
+        let given = |r: &mut FitRequest| {
+            r.scalable.hyperparameters = Some(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
+        };
+        assert_eq!(chosen(500, given).method, Method::Sdd);
+        // 100 evaluations at 5,000 rows are 100 x 1.25e11 operations or more: minutes.
+        assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(10.0)).method, Method::Sdd);
+        assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(1e5)).method, Method::Exact);
+        assert_eq!(chosen(EXACT_ROWS + 1, |_| ()).method, Method::Sdd);
+        // A million rows with 1,001 columns of weights are tens of gigabytes; inducing points need one for their table.
+        let large = chosen(1_000_000, |r| r.scalable.samples = 1000);
+        assert_eq!(large.method, Method::Svgp, "{}", large.why);
+        assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method, Method::Sgpr);
     }
 }

@@ -6,13 +6,14 @@ use super::{Kept, KernelPrecision, ScalablePlan, ScalableSummary, Solver};
 use crate::model::fit::{FitEvent, Prepared, add_weak_priors, named_values};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
-use posterior_gp::GpError;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_gp::iterative::{
-    Budget, Ended, PathwiseModel, PathwiseSettings, Start, Support, fit_on_neighbourhoods,
+    Budget, Ended, NeighbourhoodProgress, PathwiseModel, PathwiseSettings, Start, Support,
+    fit_on_neighbourhoods,
 };
+use posterior_gp::{GpError, Hyperprior};
 use posterior_kernels::features::FeatureSettings;
 use posterior_likelihoods::{Gaussian, VariationalLikelihood};
 use posterior_linalg::random::Streams;
@@ -24,6 +25,8 @@ use std::time::{Duration, Instant};
 pub(in crate::model) struct ScalableFit {
     pub(in crate::model) posterior: ProcessPosterior,
     pub(in crate::model) hyperparameters: Vec<Hyperparameter>,
+    /// The beliefs that their search used, those that nobody stated included.
+    pub(in crate::model) hyperpriors: Vec<Hyperprior>,
     pub(in crate::model) summary: ScalableSummary,
     pub(in crate::model) reason: Reason,
     pub(in crate::model) largest_jitter: f64,
@@ -38,7 +41,7 @@ pub(in crate::model) fn fit_scalable(
 ) -> Result<ScalableFit, ModelError> {
     let settings = &request.scalable;
     let data = &prepared.data;
-    check(request)?;
+    check(prepared, request, method)?;
     let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
     if plan.peak_bytes > request.options.memory_limit {
         return Err(GpError::Memory { plan: plan.as_exact(), limit: request.options.memory_limit }.into());
@@ -62,8 +65,13 @@ pub(in crate::model) fn fit_scalable(
     Ok(fit)
 }
 
-fn check(request: &FitRequest) -> Result<(), ModelError> {
+/// Refuses at once what would otherwise fail after a long search.
+fn check(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<(), ModelError> {
     let settings = &request.scalable;
+    if matches!(method, Method::Cg | Method::Sgd | Method::Sdd | Method::InducingSgd) {
+        let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
+        kernel.features().map_err(GpError::from)?;
+    }
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
     for (what, value) in [
         ("the step size", settings.step_size),
@@ -74,6 +82,9 @@ fn check(request: &FitRequest) -> Result<(), ModelError> {
         if let Some(v) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
             return refuse(what, v, "a positive number");
         }
+    }
+    if let Some(momentum) = settings.momentum.filter(|m| !(0.0..1.0).contains(m)) {
+        return refuse("the momentum", momentum, "at least 0 and below 1");
     }
     for (what, count) in [
         ("the number of samples", settings.samples),
@@ -89,12 +100,14 @@ fn check(request: &FitRequest) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// Everything that the numbers depend on: settings, roles, data. Neither times nor places are among it.
+/// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
 fn identity(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<String, ModelError> {
     let mut request = request.clone();
     request.method = method;
     request.scalable.checkpoint = None;
     request.scalable.checkpoint_seconds = 0.0;
+    request.scalable.seconds = None;
+    request.options.memory_limit = 0;
     let text = |e: serde_json::Error| ModelError::Checkpoint { problem: e.to_string() };
     let settings = serde_json::to_string(&request).map_err(text)?;
     let schema = serde_json::to_string(&prepared.schema).map_err(text)?;
@@ -116,12 +129,19 @@ fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelEr
 /// Gives a model values by their names.
 fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
     let known: Vec<(String, usize)> = model.segments().iter().map(|s| (s.name.clone(), s.len())).collect();
+    let listed = || known.iter().map(|(n, l)| format!("{n} ({l})")).collect::<Vec<String>>();
+    if let Some(other) = given.iter().find(|h| !known.iter().any(|(name, _)| *name == h.name)) {
+        return Err(ModelError::UnknownHyperparameter { name: other.name.clone(), known: listed() });
+    }
     let mut values = Vec::new();
     for (name, length) in &known {
         let found = given.iter().find(|h| h.name == *name && h.values.len() == *length);
         let Some(found) = found else {
-            let names: Vec<String> = known.iter().map(|(n, l)| format!("{n} ({l})")).collect();
-            return Err(ModelError::Hyperparameters { missing: name.clone(), length: *length, known: names });
+            return Err(ModelError::Hyperparameters {
+                missing: name.clone(),
+                length: *length,
+                known: listed(),
+            });
         };
         if found.values.iter().any(|v| !v.is_finite() || (*v <= 0.0 && !name.starts_with("mean."))) {
             let value =
@@ -135,46 +155,103 @@ fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> 
         values.extend_from_slice(&found.values);
     }
     model.set_values(&values);
+    let (noise, floor) = (model.noise().noise_variance(), model.noise().floor());
+    if noise <= floor {
+        return Err(ModelError::GivenNoise { noise, floor });
+    }
     Ok(())
 }
 
-/// Where hyperparameters come from, and what was found.
-fn hyperparameters(
+/// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
+fn beliefs(prepared: &Prepared, request: &FitRequest, model: &ExactGp) -> Vec<Hyperprior> {
+    let mut hyperpriors = request.options.hyperpriors.clone();
+    if request.weak_lengthscale_prior {
+        add_weak_priors(&mut hyperpriors, model, prepared.data.inputs().ncols());
+    }
+    hyperpriors
+}
+
+/// Hyperparameters, where they come from, and what was found on the way.
+struct Searched {
+    model: ExactGp,
+    found: Found,
+    source: String,
+    hyperpriors: Vec<Hyperprior>,
+}
+
+/// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind the
+/// neighbourhoods that were finished before.
+fn hyperparameters<T: Kept>(
     prepared: &Prepared,
     request: &FitRequest,
+    saved: Option<&Found>,
+    keeper: Option<(&Path, &str)>,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
-) -> Result<(ExactGp, Found, String, bool), ModelError> {
+) -> Result<Searched, ModelError> {
     let started = Instant::now();
     let settings = &request.scalable;
     let mut model = initial(prepared, request)?;
-    let mut found = Found::default();
     if let Some(given) = &settings.hyperparameters {
         set(&mut model, given)?;
-        found.hyperparameters = named_values(&model);
-        return Ok((model, found, "given".into(), false));
+        let found = Found { hyperparameters: named_values(&model), ..Found::default() };
+        return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
     }
-    let mut options: FitOptions = request.options.clone();
-    if request.weak_lengthscale_prior {
-        add_weak_priors(&mut options.hyperpriors, &model, prepared.data.inputs().ncols());
-    }
-    options.restarts = 1;
+    let hyperpriors = beliefs(prepared, request, &model);
     let mut neighbourhoods = settings.neighbourhoods;
     neighbourhoods.seed = request.options.seed;
-    let (averaged, fits) =
-        fit_on_neighbourhoods(&model, &prepared.data, neighbourhoods, &options, &mut |done, all, event| {
-            observer(&FitEvent::Neighbourhood { done, all, event })
-        })?;
-    let interrupted = fits.iter().any(|f| f.reason == Reason::Interrupted);
-    found.evidences = fits.iter().map(|f| f.log_evidence).collect();
-    found.largest_jitter = fits.iter().map(|f| f.largest_jitter).fold(0.0, f64::max);
-    found.hyperparameters = named_values(&averaged);
-    found.seconds = started.elapsed().as_secs_f64();
-    let source = if fits.len() == 1 && neighbourhoods.size >= prepared.data.rows() {
+    let source = if neighbourhoods.size >= prepared.data.rows() {
         "the evidence of all rows".into()
     } else {
-        format!("averages over the evidence on {} neighbourhoods of {} rows", fits.len(), neighbourhoods.size)
+        format!(
+            "averages over the evidence on {} neighbourhoods of {} rows",
+            neighbourhoods.count, neighbourhoods.size
+        )
     };
-    Ok((averaged, found, source, interrupted))
+    if let Some(found) = saved.filter(|f| !f.hyperparameters.is_empty()) {
+        set(&mut model, &found.hyperparameters)?;
+        return Ok(Searched { model, found: found.clone(), source, hyperpriors });
+    }
+    let mut found = saved.cloned().unwrap_or_default();
+    let before = found.seconds;
+    let options = FitOptions { restarts: 1, hyperpriors: hyperpriors.clone(), ..request.options.clone() };
+    let earlier = found.neighbourhoods.clone();
+    let mut failed = None;
+    let (averaged, fits) = fit_on_neighbourhoods(
+        &model,
+        &prepared.data,
+        neighbourhoods,
+        &options,
+        earlier,
+        &mut |NeighbourhoodProgress { done, all, event }| {
+            if let Some((path, identity)) = keeper
+                && done.len() > found.neighbourhoods.len()
+            {
+                found.neighbourhoods = done.to_vec();
+                found.seconds = before + started.elapsed().as_secs_f64();
+                if let Err(error) = checkpoint::save::<T>(path, identity, &found, None, None) {
+                    failed = Some(error);
+                    return Signal::Stop;
+                }
+            }
+            observer(&FitEvent::Neighbourhood { done: done.len(), all, event })
+        },
+    )?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if fits.iter().any(|f| f.reason == Reason::Interrupted) {
+        return Err(ModelError::Interrupted);
+    }
+    let found = Found {
+        hyperparameters: named_values(&averaged),
+        largest_jitter: fits.iter().map(|f| f.largest_jitter).fold(0.0, f64::max),
+        neighbourhoods: fits,
+        seconds: before + started.elapsed().as_secs_f64(),
+    };
+    if let Some((path, identity)) = keeper {
+        checkpoint::save::<T>(path, identity, &found, None, None)?;
+    }
+    Ok(Searched { model: averaged, found, source, hyperpriors })
 }
 
 fn pathwise<T: Kept>(
@@ -189,25 +266,8 @@ fn pathwise<T: Kept>(
         Some((path, identity)) => checkpoint::load(path, identity)?,
         None => None,
     };
-    let (model, found, source, interrupted) = match &saved {
-        Some(saved) => {
-            let mut model = initial(prepared, request)?;
-            set(&mut model, &saved.found.hyperparameters)?;
-            let source = if settings.hyperparameters.is_some() {
-                "given"
-            } else {
-                "neighbourhoods, before an interruption"
-            };
-            (model, saved.found.clone(), source.to_string(), false)
-        }
-        None => hyperparameters(prepared, request, observer)?,
-    };
-    if interrupted {
-        return Err(ModelError::Interrupted);
-    }
-    if let (Some((path, identity)), None) = (keeper, &saved) {
-        checkpoint::save::<T>(path, identity, &found, None, None)?;
-    }
+    let Searched { model, found, source, hyperpriors } =
+        hyperparameters::<T>(prepared, request, saved.as_ref().map(|s| &s.found), keeper, observer)?;
     let seed = request.options.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let budget = Budget {
@@ -278,7 +338,7 @@ fn pathwise<T: Kept>(
         settings: Some(conditioning),
         precision: settings.precision,
         hyperparameter_source: source,
-        neighbourhood_evidences: found.evidences.clone(),
+        neighbourhood_evidences: found.neighbourhoods.iter().map(|f| f.log_evidence).collect(),
         inducing,
         steps: progress.step,
         ended: describe(ended).into(),
@@ -298,6 +358,7 @@ fn pathwise<T: Kept>(
     Ok(ScalableFit {
         posterior: T::posterior(posterior),
         hyperparameters: found.hyperparameters,
+        hyperpriors,
         summary,
         reason,
         largest_jitter: found.largest_jitter,
@@ -347,12 +408,12 @@ fn source(learned: bool) -> String {
     if learned { "the bound".into() } else { "given".into() }
 }
 
-fn bound_summary(request: &FitRequest, solver: Solver, inducing: usize, learned: bool) -> ScalableSummary {
+fn bound_summary(solver: Solver, inducing: usize, learned: bool) -> ScalableSummary {
     ScalableSummary {
         solver,
         settings: None,
         precision: KernelPrecision::Double,
-        hyperparameter_source: source(learned || request.scalable.learn_inducing),
+        hyperparameter_source: source(learned),
         neighbourhood_evidences: Vec::new(),
         inducing,
         steps: 0,
@@ -375,35 +436,34 @@ fn collapsed(
     let started = Instant::now();
     let (model, z, learn) = with_inducing(prepared, request)?;
     let inducing = z.nrows();
-    let mut summary = bound_summary(request, Solver::Collapsed, inducing, learn);
+    let mut summary = bound_summary(Solver::Collapsed, inducing, learn);
     let mut process = CollapsedGp::new(model.kernel().clone_box(), request.mean, *model.noise(), z, 1)?;
     copy_mean(&model, &mut process);
     process.learn_inducing = request.scalable.learn_inducing;
+    process.learn_hyperparameters = learn;
     let found = Found::default();
-    if !learn {
+    if !learn && !process.learn_inducing {
         let (posterior, bound) = process.clone().condition(&prepared.data)?;
         summary.bound = Some(bound);
         summary.ended = "closed form".into();
-        summary.hyperparameter_source = source(false);
         summary.seconds[1] = started.elapsed().as_secs_f64();
         return Ok(ScalableFit {
             posterior: ProcessPosterior::Inducing(posterior),
             hyperparameters: named_values(&model),
+            hyperpriors: Vec::new(),
             summary,
             reason: Reason::Value,
             largest_jitter: 0.0,
         });
     }
+    let hyperpriors = if learn { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = CollapsedOptions {
         steps: request.options.steps.clone(),
-        hyperpriors: request.options.hyperpriors.clone(),
+        hyperpriors: hyperpriors.clone(),
         memory_limit: request.options.memory_limit,
     };
     options.steps.steps = steps(request, Method::Sgpr);
     options.steps.time = request.scalable.seconds.map(|s| Duration::from_secs_f64(s.min(1e9)));
-    if request.weak_lengthscale_prior {
-        add_weak_priors(&mut options.hyperpriors, &model, prepared.data.inputs().ncols());
-    }
     let state: Option<State> = saved_bound(keeper)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let mut keep = Keep::new(keeper, request.scalable.checkpoint_seconds);
@@ -417,7 +477,8 @@ fn collapsed(
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
     summary.seconds[1] = started.elapsed().as_secs_f64();
     Ok(ScalableFit {
-        hyperparameters: kernel_mean_noise(&fitted.model),
+        hyperparameters: if learn { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
         posterior: ProcessPosterior::Inducing(fitted.posterior),
         summary,
         reason: fitted.reason,
@@ -434,25 +495,23 @@ fn stochastic(
     let started = Instant::now();
     let (model, z, learn) = with_inducing(prepared, request)?;
     let inducing = z.nrows();
-    let mut summary = bound_summary(request, Solver::Stochastic, inducing, learn);
+    let mut summary = bound_summary(Solver::Stochastic, inducing, learn);
     let likelihood = VariationalLikelihood::Gaussian(*model.noise());
     let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, likelihood, z, 1)?;
     copy_mean(&model, &mut process);
     process.learn_inducing = request.scalable.learn_inducing;
     process.learn_hyperparameters = learn;
+    let hyperpriors = if learn { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = StochasticOptions {
         steps: steps(request, Method::Svgp),
         seed: request.options.seed,
         time: request.scalable.seconds.map(|s| Duration::from_secs_f64(s.min(1e9))),
-        hyperpriors: request.options.hyperpriors.clone(),
+        hyperpriors: hyperpriors.clone(),
         memory_limit: request.options.memory_limit,
         ..StochasticOptions::default()
     };
     options.batch = request.scalable.batch.unwrap_or(options.batch);
     options.learning_rate = request.scalable.step_size.unwrap_or(options.learning_rate);
-    if request.weak_lengthscale_prior && learn {
-        add_weak_priors(&mut options.hyperpriors, &model, prepared.data.inputs().ncols());
-    }
     let state: Option<StochasticState> = saved_bound(keeper)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let found = Found::default();
@@ -473,6 +532,7 @@ fn stochastic(
     summary.seconds[1] = started.elapsed().as_secs_f64();
     Ok(ScalableFit {
         hyperparameters: if learn { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
         posterior: ProcessPosterior::Inducing(fitted.posterior),
         summary,
         reason: fitted.reason,

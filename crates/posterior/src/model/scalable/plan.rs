@@ -3,6 +3,7 @@
 use super::KernelPrecision;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
+use posterior_kernels::inducing::InducingChoice;
 use posterior_linalg::solve::PreconditionerChoice;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,7 +31,7 @@ pub struct ScalablePlan {
 const WORKING_BYTES: u64 = 64 << 20;
 
 impl ScalablePlan {
-    /// The plan of `method` (not exact, not auto).
+    /// The plan of `method` (not exact, not auto): a bound, which counts buffers of one step as if they were never given back.
     pub fn new(request: &FitRequest, method: Method, rows: usize, inputs: usize) -> Self {
         let settings = &request.scalable;
         let number: u64 = if settings.precision == KernelPrecision::Single { 4 } else { 8 };
@@ -43,6 +44,11 @@ impl ScalablePlan {
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = settings.batch.unwrap_or(512).min(rows) as f64;
         let columns = 2.0 * s as f64;
+        // What is saved is copied twice: out of the solver's form, and into tensors.
+        let checkpoint = |rows: u64, blocks: u64| {
+            let copies = if settings.checkpoint.is_some() { 2 } else { 0 };
+            product(rows, number * copies * blocks * s)
+        };
         let (weights, flops_per_step) = match method {
             // Solution, residual, direction, product, targets.
             Method::Cg => {
@@ -54,18 +60,19 @@ impl ScalablePlan {
                 };
                 let rank = rank.min(rows.saturating_mul(8)) as u64;
                 (
-                    product(n, product(number, 6 * s + rank)),
+                    product(n, product(number, 6 * s + rank)).saturating_add(checkpoint(n, 3)),
                     kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
                 )
             }
+            // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
             Method::Sgd => (
-                product(n, number * 7 * s),
+                product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
                 kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
             ),
             Method::InducingSgd => {
                 let pairs = batch * m as f64;
                 (
-                    product(m, number * 7 * s).saturating_add(product(n, 2 * number * s)),
+                    product(m, number * (12 * s + 200)).saturating_add(checkpoint(m, 4)),
                     kernel(pairs) + 2.0 * pairs * columns,
                 )
             }
@@ -80,7 +87,10 @@ impl ScalablePlan {
                 (plan.peak_bytes, plan.flops_per_step)
             }
             // Look-ahead, velocity, average, targets, and the draws they come from.
-            _ => (product(n, number * 6 * s), kernel(batch * rows as f64) + batch * rows as f64 * columns),
+            _ => (
+                product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
+                kernel(batch * rows as f64) + batch * rows as f64 * columns,
+            ),
         };
         let learns = settings.hyperparameters.is_none() && !matches!(method, Method::Sgpr | Method::Svgp);
         let size = settings.neighbourhoods.size.min(rows);
@@ -94,7 +104,21 @@ impl ScalablePlan {
             (0, 0.0)
         };
         let cache = settings.cache_bytes as u64;
+        // Frequencies and weights of prior functions.
+        let prior = match method {
+            Method::Sgpr | Method::Svgp => 0,
+            _ => product(settings.features as u64, number * 2 * (s + d)),
+        };
+        // Greedy choices keep the rows of a pivoted factor.
+        let chosen = match (method, settings.choice) {
+            (Method::Sgpr | Method::Svgp | Method::InducingSgd, InducingChoice::GreedyVariance) => {
+                product(n, m).saturating_mul(8)
+            }
+            _ => 0,
+        };
         let solver = weights
+            .saturating_add(prior)
+            .max(chosen)
             .saturating_add(cache.min(product(n, n).saturating_mul(number)))
             .saturating_add(WORKING_BYTES);
         Self {
