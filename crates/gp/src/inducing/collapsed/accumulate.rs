@@ -65,7 +65,7 @@ impl CollapsedGp {
 
     /// `2 n m²` flops besides the kernel.
     pub(super) fn accumulate(&self, data: &Observations) -> Result<Accumulated, GpError> {
-        self.check(data)?;
+        self.check_widths(data)?;
         let (m, targets) = (self.inducing.nrows(), data.targets().ncols());
         let whitening = Whitening::new(self.kernel(), self.inducing(), self.jitter, self.policy)?;
         let mut psi = Mat::zeros(m, m);

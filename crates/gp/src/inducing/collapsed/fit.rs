@@ -102,7 +102,7 @@ pub fn fit_collapsed(
     state: Option<State>,
     observer: &mut dyn FnMut(&Event, &State) -> Signal,
 ) -> Result<CollapsedFit, GpError> {
-    model.check(data)?;
+    model.check_widths(data)?;
     let plan = model.plan(data.rows());
     if plan.peak_bytes > options.memory_limit {
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());

@@ -25,7 +25,7 @@ impl CollapsedGp {
         Self::with_latents(kernel, mean, noise, inducing, targets, targets)
     }
 
-    pub(super) fn check(&self, data: &Observations) -> Result<(), GpError> {
+    pub(super) fn check_widths(&self, data: &Observations) -> Result<(), GpError> {
         same_width("columns of the inputs", self.inducing.ncols(), data.inputs().ncols())?;
         same_width("columns of the targets", self.mean.target_count(), data.targets().ncols())
     }
