@@ -1,6 +1,6 @@
 //! How inducing points are chosen, as a setting.
 
-use super::{KMeansSettings, cover, greedy_variance, k_means};
+use super::{KMeansSettings, cover, greedy_variance, k_means, prune_neighbours, pruning_threshold};
 use crate::Kernel;
 use crate::features::FeatureRecipe;
 use crate::matrix::KernelMatrix;
@@ -20,12 +20,37 @@ pub enum InducingChoice {
     KMeans,
     /// Rows that the chosen ones predict worst.
     GreedyVariance,
-    /// Rows such that every row is within so many lengthscales of one; at most as many as asked for, in the order of the table.
+    /// Rows such that every row is within so many lengthscales of one. Where that takes more than were asked for, the radius grows until it does not.
     Cover {
         /// The radius in lengthscales.
         radius: f64,
     },
+    /// Rows that are left when those with close neighbours are thinned out, as in the thesis: [`prune_neighbours`] at [`pruning_threshold`]. Where more
+    /// than were asked for are left, they are thinned out again, at thresholds that grow.
+    Pruned {
+        /// How many nearest rows of each are looked at; the thesis' code has 100.
+        #[serde(default = "hundred")]
+        neighbours: usize,
+        /// The larger the more rows are kept; the thesis has 0.5, 1 and 2.
+        ratio: f64,
+    },
 }
+
+fn hundred() -> usize {
+    100
+}
+
+/// Points, and how close they may be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenPoints<T: Real> {
+    /// The inducing points, m x D.
+    pub points: Mat<T>,
+    /// The radius (in lengthscales) of a cover, or the threshold (in units of the inputs) of pruning, at which there were few enough.
+    pub radius: Option<f64>,
+}
+
+/// By so much a radius grows while too many rows are left.
+const GROWTH: f64 = 1.25;
 
 /// Why no points can be chosen.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -69,7 +94,22 @@ impl InducingChoice {
         count: usize,
         streams: Streams,
     ) -> Result<Mat<T>, InducingError> {
+        Ok(self.choose(kernel, x, count, streams)?.points)
+    }
+
+    /// As [`Self::points`], with the radius that covers and pruning ended at.
+    ///
+    /// # Errors
+    /// [`InducingError`].
+    pub fn choose<T: Real>(
+        self,
+        kernel: &dyn Kernel<T>,
+        x: MatRef<'_, T>,
+        count: usize,
+        streams: Streams,
+    ) -> Result<ChosenPoints<T>, InducingError> {
         check(x, count)?;
+        let mut reached = None;
         let rows = match self {
             Self::Random => random_rows(x.nrows(), count, streams),
             Self::KMeans => {
@@ -77,19 +117,45 @@ impl InducingChoice {
                 let centres =
                     k_means(scaled(x, &lengthscales).as_ref(), count, KMeansSettings::default(), streams)?;
                 let inverse: Vec<f64> = lengthscales.iter().map(|l| 1.0 / l).collect();
-                return Ok(scaled(centres.as_ref(), &inverse));
+                return Ok(ChosenPoints { points: scaled(centres.as_ref(), &inverse), radius: None });
             }
             Self::GreedyVariance => {
                 // Rows whose values are known to rounding add nothing but trouble.
                 let tolerance = 100.0 * T::EPSILON.to_f64();
                 greedy_variance(&KernelMatrix::new(kernel, x), count, tolerance).rows
             }
-            Self::Cover { radius } => {
-                cover(scaled(x, &lengthscales(kernel, x.ncols())).as_ref(), radius, count)?
+            Self::Cover { mut radius } => {
+                let scaled = scaled(x, &lengthscales(kernel, x.ncols()));
+                let rows = loop {
+                    // One more than enough is all there is to know about too many.
+                    let rows = cover(scaled.as_ref(), radius, count.saturating_add(1))?;
+                    if rows.len() <= count {
+                        break rows;
+                    }
+                    radius *= GROWTH;
+                };
+                reached = Some(radius);
+                rows
+            }
+            Self::Pruned { neighbours, ratio } => {
+                let mut threshold = pruning_threshold(&lengthscales(kernel, x.ncols()), ratio);
+                let mut rows = prune_neighbours(x, threshold, neighbours)?;
+                while rows.len() > count {
+                    threshold *= GROWTH;
+                    let left = prune_neighbours(at(x, &rows).as_ref(), threshold, neighbours)?;
+                    rows = left.into_iter().map(|i| rows[i]).collect();
+                }
+                reached = Some(threshold);
+                rows
             }
         };
-        Ok(Mat::from_fn(rows.len(), x.ncols(), |i, d| x[(rows[i], d)]))
+        Ok(ChosenPoints { points: at(x, &rows), radius: reached })
     }
+}
+
+/// Some rows of x.
+fn at<T: Real>(x: MatRef<'_, T>, rows: &[usize]) -> Mat<T> {
+    Mat::from_fn(rows.len(), x.ncols(), |i, d| x[(rows[i], d)])
 }
 
 /// Whether points can be chosen at all.

@@ -20,7 +20,7 @@ mod greedy;
 mod k_means;
 mod neighbours;
 
-pub use choice::{InducingChoice, InducingError, lengthscales, random_rows, scaled};
+pub use choice::{ChosenPoints, InducingChoice, InducingError, lengthscales, random_rows, scaled};
 pub use cover::{cover, prune_neighbours, pruning_threshold};
 pub use greedy::{Greedy, greedy_variance};
 pub use k_means::{KMeansSettings, k_means};

@@ -133,6 +133,37 @@ fn covers_cover_and_pruned_rows_have_a_kept_neighbour() {
 }
 
 #[test]
+fn radii_grow_until_few_rows_are_left() {
+    let x = points(300, 77);
+    let kernel = build::<f64>("se(lengthscale=0.5)");
+    let choose =
+        |choice: InducingChoice, most| choice.choose(&*kernel, x.as_ref(), most, Streams::new(0)).unwrap();
+    for choice in
+        [InducingChoice::Cover { radius: 0.4 }, InducingChoice::Pruned { neighbours: 20, ratio: 2.0 }]
+    {
+        let (all, few) = (choose(choice, 300), choose(choice, 15));
+        let (radius, grown) = (all.radius.unwrap(), few.radius.unwrap());
+        assert!(all.points.nrows() > 30 && few.points.nrows() <= 15 && grown > radius, "{choice:?} {grown}");
+        // Rounds of pruning add up; a cover is one.
+        let (unit, reach) = match choice {
+            InducingChoice::Cover { .. } => (0.5, grown),
+            // 0.5² / 2, and at most the geometric series of the thresholds before.
+            _ => (1.0, 5.0 * grown),
+        };
+        assert!(matches!(choice, InducingChoice::Cover { .. }) || radius == 0.125);
+        for i in 0..300 {
+            let nearest = (0..few.points.nrows())
+                .map(|j| (0..D).map(|d| (x[(i, d)] - few.points[(j, d)]).powi(2)).sum::<f64>().sqrt() / unit);
+            assert!(nearest.fold(f64::INFINITY, f64::min) <= reach, "{i}");
+        }
+        assert_eq!(choose(choice, 1).points.nrows(), 1);
+    }
+    let nothing = InducingChoice::Pruned { neighbours: 20, ratio: f64::NAN };
+    let error = nothing.points(&*kernel, x.as_ref(), 3, Streams::new(0)).unwrap_err();
+    assert!(matches!(error, InducingError::Radius { .. }));
+}
+
+#[test]
 fn every_choice_gives_points_for_a_kernel() {
     let x = points(200, 76);
     let kernel = build::<f64>("matern32(ard, lengthscale=2, variance=3) + se(x2, lengthscale=0.5) + linear");
@@ -142,6 +173,7 @@ fn every_choice_gives_points_for_a_kernel() {
         InducingChoice::KMeans,
         InducingChoice::GreedyVariance,
         InducingChoice::Cover { radius: 0.8 },
+        InducingChoice::Pruned { neighbours: 50, ratio: 1.0 },
     ];
     // What is left unexplained, in sum and at the worst.
     let left = |z: &Mat<f64>| {
