@@ -78,6 +78,11 @@ pub enum GpError {
         /// What does not fit.
         problem: String,
     },
+    /// Exact variances of a posterior that is an approximation itself.
+    #[error(
+        "weights on inducing points have no exact variances: take those of the samples, or fit with weights on all rows (sdd, sgd, cg)"
+    )]
+    ExactVariance,
     /// A method that needs random features was given none.
     #[error(
         "this gradient is estimated with random features, and there are none: give a kernel that has them, or estimate the regulariser from columns"

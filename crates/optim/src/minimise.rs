@@ -86,6 +86,8 @@ pub struct State {
     current: Point,
     best: (Vec<f64>, f64),
     stalled: usize,
+    /// Seconds so far, which a limit of time counts.
+    seconds: f64,
 }
 
 impl State {
@@ -107,6 +109,9 @@ impl State {
         }
         if !(self.current.value.is_finite() && self.best.1.is_finite()) {
             return Err(OptimError::State("its value is not finite".into()));
+        }
+        if !(self.seconds >= 0.0 && self.seconds < 1e12) {
+            return Err(OptimError::State(format!("{} seconds are no time", self.seconds)));
         }
         if !self.optimiser.fits(dimension) {
             return Err(OptimError::State(format!("its method's memory is not for {dimension} parameters")));
@@ -156,7 +161,15 @@ pub fn minimise(
     let (value, gradient) = counted.at(theta).map_err(OptimError::Initial)?;
     let evaluations = counted.evaluations;
     let current = Point { theta: theta.to_vec(), value, gradient };
-    let state = State { step: 0, evaluations, optimiser, best: (theta.to_vec(), value), current, stalled: 0 };
+    let state = State {
+        step: 0,
+        evaluations,
+        optimiser,
+        best: (theta.to_vec(), value),
+        current,
+        stalled: 0,
+        seconds: 0.0,
+    };
     resume(objective, state, options, observer)
 }
 
@@ -171,7 +184,8 @@ pub fn resume(
     observer: &mut dyn FnMut(&Event, &State) -> Signal,
 ) -> Result<Outcome, OptimError> {
     state.check(objective.dimension())?;
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), Duration::from_secs_f64(state.seconds));
+    let elapsed = || before + started.elapsed();
     let mut counted = Counted { objective, evaluations: state.evaluations };
     let mut trace = Vec::new();
     let reason = loop {
@@ -185,7 +199,7 @@ pub fn resume(
         if state.step >= options.steps {
             break Reason::Steps;
         }
-        if options.time.is_some_and(|limit| started.elapsed() >= limit) {
+        if options.time.is_some_and(|limit| elapsed() >= limit) {
             break Reason::Time;
         }
         state.step += 1;
@@ -209,8 +223,9 @@ pub fn resume(
             gradient_norm: largest(&state.current.gradient),
             step_size,
             evaluations: state.evaluations,
-            elapsed: started.elapsed(),
+            elapsed: elapsed(),
         };
+        state.seconds = event.elapsed.as_secs_f64();
         tracing::debug!(step = event.step, value = event.value, gradient = event.gradient_norm, "step");
         if observer(&event, &state) == Signal::Stop {
             break Reason::Interrupted;

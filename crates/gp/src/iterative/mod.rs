@@ -57,9 +57,14 @@ pub use inducing::{
 pub use neighbourhoods::{
     NeighbourhoodFit, NeighbourhoodProgress, Neighbourhoods, fit_on_neighbourhoods, nearest_rows,
 };
-pub use pathwise::{KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, Support};
+pub use pathwise::{
+    KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, SolvedVariances, Support,
+};
 pub use problem::{FreshFeatures, Problem};
-pub use search::{EvidenceSearch, ProbeKind, SearchOptions, SearchProgress, SearchStep, search_evidence};
+pub use search::{
+    EvidenceSearch, ProbeKind, SearchHeader, SearchOptions, SearchProgress, SearchState, SearchStep,
+    search_evidence,
+};
 pub use solver::{Budget, Ended, Event, Method, Observer, Progress, Solution, Start, solve};
 pub use spectral::{Region, SpectralBasis, regions};
 pub use state::{SolverState, StateHeader};

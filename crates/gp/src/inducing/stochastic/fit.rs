@@ -25,7 +25,7 @@ pub struct StochasticProgress<'a> {
     pub average_bound: f64,
     /// Length of the natural-gradient step, if there was one.
     pub length: Option<f64>,
-    /// Time since this run began.
+    /// Time since the fit began, earlier runs included.
     pub elapsed: Duration,
     fitting: &'a Fitting<'a>,
 }
@@ -79,6 +79,9 @@ struct Fitting<'a> {
     average: f64,
     largest_jitter: f64,
     buffers: Buffers,
+    begun: Instant,
+    /// Time of earlier runs.
+    before: Duration,
 }
 
 /// Fits `model` to `data`: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
@@ -94,7 +97,7 @@ pub fn fit_stochastic(
     state: Option<&StochasticState>,
     observer: &mut dyn FnMut(&StochasticProgress<'_>) -> Signal,
 ) -> Result<StochasticFit, GpError> {
-    let started = Instant::now();
+    let begun = Instant::now();
     options.check()?;
     let plan = model.plan(data.rows(), options.batch);
     if plan.peak_bytes > options.memory_limit {
@@ -104,12 +107,12 @@ pub fn fit_stochastic(
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
     let mut batches = Batches::new(data.rows(), options.batch, options.seed);
     let memory = 1.0 / batches.per_epoch().max(10) as f64;
-    let mut fitting = Fitting::new(model, options, state)?;
+    let mut fitting = Fitting::new(model, options, state, begun)?;
     let reason = loop {
         if fitting.step >= options.steps {
             break Reason::Steps;
         }
-        if options.time.is_some_and(|limit| started.elapsed() >= limit) {
+        if options.time.is_some_and(|limit| fitting.elapsed() >= limit) {
             break Reason::Time;
         }
         let (bound, length) = fitting.advance(data, batches.rows(fitting.step))?;
@@ -122,7 +125,7 @@ pub fn fit_stochastic(
             bound,
             average_bound: fitting.average,
             length,
-            elapsed: started.elapsed(),
+            elapsed: fitting.elapsed(),
             fitting: &fitting,
         };
         tracing::debug!(step = progress.step, bound, average = progress.average_bound, "step");
@@ -150,13 +153,16 @@ impl<'a> Fitting<'a> {
         mut model: StochasticGp,
         options: &'a StochasticOptions,
         state: Option<&StochasticState>,
+        begun: Instant,
     ) -> Result<Self, GpError> {
-        let (theta, distribution, adam, step, average) = match state {
+        let (theta, distribution, adam, step, average, seconds) = match state {
             None => {
                 let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
-                (model.unconstrained(), model.prior(), adam, 0, 0.0)
+                (model.unconstrained(), model.prior(), adam, 0, 0.0, 0.0)
             }
-            Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
+            Some(s) => {
+                (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average, s.seconds)
+            }
         };
         model.set_unconstrained(&theta);
         Ok(Self {
@@ -169,7 +175,13 @@ impl<'a> Fitting<'a> {
             average,
             largest_jitter: 0.0,
             buffers: Buffers::new(),
+            begun,
+            before: Duration::from_secs_f64(seconds),
         })
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.before + self.begun.elapsed()
     }
 
     fn state(&self) -> StochasticState {
@@ -182,6 +194,7 @@ impl<'a> Fitting<'a> {
             roots,
             adam: self.adam.clone(),
             average: self.average,
+            seconds: self.elapsed().as_secs_f64(),
         }
     }
 

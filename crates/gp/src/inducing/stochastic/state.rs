@@ -22,6 +22,8 @@ pub struct StochasticState {
     pub(super) adam: Adam,
     /// The exponentially averaged bound.
     pub(super) average: f64,
+    /// Seconds so far, which a limit of time counts.
+    pub(super) seconds: f64,
 }
 
 /// Appends the lower triangle by columns.
@@ -57,6 +59,9 @@ impl StochasticState {
             if found != expected {
                 return Err(InducingError::State(format!("it has {found} {what}, not {expected}")).into());
             }
+        }
+        if !(self.seconds >= 0.0 && self.seconds < 1e12) {
+            return Err(InducingError::State(format!("{} seconds are no time", self.seconds)).into());
         }
         if self.theta.iter().any(|t| !t.is_finite()) {
             return Err(InducingError::State("a parameter is not finite".into()).into());

@@ -14,13 +14,16 @@
 //! |---|---|
 //! | `model` | kernel, mean, noise; settings |
 //! | `condition` | targets, the solve, appended data |
-//! | `posterior` | mean, samples, gradients, variances |
+//! | `posterior` | mean, samples, gradients, variances of samples |
+//! | `variance` | variances by solves |
 
 mod condition;
 mod model;
 mod posterior;
+mod variance;
 
 pub use condition::Support;
 pub(super) use condition::{GeneratedTargets, narrow, prior_draws};
 pub use model::{KernelFeatures, PathwiseModel, PathwiseSettings};
 pub use posterior::PathwisePosterior;
+pub use variance::SolvedVariances;

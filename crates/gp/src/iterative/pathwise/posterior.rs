@@ -3,24 +3,20 @@
 use super::condition::{Support, narrow};
 use super::model::{PathwiseModel, PathwiseSettings};
 use crate::data::{check_finite, same_width};
-use crate::iterative::solver::{Budget, Solution};
+use crate::iterative::solver::Solution;
 use crate::{GpError, JointPrediction, MeanForm, Observations, Posterior, Prediction};
 use faer::{Mat, MatRef};
 use posterior_kernels::features::PriorDraws;
 use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
-use posterior_kernels::{Kernel, Request, diagonal, pullback_tiles};
+use posterior_kernels::{Kernel, Request, pullback_tiles};
 use posterior_linalg::Real;
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::ChaCha8Rng;
-use posterior_linalg::solve::{ConjugateGradients, PreconditionerChoice, System};
 use posterior_optim::Parameters;
 use rand::seq::index;
 
 /// Points handled at a time, which bounds the memory of predictions.
 const BLOCK: usize = 4096;
-
-/// Columns of an exact variance's solve.
-const VARIANCE_BLOCK: usize = 64;
 
 /// A mean and s posterior samples, all of which are functions.
 #[derive(Debug)]
@@ -91,11 +87,16 @@ impl<T: Real> PathwisePosterior<T> {
         self.draws.as_ref()
     }
 
+    /// The support's points in the kernel's precision.
+    pub(super) fn points(&self) -> MatRef<'_, T> {
+        self.points.as_ref()
+    }
+
     fn targets(&self) -> usize {
         self.data.targets().ncols()
     }
 
-    fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
+    pub(super) fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
         same_width("columns of the inputs to predict", self.data.inputs().ncols(), x.ncols())?;
         check_finite("input", x)
     }
@@ -261,50 +262,6 @@ impl<T: Real> PathwisePosterior<T> {
         self.check_samples(which.iter().max().map_or(1, |largest| largest + 1))
     }
 
-    /// Latent variances at m points by solving `K̃ v = k(X, x)` for each to the budget's tolerance with conjugate gradients, where samples are
-    /// too noisy and points few: m solves in blocks of 64, each of the cost of a sample's. Only with weights on all rows.
-    ///
-    /// # Errors
-    /// As [`Self::mean`]; [`GpError::Solve`] from the solver; [`GpError::Shape`] on inducing inputs, which have another posterior.
-    pub fn exact_variance(&self, x: MatRef<'_, f64>, budget: &Budget) -> Result<Vec<f64>, GpError> {
-        self.check(x)?;
-        if matches!(self.support, Support::Inducing(..)) {
-            let (expected, actual) = (self.data.rows(), self.points.nrows());
-            return Err(GpError::Shape { what: "support points of an exact variance", expected, actual });
-        }
-        let floor = self.model.noise.noise_variance();
-        let known = self.data.noise_variances();
-        let noise = (0..self.data.rows()).map(|i| T::from_f64(floor + known.map_or(0.0, |v| v[i])));
-        let matrix =
-            KernelMatrix::with_budget(&*self.model.kernel, self.points.as_ref(), self.settings.cache_bytes);
-        let system = System::new(&matrix, noise.collect())?;
-        let preconditioner = PreconditionerChoice::default().build(&system)?;
-        let points = narrow::<T>(x);
-        let prior = diagonal(&*self.model.kernel, points.as_ref());
-        let mut out = Vec::with_capacity(x.nrows());
-        for start in (0..x.nrows()).step_by(VARIANCE_BLOCK) {
-            let rows = VARIANCE_BLOCK.min(x.nrows() - start);
-            let block = points.get(start..start + rows, ..);
-            let right = posterior_kernels::cross(&*self.model.kernel, self.points.as_ref(), block);
-            let mut solver = ConjugateGradients::new(
-                &system,
-                &*preconditioner,
-                right.as_ref(),
-                None,
-                budget.tolerance,
-                0.0,
-            )?;
-            while solver.state().iteration < budget.steps && solver.step()? {}
-            let solved = solver.into_state().solution;
-            out.extend((0..rows).map(|j| {
-                let (a, b) = (right.col_as_slice(j), solved.col_as_slice(j));
-                let explained: f64 = a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-                (prior[start + j].to_f64() - explained).max(0.0)
-            }));
-        }
-        Ok(out)
-    }
-
     /// `k(x, support)`, m x n, as an operator: for spectral analysis and acquisition functions.
     ///
     /// # Errors
@@ -321,13 +278,20 @@ impl<T: Real> PathwisePosterior<T> {
 }
 
 impl<T: Real> Posterior for PathwisePosterior<T> {
-    /// Variances are means of squares of the zero-mean samples: relative standard error `√(2/s)`.
+    /// Variances are means of squares of the zero-mean samples: relative standard error `√(2/s)`. Memory: 4,096 points' samples at a time.
     fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, GpError> {
-        let (mean, deviations) = self.mean_and_deviations(x)?;
-        let count = deviations.ncols() as f64;
+        self.check(x)?;
+        let mut mean = Mat::zeros(x.nrows(), self.targets());
         let mut latent_variance = vec![0.0; x.nrows()];
-        for j in 0..deviations.ncols() {
-            latent_variance.iter_mut().zip(deviations.col(j).iter()).for_each(|(v, d)| *v += d * d / count);
+        for start in (0..x.nrows()).step_by(BLOCK) {
+            let rows = BLOCK.min(x.nrows() - start);
+            let (means, deviations) = self.mean_and_deviations(x.subrows(start, rows))?;
+            mean.subrows_mut(start, rows).copy_from(means);
+            let count = deviations.ncols() as f64;
+            let variances = &mut latent_variance[start..start + rows];
+            for j in 0..deviations.ncols() {
+                variances.iter_mut().zip(deviations.col(j).iter()).for_each(|(v, d)| *v += d * d / count);
+            }
         }
         Ok(Prediction {
             mean,

@@ -14,9 +14,12 @@
 //! |---|---|
 //! | `options` | settings, their ranges, the plan |
 //! | `run` | the loop and what comes out of it |
+//! | `state` | where it stands, for going on later |
 
 mod options;
 mod run;
+mod state;
 
 pub use options::{ProbeKind, SearchOptions};
 pub use run::{EvidenceSearch, SearchProgress, SearchStep, search_evidence};
+pub use state::{SearchHeader, SearchState};

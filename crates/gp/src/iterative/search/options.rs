@@ -89,9 +89,13 @@ impl SearchOptions {
         range("the number of probes", self.solves.samples as f64, "at least 1", self.solves.samples > 0)
     }
 
+    /// [`Self::plan`] for these data.
+    pub(super) fn plan_of<T: Real>(&self, data: &Observations) -> Plan {
+        self.plan::<T>(data.rows(), data.inputs().ncols(), data.targets().ncols())
+    }
+
     /// Memory at the peak and work of one step, its solve using up its budget, for a kernel in precision T.
-    pub fn plan<T: Real>(&self, data: &Observations) -> Plan {
-        let (rows, inputs, targets) = (data.rows(), data.inputs().ncols(), data.targets().ncols());
+    pub fn plan<T: Real>(&self, rows: usize, inputs: usize, targets: usize) -> Plan {
         let number = size_of::<T>() as u64;
         let columns = targets.saturating_add(self.solves.samples);
         let (n, d, s) = (rows as f64, inputs as f64, columns as f64);
@@ -115,8 +119,9 @@ impl SearchOptions {
             Method::DualDescent(options) => (0, false, on_batches(options.batch, 2.0)),
             Method::Descent(options) => (0, false, on_batches(options.batch, 4.0)),
         };
-        // Targets and their noise, as generated and as solved for; at most seven blocks of a solver or of the pullback; the start.
-        let blocks = columns.saturating_mul(12);
+        // Targets and their noise, as generated and as solved for; at most seven blocks of a solver or of the pullback; the start, and the solutions it is
+        // a copy of.
+        let blocks = columns.saturating_mul(13);
         let bytes = |counts: [u64; 2], of: u64| counts[0].saturating_mul(counts[1]).saturating_mul(of);
         let n = rows as u64;
         let peak_bytes = [

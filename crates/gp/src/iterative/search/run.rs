@@ -1,5 +1,6 @@
 //! The loop: a solve, a gradient, a step of Adam.
 
+use super::state::{SearchHeader, SearchState};
 use super::{ProbeKind, SearchOptions};
 use crate::exact::Plan;
 use crate::hyperprior::log_prior;
@@ -15,6 +16,7 @@ use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_optim::{Adam, ObjectiveError, OptimError, Parameters, Reason, Signal};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Progress, told to the observer after every step of a solver and after every step of the search.
@@ -30,14 +32,31 @@ pub struct SearchProgress<'a, T: Real> {
     pub solver: Progress,
     /// The norm that [`SearchStep`] has, after a step; none within a solve.
     pub gradient_norm: Option<f64>,
-    /// Time since the search began.
+    /// Time since the search began, earlier runs included.
     pub elapsed: Duration,
     /// The model as it is now, not averaged.
     pub model: &'a PathwiseModel<T>,
+    search: &'a Search<T>,
+}
+
+impl<T: Real> SearchProgress<'_, T> {
+    /// What could be saved here: where the last finished step left everything. Copies `n (t + p)` numbers.
+    pub fn state(&self) -> SearchState<T> {
+        let Search { theta, adam, iterates, trace, solver_steps, last, .. } = self.search;
+        let header = SearchHeader {
+            theta: theta.clone(),
+            adam: adam.clone(),
+            iterates: iterates.clone(),
+            trace: trace.clone(),
+            solver_steps: *solver_steps,
+            seconds: self.elapsed.as_secs_f64(),
+        };
+        SearchState { header, weights: last.as_ref().map(|solution| solution.weights.clone()) }
+    }
 }
 
 /// One step, for the record.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchStep {
     /// Euclidean norm of the gradient estimate before the step, for each target value, in the unconstrained parameters.
     pub gradient_norm: f64,
@@ -54,7 +73,7 @@ pub struct SearchStep {
 pub struct EvidenceSearch<T: Real> {
     /// The model at the mean of the last iterates; as it was given when there was no step.
     pub model: PathwiseModel<T>,
-    /// The last solutions, n x (t + p): targets, then probes. None when nothing was solved.
+    /// The last solutions, n x (t + p): targets, then probes. None when this run solved nothing.
     pub solution: Option<Solution<T>>,
     /// Steps taken.
     pub steps: usize,
@@ -68,95 +87,151 @@ pub struct EvidenceSearch<T: Real> {
     pub plan: Plan,
 }
 
+/// What the steps change.
+#[derive(Debug)]
+struct Search<T: Real> {
+    theta: Vec<f64>,
+    adam: Adam,
+    iterates: Vec<Vec<f64>>,
+    trace: Vec<SearchStep>,
+    solver_steps: usize,
+    /// The solutions of the last finished step.
+    last: Option<Solution<T>>,
+    begun: Instant,
+    /// Time of earlier runs.
+    before: Duration,
+}
+
+impl<T: Real> Search<T> {
+    fn new(
+        model: &PathwiseModel<T>,
+        data: &Observations,
+        options: &SearchOptions,
+        from: Option<SearchState<T>>,
+    ) -> Result<Self, GpError> {
+        let begun = Instant::now();
+        let theta = model.unconstrained();
+        let Some(state) = from else {
+            let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
+            let (iterates, trace) = (Vec::with_capacity(options.steps), Vec::with_capacity(options.steps));
+            let before = Duration::ZERO;
+            return Ok(Self { theta, adam, iterates, trace, solver_steps: 0, last: None, begun, before });
+        };
+        state.check(theta.len(), data, options)?;
+        let SearchState { header, weights } = state;
+        let SearchHeader { theta, adam, iterates, trace, solver_steps, seconds } = header;
+        let last = weights.zip(trace.last()).map(|(weights, step)| Solution {
+            weights,
+            ended: step.ended,
+            progress: Progress {
+                step: step.solver_steps,
+                steps_planned: options.solves.budget.steps,
+                elapsed: Duration::ZERO,
+                residual: step.residual,
+                step_size: None,
+                restarts: 0,
+            },
+        });
+        let before = Duration::from_secs_f64(seconds);
+        Ok(Self { theta, adam, iterates, trace, solver_steps, last, begun, before })
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.before + self.begun.elapsed()
+    }
+}
+
 /// Maximises the log evidence of `data` (n x D inputs, n x t targets), summed over targets, plus hyperpriors, in the parameters of kernel, mean and noise,
-/// from the values that `model` has. The observer can end it at any step of any solve (a direct solve is one step); the result is then what the
-/// steps taken so far give.
+/// from the values that `model` has or, given a saved state, on from there bit for bit. The observer can end it at any step of any solve (a direct
+/// solve is one step); the result is then what the steps taken so far give.
 ///
-/// Cost of a step: one solve with t + p right-hand sides, one pullback of `n²` entries. Memory: [`SearchOptions::plan`], about `12 n (t + p)`
+/// Cost of a step: one solve with t + p right-hand sides, one pullback of `n²` entries. Memory: [`SearchOptions::plan`], about `13 n (t + p)`
 /// numbers and the cache. The same seeds give the same result. Source: spec `stochastic_gaussian_processes`, section 9.5.
 ///
 /// # Errors
 /// [`GpError::Solve`] for options out of range; [`GpError::Memory`] before anything is allocated when the plan exceeds the limit;
-/// [`GpError::Shape`] when widths differ; [`GpError::UnknownParameter`] for a hyperprior without parameter; [`GpError::Features`] for pathwise probes of a
-/// kernel without random features; those of [`solve`](crate::iterative::solve) in the first step; [`GpError::Optim`], with the step, for them later and for gradients that are not finite.
+/// [`GpError::State`] for a state of another search; [`GpError::Shape`] when widths differ; [`GpError::UnknownParameter`] for a hyperprior without
+/// parameter; [`GpError::Features`] for pathwise probes of a kernel without random features; those of [`solve`](crate::iterative::solve) in the first step;
+/// [`GpError::Optim`], with the step, for them later and for gradients that are not finite.
 pub fn search_evidence<T: Real>(
     model: PathwiseModel<T>,
     data: &Observations,
     options: &SearchOptions,
+    from: Option<SearchState<T>>,
     observer: &mut dyn FnMut(&SearchProgress<'_, T>) -> Signal,
 ) -> Result<EvidenceSearch<T>, GpError> {
-    let begun = Instant::now();
     options.check()?;
-    let plan = options.plan::<T>(data);
+    let plan = options.plan_of::<T>(data);
     if plan.peak_bytes > options.memory_limit {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
     let mut model = model;
     let x = narrow::<T>(data.inputs());
-    let mut theta = model.unconstrained();
-    let mut adam = Adam::new(options.learning_rate).scheduled(options.schedule);
-    let (mut iterates, mut trace) = (Vec::with_capacity(options.steps), Vec::with_capacity(options.steps));
-    let (mut solution, mut solver_steps) = (None, 0);
+    let mut search = Search::new(&model, data, options, from)?;
+    model.set_unconstrained(&search.theta);
+    let tell = &mut |model: &_, search: &Search<T>, solver: Progress, gradient_norm: Option<f64>| {
+        // A solve under way is not counted yet.
+        let under_way = if gradient_norm.is_none() { solver.step } else { 0 };
+        observer(&SearchProgress {
+            step: search.trace.len(),
+            steps_planned: options.steps,
+            solver_steps: search.solver_steps + under_way,
+            solver,
+            gradient_norm,
+            elapsed: search.elapsed(),
+            model,
+            search,
+        })
+    };
     let reason = loop {
-        let step = trace.len();
-        if theta.is_empty() {
+        let step = search.trace.len();
+        if search.theta.is_empty() {
             break Reason::Gradient;
         }
         if step >= options.steps {
             break Reason::Steps;
         }
-        if options.time.is_some_and(|limit| begun.elapsed() >= limit) {
+        if options.time.is_some_and(|limit| search.elapsed() >= limit) {
             break Reason::Time;
         }
-        let mut tell = |model: &_, step, solver: Progress, gradient_norm| {
-            observer(&SearchProgress {
-                step,
-                steps_planned: options.steps,
-                solver_steps: solver_steps + solver.step,
-                solver,
-                gradient_norm,
-                elapsed: begun.elapsed(),
-                model,
-            })
-        };
         // A direct solve goes on after a stop; so the signal is kept here.
         let mut signal = Signal::Continue;
         let mut watch = |event: &Event<'_, T>| {
-            signal = tell(&model, step, event.progress, None);
+            signal = tell(&model, &search, event.progress, None);
             signal
         };
-        let start = start(solution.take(), data.targets().ncols(), options);
+        let start = start(search.last.as_ref(), data.targets().ncols(), options);
         let solved = solve_at(&model, data, x.as_ref(), options, step, start, &mut watch)
             .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
         let (ended, solver) = (solved.solution.ended, solved.solution.progress);
+        search.solver_steps += solver.step;
         if signal == Signal::Stop {
-            solver_steps += solver.step;
-            solution = Some(solved.solution);
+            search.last = Some(solved.solution);
             break Reason::Interrupted;
         }
-        let (gradient, found) = gradient(&model, data, x.as_ref(), options, &theta, solved)?;
-        solution = Some(found);
+        let (gradient, found) = gradient(&model, data, x.as_ref(), options, &search.theta, solved)?;
+        search.last = Some(found);
         let gradient_norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
         if !gradient_norm.is_finite() {
             return Err(failed(step, "the gradient is not finite".into()));
         }
-        adam.step(&mut theta, &gradient, options.steps);
-        model.set_unconstrained(&theta);
-        iterates.push(theta.clone());
+        search.adam.step(&mut search.theta, &gradient, options.steps);
+        model.set_unconstrained(&search.theta);
+        search.iterates.push(search.theta.clone());
         let residual = solver.residual;
-        trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
+        search.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
         tracing::debug!(step = step + 1, gradient_norm, residual, solver_steps = solver.step, "step");
-        let signal = tell(&model, step + 1, solver, Some(gradient_norm));
-        solver_steps += solver.step;
-        if signal == Signal::Stop {
+        if tell(&model, &search, solver, Some(gradient_norm)) == Signal::Stop {
             break Reason::Interrupted;
         }
     };
+    let Search { iterates, trace, solver_steps, last, .. } = search;
     if let Some(average) = average(&iterates, options.averaged) {
         model.set_unconstrained(&average);
     }
-    Ok(EvidenceSearch { model, solution, steps: trace.len(), solver_steps, reason, trace, plan })
+    let steps = trace.len();
+    Ok(EvidenceSearch { model, solution: last, steps, solver_steps, reason, trace, plan })
 }
 
 /// The error of a step, counted from 0.
@@ -165,10 +240,11 @@ fn failed(step: usize, problem: String) -> GpError {
 }
 
 /// Where the next solve begins. Fresh probes have nothing to do with the solutions of the old ones.
-fn start<T: Real>(last: Option<Solution<T>>, targets: usize, options: &SearchOptions) -> Start<T> {
+fn start<T: Real>(last: Option<&Solution<T>>, targets: usize, options: &SearchOptions) -> Start<T> {
     match last.filter(|_| options.warm_starts) {
         None => Start::Zero,
-        Some(Solution { mut weights, .. }) => {
+        Some(Solution { weights, .. }) => {
+            let mut weights = weights.clone();
             if options.fresh_probes {
                 weights.get_mut(.., targets..).fill(T::ZERO);
             }

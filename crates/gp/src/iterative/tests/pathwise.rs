@@ -78,7 +78,14 @@ fn samples_have_the_moments_of_the_exact_posterior() {
         }
     }
     let exact_variance = found.exact_variance(x.as_ref(), &Budget { tolerance: 1e-10, ..Budget::steps(200) });
-    check::assert_close(&exact_variance.unwrap(), &expected.latent_variance, 1e-7, 1e-9);
+    let exact_variance = exact_variance.unwrap();
+    check::assert_close(&exact_variance.latent_variance, &expected.latent_variance, 1e-7, 1e-9);
+    assert!(exact_variance.residual <= 1e-10 && exact_variance.clipped == 0, "{exact_variance:?}");
+    assert!(exact_variance.iterations > 0);
+    // Nothing solved, nothing explained.
+    let none = found.exact_variance(x.as_ref(), &Budget { tolerance: 1e-10, ..Budget::steps(0) }).unwrap();
+    let prior = posterior_kernels::diagonal(found.kernel(), x.as_ref());
+    assert_eq!((none.residual, none.iterations, none.latent_variance), (1.0, 0, prior));
 }
 
 #[test]

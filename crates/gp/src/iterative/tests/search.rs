@@ -54,7 +54,7 @@ fn options(steps: usize, probes: usize) -> SearchOptions {
 }
 
 fn search(data: &Observations, options: &SearchOptions) -> EvidenceSearch<f64> {
-    search_evidence(model(), data, options, &mut |_| Signal::Continue).unwrap()
+    search_evidence(model(), data, options, None, &mut |_| Signal::Continue).unwrap()
 }
 
 /// The gradient of the log evidence in the unconstrained parameters, exactly or with random signs, put together here from its parts.
@@ -202,7 +202,7 @@ fn an_interrupted_search_stops_at_once_and_says_so() {
         assert_eq!((progress.step, progress.solver_steps, progress.gradient_norm), (0, 1, None));
         Signal::Stop
     };
-    let found = search_evidence(model(), &data, &plan, &mut first).unwrap();
+    let found = search_evidence(model(), &data, &plan, None, &mut first).unwrap();
     assert_eq!((calls, found.steps, found.solver_steps), (1, 0, 1));
     assert_eq!((found.reason, found.trace.len()), (Reason::Interrupted, 0));
     assert_eq!(found.model.values(), model().values());
@@ -216,7 +216,7 @@ fn an_interrupted_search_stops_at_once_and_says_so() {
             if stopped { Signal::Stop } else { Signal::Continue }
         };
         let plan = SearchOptions { method, averaged: 0.3, ..plan.clone() };
-        let found = search_evidence(model(), &data, &plan, &mut third).unwrap();
+        let found = search_evidence(model(), &data, &plan, None, &mut third).unwrap();
         assert_eq!((after, found.steps, found.reason), (0, 3, Reason::Interrupted));
         let three = search(&data, &SearchOptions { steps: 3, ..plan });
         assert_eq!(found.model.values(), three.model.values());
@@ -224,6 +224,45 @@ fn an_interrupted_search_stops_at_once_and_says_so() {
     }
     let plan = SearchOptions { time: Some(std::time::Duration::ZERO), ..plan };
     assert_eq!(search(&data, &plan).reason, Reason::Time);
+}
+
+#[test]
+fn a_saved_search_goes_on_bit_for_bit() {
+    let data = data(50);
+    for fresh_probes in [false, true] {
+        let plan = SearchOptions { method: conjugate(), fresh_probes, ..options(8, 4) };
+        let whole = search(&data, &plan);
+        // Within the fourth solve and behind the third step.
+        for within in [false, true] {
+            let mut state = None;
+            let mut stop = |progress: &SearchProgress<'_, f64>| {
+                if progress.step == 3 && progress.gradient_norm.is_none() == within {
+                    state = Some(progress.state());
+                    return Signal::Stop;
+                }
+                Signal::Continue
+            };
+            let cut = search_evidence(model(), &data, &plan, None, &mut stop).unwrap();
+            assert_eq!(cut.reason, Reason::Interrupted);
+            let SearchState { header, weights } = state.unwrap();
+            assert_eq!(header.step(), 3);
+            let text = serde_json::to_string(&header).unwrap();
+            let header: SearchHeader = serde_json::from_str(&text).unwrap();
+            let state = Some(SearchState { header: header.clone(), weights: weights.clone() });
+            let rest = search_evidence(model(), &data, &plan, state, &mut |_| Signal::Continue).unwrap();
+            assert_eq!((rest.model.values(), &rest.trace), (whole.model.values(), &whole.trace));
+            assert_eq!(rest.solver_steps, whole.solver_steps);
+            assert_eq!(rest.solution.unwrap().weights, whole.solution.as_ref().unwrap().weights);
+            // States of other searches.
+            for (probes, rows) in [(5, 50), (4, 49)] {
+                let plan = SearchOptions { method: conjugate(), ..options(8, probes) };
+                let state = SearchState { header: header.clone(), weights: weights.clone() };
+                let other = super::tests::search::data(rows);
+                let error = search_evidence(model(), &other, &plan, Some(state), &mut |_| Signal::Continue);
+                assert!(matches!(error, Err(GpError::State { .. })));
+            }
+        }
+    }
 }
 
 #[test]
@@ -237,7 +276,7 @@ fn averages_are_of_the_last_iterates_without_constraints() {
         }
         Signal::Continue
     };
-    let found = search_evidence(model(), &data, &plan, &mut watch).unwrap().model.unconstrained();
+    let found = search_evidence(model(), &data, &plan, None, &mut watch).unwrap().model.unconstrained();
     assert_eq!(seen.len(), 5);
     for (i, found) in found.iter().enumerate() {
         let mean = (seen[2][i] + seen[3][i] + seen[4][i]) / 3.0;
@@ -249,7 +288,7 @@ fn averages_are_of_the_last_iterates_without_constraints() {
 fn unusable_settings_are_named() {
     let data = data(20);
     let says = |options: SearchOptions, words: &str| {
-        let error = search_evidence(model(), &data, &options, &mut |_| Signal::Continue).unwrap_err();
+        let error = search_evidence(model(), &data, &options, None, &mut |_| Signal::Continue).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
         error
     };
@@ -258,7 +297,7 @@ fn unusable_settings_are_named() {
     says(SearchOptions { averaged: 0.0, ..good() }, "the averaged share");
     says(options(3, 0), "the number of probes");
     let error = says(SearchOptions { memory_limit: 1000, ..good() }, "above the limit of 1.0 kB");
-    assert!(matches!(error, GpError::Memory { plan, .. } if plan == good().plan::<f64>(&data)));
+    assert!(matches!(error, GpError::Memory { plan, .. } if plan == good().plan::<f64>(20, 2, 1)));
     let unknown = vec![Hyperprior::weak_lengthscale("nothing", 2)];
     says(SearchOptions { hyperpriors: unknown, ..good() }, "`nothing`");
     // A step so long that nothing is finite after it.

@@ -117,13 +117,19 @@ fn a_saved_state_goes_on_bit_for_bit() {
             let resumed =
                 fit_stochastic(model.clone(), &data, &options, Some(&state), &mut |_| Signal::Continue)
                     .unwrap();
-            assert_eq!(resumed.state, whole.state);
+            // Time goes on where it stopped, too.
+            assert!(resumed.state.seconds >= state.seconds && state.seconds > 0.0);
+            assert_eq!(StochasticState { seconds: whole.state.seconds, ..resumed.state }, whole.state);
             assert_eq!(resumed.posterior.distribution(), whole.posterior.distribution());
             // A state of another model is refused, as is a damaged one.
             let mut other = model.clone();
             other.learn_inducing = false;
             let mut ignore = |_: &StochasticProgress<'_>| Signal::Continue;
             assert!(fit_stochastic(other, &data, &options, Some(&state), &mut ignore).is_err());
+            let late = StochasticOptions { time: Some(std::time::Duration::from_secs(5)), ..options.clone() };
+            let spent = StochasticState { seconds: 6.0, ..state.clone() };
+            let ended = fit_stochastic(model.clone(), &data, &late, Some(&spent), &mut ignore).unwrap();
+            assert_eq!((ended.reason, ended.steps), (Reason::Time, 11));
             let mut damaged = state.clone();
             damaged.roots[0] = -1.0;
             let error = fit_stochastic(model, &data, &options, Some(&damaged), &mut ignore).unwrap_err();
