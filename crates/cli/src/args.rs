@@ -7,11 +7,12 @@ mod network;
 mod online;
 mod optimize;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::{
-    FitArgs, InducingChoiceArg, KernelPrecisionArg, LengthscalePriorArg, MeanArg, MethodArg, MissingArg,
-    ObjectiveArg, OptimizerArg, PreconditionerArg,
+    FeatureFormArg, FeatureFrequenciesArg, FitArgs, HyperparameterSearchArg, InducingChoiceArg,
+    KernelPrecisionArg, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg,
+    PreconditionerArg, ProbeKindArg, VariationalArg,
 };
 pub(crate) use laplace::{
     ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
@@ -20,6 +21,7 @@ pub(crate) use laplace::{
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
 pub(crate) use optimize::{AskArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+use posterior::VarianceMethod;
 use std::path::PathBuf;
 
 /// Predictions that say how sure they are.
@@ -143,6 +145,10 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub samples: usize,
 
+    /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
+    #[arg(long, value_enum)]
+    pub variances: Option<VariancesArg>,
+
     /// Networks: where the draws go
     #[arg(long, value_name = "FILE.npy", requires = "samples")]
     pub samples_out: Option<PathBuf>,
@@ -175,13 +181,35 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that joint draws and covariances may need, in gigabytes
+    /// Most memory that joint draws, covariances and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0)]
     pub memory: f64,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VariancesArg {
+    /// Posterior samples: off by a tenth or so with 64, at no cost
+    Samples,
+    /// Conjugate gradients for each row, to a relative residual of 1e-4: as costly as a sample each
+    Exact,
+}
+
+impl VariancesArg {
+    /// The library's choice; solves may need so many gigabytes.
+    pub(crate) fn method(choice: Option<Self>, gigabytes: f64) -> VarianceMethod {
+        match choice {
+            None | Some(Self::Samples) => VarianceMethod::Samples,
+            Some(Self::Exact) => VarianceMethod::Solves {
+                tolerance: 1e-4,
+                iterations: 1000,
+                memory_limit: (gigabytes.max(0.0) * 1e9) as u64,
+            },
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -193,6 +221,10 @@ pub(crate) struct EvaluateArgs {
     /// Table with features and truth; for networks also arrays, images or features, several of which are put together
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
+
+    /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
+    #[arg(long, value_enum)]
+    pub variances: Option<VariancesArg>,
 
     /// Networks: labels of data that hold none
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
@@ -254,7 +286,7 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that draws may need, in gigabytes
+    /// Most memory that draws and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0)]
     pub memory: f64,
 

@@ -1,9 +1,10 @@
 //! A model in words: hyperparameters with units and meanings, notes, lengthscales; shared by `fit`, `inspect` and the report.
 
-use posterior::Header;
 use posterior::data::Feature;
 use posterior::gp::MeanForm;
+use posterior::kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior::report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
+use posterior::{Header, Solver};
 
 /// One row for each number that was learned, in units that people use.
 pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
@@ -130,6 +131,16 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
 /// The facts about a fit to a large table.
 fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
     let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
+    if let Some(search) = &fit.search {
+        let unsolved = match search.unsolved {
+            0 => String::new(),
+            n => format!(", {n} of them not solved to the tolerance"),
+        };
+        rows.push(SummaryRow::new(
+            "search",
+            format!("{} steps, {} iterations of their solves{unsolved}", search.steps, search.solver_steps),
+        ));
+    }
     if let Some(bound) = fit.bound {
         rows.push(SummaryRow::new(
             "bound on the log evidence",
@@ -137,24 +148,36 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
         ));
     }
     if fit.inducing > 0 {
-        rows.push(SummaryRow::new("inducing points", fit.inducing.to_string()));
+        let moved = if fit.inducing_moved { ", moved by the bound" } else { ", where they were chosen" };
+        let radius = fit.inducing_radius.map_or_else(String::new, |r| format!(", radius {r:.3}"));
+        rows.push(SummaryRow::new("inducing points", format!("{}{moved}{radius}", fit.inducing)));
     }
     if let Some(settings) = &fit.settings {
         let precision = match fit.precision {
             posterior::KernelPrecision::Single => "single",
             posterior::KernelPrecision::Double => "double",
         };
+        let FeatureSettings { count, form, frequencies } = settings.features;
+        let form = if form == FeatureForm::Phase { " with phases" } else { "" };
+        let frequencies = match frequencies {
+            FrequencyDraw::Independent => "",
+            FrequencyDraw::Orthogonal => ", orthogonal frequencies",
+            FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
+        };
+        let samples = settings.samples;
         rows.push(SummaryRow::new(
             "samples",
-            format!(
-                "{} of {} random features, {precision} precision",
-                settings.samples, settings.features.count
-            ),
+            format!("{samples} of {count} random features{form}{frequencies}, {precision} precision"),
         ));
     }
     let mut solver = format!("{} steps, ended by {}", fit.steps, fit.ended);
     if let Some(residual) = fit.residual {
-        solver += &format!(", relative residual {residual:.1e}");
+        let what = match fit.solver {
+            // The noise of the targets stays in it.
+            Solver::Inducing(_) => "relative misfit of the targets",
+            _ => "relative residual",
+        };
+        solver += &format!(", {what} {residual:.1e}");
     }
     if let Some(step) = fit.step_size {
         solver += &format!(", step size times rows {step:.3}");

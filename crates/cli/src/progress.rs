@@ -47,6 +47,14 @@ impl FitProgress {
                 self.bar.set_position(*done as u64);
                 self.bar.set_message(format!("hyperparameters, objective {:.4}, neighbourhood", event.value));
             }
+            FitEvent::EvidenceSearch { step, planned, solver, gradient_norm } => {
+                self.bar.set_length(*planned as u64);
+                self.bar.set_position(*step as u64);
+                self.bar.set_message(match gradient_norm {
+                    Some(norm) => format!("hyperparameters, gradient {norm:.1e}"),
+                    None => format!("hyperparameters, iteration {} of a solve", solver.step),
+                });
+            }
             FitEvent::Solve { progress } => {
                 self.bar.set_length(progress.steps_planned as u64);
                 self.bar.set_position(progress.step as u64);

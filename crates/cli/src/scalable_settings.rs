@@ -1,16 +1,24 @@
 //! From flags to the settings of methods for large tables.
 
-use crate::args::{FitArgs, InducingChoiceArg, KernelPrecisionArg, PreconditionerArg};
+use crate::args::{
+    FeatureFormArg, FeatureFrequenciesArg, FitArgs, HyperparameterSearchArg, InducingChoiceArg,
+    KernelPrecisionArg, PreconditionerArg, ProbeKindArg, VariationalArg,
+};
 use crate::output::Failure;
 use crate::settings::positive;
-use posterior::gp::iterative::Neighbourhoods;
+use posterior::gp::inducing::stochastic::VariationalOptimizer;
+use posterior::gp::iterative::{Neighbourhoods, ProbeKind};
+use posterior::kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior::kernels::inducing::InducingChoice;
 use posterior::linalg::solve::PreconditionerChoice;
-use posterior::{AnyModel, KernelPrecision, Method, ScalableSettings};
+use posterior::{
+    AnyModel, HyperparameterSearch, KernelPrecision, Method, ScalableSettings, StochasticSearch,
+};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings, Failure> {
     refuse_strangers(args, method)?;
+    refuse_loners(args)?;
     let default = ScalableSettings::default();
     let gigabytes = |value: f64| -> Result<usize, Failure> {
         match value {
@@ -21,7 +29,18 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
     let rank = args.rank.unwrap_or(100);
     Ok(ScalableSettings {
         samples: args.samples.unwrap_or(default.samples),
-        features: args.random_features.unwrap_or(default.features),
+        features: FeatureSettings {
+            count: args.random_features.unwrap_or(default.features.count),
+            form: match args.feature_form {
+                Some(FeatureFormArg::Phase) => FeatureForm::Phase,
+                None | Some(FeatureFormArg::Paired) => FeatureForm::Paired,
+            },
+            frequencies: match args.feature_frequencies {
+                None | Some(FeatureFrequenciesArg::Independent) => FrequencyDraw::Independent,
+                Some(FeatureFrequenciesArg::Orthogonal) => FrequencyDraw::Orthogonal,
+                Some(FeatureFrequenciesArg::QuasiRandom) => FrequencyDraw::QuasiRandom,
+            },
+        },
         precision: match args.precision {
             Some(KernelPrecisionArg::F64) => KernelPrecision::Double,
             _ => KernelPrecision::Single,
@@ -44,9 +63,23 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
             None | Some(InducingChoiceArg::KMeans) => InducingChoice::KMeans,
             Some(InducingChoiceArg::Greedy) => InducingChoice::GreedyVariance,
             Some(InducingChoiceArg::Random) => InducingChoice::Random,
-            Some(InducingChoiceArg::Cover) => InducingChoice::Cover { radius: 0.5 },
+            Some(InducingChoiceArg::Cover) => {
+                InducingChoice::Cover { radius: positive("cover-radius", args.cover_radius.unwrap_or(0.5))? }
+            }
+            Some(InducingChoiceArg::Pruned) => {
+                let ratio = positive("pruning-ratio", args.pruning_ratio.unwrap_or(1.0))?;
+                InducingChoice::Pruned { neighbours: 100, ratio }
+            }
         },
         learn_inducing: !args.fixed_inducing.unwrap_or(false),
+        variational: match args.variational {
+            Some(VariationalArg::Adam) => VariationalOptimizer::Adam,
+            None | Some(VariationalArg::Natural) => VariationalOptimizer::NaturalGradient {
+                length: args.natural_length.unwrap_or(0.1),
+                warm_up: 20,
+            },
+        },
+        search: search(args)?,
         neighbourhoods: Neighbourhoods {
             count: args.neighbourhoods.unwrap_or(default.neighbourhoods.count),
             size: args.neighbourhood_size.unwrap_or(default.neighbourhoods.size),
@@ -61,6 +94,75 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
             .transpose()?
             .unwrap_or(default.checkpoint_seconds),
     })
+}
+
+/// How hyperparameters of iterative methods are learned.
+fn search(args: &FitArgs) -> Result<HyperparameterSearch, Failure> {
+    let from_neighbourhoods = match args.hyperparameter_search {
+        None | Some(HyperparameterSearchArg::Neighbourhoods) => {
+            return Ok(HyperparameterSearch::Neighbourhoods);
+        }
+        Some(HyperparameterSearchArg::Stochastic) => false,
+        Some(HyperparameterSearchArg::Refined) => true,
+    };
+    let default = StochasticSearch::default();
+    Ok(HyperparameterSearch::Stochastic(StochasticSearch {
+        steps: args.steps.unwrap_or(default.steps),
+        learning_rate: positive("learning-rate", args.learning_rate.unwrap_or(default.learning_rate))?,
+        probes: args.probes.unwrap_or(default.probes),
+        kind: match args.probe_kind {
+            None | Some(ProbeKindArg::Signs) => ProbeKind::Signs,
+            Some(ProbeKindArg::Pathwise) => ProbeKind::Pathwise,
+        },
+        from_neighbourhoods,
+    }))
+}
+
+/// Options that mean something only beside another one.
+fn refuse_loners(args: &FitArgs) -> Result<(), Failure> {
+    let choice = |wanted: fn(&InducingChoiceArg) -> bool| args.inducing_choice.as_ref().is_some_and(wanted);
+    let searches = |search: HyperparameterSearchArg| args.hyperparameter_search == Some(search);
+    let stochastic =
+        searches(HyperparameterSearchArg::Stochastic) || searches(HyperparameterSearchArg::Refined);
+    let adam = matches!(args.variational, Some(VariationalArg::Adam));
+    let rules = [
+        (
+            args.cover_radius.is_some(),
+            "--cover-radius",
+            choice(|c| matches!(c, InducingChoiceArg::Cover)),
+            "--inducing-choice cover",
+        ),
+        (
+            args.pruning_ratio.is_some(),
+            "--pruning-ratio",
+            choice(|c| matches!(c, InducingChoiceArg::Pruned)),
+            "--inducing-choice pruned",
+        ),
+        (args.natural_length.is_some(), "--natural-length", !adam, "--variational natural"),
+        (args.probes.is_some(), "--probes", stochastic, "--hyperparameter-search stochastic or refined"),
+        (
+            args.probe_kind.is_some(),
+            "--probe-kind",
+            stochastic,
+            "--hyperparameter-search stochastic or refined",
+        ),
+        (
+            args.neighbourhoods.is_some() || args.neighbourhood_size.is_some(),
+            "--neighbourhoods and --neighbourhood-size",
+            !searches(HyperparameterSearchArg::Stochastic),
+            "--hyperparameter-search neighbourhoods or refined",
+        ),
+        (
+            args.objective.is_some() || args.optimizer.is_some(),
+            "--objective and --optimizer",
+            !searches(HyperparameterSearchArg::Stochastic),
+            "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
+        ),
+    ];
+    match rules.iter().find(|(given, _, together, _)| *given && !together) {
+        Some((_, flag, _, other)) => Err(Failure::usage(format!("{flag} belongs to {other}"))),
+        None => Ok(()),
+    }
 }
 
 /// `MODEL.checkpoint`
@@ -79,7 +181,7 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
     let large: &[Method] = &[Auto, Cg, Sgd, Sdd, InducingSgd, Sgpr, Svgp];
     // Bounds have one search of their own, iterative methods one for each neighbourhood.
     let searched: &[Method] = &[Auto, Exact, Cg, Sgd, Sdd, InducingSgd];
-    let table: [(&str, bool, &[Method]); 24] = [
+    let table: [(&str, bool, &[Method]); 32] = [
         ("--restarts", args.restarts.is_some(), &[Auto, Exact]),
         ("--objective", args.objective.is_some(), searched),
         ("--optimizer", args.optimizer.is_some(), searched),
@@ -104,8 +206,17 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--fixed-inducing", args.fixed_inducing.is_some(), &[Sgpr, Svgp]),
         ("--neighbourhoods", args.neighbourhoods.is_some() || args.neighbourhood_size.is_some(), pathwise),
         ("--hyperparameters", args.hyperparameters.is_some(), large),
+        ("--feature-form", args.feature_form.is_some(), pathwise),
+        ("--feature-frequencies", args.feature_frequencies.is_some(), pathwise),
+        ("--cover-radius", args.cover_radius.is_some(), inducing),
+        ("--pruning-ratio", args.pruning_ratio.is_some(), inducing),
+        ("--variational", args.variational.is_some(), &[Svgp]),
+        ("--natural-length", args.natural_length.is_some(), &[Svgp]),
+        ("--hyperparameter-search", args.hyperparameter_search.is_some(), pathwise),
+        ("--probes and --probe-kind", args.probes.is_some() || args.probe_kind.is_some(), pathwise),
     ];
     let search = [
+        ("--hyperparameter-search", args.hyperparameter_search.is_some()),
         ("--steps", args.steps.is_some()),
         ("--objective", args.objective.is_some()),
         ("--optimizer", args.optimizer.is_some()),

@@ -7,7 +7,7 @@ use posterior::data::{Missing, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
 use posterior::linalg::random::Streams;
-use posterior::{FitRequest, Method};
+use posterior::{FitRequest, HyperparameterSearch, Method};
 use std::path::{Path, PathBuf};
 
 /// A fit, fully decided.
@@ -96,6 +96,12 @@ impl FitSettings {
         };
         options.optimizer = match (args.optimizer.unwrap_or(OptimizerArg::Lbfgs), args.learning_rate) {
             (OptimizerArg::Lbfgs, None) => Optimizer::Lbfgs,
+            // A stochastic search has taken it.
+            (OptimizerArg::Lbfgs, Some(_))
+                if request.scalable.search != HyperparameterSearch::Neighbourhoods =>
+            {
+                Optimizer::Lbfgs
+            }
             (OptimizerArg::Lbfgs, Some(_)) => {
                 return Err(Failure::usage(
                     "--learning-rate belongs to --optimizer adam; lbfgs finds its own steps".into(),
@@ -181,6 +187,8 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
         lengthscale_prior,
         samples,
         random_features,
+        feature_form,
+        feature_frequencies,
         time_budget,
         iterations,
         batch,
@@ -193,7 +201,14 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
         cache,
         inducing,
         inducing_choice,
+        cover_radius,
+        pruning_ratio,
         fixed_inducing,
+        variational,
+        natural_length,
+        hyperparameter_search,
+        probes,
+        probe_kind,
         neighbourhoods,
         neighbourhood_size,
         hyperparameters,

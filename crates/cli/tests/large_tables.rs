@@ -87,6 +87,80 @@ fn every_method_from_fit_to_scores() {
 }
 
 #[test]
+fn searches_features_choices_and_exact_variances_are_flags() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 150);
+    write_table(&at.join("new.csv"), 20);
+    let line = "fit gp --data t.csv --target y --samples 512 --random-features 2000 --precision f64";
+    let searched = json(
+        at,
+        &format!(
+            "{line} --method cg --hyperparameter-search refined --neighbourhoods 1 --neighbourhood-size 60 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
+        ),
+    );
+    let fit = &searched["large_table"];
+    assert!(fit["search"]["steps"] == 20 && fit["search"]["solver_steps"].as_u64() >= Some(20), "{fit}");
+    assert_eq!(fit["settings"]["features"]["form"], "phase");
+    assert_eq!(fit["settings"]["features"]["frequencies"], "orthogonal");
+    let source = fit["hyperparameter_source"].as_str().unwrap();
+    assert!(source.contains("32 probes, from averages"), "{source}");
+    let text = String::from_utf8(run(at, "inspect cg.posterior").stdout).unwrap();
+    assert!(text.contains("20 steps") && text.contains("with phases, orthogonal frequencies"), "{text}");
+    // Variances of 512 samples are within 4.5 √(2/512) of the exact ones, and what features leave.
+    let predicted = |flags: &str| json(at, &format!("predict --model cg.posterior --data new.csv {flags}"));
+    let (sampled, exact) = (predicted(""), predicted("--variances exact"));
+    assert!(sampled.get("variance_solves").is_none());
+    assert!(exact["variance_solves"]["residual"].as_f64().unwrap() <= 1e-4, "{exact}");
+    for i in 0..20 {
+        let of = |p: &Value| p["predictions"]["y_std"][i].as_f64().unwrap();
+        assert!((of(&sampled) / of(&exact)).powi(2) < 1.5 && (of(&exact) / of(&sampled)).powi(2) < 1.5);
+    }
+    let scores = json(at, "evaluate --model cg.posterior --data new.csv --variances exact");
+    assert!(scores["variance_solves"]["iterations"].as_u64() > Some(0));
+    let (r2, explained) = (scores["r2"].as_f64().unwrap(), scores["explained_variance"].as_f64().unwrap());
+    assert!(r2 > 0.9 && explained >= r2 && explained <= 1.0, "{scores}");
+    let text = error(at, "predict --model cg.posterior --data new.csv --variances exact --memory 1e-6");
+    assert!(text.contains("exact variances need"), "{text}");
+    for (flags, found) in [
+        ("--inducing-choice cover --cover-radius 0.2 --variational adam --step-size 0.05", "adam"),
+        ("--inducing-choice pruned --pruning-ratio 2 --natural-length 0.5", "natural"),
+    ] {
+        let fitted = json(
+            at,
+            &format!(
+                "fit gp --data t.csv --target y --method svgp --inducing 20 --iterations 30 {flags} --out svgp.posterior"
+            ),
+        );
+        let fit = &fitted["large_table"];
+        assert!(fit["solver"]["stochastic"]["optimizer"].to_string().contains(found), "{fit}");
+        assert!(fit["inducing_radius"].as_f64() > Some(0.1) && fit["inducing"].as_u64() <= Some(20), "{fit}");
+    }
+    // Refused before the numbers of a file that is read part by part.
+    let text =
+        error(at, "fit gp --data t.csv --target y --method cg --stream --memory 0.001 --out x.posterior");
+    assert!(text.contains("above the limit of 1.0 MB") && !text.contains("plan:"), "{text}");
+    for (flags, words) in [
+        ("--method cg --probes 3", "--probes belongs to --hyperparameter-search"),
+        ("--method sgpr --hyperparameter-search stochastic", "--hyperparameter-search belongs to --method"),
+        ("--method sgpr --natural-length 0.3", "--natural-length belongs to --method svgp"),
+        ("--method svgp --variational adam --natural-length 0.3", "belongs to --variational natural"),
+        ("--method svgp --cover-radius 0.3", "belongs to --inducing-choice cover"),
+        ("--method svgp --natural-length 3", "above 0 and at most 1"),
+        ("--method cg --hyperparameter-search stochastic --neighbourhoods 3", "neighbourhoods or refined"),
+        ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
+        ("--method cg --hyperparameter-search stochastic --probes 0", "at least 1"),
+        (
+            "--method cg --hyperparameters cg.posterior --hyperparameter-search refined",
+            "--hyperparameters gives",
+        ),
+    ] {
+        let text = error(at, &format!("fit gp --data t.csv --target y {flags} --out x.posterior"));
+        assert!(text.contains(words), "{flags}: {text}");
+    }
+}
+
+#[test]
 fn a_fit_that_is_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

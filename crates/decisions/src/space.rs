@@ -45,8 +45,12 @@ impl Axis {
     pub(crate) fn check(&self) -> Result<(), DecisionError> {
         let Self { name, lower, upper, scale } = self;
         let refuse = |problem: &str| Err(DecisionError::Space(format!("axis `{name}`: {problem}")));
-        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",:={}".contains(c)) {
-            return refuse("a name is one word without , : = { }");
+        // Columns of tables have spaces in their names; the other signs separate names from values where points are written as text.
+        if name.is_empty()
+            || name.trim() != name
+            || name.contains(|c: char| c.is_control() || ",:={}".contains(c))
+        {
+            return refuse("a name has no , : = { } in it, and no space before or behind; rename the column");
         }
         if !(lower.is_finite() && upper.is_finite() && lower < upper) {
             return refuse(&format!("{lower}..{upper} is no range; write the smaller number first"));
@@ -202,6 +206,15 @@ mod tests {
     }
 
     #[test]
+    fn names_may_have_spaces_within() {
+        let space: Space = "max depth:1..4:integer, learning rate :0..1".parse().unwrap();
+        assert_eq!(space.axes[0].name, "max depth");
+        assert_eq!(space.axes[1].name, "learning rate");
+        assert!(Axis::new(" x", 0.0, 1.0, Scale::Linear).is_err());
+        assert!(Axis::new("", 0.0, 1.0, Scale::Linear).is_err());
+    }
+
+    #[test]
     fn what_is_no_space_is_explained() {
         for (text, expected) in [
             ("", "is no axis"),
@@ -214,7 +227,7 @@ mod tests {
             ("x:0..NaN", "is no range"),
             ("x:0..1:log", "begins above 0"),
             ("x:0..1.5:integer", "whole numbers"),
-            ("a b:0..1", "one word"),
+            ("a{b:0..1", "a name has no"),
             ("x:0..1,x:0..2", "two axes"),
         ] {
             let error = text.parse::<Space>().unwrap_err().to_string();

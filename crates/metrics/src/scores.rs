@@ -36,6 +36,13 @@ pub struct RegressionScores {
     pub rmse: f64,
     /// Mean absolute error.
     pub mae: f64,
+    /// Share of the truths' squares about their mean that the means explain, 1 - SSE / SST; none where all truths are equal. Below 0 when their mean
+    /// would do better.
+    #[serde(default)]
+    pub r2: Option<f64>,
+    /// The same after taking the mean residual away, so never below `r2`: 1 - Var(y - m) / Var(y).
+    #[serde(default)]
+    pub explained_variance: Option<f64>,
     /// Mean negative log likelihood.
     pub nll: f64,
     /// Mean continuous ranked probability score.
@@ -118,6 +125,14 @@ impl<'a> Gaussians<'a> {
         if !(rmse.is_finite() && nll.is_finite() && crps.is_finite()) {
             return Err(MetricsError::Overflow);
         }
+        let centre = mean_of(&|_, _, y| y);
+        let total = mean_of(&|_, _, y| (y - centre).powi(2));
+        let bias = mean_of(&|m, _, y| y - m);
+        let scatter = mean_of(&|m, _, y| (y - m - bias).powi(2));
+        // Equal truths differ from their mean by rounding.
+        let explained = |left: f64| {
+            (total > (1e-14 * centre).powi(2)).then(|| 1.0 - left / total).filter(|v| v.is_finite())
+        };
         let mean_deviation = mean_of(&|_, v, _| v.sqrt());
         let coverage = |level: f64| {
             let edge = half_width_factor(level);
@@ -128,6 +143,8 @@ impl<'a> Gaussians<'a> {
             n,
             rmse,
             mae,
+            r2: explained(rmse * rmse),
+            explained_variance: explained(scatter),
             nll,
             crps,
             coverage_50: coverage(0.5),
@@ -194,6 +211,11 @@ mod tests {
         assert_eq!((scores.coverage_50, scores.coverage_80, scores.coverage_95), (0.0, 1.0, 1.0));
         assert!((scores.width_95 - 2.0 * 1.959_963_984_54 * 1.5).abs() < 1e-8);
         assert!((scores.standardised.nll - (nll - 2f64.ln())).abs() < 1e-13);
+        // Truths 1 and -1: SST = 2, SSE = 5; residuals 1 and -2 scatter by 1.5 about -0.5.
+        assert!((scores.r2.unwrap() + 1.5).abs() < 1e-14);
+        assert!((scores.explained_variance.unwrap() - (1.0 - 2.25)).abs() < 1e-14);
+        let constant = Gaussians::new(&[0.0, 0.1], &[1.0; 2], &[0.3; 2]).unwrap().scores(2.0).unwrap();
+        assert_eq!((constant.r2, constant.explained_variance), (None, None));
     }
 
     #[test]
@@ -233,6 +255,12 @@ mod tests {
             prop_assert!(close(a.nll + scale.ln(), b.nll) && close(a.width_90 * scale, b.width_90));
             prop_assert!(close(a.standardised.nll, b.standardised.nll) && close(a.standardised.crps, b.standardised.crps));
             prop_assert!((a.cqm_exact - b.cqm_exact).abs() < 1e-7);
+            if let (Some(a), Some(b)) = (a.r2, b.r2) {
+                prop_assert!((a - b).abs() <= 1e-6 * (1.0 + a.abs()));
+            }
+            if let (Some(r2), Some(explained)) = (a.r2, a.explained_variance) {
+                prop_assert!(explained >= r2 - 1e-12 * (1.0 + r2.abs()));
+            }
         }
     }
 }

@@ -49,8 +49,9 @@ mod request;
 pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
-    Chosen, Container, EXACT_ROWS, FORMAT_VERSION, FitEvent, FitSummary, Header, Hyperparameter,
-    KernelPrecision, Model, ModelError, ModelFileError, Predictions, Prepared, ProcessPosterior,
-    ScalablePlan, ScalableSettings, ScalableSummary, Solver, Tensor, TensorValues, choose,
+    Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitEvent, FitSummary, Header,
+    Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError, ModelFileError, PredictOptions,
+    Predictions, Prepared, ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver,
+    StochasticSearch, Tensor, TensorValues, VarianceMethod, VarianceSolves, choose,
 };
 pub use request::{FitRequest, Method};

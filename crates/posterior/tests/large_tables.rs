@@ -1,13 +1,16 @@
 //! Models of large tables: every method against the exact one, files, interruptions, refusals.
 
 use posterior::data::{Selection, Split, Table, synthetic};
-use posterior::gp::iterative::Neighbourhoods;
+use posterior::gp::inducing::stochastic::VariationalOptimizer;
+use posterior::gp::iterative::{Neighbourhoods, ProbeKind};
+use posterior::kernels::features::{FeatureForm, FrequencyDraw};
+use posterior::kernels::inducing::InducingChoice;
 use posterior::linalg::random::Streams;
 use posterior::linalg::solve::PreconditionerChoice;
 use posterior::optim::Signal;
 use posterior::{
-    FitEvent, FitRequest, KernelPrecision, Method, Model, ModelError, Predictions, Prepared,
-    ProcessPosterior, ScalablePlan, choose,
+    FitEvent, FitRequest, HyperparameterSearch, KernelPrecision, Method, Model, ModelError, PredictOptions,
+    Predictions, Prepared, ProcessPosterior, ScalablePlan, StochasticSearch, VarianceMethod, choose,
 };
 
 fn table() -> Table {
@@ -22,7 +25,7 @@ fn request(method: Method) -> FitRequest {
     };
     request.options.restarts = 1;
     request.scalable.samples = 200;
-    request.scalable.features = 1000;
+    request.scalable.features.count = 1000;
     request.scalable.precision = KernelPrecision::Double;
     request.scalable.inducing = 120;
     request
@@ -53,6 +56,8 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
     let fresh = synthetic::friedman(60, Streams::new(2));
     let truth = exact.predict(&fresh, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
+    let evidence = exact.header().fit.log_evidence.unwrap();
+    let mut collapsed: Option<(Predictions, f64)> = None;
     for (method, steps, tolerance, ratio) in [
         (Method::Cg, 500, 0.01, 0.4),
         (Method::Sdd, 15_000, 0.02, 0.4),
@@ -60,20 +65,61 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         (Method::InducingSgd, 4000, f64::INFINITY, f64::INFINITY),
         // As far as 120 points in ten dimensions can: within a standard deviation of the exact mean, and not surer than twice too much.
         (Method::Sgpr, 1, 1.0, 1.0),
-        (Method::Svgp, 400, 1.0, 1.0),
+        (Method::Svgp, 150, 1.0, 1.0),
     ] {
         let mut request = request(method);
         request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
         request.scalable.steps = Some(steps);
         request.scalable.tolerance = (method == Method::Cg).then_some(1e-8);
         request.scalable.batch = (method != Method::Cg && method != Method::Sgpr).then_some(64);
+        if method == Method::Svgp {
+            // All rows at once and steps of full length: the optimum in one, which is the collapsed posterior.
+            request.scalable.batch = Some(300);
+            request.scalable.variational = VariationalOptimizer::NaturalGradient { length: 1.0, warm_up: 0 };
+        }
         request.scalable.learn_inducing = false;
         // Latent variances are a fiftieth of the prior's here, so prior functions must be accurate to less: the error of features falls with the root of their number.
-        (request.scalable.samples, request.scalable.features) = (200, 4000);
+        (request.scalable.samples, request.scalable.features.count) = (200, 4000);
         let model = fit(&request);
         let predictions = model.predict(&fresh, None).unwrap();
         let (mean, variance) = compare(&predictions, &truth);
         assert!(mean < tolerance && (variance - 1.0).abs() < ratio, "{method:?}: {mean} {variance}");
+        // Solved for instead of sampled, variances are the exact ones; elsewhere there is nothing to solve, or nothing to solve with.
+        let solves = |memory_limit| PredictOptions {
+            variances: VarianceMethod::Solves { tolerance: 1e-6, iterations: 500, memory_limit },
+            ..PredictOptions::default()
+        };
+        let solved = model.predict_with(&fresh, None, solves(u64::MAX));
+        match method {
+            Method::Cg | Method::Sdd | Method::Sgd => {
+                let solved = solved.unwrap();
+                let solves_made = solved.solves.unwrap();
+                assert!(solves_made.residual <= 1e-6 && solves_made.iterations > 0, "{solves_made:?}");
+                for (a, b) in solved.latent_deviation.iter().zip(&truth.latent_deviation) {
+                    assert!((a - b).abs() < 1e-5 * b, "{method:?}: {a} {b}");
+                }
+                // One product of one column, or of all: sums in another order.
+                assert!(
+                    solved.mean.iter().zip(&predictions.mean).all(|(a, b)| (a - b).abs() < 1e-10 * b.abs())
+                );
+                let refused = model.predict_with(&fresh, None, solves(1000)).unwrap_err();
+                assert!(matches!(refused, ModelError::VarianceMemory { limit: 1000, .. }));
+            }
+            Method::InducingSgd => assert!(solved.unwrap_err().to_string().contains("inducing points")),
+            _ => assert_eq!(solved.unwrap(), predictions),
+        }
+        if let Some(bound) = model.header().fit.scalable.as_ref().unwrap().bound {
+            assert!(bound < evidence, "{method:?}: {bound} {evidence}");
+            match &collapsed {
+                None => collapsed = Some((predictions.clone(), bound)),
+                Some((closed, best)) => {
+                    let (mean, variance) = compare(&predictions, closed);
+                    assert!(mean < 1e-6 && (variance - 1.0).abs() < 1e-6, "{mean} {variance}");
+                    // An average over some ten steps, all but the first of which are at the optimum.
+                    assert!((bound - best).abs() < 1e-3 * best.abs(), "{bound} {best}");
+                }
+            }
+        }
         if tolerance.is_infinite() {
             // Descent on the primal is slow where eigenvalues are small: far from done, it explains a part of the exact mean and is less sure.
             let level = truth.mean.iter().sum::<f64>() / truth.mean.len() as f64;
@@ -160,7 +206,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
             let late = match event {
                 FitEvent::Solve { .. } | FitEvent::Bound { .. } => true,
                 FitEvent::Search { .. } => method == Method::Sgpr,
-                FitEvent::Neighbourhood { .. } => false,
+                FitEvent::Neighbourhood { .. } | FitEvent::EvidenceSearch { .. } => false,
             };
             seen += usize::from(late);
             if seen == 5 { Signal::Stop } else { Signal::Continue }
@@ -171,6 +217,12 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let fewer = Prepared::from_table(&table, &(0..200).collect::<Vec<_>>(), &request).unwrap();
         let refused = Model::fit_prepared(fewer, &request, &mut |_| Signal::Continue);
         assert!(matches!(refused, Err(ModelError::OtherCheckpoint { .. })), "{method:?}");
+        let mut other = request.clone();
+        other.scalable.features.count = 999;
+        other.initial_noise = 0.2;
+        let refused = Model::fit_prepared(prepared.clone(), &other, &mut |_| Signal::Continue).unwrap_err();
+        let names = "differs in initial_noise, scalable.features.count: delete it";
+        assert!(refused.to_string().contains(names), "{refused}");
         let resumed = Model::fit_prepared(prepared, &request, &mut |_| Signal::Continue).unwrap();
         assert!(!path.exists());
         assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 5, "{method:?}");
@@ -221,6 +273,176 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     let (a, b) = (resumed.header().fit.scalable.as_ref(), straight.header().fit.scalable.as_ref());
     assert_eq!(a.unwrap().neighbourhood_evidences, b.unwrap().neighbourhood_evidences);
     assert_eq!(a.unwrap().hyperparameter_source, b.unwrap().hyperparameter_source);
+}
+
+/// Searches on all rows: near the exact maximum, in the plan, and behind an interruption where they were.
+#[test]
+fn stochastic_searches_find_the_evidence_and_go_on() {
+    let exact = fit(&request(Method::Exact));
+    let folder = tempfile::tempdir().unwrap();
+    let table = table();
+    let mut request = request(Method::Cg);
+    (request.scalable.samples, request.scalable.steps) = (4, Some(50));
+    let search = StochasticSearch { steps: 100, probes: 64, ..Default::default() };
+    request.scalable.search = HyperparameterSearch::Stochastic(search);
+    let straight = fit(&request);
+    let summary = straight.header().fit.scalable.clone().unwrap();
+    assert!(summary.hyperparameter_source.contains("all rows with 64 probes"), "{summary:?}");
+    let found = summary.search.unwrap();
+    assert!(found.steps == 100 && found.solver_steps >= 100 && found.unsolved == 0, "{found:?}");
+    assert!(summary.neighbourhood_evidences.is_empty());
+    // What was found is worth little less than the maximum, with the beliefs that both share.
+    let evidence = |model: &Model| {
+        let mut at = self::request(Method::Exact);
+        at.options.steps.steps = 0;
+        at.kernel = model.header().kernel.clone();
+        let prepared = Prepared::from_table(&table, &Split::all(300).train, &at).unwrap();
+        let kernel = at.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
+        let noise = posterior::likelihoods::Gaussian::new(0.1, at.noise_floor);
+        let mut process = posterior::gp::exact::ExactGp::new(kernel, at.mean, noise, 10, 1);
+        let values: Vec<f64> = model.header().hyperparameters.iter().flat_map(|h| h.values.clone()).collect();
+        posterior::optim::Parameters::set_values(&mut process, &values);
+        posterior::gp::exact::log_evidence_and_gradient(&process, &prepared.data, None).unwrap().value
+    };
+    let (best, reached) = (exact.header().fit.log_evidence.unwrap(), evidence(&straight));
+    assert!((evidence(&exact) - best).abs() < 1e-8 * best.abs());
+    let start = {
+        let mut begun = request.clone();
+        let tiny = StochasticSearch { steps: 1, learning_rate: 1e-9, ..search };
+        begun.scalable.search = HyperparameterSearch::Stochastic(tiny);
+        evidence(&fit(&begun))
+    };
+    assert!(best - reached < 0.05 * (best - start), "{best} {reached} {start}");
+    // An interruption within the tenth step, then the same request.
+    let path = folder.path().join("search.checkpoint");
+    request.scalable.checkpoint = Some(path.clone());
+    request.scalable.checkpoint_seconds = 1e-9;
+    for from_neighbourhoods in [false, true] {
+        let short = StochasticSearch {
+            steps: 12,
+            probes: 4,
+            kind: ProbeKind::Pathwise,
+            from_neighbourhoods,
+            ..search
+        };
+        request.scalable.search = HyperparameterSearch::Stochastic(short);
+        request.scalable.features.count = 64;
+        request.scalable.neighbourhoods = Neighbourhoods { count: 2, size: 60, seed: 0 };
+        request.options.steps.steps = 5;
+        let straight = fit(&FitRequest {
+            scalable: posterior::ScalableSettings { checkpoint: None, ..request.scalable.clone() },
+            ..request.clone()
+        });
+        let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
+        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |event| match event {
+            FitEvent::EvidenceSearch { step: 10, gradient_norm: None, .. } => Signal::Stop,
+            _ => Signal::Continue,
+        });
+        assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
+        let mut first = None;
+        let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
+            match event {
+                FitEvent::EvidenceSearch { step, .. } => {
+                    first.get_or_insert(*step);
+                }
+                FitEvent::Neighbourhood { .. } => panic!("they were finished"),
+                _ => {}
+            }
+            Signal::Continue
+        })
+        .unwrap();
+        assert_eq!(first, Some(10));
+        assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
+        let fits = straight.header().fit.scalable.as_ref().unwrap().neighbourhood_evidences.len();
+        assert_eq!(fits, if from_neighbourhoods { 2 } else { 0 });
+    }
+    // Solves on all rows are in the plan.
+    let planned = |search| {
+        let mut request = request.clone();
+        request.scalable.search = search;
+        ScalablePlan::new(&request, Method::Cg, 100_000, 5)
+    };
+    let many = StochasticSearch { probes: 1000, ..search };
+    let (plan, without) =
+        (planned(HyperparameterSearch::Stochastic(many)), planned(HyperparameterSearch::Neighbourhoods));
+    assert!(plan.peak_bytes > without.peak_bytes + 8 * 100_000 * 1000, "{plan} {without}");
+    assert!(plan.hyperparameter_flops > without.hyperparameter_flops);
+    for (change, words) in [
+        (StochasticSearch { probes: 0, ..search }, "probes"),
+        (StochasticSearch { learning_rate: f64::NAN, ..search }, "learning rate"),
+    ] {
+        request.scalable.search = HyperparameterSearch::Stochastic(change);
+        let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
+        let error = Model::fit_prepared(prepared, &request, &mut |_| Signal::Stop).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+/// Every form and draw of features, and every choice of inducing points, is used, recorded and read back.
+#[test]
+fn features_and_choices_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    let exact = fit(&request(Method::Exact));
+    let fresh = synthetic::friedman(20, Streams::new(5));
+    let mut seen: Vec<Predictions> = Vec::new();
+    for (form, frequencies) in [
+        (FeatureForm::Paired, FrequencyDraw::Independent),
+        (FeatureForm::Phase, FrequencyDraw::Independent),
+        (FeatureForm::Paired, FrequencyDraw::Orthogonal),
+        (FeatureForm::Paired, FrequencyDraw::QuasiRandom),
+    ] {
+        let mut request = request(Method::Cg);
+        request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
+        (request.scalable.features.form, request.scalable.features.frequencies) = (form, frequencies);
+        request.scalable.samples = 8;
+        let model = fit(&request);
+        model.save(&path).unwrap();
+        let again = Model::load(&path).unwrap();
+        let settings = again.header().fit.scalable.as_ref().unwrap().settings.clone().unwrap();
+        assert_eq!(settings.features, request.scalable.features);
+        let predictions = model.predict(&fresh, None).unwrap();
+        assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
+        assert!(seen.iter().all(|s| s.latent_deviation != predictions.latent_deviation));
+        seen.push(predictions);
+    }
+    for (choice, radius) in [
+        (InducingChoice::KMeans, false),
+        (InducingChoice::Cover { radius: 0.1 }, true),
+        (InducingChoice::Pruned { neighbours: 100, ratio: 1.0 }, true),
+    ] {
+        for method in [Method::Sgpr, Method::InducingSgd] {
+            let mut request = request(method);
+            request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
+            (request.scalable.choice, request.scalable.inducing, request.scalable.steps) =
+                (choice, 40, Some(2));
+            let summary = fit(&request).header().fit.scalable.clone().unwrap();
+            assert!(summary.inducing <= 40 && summary.inducing > 0);
+            assert_eq!(summary.inducing_radius.is_some(), radius);
+            assert_eq!(summary.inducing_moved, method == Method::Sgpr);
+            assert!(summary.inducing_radius.is_none_or(|r| r > 0.1));
+        }
+    }
+    // Among counts they stay: moved, they would become negative somewhere.
+    let mut counts = request(Method::Svgp);
+    counts.kernel = "tanimoto".parse().unwrap();
+    counts.scalable.inducing = 10;
+    counts.scalable.steps = Some(3);
+    let source = synthetic::friedman(60, Streams::new(6));
+    let rows: Vec<usize> = (0..60).collect();
+    let model = Model::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
+    assert!(!model.header().fit.scalable.as_ref().unwrap().inducing_moved);
+    // What inducing-sgd cannot have, neighbourhoods of nothing.
+    let mut wrong = request(Method::InducingSgd);
+    wrong.scalable.tolerance = Some(0.1);
+    let mut none = request(Method::Sdd);
+    none.scalable.neighbourhoods.count = 0;
+    let mut long = request(Method::Svgp);
+    long.scalable.variational = VariationalOptimizer::NaturalGradient { length: 1.5, warm_up: 0 };
+    for (request, words) in [(wrong, "inducing-sgd"), (none, "neighbourhoods"), (long, "natural-gradient")] {
+        let error = Model::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }
 
 /// Inducing points move also where hyperparameters are given, and the result says where those come from.

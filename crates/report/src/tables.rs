@@ -14,19 +14,22 @@ pub(crate) fn scores(report: &RegressionReport) -> String {
     let baseline = report.baseline.as_ref().map(|b| (escape(&b.name), &b.scores));
     let unit = report.target_unit.as_deref();
     // Name, whether it is in units of the target, value, standardised value.
-    let plain: [(&str, bool, Get, Option<Get>); 5] = [
+    let plain: [(&str, bool, Get, Option<Get>); 6] = [
         ("RMSE", true, |s| s.rmse, Some(|s| s.standardised.rmse)),
         ("MAE", true, |s| s.mae, Some(|s| s.standardised.mae)),
+        ("R²", false, |s| s.r2.unwrap_or(f64::NAN), None),
         ("CRPS", true, |s| s.crps, Some(|s| s.standardised.crps)),
         ("NLL", false, |s| s.nll, Some(|s| s.standardised.nll)),
         ("CQM", false, |s| s.cqm, None),
     ];
+    // R² is none where all truths are equal.
+    let shown = |value: f64| if value.is_nan() { "–".to_owned() } else { number(value, 4) };
     let mut rows = String::new();
     for (label, has_unit, get, standardised) in plain {
         let cells = [
-            Some(number(get(scores), 4)),
+            Some(shown(get(scores))),
             Some(standardised.map_or("–".to_owned(), |get| number(get(scores), 4))),
-            baseline.as_ref().map(|(_, b)| number(get(b), 4)),
+            baseline.as_ref().map(|(_, b)| shown(get(b))),
         ];
         rows += &row(&with_unit(label, unit.filter(|_| has_unit)), &cells);
     }

@@ -52,11 +52,11 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum)]
     pub optimizer: Option<OptimizerArg>,
 
-    /// Step size of Adam [default: 0.1]
+    /// Step size of Adam, also of a stochastic search [default: 0.1]
     #[arg(long, value_name = "X")]
     pub learning_rate: Option<f64>,
 
-    /// Most steps of each search for hyperparameters [default: 200]; a solver's own are --iterations
+    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
     #[arg(long, value_name = "N")]
     pub steps: Option<usize>,
 
@@ -87,6 +87,14 @@ pub(crate) struct FitArgs {
     /// Random features of prior functions [default: 2000]
     #[arg(long = "random-features", value_name = "N", help_heading = "Large tables")]
     pub random_features: Option<usize>,
+
+    /// The form of random features of waves [default: paired]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub feature_form: Option<FeatureFormArg>,
+
+    /// How their frequencies are drawn [default: independent]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub feature_frequencies: Option<FeatureFrequenciesArg>,
 
     /// Most time for the solver or bound, such as 90s, 5m or 2h
     #[arg(long, value_name = "TIME", help_heading = "Large tables")]
@@ -132,13 +140,41 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "M", help_heading = "Large tables")]
     pub inducing: Option<usize>,
 
-    /// How they are chosen [default: k-means]
+    /// How they are chosen, at most as many [default: k-means]
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub inducing_choice: Option<InducingChoiceArg>,
 
-    /// Keep inducing points where they were chosen
+    /// Radius of --inducing-choice cover in lengthscales; it grows while too many points are left [default: 0.5]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub cover_radius: Option<f64>,
+
+    /// The larger the more rows --inducing-choice pruned keeps (0.5, 1 or 2 in the literature), up to --inducing [default: 1]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub pruning_ratio: Option<f64>,
+
+    /// Keep inducing points where they were chosen, as those among counts always are
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Large tables")]
     pub fixed_inducing: Option<bool>,
+
+    /// What moves the distribution of svgp's inducing values [default: natural]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub variational: Option<VariationalArg>,
+
+    /// Length of natural-gradient steps, above 0 and at most 1 [default: 0.1]
+    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    pub natural_length: Option<f64>,
+
+    /// How hyperparameters of iterative methods are learned [default: neighbourhoods]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub hyperparameter_search: Option<HyperparameterSearchArg>,
+
+    /// Probes of a stochastic search [default: 16]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub probes: Option<usize>,
+
+    /// What the probes are [default: signs]
+    #[arg(long, value_enum, help_heading = "Large tables")]
+    pub probe_kind: Option<ProbeKindArg>,
 
     /// Neighbourhoods whose exact evidence gives the hyperparameters of iterative methods [default: 10]
     #[arg(long, value_name = "N", help_heading = "Large tables")]
@@ -273,6 +309,57 @@ pub(crate) enum InducingChoiceArg {
     Random,
     /// Rows such that every row is near one
     Cover,
+    /// Rows that are left when those with close neighbours are thinned out
+    Pruned,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FeatureFormArg {
+    /// Cosines and sines of the same frequencies
+    Paired,
+    /// Cosines with random phases
+    Phase,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FeatureFrequenciesArg {
+    /// Independently
+    Independent,
+    /// In orthogonal directions
+    Orthogonal,
+    /// From a randomised Halton sequence: for few columns
+    QuasiRandom,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum VariationalArg {
+    /// Natural gradients
+    Natural,
+    /// Adam, with the step size of everything else
+    Adam,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HyperparameterSearchArg {
+    /// The exact evidence on neighbourhoods of random rows, averaged
+    Neighbourhoods,
+    /// Stochastic gradients of the evidence of all rows
+    Stochastic,
+    /// The same, from where neighbourhoods lead
+    Refined,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProbeKindArg {
+    /// Random signs: unbiased
+    Signs,
+    /// Prior functions and noise, as posterior samples have them
+    Pathwise,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]

@@ -11,7 +11,7 @@ use posterior::linalg::random::Streams;
 use posterior::metrics::{ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, Model, peak_memory_bytes};
+use posterior::{FitRequest, Model, VarianceMethod, peak_memory_bytes};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -125,7 +125,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }
-    let evaluation = evaluate(&model, table, &split.test)?;
+    let evaluation = evaluate(&model, table, &split.test, VarianceMethod::Samples)?;
     Ok(Solved { model, evaluation })
 }
 

@@ -1,14 +1,15 @@
 //! `posterior evaluate`
 
+use super::predict::solves_text;
 use super::{evaluate_network, load, read, remarks, single};
-use crate::args::{Cli, EvaluateArgs};
+use crate::args::{Cli, EvaluateArgs, VariancesArg};
 use crate::describe;
 use crate::output::{Failure, number, print, print_json, set_threads, table};
 use crate::settings::HeldOut;
 use posterior::data::Table;
 use posterior::metrics::RegressionScores;
 use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report};
-use posterior::{AnyModel, Model, Predictions};
+use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -21,6 +22,9 @@ struct Output<'a> {
     /// The same for a constant prediction: the training mean and deviation.
     baseline: RegressionScores,
     clipped_variances: usize,
+    /// How exact variances are, where they were solved for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance_solves: Option<VarianceSolves>,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a Path>,
@@ -50,7 +54,11 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     };
     let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
-    let evaluation = evaluate(&model, &rows, &chosen)?;
+    let method = VariancesArg::method(arguments.variances, arguments.memory);
+    let evaluation = evaluate(&model, &rows, &chosen, method)?;
+    if let Some(solves) = &evaluation.predictions.solves {
+        remarks(cli).say(solves_text(solves));
+    }
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.report {
         let name = data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -69,6 +77,7 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
             scores: evaluation.scores,
             baseline: evaluation.baseline,
             clipped_variances: evaluation.predictions.clipped,
+            variance_solves: evaluation.predictions.solves,
             seconds,
             report: arguments.report.as_deref(),
         });
@@ -101,8 +110,14 @@ fn refuse_network_flags(a: &EvaluateArgs) -> Result<(), Failure> {
 }
 
 /// Scores a model on rows of a table, and a constant prediction beside it.
-pub(crate) fn evaluate(model: &Model, rows: &Table, chosen: &[usize]) -> Result<Evaluation, Failure> {
-    let predictions = model.predict_with_truth(rows, Some(chosen)).map_err(Failure::from_error)?;
+pub(crate) fn evaluate(
+    model: &Model,
+    rows: &Table,
+    chosen: &[usize],
+    variances: VarianceMethod,
+) -> Result<Evaluation, Failure> {
+    let options = PredictOptions { truth: true, variances };
+    let predictions = model.predict_with(rows, Some(chosen), options).map_err(Failure::from_error)?;
     let standard = &model.header().standardisation;
     let scores = predictions.scores(standard.target_scale).map_err(Failure::from_error)?;
     let constant = Predictions {
@@ -116,11 +131,13 @@ pub(crate) fn evaluate(model: &Model, rows: &Table, chosen: &[usize]) -> Result<
 
 /// Scores side by side, in words.
 pub(crate) fn score_table(models: &[(&str, &RegressionScores)]) -> String {
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let percent =
+        |share: f64| if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { "–".to_string() };
     type Cell = fn(&RegressionScores) -> f64;
-    let rows: [(&str, Cell, bool); 7] = [
+    let rows: [(&str, Cell, bool); 8] = [
         ("typical error (RMSE)", |s| s.rmse, false),
         ("mean absolute error", |s| s.mae, false),
+        ("share of the variance explained (R²)", |s| s.r2.unwrap_or(f64::NAN), true),
         ("CRPS (error, sureness included)", |s| s.crps, false),
         ("NLL (surprise, in nats)", |s| s.nll, false),
         ("truths inside the 95 % interval", |s| s.coverage_95, true),

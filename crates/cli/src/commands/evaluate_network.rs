@@ -43,6 +43,9 @@ pub(crate) struct Findings {
 }
 
 pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(), Failure> {
+    if a.variances.is_some() {
+        return Err(Failure::usage("--variances is for Gaussian processes, this model is a network".into()));
+    }
     let started = Instant::now();
     let remarks = remarks(cli);
     if a.folds.is_some() || a.test_fraction.is_some() {

@@ -1,10 +1,10 @@
 //! `posterior predict`
 
 use super::{load, predict_network, read, remarks, single};
-use crate::args::{Cli, PredictArgs};
+use crate::args::{Cli, PredictArgs, VariancesArg};
 use crate::output::{Failure, print, print_json, set_threads};
 use posterior::data::{Column, Table, write_table};
-use posterior::{AnyModel, Model, Predictions};
+use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceSolves};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -15,6 +15,9 @@ struct Report {
     rows_without_prediction: usize,
     filled_cells: usize,
     clipped_variances: usize,
+    /// How exact variances are, where they were solved for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance_solves: Option<VarianceSolves>,
     seconds: f64,
     out: Option<String>,
     /// The predictions themselves, where they are not written to a file.
@@ -32,7 +35,14 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
     };
     refuse_network_flags(arguments)?;
     let rows = read(single(&arguments.data, "")?, remarks)?;
-    let predictions = model.predict(&rows, None).map_err(Failure::from_error)?;
+    let options = PredictOptions {
+        truth: false,
+        variances: VariancesArg::method(arguments.variances, arguments.memory),
+    };
+    let predictions = model.predict_with(&rows, None, options).map_err(Failure::from_error)?;
+    if let Some(solves) = &predictions.solves {
+        remarks.say(solves_text(solves));
+    }
     let columns = columns(&model, &rows, &predictions, arguments)?;
     let absent = rows.rows() - predictions.rows.len();
     for (count, what) in [
@@ -55,6 +65,7 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         rows_without_prediction: absent,
         filled_cells: predictions.filled_cells,
         clipped_variances: predictions.clipped,
+        variance_solves: predictions.solves,
         seconds: started.elapsed().as_secs_f64(),
         out: arguments.out.as_ref().map(|p| p.display().to_string()),
         predictions: arguments.out.is_none().then(json_values),
@@ -71,6 +82,14 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         None => {}
     }
     if cli.json { print_json(&report) } else { Ok(()) }
+}
+
+/// Solves in words.
+pub(crate) fn solves_text(solves: &VarianceSolves) -> String {
+    let VarianceSolves { residual, iterations } = solves;
+    format!(
+        "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
+    )
 }
 
 /// Flags that a Gaussian process does not know.

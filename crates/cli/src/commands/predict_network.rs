@@ -30,6 +30,9 @@ struct Report {
 }
 
 pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<(), Failure> {
+    if a.variances.is_some() {
+        return Err(Failure::usage("--variances is for Gaussian processes, this model is a network".into()));
+    }
     let started = Instant::now();
     let remarks = remarks(cli);
     let limit = memory(a.memory)?;

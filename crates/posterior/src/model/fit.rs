@@ -8,7 +8,7 @@ use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{Extracted, Notes, Schema, Standardisation, Table};
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::iterative::Progress;
-use posterior_gp::{Hyperprior, Observations};
+use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Event, Parameters, Reason, Signal};
@@ -34,6 +34,17 @@ pub enum FitEvent<'a> {
         all: usize,
         /// The step.
         event: &'a Event,
+    },
+    /// A step of a search on all rows, or of a solve of it.
+    EvidenceSearch {
+        /// Steps of the search that are done.
+        step: usize,
+        /// Steps planned.
+        planned: usize,
+        /// The solve under way, or the one behind.
+        solver: Progress,
+        /// Norm of the gradient, after a step; none within a solve.
+        gradient_norm: Option<f64>,
     },
     /// A step of a solver.
     Solve {
@@ -80,10 +91,16 @@ impl Prepared {
     /// From the given rows (ascending) of a CSV or Parquet file that is read part by part.
     ///
     /// # Errors
-    /// As [`Self::from_table`].
+    /// As [`Self::from_table`]; a fit that does not fit the memory limit is refused before the numbers are read.
     pub fn from_file(path: &Path, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
         let options = StreamOptions::default();
         let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
+        let chosen = choose(request, rows.len(), &schema.feature_names());
+        let plan = plan_of(request, chosen.method, rows.len(), schema.feature_names().len());
+        let limit = request.options.memory_limit;
+        if plan.peak_bytes > limit {
+            return Err(GpError::Memory { plan, limit }.into());
+        }
         let extracted = stream::extract(path, &schema, rows, &options)?;
         Self::from_extracted(schema, extracted, request, path)
     }
@@ -144,7 +161,9 @@ impl Model {
         Self::fit_prepared(prepared, request, &mut |event| match event {
             FitEvent::Search { start, event } => observer(*start, event),
             FitEvent::Neighbourhood { done, event, .. } => observer(*done, event),
-            FitEvent::Solve { .. } | FitEvent::Bound { .. } => Signal::Continue,
+            FitEvent::EvidenceSearch { .. } | FitEvent::Solve { .. } | FitEvent::Bound { .. } => {
+                Signal::Continue
+            }
         })
     }
 
@@ -185,7 +204,7 @@ impl Model {
                 attempts: Vec::new(),
                 largest_jitter: 0.0,
                 seconds: 0.0,
-                plan: exact_plan(request, rows, features),
+                plan: plan_of(request, chosen.method, rows, features),
                 choice,
                 data: prepared.notes.clone(),
                 scalable: None,
@@ -194,7 +213,6 @@ impl Model {
         let posterior = if chosen.method == Method::Exact {
             fit_exact(prepared, request, &mut header, observer)?
         } else {
-            header.fit.plan = ScalablePlan::new(request, chosen.method, rows, features).as_exact();
             let fitted = fit_scalable(&prepared, request, chosen.method, observer)?;
             header.hyperparameters = fitted.hyperparameters;
             header.fit.hyperpriors = fitted.hyperpriors;
@@ -214,6 +232,14 @@ impl Model {
     /// Whether the search was ended by its observer.
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
+    }
+}
+
+/// The plan of a method that is chosen.
+fn plan_of(request: &FitRequest, method: Method, rows: usize, features: usize) -> Plan {
+    match method {
+        Method::Exact => exact_plan(request, rows, features),
+        _ => ScalablePlan::new(request, method, rows, features).as_exact(),
     }
 }
 

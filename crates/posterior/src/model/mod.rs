@@ -24,9 +24,10 @@ pub(crate) use file::{matrix, matrix_tensor, packed_tensor, unpack};
 pub use fit::{FitEvent, Prepared};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
-pub use predict::Predictions;
+pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub use scalable::{
-    Chosen, EXACT_ROWS, KernelPrecision, ScalablePlan, ScalableSettings, ScalableSummary, Solver, choose,
+    Chosen, EXACT_ROWS, EvidenceSearchSummary, HyperparameterSearch, KernelPrecision, ScalablePlan,
+    ScalableSettings, ScalableSummary, Solver, StochasticSearch, choose,
 };
 
 use posterior_data::DataError;
@@ -86,13 +87,26 @@ pub enum ModelError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// Exact variances that do not fit into memory.
+    #[error(
+        "exact variances need {needed} bytes, above the limit of {limit}: allow more memory (--memory GB), or take the variances of the samples"
+    )]
+    VarianceMemory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// A checkpoint of another fit.
     #[error(
-        "{path} is the checkpoint of a fit with other settings or other data: delete it, or name another file with --checkpoint"
+        "{path} is the checkpoint of another fit, which differs in {}: delete it, or name another file with --checkpoint",
+        differs.join(", ")
     )]
     OtherCheckpoint {
         /// The file.
         path: PathBuf,
+        /// Names of settings, and the data.
+        differs: Vec<String>,
     },
     /// A state that cannot be written or read.
     #[error("the state of the fit cannot be kept: {problem}")]

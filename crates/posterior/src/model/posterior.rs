@@ -1,10 +1,13 @@
 //! The posteriors that a model may hold.
 
+use super::ModelError;
+use super::predict::{VarianceMethod, VarianceSolves};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::ExactPosterior;
 use posterior_gp::inducing::InducingPosterior;
-use posterior_gp::iterative::PathwisePosterior;
+use posterior_gp::iterative::{Budget, PathwisePosterior, SolvedVariances};
 use posterior_gp::{GpError, JointPrediction, Posterior, Prediction};
+use posterior_linalg::Real;
 use posterior_linalg::random::ChaCha8Rng;
 
 /// A posterior over functions, by one of the methods.
@@ -30,6 +33,23 @@ impl ProcessPosterior {
         }
     }
 
+    /// Marginals with variances by the given method.
+    pub(super) fn predict_by(
+        &self,
+        x: MatRef<'_, f64>,
+        method: VarianceMethod,
+    ) -> Result<(Prediction, Option<VarianceSolves>), ModelError> {
+        match (method, self) {
+            (VarianceMethod::Solves { tolerance, iterations, memory_limit }, Self::Single(posterior)) => {
+                solved(posterior, x, (tolerance, iterations, memory_limit))
+            }
+            (VarianceMethod::Solves { tolerance, iterations, memory_limit }, Self::Double(posterior)) => {
+                solved(posterior, x, (tolerance, iterations, memory_limit))
+            }
+            _ => Ok((self.predict(x)?, None)),
+        }
+    }
+
     /// The training inputs (n x D, standardised) and targets (n x 1), for methods that keep them.
     pub fn training(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
         let data = match self {
@@ -49,6 +69,25 @@ impl ProcessPosterior {
             Self::Exact(_) | Self::Inducing(_) => None,
         }
     }
+}
+
+/// Means, and variances by solves to a tolerance in so many iterations and bytes.
+fn solved<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    (tolerance, iterations, limit): (f64, usize, u64),
+) -> Result<(Prediction, Option<VarianceSolves>), ModelError> {
+    let needed = posterior.exact_variance_bytes();
+    if needed > limit {
+        return Err(ModelError::VarianceMemory { needed, limit });
+    }
+    let budget = Budget { steps: iterations, time: None, tolerance };
+    let SolvedVariances { latent_variance, clipped, residual, iterations } =
+        posterior.exact_variance(x, &budget)?;
+    let noise_variance = posterior.model().noise.noise_variance();
+    let mean = posterior.mean(x)?;
+    let prediction = Prediction { mean, latent_variance, noise_variance, clipped };
+    Ok((prediction, Some(VarianceSolves { residual, iterations })))
 }
 
 impl Posterior for ProcessPosterior {

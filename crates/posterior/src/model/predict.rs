@@ -6,6 +6,7 @@ use posterior_data::{Extracted, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
+use serde::Serialize;
 
 /// Gaussian predictions for rows of a table, in units of the target.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,43 @@ pub struct Predictions {
     pub clipped: usize,
     /// Cells that were filled in.
     pub filled_cells: usize,
+    /// How exact variances by solves are, where there were solves.
+    pub solves: Option<VarianceSolves>,
+}
+
+/// Where the variances of a model with posterior samples come from. Models in closed form have nothing to choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum VarianceMethod {
+    /// The samples: a relative standard error of `√(2/s)`, at the cost of the mean.
+    #[default]
+    Samples,
+    /// A solve for each row by conjugate gradients, to this relative residual: as costly as a sample each.
+    Solves {
+        /// Relative residual at which a solve ends; variances err by about its square.
+        tolerance: f64,
+        /// Most iterations of each block of 64 rows.
+        iterations: usize,
+        /// Bytes that the solves may need.
+        memory_limit: u64,
+    },
+}
+
+/// How exact variances by solves are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct VarianceSolves {
+    /// The largest relative residual.
+    pub residual: f64,
+    /// Iterations of all blocks.
+    pub iterations: usize,
+}
+
+/// What is predicted besides means.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PredictOptions {
+    /// Whether true targets are kept for scoring.
+    pub truth: bool,
+    /// Where variances come from.
+    pub variances: VarianceMethod,
 }
 
 impl Predictions {
@@ -56,7 +94,7 @@ impl Model {
     /// # Errors
     /// [`ModelError::Data`] naming missing columns or bad cells.
     pub fn predict(&self, table: &Table, rows: Option<&[usize]>) -> Result<Predictions, ModelError> {
-        self.predict_rows(table, rows, false)
+        self.predict_with(table, rows, PredictOptions::default())
     }
 
     /// As [`Model::predict`], keeping the true targets for scoring.
@@ -68,14 +106,18 @@ impl Model {
         table: &Table,
         rows: Option<&[usize]>,
     ) -> Result<Predictions, ModelError> {
-        self.predict_rows(table, rows, true)
+        self.predict_with(table, rows, PredictOptions { truth: true, ..Default::default() })
     }
 
-    fn predict_rows(
+    /// As [`Model::predict`] with a choice of what and how.
+    ///
+    /// # Errors
+    /// As [`Model::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
+    pub fn predict_with(
         &self,
         table: &Table,
         rows: Option<&[usize]>,
-        truth: bool,
+        options: PredictOptions,
     ) -> Result<Predictions, ModelError> {
         let all: Vec<usize>;
         let rows = match rows {
@@ -85,10 +127,10 @@ impl Model {
                 &all
             }
         };
-        let extracted = self.extract(table, rows, truth)?;
+        let extracted = self.extract(table, rows, options.truth)?;
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let Prediction { mean, latent_variance, noise_variance, clipped } =
-            self.posterior.predict(x.as_ref())?;
+        let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
+            self.posterior.predict_by(x.as_ref(), options.variances)?;
         let standard = &self.header.standardisation;
         let back = |variance: f64| standard.variance_back(variance);
         let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
@@ -101,6 +143,7 @@ impl Model {
             truth: extracted.y.clone(),
             clipped,
             filled_cells: extracted.notes.filled_cells,
+            solves,
         })
     }
 

@@ -130,13 +130,12 @@ fn scores(found: &Marginals, noise: f64, y: &[f64], function: &[f64]) -> Result<
     let observed: Vec<f64> = found.variance.iter().map(|v| v + noise).collect();
     let scores = Gaussians::new(&found.mean, &observed, y)?.scores(1.0)?;
     let n = y.len() as f64;
-    let centre = y.iter().sum::<f64>() / n;
-    let total: f64 = y.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / n;
     let squares: f64 = found.mean.iter().zip(function).map(|(m, f)| (m - f).powi(2)).sum();
     Ok(json!({
         "rmse": scores.rmse,
         "nll": scores.nll,
-        "r2": 1.0 - scores.rmse.powi(2) / total,
+        "r2": scores.r2,
+        "explained_variance": scores.explained_variance,
         "coverage_90": scores.coverage_90,
         "function_error": (squares / n).sqrt(),
     }))

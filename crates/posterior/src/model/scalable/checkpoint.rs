@@ -1,13 +1,16 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
-use super::Kept;
+use super::{EvidenceSearchSummary, Kept};
 use crate::model::{Container, Hyperparameter, ModelError, ModelFileError, Tensor, TensorValues};
-use posterior_gp::iterative::{NeighbourhoodFit, SolverState, StateHeader};
+use faer::Mat;
+use posterior_gp::iterative::{NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader};
+use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const METHOD: &str = "process checkpoint";
 
@@ -22,37 +25,69 @@ pub(super) struct Found {
     pub(super) seconds: f64,
     /// What was noted on the way.
     pub(super) largest_jitter: f64,
+    /// What a search on all rows did.
+    pub(super) search: Option<EvidenceSearchSummary>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Header {
     method: String,
-    identity: String,
+    identity: Identity,
     found: Found,
     /// The solver's small part; its blocks are tensors.
     solver: Option<StateHeader>,
     /// Names of the blocks, in order.
     blocks: Vec<String>,
+    /// The small part of a search over all rows; its solutions are a tensor.
+    search: Option<Value>,
     /// The state of a bound's optimiser.
     bound: Option<Value>,
 }
 
-/// A state that was read.
-pub(super) struct Saved {
-    pub(super) found: Found,
-    solver: Option<StateHeader>,
-    blocks: Vec<String>,
-    pub(super) bound: Option<Value>,
-    container: Container<Header>,
+/// Everything that a result depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// Settings by name, nested.
+    pub(super) settings: Value,
+    /// A digest of roles and numbers.
+    pub(super) data: String,
 }
 
-/// A digest of everything that the result depends on.
-pub(super) fn identity(parts: &[&str], numbers: &[&[f64]]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
+impl Identity {
+    /// In what the other differs: names of settings, and the data.
+    fn differences(&self, other: &Self) -> Vec<String> {
+        let mut out = Vec::new();
+        differences(&self.settings, &other.settings, "", &mut out);
+        if self.data != other.data {
+            out.push("the data".into());
+        }
+        out
     }
+}
+
+/// Names of what differs, with a point between levels.
+fn differences(a: &Value, b: &Value, name: &str, out: &mut Vec<String>) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+                differences(&of(a), &of(b), &name, out);
+            }
+        }
+        _ if a != b => out.push(name.into()),
+        _ => {}
+    }
+}
+
+/// A digest of roles (as text) and numbers.
+pub(super) fn digest(text: &str, numbers: &[&[f64]]) -> String {
+    let mut hash = Sha256::new();
+    hash.update((text.len() as u64).to_le_bytes());
+    hash.update(text.as_bytes());
     for values in numbers {
         hash.update((values.len() as u64).to_le_bytes());
         values.iter().for_each(|v| hash.update(v.to_bits().to_le_bytes()));
@@ -60,54 +95,158 @@ pub(super) fn identity(parts: &[&str], numbers: &[&[f64]]) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Writes what there is.
-pub(super) fn save<T: Kept>(
-    path: &Path,
-    identity: &str,
-    found: &Found,
-    solver: Option<SolverState<T>>,
+/// What is under way beside what was found.
+pub(super) enum Stage<T: Kept> {
+    /// Nothing.
+    Between,
+    /// A search over all rows.
+    Search(SearchState<T>),
+    /// A solve.
+    Solver(SolverState<T>),
+    /// A bound's optimiser, as text.
+    Bound(Value),
+}
+
+/// Saves states now and then; does nothing where there is no place for them.
+pub(super) struct Keeper {
+    place: Option<(PathBuf, Identity)>,
+    every: f64,
+    last: Instant,
+    failed: Option<ModelError>,
+}
+
+impl Keeper {
+    /// Keeps states of the fit with this identity at a path, at most every so many seconds.
+    pub(super) fn new(place: Option<(PathBuf, Identity)>, every: f64) -> Self {
+        Self { place, every, last: Instant::now(), failed: None }
+    }
+
+    /// What an earlier run of the same fit left; None where there is nothing.
+    pub(super) fn load(&self) -> Result<Option<Saved>, ModelError> {
+        match &self.place {
+            Some((path, identity)) if path.exists() => load(path, identity).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Saves at once.
+    pub(super) fn save<T: Kept>(&mut self, found: &Found, stage: Stage<T>) -> Result<(), ModelError> {
+        self.last = Instant::now();
+        match &self.place {
+            Some((path, identity)) => Ok(save(path, identity, found, stage)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Saves where it is due or the last chance, and passes the signal on; a failure to save is a reason to stop, told by [`Self::finish`].
+    pub(super) fn see<T: Kept>(
+        &mut self,
+        signal: Signal,
+        found: &Found,
+        stage: impl FnOnce() -> Result<Stage<T>, serde_json::Error>,
+    ) -> Signal {
+        let due = self.last.elapsed().as_secs_f64() >= self.every;
+        if self.place.is_none() || !(due || signal == Signal::Stop) {
+            return signal;
+        }
+        let saved = stage()
+            .map_err(|e| ModelError::Checkpoint { problem: e.to_string() })
+            .and_then(|stage| self.save(found, stage));
+        match saved {
+            Ok(()) => signal,
+            Err(error) => {
+                self.failed = Some(error);
+                Signal::Stop
+            }
+        }
+    }
+
+    /// The failure of a save, if there was one.
+    pub(super) fn finish(&mut self) -> Result<(), ModelError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Removes what a finished fit does not need; a file that cannot be removed does no harm.
+    pub(super) fn clear(&self) {
+        if let Some((path, _)) = &self.place {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A state that was read.
+pub(super) struct Saved {
+    pub(super) found: Found,
+    solver: Option<StateHeader>,
+    blocks: Vec<String>,
+    search: Option<Value>,
     bound: Option<Value>,
+    container: Container<Header>,
+    path: PathBuf,
+}
+
+/// Name of the tensor of a search's solutions.
+const SOLUTIONS: &str = "search_solutions";
+
+fn save<T: Kept>(
+    path: &Path,
+    identity: &Identity,
+    found: &Found,
+    stage: Stage<T>,
 ) -> Result<(), ModelFileError> {
     let mut tensors = BTreeMap::<String, Tensor>::new();
-    let mut blocks = Vec::new();
-    let bound = bound.map(|mut value| {
-        lift(&mut value, BOUND, &mut tensors);
-        value
-    });
-    let header = solver.map(|state| {
-        for (name, block) in &state.blocks {
-            tensors.insert(name.clone(), T::tensor(block.as_ref()));
-            blocks.push(name.clone());
-        }
-        state.header
-    });
-    let header = Header {
+    let mut header = Header {
         method: METHOD.into(),
-        identity: identity.into(),
+        identity: identity.clone(),
         found: found.clone(),
-        solver: header,
-        blocks,
-        bound,
+        solver: None,
+        blocks: Vec::new(),
+        search: None,
+        bound: None,
     };
+    match stage {
+        Stage::Between => {}
+        Stage::Search(SearchState { header: small, weights }) => {
+            if let Some(weights) = weights {
+                tensors.insert(SOLUTIONS.into(), T::tensor(weights.as_ref()));
+            }
+            let mut value = serde_json::to_value(small).unwrap_or_default();
+            lift(&mut value, SEARCH, &mut tensors);
+            header.search = Some(value);
+        }
+        Stage::Solver(state) => {
+            for (name, block) in &state.blocks {
+                tensors.insert(name.clone(), T::tensor(block.as_ref()));
+                header.blocks.push(name.clone());
+            }
+            header.solver = Some(state.header);
+        }
+        Stage::Bound(mut value) => {
+            lift(&mut value, BOUND, &mut tensors);
+            header.bound = Some(value);
+        }
+    }
     Container { header, tensors }.write(path)
 }
 
-/// Reads what an earlier run of the same fit left; None where there is nothing.
-pub(super) fn load(path: &Path, identity: &str) -> Result<Option<Saved>, ModelError> {
-    if !path.exists() {
-        return Ok(None);
-    }
+fn load(path: &Path, identity: &Identity) -> Result<Saved, ModelError> {
     let mut container = Container::<Header>::read(path)?;
     let header = container.header.clone();
-    if header.method != METHOD || header.identity != identity {
-        return Err(ModelError::OtherCheckpoint { path: path.into() });
+    if header.method != METHOD || header.identity != *identity {
+        let differs = header.identity.differences(identity);
+        return Err(ModelError::OtherCheckpoint { path: path.into(), differs });
     }
-    let Header { found, solver, blocks, mut bound, .. } = header;
-    if let Some(value) = &mut bound {
-        lower(value, BOUND, &mut container.tensors);
+    let Header { found, solver, blocks, mut search, mut bound, .. } = header;
+    for (value, name) in [(&mut search, SEARCH), (&mut bound, BOUND)] {
+        if let Some(value) = value {
+            lower(value, name, &mut container.tensors);
+        }
     }
-    Ok(Some(Saved { found, solver, blocks, bound, container }))
+    Ok(Saved { found, solver, blocks, search, bound, container, path: path.into() })
 }
+
+/// First part of the names of tensors that belong to the state of a search.
+const SEARCH: &str = "search";
 
 /// First part of the names of tensors that belong to a bound's state.
 const BOUND: &str = "bound";
@@ -159,22 +298,45 @@ fn lower(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) 
 }
 
 impl Saved {
+    fn corrupt(&self, reason: String) -> ModelError {
+        ModelFileError::Corrupt { path: self.path.clone(), reason }.into()
+    }
+
+    fn block<T: Kept>(&mut self, name: &str) -> Result<Mat<T>, ModelError> {
+        let shape = match self.container.tensors.get(name).map(|t| t.shape.clone()) {
+            Some(shape) if shape.len() == 2 => shape,
+            _ => return Err(self.corrupt(format!("tensor `{name}` is missing or no matrix"))),
+        };
+        let values = self.container.take_any(name, &shape, &self.path)?;
+        T::matrix(values, shape[1], shape[0])
+            .ok_or_else(|| self.corrupt(format!("tensor `{name}` is in another precision")))
+    }
+
     /// The solver's state, if it had begun.
-    pub(super) fn solver<T: Kept>(&mut self, path: &Path) -> Result<Option<SolverState<T>>, ModelFileError> {
+    pub(super) fn solver<T: Kept>(&mut self) -> Result<Option<SolverState<T>>, ModelError> {
         let Some(header) = self.solver.take() else { return Ok(None) };
-        let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
         let mut blocks = Vec::new();
         for name in std::mem::take(&mut self.blocks) {
-            let shape = match self.container.tensors.get(&name).map(|t| t.shape.clone()) {
-                Some(shape) if shape.len() == 2 => shape,
-                _ => return Err(corrupt(format!("tensor `{name}` is missing or no matrix"))),
-            };
-            let values = self.container.take_any(&name, &shape, path)?;
-            let block = T::matrix(values, shape[1], shape[0])
-                .ok_or_else(|| corrupt(format!("tensor `{name}` is in another precision")))?;
+            let block = self.block(&name)?;
             blocks.push((name, block));
         }
         Ok(Some(SolverState { header, blocks }))
+    }
+
+    /// The state of a search over all rows, if it had begun.
+    pub(super) fn search<T: Kept>(&mut self) -> Result<Option<SearchState<T>>, ModelError> {
+        let Some(value) = self.search.take() else { return Ok(None) };
+        let header: SearchHeader =
+            serde_json::from_value(value).map_err(|e| self.corrupt(format!("its search: {e}")))?;
+        let kept = self.container.tensors.contains_key(SOLUTIONS);
+        let weights = kept.then(|| self.block(SOLUTIONS)).transpose()?;
+        Ok(Some(SearchState { header, weights }))
+    }
+
+    /// The state of a bound's optimiser, if it had begun.
+    pub(super) fn bound<S: serde::de::DeserializeOwned>(&mut self) -> Result<Option<S>, ModelError> {
+        let Some(value) = self.bound.take() else { return Ok(None) };
+        serde_json::from_value(value).map(Some).map_err(|e| self.corrupt(format!("its bound: {e}")))
     }
 }
 
@@ -182,6 +344,17 @@ impl Saved {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_differs_has_names() {
+        let identity = |batch: usize, seed: usize, data: &str| Identity {
+            settings: json!({"kernel": "se", "scalable": {"batch": batch, "momentum": 0.9}, "options": {"seed": seed}}),
+            data: data.into(),
+        };
+        let one = identity(1, 2, "a");
+        assert_eq!(one.differences(&identity(3, 4, "b")), ["options.seed", "scalable.batch", "the data"]);
+        assert!(one.differences(&one).is_empty());
+    }
 
     #[test]
     fn long_lists_of_a_state_are_tensors_and_come_back() {

@@ -56,7 +56,7 @@ pub(in crate::model) fn read(
     path: &Path,
 ) -> Result<ProcessPosterior, ModelFileError> {
     match (&summary.solver, summary.precision) {
-        (Solver::Collapsed | Solver::Stochastic, _) => read_inducing(header, summary, container, path),
+        (Solver::Collapsed | Solver::Stochastic { .. }, _) => read_inducing(header, summary, container, path),
         (_, KernelPrecision::Single) => read_pathwise::<f32>(header, summary, container, path),
         (_, KernelPrecision::Double) => read_pathwise::<f64>(header, summary, container, path),
     }
@@ -133,7 +133,7 @@ fn read_pathwise<T: Kept>(
             (m, Support::Inducing(z, options.clone()))
         }
         Solver::Rows(method) => (n, Support::Rows(method.clone())),
-        Solver::Collapsed | Solver::Stochastic => return Err(corrupt("its solver is none".into())),
+        Solver::Collapsed | Solver::Stochastic { .. } => return Err(corrupt("its solver is none".into())),
     };
     let columns = settings.samples.checked_add(1).ok_or_else(|| corrupt("its size overflows".into()))?;
     // Features are drawn anew: their number is a declared size like any other.

@@ -22,4 +22,7 @@ pub use choice::{Chosen, EXACT_ROWS, choose};
 pub(super) use fit::fit_scalable;
 pub use plan::ScalablePlan;
 pub(super) use precision::Kept;
-pub use settings::{KernelPrecision, ScalableSettings, ScalableSummary, Solver};
+pub use settings::{
+    EvidenceSearchSummary, HyperparameterSearch, KernelPrecision, ScalableSettings, ScalableSummary, Solver,
+    StochasticSearch,
+};

@@ -1,6 +1,6 @@
 //! Memory and work of a fit to a large table.
 
-use super::KernelPrecision;
+use super::{HyperparameterSearch, KernelPrecision, ScalableSettings};
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_kernels::inducing::InducingChoice;
@@ -23,7 +23,7 @@ pub struct ScalablePlan {
     pub flops_per_step: f64,
     /// Steps at most.
     pub steps: usize,
-    /// Operations of all hyperparameter fits, at 100 evaluations each.
+    /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
     pub hyperparameter_flops: f64,
 }
 
@@ -93,21 +93,13 @@ impl ScalablePlan {
             ),
         };
         let learns = settings.hyperparameters.is_none() && !matches!(method, Method::Sgpr | Method::Svgp);
-        let size = settings.neighbourhoods.size.min(rows);
-        let neighbourhood = exact::Plan::evidence(size, inputs, 1);
-        let (peak_of_neighbourhood, hyperparameter_flops) = if learns {
-            (
-                neighbourhood.peak_bytes,
-                100.0 * settings.neighbourhoods.count as f64 * neighbourhood.flops_per_evaluation,
-            )
-        } else {
-            (0, 0.0)
-        };
+        let (peak_of_search, hyperparameter_flops) =
+            if learns { search(settings, rows, inputs) } else { (0, 0.0) };
         let cache = settings.cache_bytes as u64;
         // Frequencies and weights of prior functions.
         let prior = match method {
             Method::Sgpr | Method::Svgp => 0,
-            _ => product(settings.features as u64, number * 2 * (s + d)),
+            _ => product(settings.features.count as u64, number * 2 * (s + d)),
         };
         // Greedy choices keep the rows of a pivoted factor.
         let chosen = match (method, settings.choice) {
@@ -125,7 +117,7 @@ impl ScalablePlan {
             method,
             rows,
             inputs,
-            peak_bytes: data.saturating_add(solver.max(peak_of_neighbourhood)),
+            peak_bytes: data.saturating_add(solver.max(peak_of_search)),
             flops_per_step,
             steps,
             hyperparameter_flops,
@@ -141,6 +133,25 @@ impl ScalablePlan {
             peak_bytes: self.peak_bytes,
             flops_per_evaluation: self.flops_per_step,
         }
+    }
+}
+
+/// Bytes at the peak and operations of a search for hyperparameters.
+fn search(settings: &ScalableSettings, rows: usize, inputs: usize) -> (u64, f64) {
+    let size = settings.neighbourhoods.size.min(rows);
+    let neighbourhood = exact::Plan::evidence(size, inputs, 1);
+    let evaluations = 100.0 * settings.neighbourhoods.count as f64;
+    let averages = (neighbourhood.peak_bytes, evaluations * neighbourhood.flops_per_evaluation);
+    let HyperparameterSearch::Stochastic(search) = &settings.search else { return averages };
+    let options = search.options(settings, 0);
+    let plan = match settings.precision {
+        KernelPrecision::Single => options.plan::<f32>(rows, inputs, 1),
+        KernelPrecision::Double => options.plan::<f64>(rows, inputs, 1),
+    };
+    let flops = search.steps as f64 * plan.flops_per_evaluation;
+    match search.from_neighbourhoods {
+        true => (plan.peak_bytes.max(averages.0), flops + averages.1),
+        false => (plan.peak_bytes, flops),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a user may say, and what became of it.
 
 use crate::model::Hyperparameter;
+use posterior_gp::inducing::stochastic::{StochasticOptions, VariationalOptimizer};
 use posterior_gp::iterative::{
-    ConjugateGradientOptions, DescentOptions, DualDescentOptions, InducingDescentOptions,
-    Method as SolveMethod, Neighbourhoods, PathwiseSettings, StepSize,
+    Budget, ConjugateGradientOptions, DescentOptions, DualDescentOptions, InducingDescentOptions,
+    Method as SolveMethod, Neighbourhoods, PathwiseSettings, ProbeKind, SearchOptions, StepSize,
 };
+use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::inducing::InducingChoice;
 use posterior_linalg::solve::PreconditionerChoice;
 use serde::{Deserialize, Serialize};
@@ -21,13 +23,88 @@ pub enum KernelPrecision {
     Double,
 }
 
+/// How the hyperparameters of iterative methods are learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HyperparameterSearch {
+    /// The exact evidence on neighbourhoods, averaged: the thesis' recipe.
+    #[default]
+    Neighbourhoods,
+    /// Stochastic gradients of the evidence of all rows.
+    Stochastic(StochasticSearch),
+}
+
+/// A search by stochastic gradients: each step solves for the targets and the probes on all rows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StochasticSearch {
+    /// Steps of Adam.
+    pub steps: usize,
+    /// Its step size.
+    pub learning_rate: f64,
+    /// Probes.
+    pub probes: usize,
+    /// What they are.
+    pub kind: ProbeKind,
+    /// Whether it begins at the averages over neighbourhoods; at the kernel's own values otherwise.
+    pub from_neighbourhoods: bool,
+}
+
+impl Default for StochasticSearch {
+    /// 100 steps of size 0.1 with 16 random signs, from the kernel's own values.
+    fn default() -> Self {
+        Self {
+            steps: 100,
+            learning_rate: 0.1,
+            probes: 16,
+            kind: ProbeKind::Signs,
+            from_neighbourhoods: false,
+        }
+    }
+}
+
+impl StochasticSearch {
+    /// The search's options for these settings; hyperpriors and limits are the caller's. Solved by conjugate gradients, whatever solves for the
+    /// posterior: searches need moderate accuracy at hyperparameters that no step size is known for.
+    pub(super) fn options(&self, settings: &ScalableSettings, seed: u64) -> SearchOptions {
+        SearchOptions {
+            steps: self.steps,
+            learning_rate: self.learning_rate,
+            method: settings.conjugate_gradients(),
+            solves: PathwiseSettings {
+                budget: Budget { steps: 1000, time: None, tolerance: 1e-2 },
+                samples: self.probes,
+                features: settings.features,
+                seed,
+                cache_bytes: settings.cache_bytes,
+            },
+            probes: self.kind,
+            ..SearchOptions::default()
+        }
+    }
+}
+
+/// What a search by stochastic gradients did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceSearchSummary {
+    /// Steps taken.
+    pub steps: usize,
+    /// Iterations of conjugate gradients in all of them.
+    pub solver_steps: usize,
+    /// Norm of the last gradient, for each target value, in the unconstrained parameters.
+    pub gradient_norm: Option<f64>,
+    /// The largest relative residual of the last solve.
+    pub residual: Option<f64>,
+    /// Steps whose solve used up its iterations before it reached its tolerance.
+    pub unsolved: usize,
+}
+
 /// Settings of the methods for large tables; each method takes those that it has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalableSettings {
     /// Posterior samples: variances come from them, with a relative error of `√(2/s)`.
     pub samples: usize,
     /// Random features of the prior functions.
-    pub features: usize,
+    pub features: FeatureSettings,
     /// Precision of kernel products and weights; bounds on inducing points are computed in double.
     pub precision: KernelPrecision,
     /// Steps of the solver, or of the stochastic bound. The method's own number where it is absent.
@@ -50,6 +127,10 @@ pub struct ScalableSettings {
     pub choice: InducingChoice,
     /// Whether bounds move them.
     pub learn_inducing: bool,
+    /// What moves the distribution of inducing values in the stochastic bound.
+    pub variational: VariationalOptimizer,
+    /// How hyperparameters of iterative methods are learned.
+    pub search: HyperparameterSearch,
     /// Neighbourhoods whose exact evidence gives the hyperparameters of iterative methods.
     pub neighbourhoods: Neighbourhoods,
     /// Hyperparameters that are given instead of learned.
@@ -66,7 +147,7 @@ impl Default for ScalableSettings {
     fn default() -> Self {
         Self {
             samples: 64,
-            features: 2000,
+            features: FeatureSettings::default(),
             precision: KernelPrecision::Single,
             steps: None,
             seconds: None,
@@ -78,6 +159,8 @@ impl Default for ScalableSettings {
             inducing: 512,
             choice: InducingChoice::default(),
             learn_inducing: true,
+            variational: StochasticOptions::default().variational,
+            search: HyperparameterSearch::default(),
             // Ten thousand rows each, as published, take hours on two cores; two thousand take a minute or two.
             neighbourhoods: Neighbourhoods { count: 10, size: 2000, seed: 0 },
             hyperparameters: None,
@@ -106,7 +189,10 @@ pub enum Solver {
     /// A bound in closed form.
     Collapsed,
     /// A bound on mini-batches.
-    Stochastic,
+    Stochastic {
+        /// What moved the distribution of inducing values.
+        optimizer: VariationalOptimizer,
+    },
 }
 
 impl ScalableSettings {
@@ -150,13 +236,19 @@ pub struct ScalableSummary {
     pub hyperparameter_source: String,
     /// Log evidence of each neighbourhood, in the order they were drawn.
     pub neighbourhood_evidences: Vec<f64>,
+    /// What a search on all rows did, where there was one.
+    pub search: Option<EvidenceSearchSummary>,
     /// Inducing points that are used.
     pub inducing: usize,
+    /// The radius (in lengthscales) of a cover, or the threshold (in standard units) of pruning, that left so many.
+    pub inducing_radius: Option<f64>,
+    /// Whether a bound moved them. Those among counts stay where they were chosen.
+    pub inducing_moved: bool,
     /// Steps taken.
     pub steps: usize,
     /// Why the solver ended.
     pub ended: String,
-    /// The largest relative residual at the end, as far as the method knows it.
+    /// The largest relative residual at the end, as far as the method knows it; of inducing-sgd the relative misfit of the targets, which keeps the noise.
     pub residual: Option<f64>,
     /// βn, for methods with a step size.
     pub step_size: Option<f64>,

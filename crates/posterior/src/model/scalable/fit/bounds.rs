@@ -1,0 +1,229 @@
+//! Inducing points: hyperparameters and posterior from one bound.
+
+use super::hyperparameters::{beliefs, initial, set};
+use super::{ScalableFit, time_limit};
+use crate::model::fit::{FitEvent, Prepared, named_values};
+use crate::model::scalable::checkpoint::{Found, Keeper, Stage};
+use crate::model::scalable::plan::steps;
+use crate::model::scalable::{KernelPrecision, ScalableSummary, Solver};
+use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::{FitRequest, Method};
+use posterior_gp::exact::ExactGp;
+use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
+use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
+use posterior_kernels::inducing::ChosenPoints;
+use posterior_likelihoods::VariationalLikelihood;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Parameters, Reason, Signal, State};
+use std::time::Instant;
+
+/// What both bounds begin with.
+struct Beginning {
+    /// Kernel, mean and noise.
+    model: ExactGp,
+    /// Inducing inputs.
+    chosen: ChosenPoints<f64>,
+    /// Whether they move.
+    moves: bool,
+    /// Whether hyperparameters are learned.
+    learns: bool,
+}
+
+fn beginning(prepared: &Prepared, request: &FitRequest) -> Result<Beginning, ModelError> {
+    let settings = &request.scalable;
+    let mut model = initial(prepared, request)?;
+    if let Some(given) = &settings.hyperparameters {
+        set(&mut model, given)?;
+    }
+    let streams = Streams::new(request.options.seed);
+    let chosen = settings
+        .choice
+        .choose(model.kernel(), prepared.data.inputs(), settings.inducing, streams)
+        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    // Counts that move become fractions and then negative, where the kernel is not defined.
+    let counts = request.kernel.count_columns(&prepared.schema.feature_names());
+    let moves = settings.learn_inducing && counts.is_empty();
+    Ok(Beginning { model, chosen, moves, learns: settings.hyperparameters.is_none() })
+}
+
+fn source(learned: bool) -> String {
+    if learned { "the bound".into() } else { "given".into() }
+}
+
+fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
+    ScalableSummary {
+        solver,
+        settings: None,
+        precision: KernelPrecision::Double,
+        hyperparameter_source: source(beginning.learns),
+        neighbourhood_evidences: Vec::new(),
+        search: None,
+        inducing: beginning.chosen.points.nrows(),
+        inducing_radius: beginning.chosen.radius,
+        inducing_moved: beginning.moves,
+        steps: 0,
+        ended: String::new(),
+        residual: None,
+        step_size: None,
+        restarts: 0,
+        bound: None,
+        seconds: [0.0; 2],
+        resumed_from: 0,
+    }
+}
+
+/// The collapsed bound, or its closed form where nothing is learned.
+pub(super) fn collapsed(
+    prepared: &Prepared,
+    request: &FitRequest,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ScalableFit, ModelError> {
+    let started = Instant::now();
+    let beginning = beginning(prepared, request)?;
+    let mut summary = bound_summary(Solver::Collapsed, &beginning);
+    let Beginning { model, chosen, moves, learns } = beginning;
+    let z = chosen.points;
+    let mut process = CollapsedGp::new(model.kernel().clone_box(), request.mean, *model.noise(), z, 1)?;
+    copy_mean(&model, &mut process);
+    process.learn_inducing = moves;
+    process.learn_hyperparameters = learns;
+    let found = Found::default();
+    if !learns && !moves {
+        let (posterior, bound) = process.clone().condition(&prepared.data)?;
+        summary.bound = Some(bound);
+        summary.ended = "closed form".into();
+        summary.seconds[1] = started.elapsed().as_secs_f64();
+        return Ok(ScalableFit {
+            posterior: ProcessPosterior::Inducing(posterior),
+            hyperparameters: named_values(&model),
+            hyperpriors: Vec::new(),
+            summary,
+            reason: Reason::Value,
+            largest_jitter: 0.0,
+        });
+    }
+    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
+    let mut options = CollapsedOptions {
+        steps: request.options.steps.clone(),
+        hyperpriors: hyperpriors.clone(),
+        memory_limit: request.options.memory_limit,
+    };
+    options.steps.steps = steps(request, Method::Sgpr);
+    options.steps.time = time_limit(request);
+    let state: Option<State> = saved_bound(keeper)?;
+    summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
+    let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |event, state| {
+        let signal = observer(&FitEvent::Search { start: 0, event });
+        keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
+    })?;
+    keeper.finish()?;
+    summary.bound = Some(fitted.bound);
+    summary.steps = fitted.steps;
+    summary.ended = format!("{:?}", fitted.reason).to_lowercase();
+    summary.seconds[1] = started.elapsed().as_secs_f64();
+    Ok(ScalableFit {
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
+        posterior: ProcessPosterior::Inducing(fitted.posterior),
+        summary,
+        reason: fitted.reason,
+        largest_jitter: fitted.largest_jitter,
+    })
+}
+
+/// The stochastic bound.
+pub(super) fn stochastic(
+    prepared: &Prepared,
+    request: &FitRequest,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ScalableFit, ModelError> {
+    let started = Instant::now();
+    let beginning = beginning(prepared, request)?;
+    let mut summary =
+        bound_summary(Solver::Stochastic { optimizer: request.scalable.variational }, &beginning);
+    let Beginning { model, chosen, moves, learns } = beginning;
+    let z = chosen.points;
+    let likelihood = VariationalLikelihood::Gaussian(*model.noise());
+    let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, likelihood, z, 1)?;
+    copy_mean(&model, &mut process);
+    process.learn_inducing = moves;
+    process.learn_hyperparameters = learns;
+    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
+    let mut options = StochasticOptions {
+        steps: steps(request, Method::Svgp),
+        seed: request.options.seed,
+        time: time_limit(request),
+        variational: request.scalable.variational,
+        hyperpriors: hyperpriors.clone(),
+        memory_limit: request.options.memory_limit,
+        ..StochasticOptions::default()
+    };
+    options.batch = request.scalable.batch.unwrap_or(options.batch);
+    options.learning_rate = request.scalable.step_size.unwrap_or(options.learning_rate);
+    let state: Option<StochasticState> = saved_bound(keeper)?;
+    summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
+    let found = Found::default();
+    let fitted = fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress| {
+        let signal = observer(&FitEvent::Bound {
+            step: progress.step,
+            planned: progress.steps_planned,
+            bound: progress.average_bound,
+            elapsed: progress.elapsed,
+        });
+        keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(progress.state())?)))
+    })?;
+    keeper.finish()?;
+    summary.bound = Some(fitted.average_bound);
+    summary.steps = fitted.steps;
+    summary.ended = format!("{:?}", fitted.reason).to_lowercase();
+    summary.seconds[1] = started.elapsed().as_secs_f64();
+    Ok(ScalableFit {
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
+        posterior: ProcessPosterior::Inducing(fitted.posterior),
+        summary,
+        reason: fitted.reason,
+        largest_jitter: fitted.largest_jitter,
+    })
+}
+
+/// Gives `process` the mean of `model`; kernel and noise it has already.
+fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
+    let known = named_values(model);
+    let mut values = process.values();
+    let mut start = 0;
+    for segment in process.segments() {
+        let length = segment.len();
+        let found = known.iter().find(|h| h.name == segment.name && h.name.starts_with("mean."));
+        if let Some(found) = found.filter(|h| h.values.len() == length) {
+            values[start..start + length].copy_from_slice(&found.values);
+        }
+        start += length;
+    }
+    process.set_values(&values);
+}
+
+/// All parameters of a model but its inducing inputs, which are a tensor of their own. The likelihood's noise goes by the name that exact models use.
+fn kernel_mean_noise(model: &dyn Parameters) -> Vec<Hyperparameter> {
+    let values = model.values();
+    let mut rest = values.as_slice();
+    let mut out = Vec::new();
+    for segment in model.segments() {
+        let (mine, others) = rest.split_at(segment.len());
+        rest = others;
+        if !segment.name.contains("inducing") {
+            out.push(Hyperparameter { name: segment.name, values: mine.to_vec() });
+        }
+    }
+    out
+}
+
+/// The state of a bound's optimiser that an earlier run left.
+fn saved_bound<S: serde::de::DeserializeOwned>(keeper: &Keeper) -> Result<Option<S>, ModelError> {
+    match keeper.load()? {
+        Some(mut saved) => saved.bound(),
+        None => Ok(None),
+    }
+}
