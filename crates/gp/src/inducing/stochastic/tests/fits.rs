@@ -62,12 +62,18 @@ fn everything_is_learned_together_from_batches() {
 fn the_learned_bound_with_gaussian_noise_is_below_the_collapsed_one() {
     let (likelihood, data) = cases(80).swap_remove(0);
     let model = model("matern32(ard)", MeanForm::Constant, likelihood, 8, 2);
-    let mut options = options(200, NATURAL);
-    options.batch = 20;
-    let fit = fit(&model, &data, &options);
-    let bound = stochastic_bound(&fit.model, fit.posterior.distribution(), &data).unwrap();
-    let best = collapsed_bound(&collapsed(&fit.model), &data).unwrap();
-    assert!(bound < best && bound > best - 30.0, "{bound} {best}");
+    let gap = |batch, variational| {
+        let mut options = options(200, variational);
+        options.batch = batch;
+        let fit = fit(&model, &data, &options);
+        let bound = stochastic_bound(&fit.model, fit.posterior.distribution(), &data).unwrap();
+        collapsed_bound(&collapsed(&fit.model), &data).unwrap() - bound
+    };
+    // On all rows with steps of full length q is the best for the parameters before Adam's last step. That moved each of some 20 by at most 0.01, where
+    // the bound's curvature is at most some number of rows and targets, 160: ½ · 20 · 160 · 0.01².
+    let whole = gap(80, VariationalOptimizer::NaturalGradient { length: 1.0, warm_up: 0 });
+    assert!(whole > 0.0 && whole < 0.16, "{whole}");
+    assert!(gap(20, NATURAL) > whole);
 }
 
 #[test]
