@@ -25,12 +25,13 @@ fn holds(name: &str) -> Outcome {
     holds_but(name, &[])
 }
 
-/// The same, but for claims about long training: weights before a layer norm grow while a network is trained, and quick networks hardly are.
-fn holds_but(name: &str, of_long_training: &[&str]) -> Outcome {
+/// The same, but for claims about long training (weights before a layer norm grow while a network is trained, and quick networks hardly are) or about the real data.
+fn holds_but(name: &str, not_of_quick_runs: &[&str]) -> Outcome {
     let outcome = quick(name);
     let claims: Vec<&str> = outcome.expectations.iter().map(|e| e.expectation.claim.as_str()).collect();
-    assert!(of_long_training.iter().all(|c| claims.contains(c)) && claims.len() > of_long_training.len());
-    for e in outcome.expectations.iter().filter(|e| !of_long_training.contains(&e.expectation.claim.as_str()))
+    assert!(not_of_quick_runs.iter().all(|c| claims.contains(c)) && claims.len() > not_of_quick_runs.len());
+    for e in
+        outcome.expectations.iter().filter(|e| !not_of_quick_runs.contains(&e.expectation.claim.as_str()))
     {
         assert_eq!(e.holds, Some(true), "{}: {:?} against {:?}", e.expectation.claim, e.found, e.compared);
     }
@@ -186,6 +187,39 @@ fn stochastic_solvers_miss_the_edges_of_the_data() {
 }
 
 #[test]
+fn solvers_on_their_way_to_the_exact_mean() {
+    let outcome = holds("thesis_convergence");
+    for (set, noise) in [("pol", "learned"), ("pol", "low"), ("bike", "learned"), ("bike", "low")] {
+        let of = |method: &str, key: &str| number(&outcome, &["sets", set, noise, "methods", method, key]);
+        let exact = number(&outcome, &["sets", set, noise, "exact", "rmse"]);
+        for method in ["SGD", "SDD", "CG"] {
+            // Test errors are those of the exact mean, give or take the distance from it.
+            assert!((of(method, "rmse") - exact).abs() <= of(method, "from_exact") + 1e-12, "{set} {method}");
+            assert!(of(method, "diverged") == 0.0 && of(method, "rise") >= 1.0);
+            let course = &outcome.by_seed[0].series[set][noise][method][0]["points"];
+            let steps: Vec<f64> =
+                course.as_array().unwrap().iter().map(|p| p["step"].as_f64().unwrap()).collect();
+            assert!(steps[0] == 1.0 && steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
+            assert_eq!(steps.last(), Some(&of(method, "steps")), "{steps:?}");
+        }
+    }
+}
+
+#[test]
+fn objectives_and_rules_of_descent_compared() {
+    // Every rule has the step that was tuned for it on the real table.
+    let outcome =
+        holds_but("thesis_descent_ablations", &["4.6: Nesterov's momentum is ahead of Adam in the K-norm"]);
+    let of = |method: &str, key: &str| number(&outcome, &["sets", "pol", "learned", "methods", method, key]);
+    // What diverged has no errors, only the steps until then.
+    let lost = &outcome.mean["sets"]["pol"]["learned"]["methods"]["primal beyond its limit"];
+    assert!(lost["function"].is_null() && lost["function_shown"] == "diverged", "{lost}");
+    assert!(of("primal beyond its limit", "steps") < of("primal", "steps"));
+    let html = outcome.report().to_html();
+    assert!(html.contains("primal beyond its limit (diverged)") && html.contains("optimisers"));
+}
+
+#[test]
 fn every_size_reaches_the_same_error() {
     let outcome = quick("scaling");
     assert_eq!(number(&outcome, &["reached"]), 3.0, "{:?}", outcome.mean);
@@ -223,6 +257,23 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");
     refused("thesis_spectral", true, "se(lengthscale=0.5", "sea(lengthscale=0.5", "sea");
+    refused("thesis_convergence", true, "rows = 150", "rows = 30000", "30000");
+    refused("thesis_convergence", true, "checkpoints = 15", "checkpoints = 1", "checkpoints");
+    refused("thesis_convergence", true, "deviation = 1e-3", "deviation = -1e-3", "deviation");
+    refused("thesis_convergence", true, "against = [\"seconds\", \"steps\"]", "against = []", "against");
+    refused("thesis_convergence", true, "tolerance = 0.01", "tolerance = -0.01", "tolerance");
+    let search = |clip: &str| format!("clip = {clip}, restarts = 0 }}\nlargest_step = {{ from = 0.008");
+    refused("thesis_descent_ablations", true, &search("inf"), &search("0.1"), "clip");
+    refused(
+        "thesis_descent_ablations",
+        true,
+        "largest_step = { from = 0.008",
+        "largest_step = { from = 0.0",
+        "from",
+    );
+    let adam = "rule = \"adam\", step_size = { times-rows = 0.05 }, clip = inf, restarts = 0 }\n";
+    let searched = format!("{adam}largest_step = {{ from = 1.0, steps = 10, bisections = 1 }}\n");
+    refused("thesis_descent_ablations", true, adam, &searched, "normalise");
     refused("scaling", true, "rows = [300, 600, 1200]", "rows = [300]", "rows");
     refused("tanimoto", true, "test = 60", "test = 0", "test");
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");

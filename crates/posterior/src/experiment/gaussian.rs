@@ -214,6 +214,17 @@ pub(crate) fn check_names<'a>(
     Ok(())
 }
 
+/// A solver with a seed added to its own, so that folds and repetitions see other batches.
+pub(crate) fn seeded(solver: &Method, seed: u64) -> Method {
+    let mut solver = solver.clone();
+    match &mut solver {
+        Method::DualDescent(options) => options.seed = options.seed.wrapping_add(seed),
+        Method::Descent(options) => options.seed = options.seed.wrapping_add(seed),
+        Method::Direct | Method::ConjugateGradients(_) => {}
+    }
+    solver
+}
+
 /// The methods of a file, checked.
 pub(crate) fn check_methods(methods: &[MethodSettings]) -> Result<(), ExperimentError> {
     check_names("method", methods.iter().map(|m| m.name.as_str()))?;
@@ -242,15 +253,9 @@ impl MethodSettings {
         Ok(())
     }
 
-    /// The solver with a seed added to its own, so that folds and repetitions see other batches.
+    /// The solver with a seed added to its own.
     pub(crate) fn seeded_solver(&self, seed: u64) -> Option<Method> {
-        let mut solver = self.solver.clone();
-        match &mut solver {
-            Some(Method::DualDescent(options)) => options.seed = options.seed.wrapping_add(seed),
-            Some(Method::Descent(options)) => options.seed = options.seed.wrapping_add(seed),
-            Some(Method::Direct | Method::ConjugateGradients(_)) | None => {}
-        }
-        solver
+        Some(seeded(self.solver.as_ref()?, seed))
     }
 
     /// Fits, telling the context each step as `stage`.

@@ -38,6 +38,7 @@
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `gaussian` | Gaussian processes: priors, methods, one fit for all |
+//! | `tables` | tables in standard folds, read or made up |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
@@ -52,6 +53,7 @@ mod measured;
 mod numbers;
 mod outcome;
 mod run;
+mod tables;
 mod tangent;
 mod toy;
 mod training;

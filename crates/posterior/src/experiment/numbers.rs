@@ -1,7 +1,8 @@
 //! Paths into numbers, and their averages over seeds.
 
+use super::ExperimentError;
 use posterior_metrics::Average;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The value at a path of keys (and positions in lists) separated by points.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
@@ -74,6 +75,16 @@ pub(crate) fn cell(mean: &Value, error: &Value, path: &str) -> String {
         (Some(Value::Bool(yes)), _) => if *yes { "yes" } else { "no" }.into(),
         _ => String::new(),
     }
+}
+
+/// Mean, standard error and text of some numbers under `key`.
+pub(crate) fn put(map: &mut Map<String, Value>, key: &str, values: &[f64]) -> Result<(), ExperimentError> {
+    let Average { mean, standard_error } = Average::of(values)?;
+    let error = standard_error.map_or(String::new(), |e| format!(" ± {}", shown(e)));
+    map.insert(key.into(), json!(mean));
+    map.insert(format!("{key}_error"), json!(standard_error));
+    map.insert(format!("{key}_shown"), json!(format!("{}{error}", shown(mean))));
+    Ok(())
 }
 
 #[cfg(test)]

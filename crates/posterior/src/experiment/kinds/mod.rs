@@ -1,6 +1,7 @@
 //! The kinds of experiments.
 
 mod bands;
+mod convergence;
 mod effective_dimension;
 mod evidence;
 mod fingerprints;
@@ -85,6 +86,12 @@ pub(crate) const KINDS: &[Kind] = &[
         about: "what stochastic solvers have not converged in: along the inputs and by eigendirection",
         check: check::<spectral::Settings>,
         run: spectral::run,
+    },
+    Kind {
+        name: "convergence",
+        about: "errors of a mean's weights along the way of several solvers, in three norms and at test points",
+        check: check::<convergence::Settings>,
+        run: convergence::run,
     },
     Kind {
         name: "scaling",

@@ -4,24 +4,19 @@
 
 use super::super::ExperimentError;
 use super::super::context::Context;
-use super::super::gaussian::{
-    Covariance, Job, MethodSettings, Precision, Run, check_methods, check_names, normals,
-};
+use super::super::gaussian::{Job, MethodSettings, Precision, Run, check_methods};
 use super::super::measured::{Measured, NumberTable};
-use super::super::numbers::shown;
+use super::super::numbers::put;
+use super::super::tables::{Fold, SetSettings, Source, check_tables};
 use super::settings;
-use faer::Mat;
-use posterior_data::{ReadOptions, Standardisation, Table as DataTable, Values, read_table};
-use posterior_gp::Observations;
 use posterior_gp::iterative::Method;
 use posterior_linalg::random::Streams;
-use posterior_metrics::{Average, Gaussians, StandardisedScores};
+use posterior_metrics::{Gaussians, StandardisedScores};
 use posterior_report::{Curves, Item, Line, SummaryRow};
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use toml::Table;
 
 /// Settings of the kind.
@@ -58,42 +53,13 @@ pub(crate) struct Settings {
     solvers: BTreeMap<String, BTreeMap<String, Method>>,
 }
 
-/// A data set with its hyperparameters, in standard units.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SetSettings {
-    name: String,
-    /// Standard deviation of the noise.
-    noise: f64,
-    /// Standard deviation of the function.
-    signal: f64,
-    /// One for each column.
-    lengthscales: Vec<f64>,
-}
-
-/// Standardised training and test rows.
-struct Fold {
-    train: Observations,
-    test: Mat<f64>,
-    truth: Vec<f64>,
-}
-
 impl Settings {
     fn check(&self) -> Result<(), ExperimentError> {
         let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
         check_methods(&self.methods)?;
-        check_names("set", self.sets.iter().map(|s| s.name.as_str()))?;
-        if self.sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
-            return wrong("[[set]]: `noise` must be positive");
-        }
-        if self.folds.is_empty() || self.folds.iter().any(|f| *f > 9) {
-            return wrong("`folds` are numbers from 0 to 9, at least one");
-        }
-        if self.samples == 0 || self.features == 0 || self.rows.is_some_and(|r| r < 10) {
-            return wrong("`samples` and `features` must be at least 1 and `rows` at least 10");
-        }
-        if self.folder.as_os_str().is_empty() && self.rows.is_none_or(|r| r > 100_000) {
-            return wrong("data that are made up need `rows`, at most 100000");
+        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
+        if self.samples == 0 || self.features == 0 {
+            return wrong("`samples` and `features` must be at least 1");
         }
         for method in self.folds_of.keys() {
             if !self.methods.iter().any(|m| m.name == *method) || self.folds_of(method).is_empty() {
@@ -134,92 +100,6 @@ impl Settings {
     }
 }
 
-/// All numbers of a table, by columns.
-fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
-    if !path.exists() {
-        let remedy =
-            "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";
-        return Err(ExperimentError::MissingData { path: path.into(), remedy: remedy.into() });
-    }
-    let DataTable { columns, .. } = read_table(path, &ReadOptions::default())?;
-    let numeric = columns.into_iter().map(|column| match column.values {
-        Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => Ok(values),
-        _ => Err(ExperimentError::Setting(format!(
-            "{}: column `{}` holds something else than finite numbers",
-            path.display(),
-            column.name
-        ))),
-    });
-    numeric.collect()
-}
-
-/// Every fold of one set.
-struct Source {
-    x: Mat<f64>,
-    y: Vec<f64>,
-    folds: Vec<usize>,
-}
-
-impl Source {
-    fn read(folder: &Path, name: &str, columns: usize) -> Result<Self, ExperimentError> {
-        let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
-        let folds = numbers(&folder.join(format!("{name}.fold.csv.gz")))?;
-        let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
-            return Err(ExperimentError::Setting(format!(
-                "`{name}`: a target and one column of folds are needed"
-            )));
-        };
-        if table.len() != columns || folds.len() != y.len() {
-            let found = table.len();
-            return Err(ExperimentError::Setting(format!(
-                "`{name}`: {columns} lengthscales for {found} columns, {} folds for {} rows",
-                folds.len(),
-                y.len()
-            )));
-        }
-        let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
-        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect() })
-    }
-
-    /// A draw from the prior on normal inputs; a ninth of `train` more for testing, as in ten folds.
-    fn made_up(
-        covariance: &Covariance,
-        noise: f64,
-        train: usize,
-        features: usize,
-        streams: Streams,
-    ) -> Result<Self, ExperimentError> {
-        let rows = train + train.div_ceil(9);
-        let x = normals(rows, covariance.dimension(), streams, "experiment/inputs");
-        let function = covariance.draw::<f64>(1, features, streams.child("experiment/truth", 0))?;
-        let (f, e) = (function.values(x.as_ref()), normals(rows, 1, streams, "experiment/noise"));
-        let y = (0..rows).map(|i| f[(i, 0)] + noise * e[(i, 0)]).collect();
-        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect() })
-    }
-
-    fn fold(&self, fold: usize, most: Option<usize>, streams: Streams) -> Result<Fold, ExperimentError> {
-        let (test, mut train): (Vec<usize>, Vec<usize>) =
-            (0..self.y.len()).partition(|&i| self.folds[i] == fold);
-        if test.is_empty() || train.is_empty() {
-            return Err(ExperimentError::Setting(format!("fold {fold} has no rows")));
-        }
-        if let Some(most) = most.filter(|m| *m < train.len()) {
-            train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
-            train.truncate(most);
-        }
-        let inputs = |rows: &[usize]| Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]);
-        let targets = |rows: &[usize]| rows.iter().map(|&i| self.y[i]).collect::<Vec<f64>>();
-        let (x, y) = (inputs(&train), targets(&train));
-        let standard = Standardisation::learn(x.as_ref(), &y);
-        let y = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
-        Ok(Fold {
-            train: Observations::new(standard.features(x.as_ref()), y, None)?,
-            test: standard.features(inputs(&test).as_ref()),
-            truth: targets(&test).into_iter().map(|y| standard.target(y)).collect(),
-        })
-    }
-}
-
 /// What one method found on one fold.
 #[derive(Serialize, Deserialize)]
 struct Found {
@@ -228,16 +108,6 @@ struct Found {
     steps: usize,
     step_size: Option<f64>,
     trace: Vec<(f64, f64)>,
-}
-
-/// Mean, standard error and text of some numbers under `key`.
-fn put(map: &mut Map<String, Value>, key: &str, values: &[f64]) -> Result<(), ExperimentError> {
-    let Average { mean, standard_error } = Average::of(values)?;
-    let error = standard_error.map_or(String::new(), |e| format!(" ± {}", shown(e)));
-    map.insert(key.into(), json!(mean));
-    map.insert(format!("{key}_error"), json!(standard_error));
-    map.insert(format!("{key}_shown"), json!(format!("{}{error}", shown(mean))));
-    Ok(())
 }
 
 fn summary(folds: &[usize], found: &[Found]) -> Result<Value, ExperimentError> {
@@ -288,14 +158,10 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let (mut numbers, mut series) = (Map::new(), Map::new());
     let (mut tables, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
     for (index, set) in settings.sets.iter().enumerate() {
-        let covariance = Covariance::matern32(set.signal, &set.lengthscales)?;
+        let covariance = set.covariance()?;
         let streams = Streams::new(context.seed).child("experiment/set", index as u64);
-        let source = if settings.folder.as_os_str().is_empty() {
-            let rows = settings.rows.unwrap_or(10);
-            Source::made_up(&covariance, set.noise, rows, settings.features, streams)?
-        } else {
-            Source::read(&context.folder.join(&settings.folder), &set.name, covariance.dimension())?
-        };
+        let folder = (!settings.folder.as_os_str().is_empty()).then(|| context.folder.join(&settings.folder));
+        let source = Source::open(set, folder.as_deref(), settings.rows, settings.features, streams)?;
         let mut found: BTreeMap<&str, Vec<Found>> = BTreeMap::new();
         for (done, &fold) in settings.folds.iter().enumerate() {
             let Fold { train, test, truth } = source.fold(fold, settings.rows, streams)?;
@@ -366,32 +232,4 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         facts,
         notes: Vec::new(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folds_are_standardised_with_training_rows_only() {
-        let x = Mat::from_fn(20, 2, |i, j| if j == 0 { i as f64 } else { 3.0 });
-        let source = Source {
-            x,
-            y: (0..20).map(|i| 2.0 * i as f64).collect(),
-            folds: (0..20).map(|i| i % 10).collect(),
-        };
-        let fold = source.fold(1, None, Streams::new(0)).unwrap();
-        assert_eq!((fold.train.rows(), fold.truth.len()), (18, 2));
-        let column: Vec<f64> = fold.train.inputs().col(0).iter().copied().collect();
-        let mean = column.iter().sum::<f64>() / 18.0;
-        let square = column.iter().map(|v| v * v).sum::<f64>() / 18.0;
-        assert!(mean.abs() < 1e-12 && (square - 1.0).abs() < 1e-12);
-        // y = 2 x, so standardised inputs and targets are the same; the constant column becomes 0.
-        for i in 0..2 {
-            assert!((fold.test[(i, 0)] - fold.truth[i]).abs() < 1e-12 && fold.test[(i, 1)] == 0.0);
-        }
-        assert_eq!(source.fold(1, Some(5), Streams::new(0)).unwrap().train.rows(), 5);
-        let none = Source { folds: vec![0; 20], ..source };
-        assert!(none.fold(0, None, Streams::new(0)).is_err() && none.fold(1, None, Streams::new(0)).is_err());
-    }
 }

@@ -1,0 +1,201 @@
+//! Tables in standard folds, as experiments on regression read them, and tables that are made up in their place.
+
+use super::ExperimentError;
+use super::gaussian::{Covariance, check_names, normals};
+use faer::Mat;
+use posterior_data::{ReadOptions, Standardisation, Table, Values, read_table};
+use posterior_gp::Observations;
+use posterior_linalg::random::Streams;
+use rand::seq::SliceRandom;
+use serde::Deserialize;
+use std::path::Path;
+
+/// A data set with its hyperparameters, in standard units.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetSettings {
+    /// Its name, and that of its files.
+    pub(crate) name: String,
+    /// Standard deviation of the noise.
+    pub(crate) noise: f64,
+    /// Standard deviation of the function.
+    pub(crate) signal: f64,
+    /// One for each column.
+    pub(crate) lengthscales: Vec<f64>,
+}
+
+impl SetSettings {
+    /// Its prior covariance, Matérn-3/2.
+    pub(crate) fn covariance(&self) -> Result<Covariance, ExperimentError> {
+        Covariance::matern32(self.signal, &self.lengthscales)
+    }
+}
+
+/// Refuses sets and folds that cannot be run; `rows` are those that are made up where `folder` is empty.
+pub(crate) fn check_tables(
+    sets: &[SetSettings],
+    folds: &[usize],
+    folder: &Path,
+    rows: Option<usize>,
+) -> Result<(), ExperimentError> {
+    let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
+    check_names("set", sets.iter().map(|s| s.name.as_str()))?;
+    if sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
+        return wrong("[[set]]: `noise` must be positive");
+    }
+    if folds.is_empty() || folds.iter().any(|f| *f > 9) {
+        return wrong("`folds` are numbers from 0 to 9, at least one");
+    }
+    if rows.is_some_and(|r| r < 10) {
+        return wrong("`rows` must be at least 10");
+    }
+    if folder.as_os_str().is_empty() && rows.is_none_or(|r| r > 100_000) {
+        return wrong("data that are made up need `rows`, at most 100000");
+    }
+    Ok(())
+}
+
+/// Standardised training and test rows.
+pub(crate) struct Fold {
+    /// Training rows.
+    pub(crate) train: Observations,
+    /// Test inputs.
+    pub(crate) test: Mat<f64>,
+    /// Test targets, in units of the training targets' standard deviation.
+    pub(crate) truth: Vec<f64>,
+}
+
+/// All numbers of a table, by columns.
+fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
+    if !path.exists() {
+        let remedy =
+            "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";
+        return Err(ExperimentError::MissingData { path: path.into(), remedy: remedy.into() });
+    }
+    let Table { columns, .. } = read_table(path, &ReadOptions::default())?;
+    let numeric = columns.into_iter().map(|column| match column.values {
+        Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => Ok(values),
+        _ => Err(ExperimentError::Setting(format!(
+            "{}: column `{}` holds something else than finite numbers",
+            path.display(),
+            column.name
+        ))),
+    });
+    numeric.collect()
+}
+
+/// Every fold of one set.
+pub(crate) struct Source {
+    x: Mat<f64>,
+    y: Vec<f64>,
+    folds: Vec<usize>,
+}
+
+impl Source {
+    /// The table of `set` in `folder`; without a folder, `rows` training rows drawn from its prior with `features` random features.
+    pub(crate) fn open(
+        set: &SetSettings,
+        folder: Option<&Path>,
+        rows: Option<usize>,
+        features: usize,
+        streams: Streams,
+    ) -> Result<Self, ExperimentError> {
+        let covariance = set.covariance()?;
+        match folder {
+            Some(folder) => Self::read(folder, &set.name, covariance.dimension()),
+            None => Self::made_up(&covariance, set.noise, rows.unwrap_or(10), features, streams),
+        }
+    }
+
+    fn read(folder: &Path, name: &str, columns: usize) -> Result<Self, ExperimentError> {
+        let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
+        let folds = numbers(&folder.join(format!("{name}.fold.csv.gz")))?;
+        let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
+            return Err(ExperimentError::Setting(format!(
+                "`{name}`: a target and one column of folds are needed"
+            )));
+        };
+        if table.len() != columns || folds.len() != y.len() {
+            let found = table.len();
+            return Err(ExperimentError::Setting(format!(
+                "`{name}`: {columns} lengthscales for {found} columns, {} folds for {} rows",
+                folds.len(),
+                y.len()
+            )));
+        }
+        let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
+        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect() })
+    }
+
+    /// A draw from the prior on normal inputs; a ninth of `train` more for testing, as in ten folds.
+    fn made_up(
+        covariance: &Covariance,
+        noise: f64,
+        train: usize,
+        features: usize,
+        streams: Streams,
+    ) -> Result<Self, ExperimentError> {
+        let rows = train + train.div_ceil(9);
+        let x = normals(rows, covariance.dimension(), streams, "experiment/inputs");
+        let function = covariance.draw::<f64>(1, features, streams.child("experiment/truth", 0))?;
+        let (f, e) = (function.values(x.as_ref()), normals(rows, 1, streams, "experiment/noise"));
+        let y = (0..rows).map(|i| f[(i, 0)] + noise * e[(i, 0)]).collect();
+        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect() })
+    }
+
+    /// Fold `fold` as test set, with at most `most` of the other rows, chosen by chance, for training.
+    pub(crate) fn fold(
+        &self,
+        fold: usize,
+        most: Option<usize>,
+        streams: Streams,
+    ) -> Result<Fold, ExperimentError> {
+        let (test, mut train): (Vec<usize>, Vec<usize>) =
+            (0..self.y.len()).partition(|&i| self.folds[i] == fold);
+        if test.is_empty() || train.is_empty() {
+            return Err(ExperimentError::Setting(format!("fold {fold} has no rows")));
+        }
+        if let Some(most) = most.filter(|m| *m < train.len()) {
+            train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
+            train.truncate(most);
+        }
+        let inputs = |rows: &[usize]| Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]);
+        let targets = |rows: &[usize]| rows.iter().map(|&i| self.y[i]).collect::<Vec<f64>>();
+        let (x, y) = (inputs(&train), targets(&train));
+        let standard = Standardisation::learn(x.as_ref(), &y);
+        let y = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
+        Ok(Fold {
+            train: Observations::new(standard.features(x.as_ref()), y, None)?,
+            test: standard.features(inputs(&test).as_ref()),
+            truth: targets(&test).into_iter().map(|y| standard.target(y)).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folds_are_standardised_with_training_rows_only() {
+        let x = Mat::from_fn(20, 2, |i, j| if j == 0 { i as f64 } else { 3.0 });
+        let source = Source {
+            x,
+            y: (0..20).map(|i| 2.0 * i as f64).collect(),
+            folds: (0..20).map(|i| i % 10).collect(),
+        };
+        let fold = source.fold(1, None, Streams::new(0)).unwrap();
+        assert_eq!((fold.train.rows(), fold.truth.len()), (18, 2));
+        let column: Vec<f64> = fold.train.inputs().col(0).iter().copied().collect();
+        let mean = column.iter().sum::<f64>() / 18.0;
+        let square = column.iter().map(|v| v * v).sum::<f64>() / 18.0;
+        assert!(mean.abs() < 1e-12 && (square - 1.0).abs() < 1e-12);
+        // y = 2 x, so standardised inputs and targets are the same; the constant column becomes 0.
+        for i in 0..2 {
+            assert!((fold.test[(i, 0)] - fold.truth[i]).abs() < 1e-12 && fold.test[(i, 1)] == 0.0);
+        }
+        assert_eq!(source.fold(1, Some(5), Streams::new(0)).unwrap().train.rows(), 5);
+        let none = Source { folds: vec![0; 20], ..source };
+        assert!(none.fold(0, None, Streams::new(0)).is_err() && none.fold(1, None, Streams::new(0)).is_err());
+    }
+}
