@@ -38,12 +38,14 @@
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `gaussian` | Gaussian processes: priors, methods, one fit for all |
+//! | `folds` | regression tables in standard folds |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
 mod context;
 mod error;
 mod file;
+mod folds;
 mod gaussian;
 mod images;
 mod journal;

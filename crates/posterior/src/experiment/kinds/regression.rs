@@ -1,35 +1,30 @@
 //! Regression benchmarks: tables in ten standard folds, Gaussian processes with given hyperparameters, several methods.
 //!
-//! Serves table 4.3 of the thesis.
+//! Serves tables 4.1, 4.2 and 4.3 and figure 4.8 of the thesis.
 
 use super::super::ExperimentError;
 use super::super::context::Context;
-use super::super::gaussian::{
-    Covariance, Job, MethodSettings, Precision, Run, check_methods, check_names, normals,
-};
+use super::super::folds::{Fold, Source};
+use super::super::gaussian::{Covariance, Job, MethodSettings, Precision, Run, check_methods, check_names};
 use super::super::measured::{Measured, NumberTable};
 use super::super::numbers::shown;
 use super::settings;
-use faer::Mat;
-use posterior_data::{ReadOptions, Standardisation, Table as DataTable, Values, read_table};
-use posterior_gp::Observations;
 use posterior_gp::iterative::Method;
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Average, Gaussians, StandardisedScores};
 use posterior_report::{Curves, Item, Line, SummaryRow};
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Folder with `NAME.csv.gz` (the last column is the target) and `NAME.fold.csv.gz`, counted from the experiment's file; empty: data are
-    /// drawn from the prior.
+    /// Folder with `TABLE.csv.gz` (the last column is the target) and `TABLE.fold.csv.gz`, counted from the experiment's file; empty: data are
+    /// drawn from the prior of the first set of each table.
     folder: PathBuf,
     /// Which folds are test sets in turn.
     folds: Vec<usize>,
@@ -63,6 +58,8 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields)]
 struct SetSettings {
     name: String,
+    /// The table that it stands for, as in the names of its files: several sets of one table differ in their hyperparameters. Its own name if absent.
+    table: Option<String>,
     /// Standard deviation of the noise.
     noise: f64,
     /// Standard deviation of the function.
@@ -71,11 +68,14 @@ struct SetSettings {
     lengthscales: Vec<f64>,
 }
 
-/// Standardised training and test rows.
-struct Fold {
-    train: Observations,
-    test: Mat<f64>,
-    truth: Vec<f64>,
+impl SetSettings {
+    fn table(&self) -> &str {
+        self.table.as_deref().unwrap_or(&self.name)
+    }
+
+    fn covariance(&self) -> Result<Covariance, ExperimentError> {
+        Covariance::matern32(self.signal, &self.lengthscales)
+    }
 }
 
 impl Settings {
@@ -85,6 +85,9 @@ impl Settings {
         check_names("set", self.sets.iter().map(|s| s.name.as_str()))?;
         if self.sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
             return wrong("[[set]]: `noise` must be positive");
+        }
+        if self.sets.iter().any(|s| self.first(s).1.lengthscales.len() != s.lengthscales.len()) {
+            return wrong("[[set]]: sets of one `table` have as many `lengthscales`, one for each column");
         }
         if self.folds.is_empty() || self.folds.iter().any(|f| *f > 9) {
             return wrong("`folds` are numbers from 0 to 9, at least one");
@@ -117,6 +120,11 @@ impl Settings {
         Ok(())
     }
 
+    /// The first set of the same table, with its place: it says what data that are made up look like.
+    fn first<'a>(&'a self, set: &'a SetSettings) -> (usize, &'a SetSettings) {
+        self.sets.iter().enumerate().find(|other| other.1.table() == set.table()).unwrap_or((0, set))
+    }
+
     /// The folds of a method, in the order of the others.
     fn folds_of(&self, method: &str) -> Vec<usize> {
         let own = self.folds_of.get(method);
@@ -131,92 +139,6 @@ impl Settings {
             solver: solver.or_else(|| method.solver.clone()),
             ..method.clone()
         }
-    }
-}
-
-/// All numbers of a table, by columns.
-fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
-    if !path.exists() {
-        let remedy =
-            "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";
-        return Err(ExperimentError::MissingData { path: path.into(), remedy: remedy.into() });
-    }
-    let DataTable { columns, .. } = read_table(path, &ReadOptions::default())?;
-    let numeric = columns.into_iter().map(|column| match column.values {
-        Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => Ok(values),
-        _ => Err(ExperimentError::Setting(format!(
-            "{}: column `{}` holds something else than finite numbers",
-            path.display(),
-            column.name
-        ))),
-    });
-    numeric.collect()
-}
-
-/// Every fold of one set.
-struct Source {
-    x: Mat<f64>,
-    y: Vec<f64>,
-    folds: Vec<usize>,
-}
-
-impl Source {
-    fn read(folder: &Path, name: &str, columns: usize) -> Result<Self, ExperimentError> {
-        let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
-        let folds = numbers(&folder.join(format!("{name}.fold.csv.gz")))?;
-        let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
-            return Err(ExperimentError::Setting(format!(
-                "`{name}`: a target and one column of folds are needed"
-            )));
-        };
-        if table.len() != columns || folds.len() != y.len() {
-            let found = table.len();
-            return Err(ExperimentError::Setting(format!(
-                "`{name}`: {columns} lengthscales for {found} columns, {} folds for {} rows",
-                folds.len(),
-                y.len()
-            )));
-        }
-        let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
-        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect() })
-    }
-
-    /// A draw from the prior on normal inputs; a ninth of `train` more for testing, as in ten folds.
-    fn made_up(
-        covariance: &Covariance,
-        noise: f64,
-        train: usize,
-        features: usize,
-        streams: Streams,
-    ) -> Result<Self, ExperimentError> {
-        let rows = train + train.div_ceil(9);
-        let x = normals(rows, covariance.dimension(), streams, "experiment/inputs");
-        let function = covariance.draw::<f64>(1, features, streams.child("experiment/truth", 0))?;
-        let (f, e) = (function.values(x.as_ref()), normals(rows, 1, streams, "experiment/noise"));
-        let y = (0..rows).map(|i| f[(i, 0)] + noise * e[(i, 0)]).collect();
-        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect() })
-    }
-
-    fn fold(&self, fold: usize, most: Option<usize>, streams: Streams) -> Result<Fold, ExperimentError> {
-        let (test, mut train): (Vec<usize>, Vec<usize>) =
-            (0..self.y.len()).partition(|&i| self.folds[i] == fold);
-        if test.is_empty() || train.is_empty() {
-            return Err(ExperimentError::Setting(format!("fold {fold} has no rows")));
-        }
-        if let Some(most) = most.filter(|m| *m < train.len()) {
-            train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
-            train.truncate(most);
-        }
-        let inputs = |rows: &[usize]| Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]);
-        let targets = |rows: &[usize]| rows.iter().map(|&i| self.y[i]).collect::<Vec<f64>>();
-        let (x, y) = (inputs(&train), targets(&train));
-        let standard = Standardisation::learn(x.as_ref(), &y);
-        let y = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
-        Ok(Fold {
-            train: Observations::new(standard.features(x.as_ref()), y, None)?,
-            test: standard.features(inputs(&test).as_ref()),
-            truth: targets(&test).into_iter().map(|y| standard.target(y)).collect(),
-        })
     }
 }
 
@@ -287,14 +209,16 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     settings.check()?;
     let (mut numbers, mut series) = (Map::new(), Map::new());
     let (mut tables, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, set) in settings.sets.iter().enumerate() {
-        let covariance = Covariance::matern32(set.signal, &set.lengthscales)?;
+    for set in &settings.sets {
+        let covariance = set.covariance()?;
+        // Sets of one table see the same rows, so that only their hyperparameters differ.
+        let (index, first) = settings.first(set);
         let streams = Streams::new(context.seed).child("experiment/set", index as u64);
         let source = if settings.folder.as_os_str().is_empty() {
             let rows = settings.rows.unwrap_or(10);
-            Source::made_up(&covariance, set.noise, rows, settings.features, streams)?
+            Source::made_up(&first.covariance()?, first.noise, rows, settings.features, streams)?
         } else {
-            Source::read(&context.folder.join(&settings.folder), &set.name, covariance.dimension())?
+            Source::read(&context.folder.join(&settings.folder), set.table(), covariance.dimension())?
         };
         let mut found: BTreeMap<&str, Vec<Found>> = BTreeMap::new();
         for (done, &fold) in settings.folds.iter().enumerate() {
@@ -366,32 +290,4 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         facts,
         notes: Vec::new(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folds_are_standardised_with_training_rows_only() {
-        let x = Mat::from_fn(20, 2, |i, j| if j == 0 { i as f64 } else { 3.0 });
-        let source = Source {
-            x,
-            y: (0..20).map(|i| 2.0 * i as f64).collect(),
-            folds: (0..20).map(|i| i % 10).collect(),
-        };
-        let fold = source.fold(1, None, Streams::new(0)).unwrap();
-        assert_eq!((fold.train.rows(), fold.truth.len()), (18, 2));
-        let column: Vec<f64> = fold.train.inputs().col(0).iter().copied().collect();
-        let mean = column.iter().sum::<f64>() / 18.0;
-        let square = column.iter().map(|v| v * v).sum::<f64>() / 18.0;
-        assert!(mean.abs() < 1e-12 && (square - 1.0).abs() < 1e-12);
-        // y = 2 x, so standardised inputs and targets are the same; the constant column becomes 0.
-        for i in 0..2 {
-            assert!((fold.test[(i, 0)] - fold.truth[i]).abs() < 1e-12 && fold.test[(i, 1)] == 0.0);
-        }
-        assert_eq!(source.fold(1, Some(5), Streams::new(0)).unwrap().train.rows(), 5);
-        let none = Source { folds: vec![0; 20], ..source };
-        assert!(none.fold(0, None, Streams::new(0)).is_err() && none.fold(1, None, Streams::new(0)).is_err());
-    }
 }
