@@ -26,6 +26,7 @@ fn holds(name: &str) -> Outcome {
 }
 
 /// The same, but for claims about long training: weights before a layer norm grow while a network is trained, and quick networks hardly are.
+/// Seconds of small problems say nothing, either.
 fn holds_but(name: &str, of_long_training: &[&str]) -> Outcome {
     let outcome = quick(name);
     let claims: Vec<&str> = outcome.expectations.iter().map(|e| e.expectation.claim.as_str()).collect();
@@ -161,6 +162,20 @@ fn low_noise_leaves_gradient_descent_alone() {
     }
 }
 
+#[test]
+fn thinned_inducing_points_come_close_to_all_rows() {
+    let outcome = holds_but("thesis_inducing_descent", &["and fewer points take less time"]);
+    let points = |method: &str| number(&outcome, &["sets", "protein", method, "points"]);
+    let [few, some, many] = ["inducing, ratio 1/2", "inducing, ratio 1", "inducing, ratio 2"].map(points);
+    assert!(few < some && some < many && many <= points("SGD"), "{few} {some} {many}");
+    assert_eq!((points("SGD"), points("SVGP")), (150.0, 40.0));
+    // One point after half of the steps and one after all, later.
+    let series = &outcome.by_seed[0].series["protein by seconds"]["inducing, ratio 1"];
+    let course: Vec<Vec<f64>> = serde_json::from_value(series.clone()).unwrap();
+    assert_eq!(course.iter().map(|c| c[1]).collect::<Vec<f64>>(), [300.0, 600.0]);
+    assert_eq!(course[1][2], number(&outcome, &["sets", "protein", "inducing, ratio 1", "rmse"]));
+}
+
 /// The real tables, where they are: a few hundred rows already say more than the mean does.
 #[test]
 fn gaussian_processes_on_real_tables() {
@@ -235,6 +250,12 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_uci", true, "SDD = 300, SGD = 100", "SDD = 300, SQP = 100", "[steps]");
     refused("thesis_uci", false, "../../shared/data/uci", "nowhere", "nowhere");
     refused("thesis_low_noise", true, "table = \"pol\"", "table = \"bike\"", "table");
+    let from = "prune = { neighbours = 100, ratio = 0.5 }";
+    refused("thesis_inducing_descent", true, from, "prune = { neighbours = 0, ratio = 0.5 }", "neighbours");
+    refused("thesis_inducing_descent", true, from, "choice = \"k-means\"", "points");
+    refused("thesis_inducing_descent", true, from, &format!("{from}, points = 3"), "either");
+    refused("thesis_inducing_descent", true, "steps = 600", "steps = 600\ntolerance = 0.1", "tolerance");
+    refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");
