@@ -216,6 +216,33 @@ fn stochastic_solvers_miss_the_edges_of_the_data() {
 }
 
 #[test]
+fn processes_in_one_dimension_beside_the_exact_one() {
+    let outcome = holds("thesis_toy_processes");
+    let of = |problem: &str, method: &str, region: &str, key: &str| {
+        number(&outcome, &["problems", problem, method, region, key])
+    };
+    // Far from the data the share of the features that the data used up is missing, whatever their number.
+    let mut last = 0.0;
+    for count in [20, 50, 100, 500] {
+        let name = format!("{count} random features");
+        let ratio = of("clusters", &name, "far", "deviation_ratio");
+        let left = number(&outcome, &["problems", "clusters", &name, "deviation_left"]);
+        assert!((ratio / left - 1.0).abs() < 0.05, "{name}: {ratio} for {left}");
+        assert!(ratio > last && ratio < 1.0, "{name}: {ratio} after {last}");
+        last = ratio;
+    }
+    // Exact targets have the law of the collapsed posterior: 64 samples tell deviations to a tenth. The system of dense points is worse
+    // conditioned; what has not converged adds variance.
+    for (points, most) in [("sparse", 1.1), ("dense", 1.2)] {
+        let name = format!("inducing, {points}, exact targets");
+        let ratio = of("infill", &name, "collapsed", "deviation_ratio");
+        assert!(ratio > 0.9 && ratio < most, "{name}: {ratio}");
+    }
+    // The whole domain is full of data.
+    assert!(outcome.mean["problems"]["large domain"]["SDD"].get("far").is_none());
+}
+
+#[test]
 fn every_size_reaches_the_same_error() {
     let outcome = quick("scaling");
     assert_eq!(number(&outcome, &["reached"]), 3.0, "{:?}", outcome.mean);
@@ -260,6 +287,11 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");
     refused("thesis_spectral", true, "se(lengthscale=0.5", "sea(lengthscale=0.5", "sea");
+    refused("thesis_toy_processes", true, "rows = 1000\n", "rows = 100000\n", "rows");
+    refused("thesis_toy_processes", true, "[20, 50, 100, 500]", "[21]", "random_features");
+    refused("thesis_toy_processes", true, "methods = [\"SGD\"", "methods = [\"SQP\"", "methods");
+    refused("thesis_toy_processes", true, "noise = 0.5", "noise = 0.0", "noise");
+    refused("thesis_toy_processes", true, "deviation = 0.4", "deviation = -0.4", "inputs");
     refused("scaling", true, "rows = [300, 600, 1200]", "rows = [300]", "rows");
     refused("tanimoto", true, "test = 60", "test = 0", "test");
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");

@@ -11,6 +11,7 @@ mod scale;
 mod scaling;
 mod spectral;
 mod thompson;
+mod toy_processes;
 
 use super::ExperimentError;
 use super::context::Context;
@@ -85,6 +86,12 @@ pub(crate) const KINDS: &[Kind] = &[
         about: "what stochastic solvers have not converged in: along the inputs and by eigendirection",
         check: check::<spectral::Settings>,
         run: spectral::run,
+    },
+    Kind {
+        name: "toy-processes",
+        about: "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features",
+        check: check::<toy_processes::Settings>,
+        run: toy_processes::run,
     },
     Kind {
         name: "scaling",
