@@ -277,10 +277,10 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_uci", true, "SDD = 300, SGD = 100", "SDD = 300, SQP = 100", "[steps]");
     refused("thesis_uci", false, "../../shared/data/uci", "nowhere", "nowhere");
     refused("thesis_low_noise", true, "table = \"pol\"", "table = \"bike\"", "table");
-    let from = "prune = { neighbours = 100, ratio = 0.5 }";
-    refused("thesis_inducing_descent", true, from, "prune = { neighbours = 0, ratio = 0.5 }", "neighbours");
+    let from = "choice.pruned = { neighbours = 100, ratio = 0.5 }";
+    refused("thesis_inducing_descent", true, from, "choice.pruned = { ratio = 0.0 }", "radius");
     refused("thesis_inducing_descent", true, from, "choice = \"k-means\"", "points");
-    refused("thesis_inducing_descent", true, from, &format!("{from}, points = 3"), "either");
+    refused("thesis_inducing_descent", true, from, &format!("{from}, points = 0"), "points");
     refused("thesis_inducing_descent", true, "steps = 600", "steps = 600\ntolerance = 0.1", "tolerance");
     refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");

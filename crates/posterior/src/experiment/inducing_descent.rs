@@ -9,8 +9,8 @@ use posterior_gp::iterative::{
     InducingDescentOptions, InducingProblem, KernelFeatures, Observer, PathwiseModel, PathwisePosterior,
     PathwiseSettings, Start, StoredTargets, Support, solve_inducing,
 };
-use posterior_kernels::inducing::{InducingChoice, lengthscales, prune_neighbours, pruning_threshold};
-use posterior_kernels::{Kernel, cross, gram};
+use posterior_kernels::inducing::InducingChoice;
+use posterior_kernels::{cross, gram};
 use posterior_linalg::Real;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
@@ -23,32 +23,20 @@ const BLOCK: usize = 512;
 /// Most inducing points whose covariance matrix is factored.
 const MOST_FACTORED: usize = 8000;
 
-/// Settings of inducing-point descent: `choice` with `points`, or `prune`.
+/// Settings of inducing-point descent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InducingDescentSettings {
-    /// Most inducing points.
+    /// How inducing points are chosen.
+    pub(crate) choice: InducingChoice,
+    /// Most of them; covers and pruning need no limit.
     pub(crate) points: Option<usize>,
-    /// How they are chosen.
-    pub(crate) choice: Option<InducingChoice>,
-    /// The rows that are left when rows with close neighbours are thinned out.
-    pub(crate) prune: Option<PruneSettings>,
     /// What posterior samples are fitted to.
     #[serde(default)]
     pub(crate) targets: PriorTargets,
     /// Batches, step sizes and averages.
     #[serde(default)]
     pub(crate) options: InducingDescentOptions,
-}
-
-/// Thinning of rows by their neighbours, with the threshold of [`pruning_threshold`].
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PruneSettings {
-    /// Nearest rows that are looked at; 100 in the source.
-    pub(crate) neighbours: usize,
-    /// The larger, the more rows are kept.
-    pub(crate) ratio: f64,
 }
 
 /// The function part of a posterior sample's targets.
@@ -65,34 +53,12 @@ pub(crate) enum PriorTargets {
 impl InducingDescentSettings {
     /// What is wrong with them.
     pub(crate) fn problem(&self) -> Option<&'static str> {
-        match (self.points, self.choice, self.prune) {
-            (Some(0), ..) => Some("`points` must be at least 1"),
-            (Some(_), Some(_), None) => None,
-            (None, None, Some(PruneSettings { neighbours, ratio })) => {
-                let sensible = neighbours > 0 && ratio > 0.0 && ratio.is_finite();
-                (!sensible).then_some("`prune` needs at least one of `neighbours` and a positive `ratio`")
+        match (self.choice, self.points) {
+            (_, Some(0)) => Some("inducing-descent: `points` must be at least 1"),
+            (InducingChoice::Random | InducingChoice::KMeans | InducingChoice::GreedyVariance, None) => {
+                Some("inducing-descent: this `choice` needs `points`")
             }
-            _ => Some("inducing-descent: give either `choice` and `points`, or `prune`"),
-        }
-    }
-
-    /// The inducing points, m x D.
-    fn choose(
-        &self,
-        kernel: &dyn Kernel<f64>,
-        x: MatRef<'_, f64>,
-        streams: Streams,
-    ) -> Result<Mat<f64>, ExperimentError> {
-        match (self.prune, self.choice, self.points) {
-            (Some(PruneSettings { neighbours, ratio }), ..) => {
-                let threshold = pruning_threshold(&lengthscales(kernel, x.ncols()), ratio);
-                let rows = prune_neighbours(x, threshold, neighbours)?;
-                Ok(Mat::from_fn(rows.len(), x.ncols(), |i, d| x[(rows[i], d)]))
-            }
-            (None, choice, points) => {
-                let choice = choice.unwrap_or_default();
-                Ok(choice.points(kernel, x, points.unwrap_or(x.nrows()), streams)?)
-            }
+            _ => None,
         }
     }
 
@@ -106,7 +72,8 @@ impl InducingDescentSettings {
     ) -> Result<PathwisePosterior<T>, ExperimentError> {
         let started = std::time::Instant::now();
         let kernel = job.covariance.kernel::<f64>()?;
-        let points = self.choose(&*kernel, job.data.inputs(), Streams::new(job.seed))?;
+        let most = self.points.unwrap_or(job.data.rows());
+        let points = self.choice.points(&*kernel, job.data.inputs(), most, Streams::new(job.seed))?;
         let mut settings = settings;
         settings.budget.time = settings.budget.time.map(|limit| limit.saturating_sub(started.elapsed()));
         let seed = self.options.seed.wrapping_add(job.seed);
