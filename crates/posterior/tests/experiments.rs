@@ -25,7 +25,8 @@ fn holds(name: &str) -> Outcome {
     holds_but(name, &[])
 }
 
-/// The same, but for claims about long training (weights before a layer norm grow while a network is trained, and quick networks hardly are) or about the real data.
+/// The same, but for claims about long training (weights before a layer norm grow while a network is trained, and quick networks hardly are), about seconds, or
+/// about the real data.
 fn holds_but(name: &str, not_of_quick_runs: &[&str]) -> Outcome {
     let outcome = quick(name);
     let claims: Vec<&str> = outcome.expectations.iter().map(|e| e.expectation.claim.as_str()).collect();
@@ -147,6 +148,35 @@ fn exact_solutions_of_made_up_tables() {
     }
 }
 
+#[test]
+fn low_noise_leaves_gradient_descent_alone() {
+    let outcome = holds("thesis_low_noise");
+    for set in ["pol", "bike"] {
+        let low = format!("{set}-low-noise");
+        let of = |set: &str, method: &str, key: &str| number(&outcome, &["sets", set, method, key]);
+        // Both sets of a table see the same rows; a few steps of primal descent hardly see the noise, which divides its regulariser.
+        let (learned, lowered) = (of(set, "SGD", "rmse"), of(&low, "SGD", "rmse"));
+        assert!((lowered / learned - 1.0).abs() < 0.02, "{set}: {learned} {lowered}");
+        // The system of conjugate gradients is worse conditioned, and what is left of the residual takes more iterations.
+        let (learned, lowered) = (of(set, "CG", "steps"), of(&low, "CG", "steps"));
+        assert!(lowered > learned, "{set}: {learned} {lowered}");
+    }
+}
+
+#[test]
+fn thinned_inducing_points_come_close_to_all_rows() {
+    let outcome = holds_but("thesis_inducing_descent", &["and fewer points take less time"]);
+    let points = |method: &str| number(&outcome, &["sets", "protein", method, "points"]);
+    let [few, some, many] = ["inducing, ratio 1/2", "inducing, ratio 1", "inducing, ratio 2"].map(points);
+    assert!(few < some && some < many && many <= points("SGD"), "{few} {some} {many}");
+    assert_eq!((points("SGD"), points("SVGP")), (150.0, 40.0));
+    // One point after half of the steps and one after all, later.
+    let series = &outcome.by_seed[0].series["protein by seconds"]["inducing, ratio 1"];
+    let course: Vec<Vec<f64>> = serde_json::from_value(series.clone()).unwrap();
+    assert_eq!(course.iter().map(|c| c[1]).collect::<Vec<f64>>(), [300.0, 600.0]);
+    assert_eq!(course[1][2], number(&outcome, &["sets", "protein", "inducing, ratio 1", "rmse"]));
+}
+
 /// The real tables, where they are: a few hundred rows already say more than the mean does.
 #[test]
 fn gaussian_processes_on_real_tables() {
@@ -220,6 +250,33 @@ fn objectives_and_rules_of_descent_compared() {
 }
 
 #[test]
+fn processes_in_one_dimension_beside_the_exact_one() {
+    let outcome = holds("thesis_toy_processes");
+    let of = |problem: &str, method: &str, region: &str, key: &str| {
+        number(&outcome, &["problems", problem, method, region, key])
+    };
+    // Far from the data the share of the features that the data used up is missing, whatever their number.
+    let mut last = 0.0;
+    for count in [20, 50, 100, 500] {
+        let name = format!("{count} random features");
+        let ratio = of("clusters", &name, "far", "deviation_ratio");
+        let left = number(&outcome, &["problems", "clusters", &name, "deviation_left"]);
+        assert!((ratio / left - 1.0).abs() < 0.05, "{name}: {ratio} for {left}");
+        assert!(ratio > last && ratio < 1.0, "{name}: {ratio} after {last}");
+        last = ratio;
+    }
+    // Exact targets have the law of the collapsed posterior: 64 samples tell deviations to a tenth. The system of dense points is worse
+    // conditioned; what has not converged adds variance.
+    for (points, most) in [("sparse", 1.1), ("dense", 1.2)] {
+        let name = format!("inducing, {points}, exact targets");
+        let ratio = of("infill", &name, "collapsed", "deviation_ratio");
+        assert!(ratio > 0.9 && ratio < most, "{name}: {ratio}");
+    }
+    // The whole domain is full of data.
+    assert!(outcome.mean["problems"]["large domain"]["SDD"].get("far").is_none());
+}
+
+#[test]
 fn every_size_reaches_the_same_error() {
     let outcome = quick("scaling");
     assert_eq!(number(&outcome, &["reached"]), 3.0, "{:?}", outcome.mean);
@@ -253,6 +310,13 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_uci", true, "steps = 40\n", "steps = 40\ntolerance = 0.1\n", "tolerance");
     refused("thesis_uci", true, "SDD = 300, SGD = 100", "SDD = 300, SQP = 100", "[steps]");
     refused("thesis_uci", false, "../../shared/data/uci", "nowhere", "nowhere");
+    refused("thesis_low_noise", true, "table = \"pol\"", "table = \"bike\"", "table");
+    let from = "choice.pruned = { neighbours = 100, ratio = 0.5 }";
+    refused("thesis_inducing_descent", true, from, "choice.pruned = { ratio = 0.0 }", "radius");
+    refused("thesis_inducing_descent", true, from, "choice = \"k-means\"", "points");
+    refused("thesis_inducing_descent", true, from, &format!("{from}, points = 0"), "points");
+    refused("thesis_inducing_descent", true, "steps = 600", "steps = 600\ntolerance = 0.1", "tolerance");
+    refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");
@@ -274,6 +338,11 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     let adam = "rule = \"adam\", step_size = { times-rows = 0.05 }, clip = inf, restarts = 0 }\n";
     let searched = format!("{adam}largest_step = {{ from = 1.0, steps = 10, bisections = 1 }}\n");
     refused("thesis_descent_ablations", true, adam, &searched, "normalise");
+    refused("thesis_toy_processes", true, "rows = 1000\n", "rows = 100000\n", "rows");
+    refused("thesis_toy_processes", true, "[20, 50, 100, 500]", "[21]", "random_features");
+    refused("thesis_toy_processes", true, "methods = [\"SGD\"", "methods = [\"SQP\"", "methods");
+    refused("thesis_toy_processes", true, "noise = 0.5", "noise = 0.0", "noise");
+    refused("thesis_toy_processes", true, "deviation = 0.4", "deviation = -0.4", "inputs");
     refused("scaling", true, "rows = [300, 600, 1200]", "rows = [300]", "rows");
     refused("tanimoto", true, "test = 60", "test = 0", "test");
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");

@@ -1,91 +1,25 @@
-//! Gaussian processes in experiments: priors from text and numbers, functions drawn from them, and one way to run any method.
+//! Gaussian processes in experiments: one way to run any method.
 
 use super::ExperimentError;
 use super::context::Context;
-use faer::Mat;
+use super::inducing_descent::InducingDescentSettings;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::stochastic::{
     StochasticGp, StochasticOptions, VariationalOptimizer, fit_stochastic,
 };
 use posterior_gp::iterative::{
-    Budget, Method, PathwiseModel, PathwisePosterior, PathwiseSettings, Progress, Start, Support,
+    Budget, Method, Observer, PathwiseModel, PathwisePosterior, PathwiseSettings, Progress, Start, Support,
 };
 use posterior_gp::{GpError, Mean, MeanForm, Observations, Posterior, Prediction};
-use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
+use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::inducing::InducingChoice;
-use posterior_kernels::{Kernel, KernelExpression};
 use posterior_likelihoods::{Gaussian, VariationalLikelihood};
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
-use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A covariance function on `dimension` columns, in either precision.
-#[derive(Clone, Debug)]
-pub(crate) struct Covariance {
-    expression: KernelExpression,
-    values: Option<Vec<f64>>,
-    dimension: usize,
-}
-
-impl Covariance {
-    /// From the text of a kernel, with the numbers in it.
-    pub(crate) fn parse(text: &str, dimension: usize) -> Result<Self, ExperimentError> {
-        let covariance = Self { expression: text.parse()?, values: None, dimension };
-        covariance.kernel::<f64>()?;
-        Ok(covariance)
-    }
-
-    /// Matérn-3/2 with a standard deviation and one lengthscale for each column.
-    pub(crate) fn matern32(deviation: f64, lengthscales: &[f64]) -> Result<Self, ExperimentError> {
-        let positive = |v: &f64| v.is_finite() && *v > 0.0;
-        if lengthscales.is_empty() || !positive(&deviation) || !lengthscales.iter().all(positive) {
-            return Err(ExperimentError::Setting(
-                "signal and lengthscales must be positive, with a lengthscale for each column".into(),
-            ));
-        }
-        let mut values = vec![deviation * deviation];
-        values.extend_from_slice(lengthscales);
-        let dimension = lengthscales.len();
-        Ok(Self { expression: "matern32(ard)".parse()?, values: Some(values), dimension })
-    }
-
-    /// Columns of the points.
-    pub(crate) fn dimension(&self) -> usize {
-        self.dimension
-    }
-
-    /// The kernel.
-    pub(crate) fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>, ExperimentError> {
-        let names: Vec<String> = (1..=self.dimension).map(|j| format!("x{j}")).collect();
-        let mut kernel = self.expression.build::<T>(&names)?;
-        if let Some(values) = &self.values {
-            kernel.set_values(values);
-        }
-        Ok(kernel)
-    }
-
-    /// `count` functions drawn from the prior with `features` random features.
-    pub(crate) fn draw<T: Real>(
-        &self,
-        count: usize,
-        features: usize,
-        streams: Streams,
-    ) -> Result<PriorDraws<T>, ExperimentError> {
-        let kernel = self.kernel::<T>()?;
-        let settings = FeatureSettings { count: features, ..FeatureSettings::default() };
-        let map = RandomFeatures::new(&*kernel, self.dimension, settings, streams).map_err(GpError::from)?;
-        Ok(PriorDraws::new(Arc::new(map), count, streams))
-    }
-}
-
-/// Independent standard normal numbers.
-pub(crate) fn normals(rows: usize, columns: usize, streams: Streams, name: &str) -> Mat<f64> {
-    let mut rng = streams.stream(name);
-    Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
-}
+pub(crate) use super::covariance::{Covariance, normals};
 
 /// How many bits kernels are computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -97,7 +31,7 @@ pub(crate) enum Precision {
     Double,
 }
 
-/// An entry of `[[method]]`: either a solver for the weights of all rows, or inducing points.
+/// An entry of `[[method]]`: a solver for the weights of all rows, descent for those of inducing points, or variational inducing points.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MethodSettings {
@@ -113,6 +47,9 @@ pub(crate) struct MethodSettings {
     pub(crate) solver: Option<Method>,
     /// The stochastic variational method.
     pub(crate) inducing: Option<InducingSettings>,
+    /// Stochastic descent for the weights of inducing points.
+    #[serde(rename = "inducing-descent")]
+    pub(crate) inducing_descent: Option<InducingDescentSettings>,
 }
 
 /// Settings of the stochastic variational method; hyperparameters stay what they are.
@@ -177,6 +114,8 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// Steps taken.
     pub(crate) steps: usize,
+    /// Points that carry weights: rows, or inducing points.
+    pub(crate) points: usize,
     /// The step size βn, where there is one.
     pub(crate) step_size: Option<f64>,
     /// (seconds, largest relative residual) along the way, where the method knows it.
@@ -235,14 +174,18 @@ impl MethodSettings {
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         let wrong =
             |problem: &str| Err(ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name)));
-        if self.solver.is_some() == self.inducing.is_some() {
-            return wrong("give either `solver` or `inducing`");
+        let given = [self.solver.is_some(), self.inducing.is_some(), self.inducing_descent.is_some()];
+        if given.iter().filter(|g| **g).count() != 1 {
+            return wrong("give one of `solver`, `inducing` and `inducing-descent`");
         }
-        if self.inducing.is_some() && self.tolerance.is_some() {
+        if self.solver.is_none() && self.tolerance.is_some() {
             return wrong("inducing points have no residual, so `tolerance` means nothing");
         }
         if self.samples == Some(0) || (self.samples.is_some() && self.inducing.is_some()) {
-            return wrong("`samples` are those of a solver, at least 1");
+            return wrong("`samples` are those of a solver or of inducing-descent, at least 1");
+        }
+        if let Some(problem) = self.inducing_descent.as_ref().and_then(InducingDescentSettings::problem) {
+            return wrong(problem);
         }
         if self.tolerance.is_some_and(|t| !(t >= 0.0 && t.is_finite())) {
             return wrong("`tolerance` must be zero or positive");
@@ -266,20 +209,25 @@ impl MethodSettings {
         context: &mut Context<'_>,
     ) -> Result<Run, ExperimentError> {
         let started = Instant::now();
-        let mut run = match (self.seeded_solver(job.seed), &self.inducing) {
-            (Some(solver), _) => match job.precision {
-                Precision::Single => {
-                    let (posterior, trace) = self.condition::<f32>(solver, job, stage, context)?;
-                    Run::of(posterior.solution().progress, trace, Fitted::Single(posterior))
-                }
-                Precision::Double => {
-                    let (posterior, trace) = self.condition::<f64>(solver, job, stage, context)?;
-                    Run::of(posterior.solution().progress, trace, Fitted::Double(posterior))
-                }
-            },
-            (None, Some(inducing)) => self.vary(inducing, job, started, stage, context)?,
-            (None, None) => {
-                return Err(ExperimentError::Setting(format!("[[method]] `{}` has no method", self.name)));
+        let mut run = match &self.inducing {
+            Some(inducing) => self.vary(inducing, job, started, stage, context)?,
+            None if job.precision == Precision::Single => {
+                let (posterior, trace) = self.condition::<f32>(job, stage, context)?;
+                Run::of(
+                    posterior.solution().progress,
+                    posterior.solution().weights.nrows(),
+                    trace,
+                    Fitted::Single(posterior),
+                )
+            }
+            None => {
+                let (posterior, trace) = self.condition::<f64>(job, stage, context)?;
+                Run::of(
+                    posterior.solution().progress,
+                    posterior.solution().weights.nrows(),
+                    trace,
+                    Fitted::Double(posterior),
+                )
             }
         };
         run.seconds = started.elapsed().as_secs_f64();
@@ -289,7 +237,6 @@ impl MethodSettings {
     #[allow(clippy::type_complexity)]
     fn condition<T: Real>(
         &self,
-        solver: Method,
         job: &Job<'_>,
         stage: &str,
         context: &mut Context<'_>,
@@ -307,21 +254,25 @@ impl MethodSettings {
             cache_bytes: job.cache_bytes,
         };
         let (mut trace, mut next) = (Vec::new(), 1);
-        let posterior = model.condition(
-            job.data.clone(),
-            Support::Rows(solver),
-            settings,
-            Start::Zero,
-            &mut |event| {
-                let progress = &event.progress;
-                // A twentieth further each time: a few hundred points of a run of any length.
-                if progress.step >= next {
-                    trace.push((progress.elapsed.as_secs_f64(), progress.residual));
-                    next = progress.step + 1 + progress.step / 20;
-                }
-                context.tell(stage, progress.step, progress.steps_planned)
-            },
-        )?;
+        let observer: &mut Observer<'_, T> = &mut |event| {
+            let progress = &event.progress;
+            // A twentieth further each time: a few hundred points of a run of any length.
+            if progress.step >= next {
+                trace.push((progress.elapsed.as_secs_f64(), progress.residual));
+                next = progress.step + 1 + progress.step / 20;
+            }
+            context.tell(stage, progress.step, progress.steps_planned)
+        };
+        let posterior = match (&self.inducing_descent, self.seeded_solver(job.seed)) {
+            (Some(inducing), _) => inducing.condition(model, job, settings, observer)?,
+            (None, Some(solver)) => {
+                let support = Support::Rows(solver);
+                model.condition(job.data.clone(), support, settings, Start::Zero, observer)?
+            }
+            (None, None) => {
+                return Err(ExperimentError::Setting(format!("[[method]] `{}` has no method", self.name)));
+            }
+        };
         Ok((Box::new(posterior), trace))
     }
 
@@ -336,6 +287,7 @@ impl MethodSettings {
         let kernel = job.covariance.kernel::<f64>()?;
         let streams = Streams::new(job.seed);
         let points = inducing.choice.points(&*kernel, job.data.inputs(), inducing.points, streams)?;
+        let count = points.nrows();
         let likelihood = VariationalLikelihood::Gaussian(Gaussian::new(job.noise_variance, 0.0));
         let mut model = StochasticGp::new(kernel, MeanForm::Zero, likelihood, points, 1)?;
         (model.learn_hyperparameters, model.learn_inducing) = (false, inducing.learn_inputs);
@@ -359,6 +311,7 @@ impl MethodSettings {
             fitted: Fitted::Inducing(Box::new(fit.posterior)),
             seconds: 0.0,
             steps: fit.steps,
+            points: count,
             step_size: None,
             trace: Vec::new(),
         })
@@ -366,7 +319,8 @@ impl MethodSettings {
 }
 
 impl Run {
-    fn of(progress: Progress, trace: Vec<(f64, f64)>, fitted: Fitted) -> Self {
-        Self { fitted, seconds: 0.0, steps: progress.step, step_size: progress.step_size, trace }
+    fn of(progress: Progress, points: usize, trace: Vec<(f64, f64)>, fitted: Fitted) -> Self {
+        let Progress { step: steps, step_size, .. } = progress;
+        Self { fitted, seconds: 0.0, steps, points, step_size, trace }
     }
 }

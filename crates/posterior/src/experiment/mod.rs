@@ -37,16 +37,18 @@
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
-//! | `gaussian` | Gaussian processes: priors, methods, one fit for all |
+//! | `covariance`, `gaussian`, `inducing_descent` | Gaussian processes: priors, methods, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
 mod context;
+mod covariance;
 mod error;
 mod file;
 mod gaussian;
 mod images;
+mod inducing_descent;
 mod journal;
 mod kinds;
 mod measured;

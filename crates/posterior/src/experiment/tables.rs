@@ -14,8 +14,10 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetSettings {
-    /// Its name, and that of its files.
+    /// Its name.
     pub(crate) name: String,
+    /// The table that it stands for, as in the names of its files: several sets of one table differ in their hyperparameters. Its own name if absent.
+    pub(crate) table: Option<String>,
     /// Standard deviation of the noise.
     pub(crate) noise: f64,
     /// Standard deviation of the function.
@@ -25,6 +27,16 @@ pub(crate) struct SetSettings {
 }
 
 impl SetSettings {
+    /// The name of its table.
+    pub(crate) fn table(&self) -> &str {
+        self.table.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The first set of the same table, with its place: it says which rows there are, so that sets of one table differ in hyperparameters only.
+    pub(crate) fn first_of_table<'a>(&'a self, sets: &'a [Self]) -> (usize, &'a Self) {
+        sets.iter().enumerate().find(|other| other.1.table() == self.table()).unwrap_or((0, self))
+    }
+
     /// Its prior covariance, Matérn-3/2.
     pub(crate) fn covariance(&self) -> Result<Covariance, ExperimentError> {
         Covariance::matern32(self.signal, &self.lengthscales)
@@ -42,6 +54,9 @@ pub(crate) fn check_tables(
     check_names("set", sets.iter().map(|s| s.name.as_str()))?;
     if sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
         return wrong("[[set]]: `noise` must be positive");
+    }
+    if sets.iter().any(|s| s.first_of_table(sets).1.lengthscales.len() != s.lengthscales.len()) {
+        return wrong("[[set]]: sets of one `table` have as many `lengthscales`, one for each column");
     }
     if folds.is_empty() || folds.iter().any(|f| *f > 9) {
         return wrong("`folds` are numbers from 0 to 9, at least one");
@@ -102,7 +117,7 @@ impl Source {
     ) -> Result<Self, ExperimentError> {
         let covariance = set.covariance()?;
         match folder {
-            Some(folder) => Self::read(folder, &set.name, covariance.dimension()),
+            Some(folder) => Self::read(folder, set.table(), covariance.dimension()),
             None => Self::made_up(&covariance, set.noise, rows.unwrap_or(10), features, streams),
         }
     }

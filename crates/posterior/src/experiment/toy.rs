@@ -2,7 +2,9 @@
 
 use super::ExperimentError;
 use posterior_data::synthetic::{self, ToyRegression};
+use posterior_gp::Prediction;
 use posterior_linalg::random::Streams;
+use posterior_metrics::wasserstein2_marginals;
 use posterior_networks::Array;
 use posterior_networks::train::{Tabular, Targets};
 use posterior_report::PosteriorPanel;
@@ -125,6 +127,37 @@ impl Toy {
             train_target: self.y.clone(),
             ..PosteriorPanel::default()
         }
+    }
+}
+
+/// `sin 2x + cos 5x`: the function of the thesis' processes in one dimension.
+pub(crate) fn waves(x: f64) -> f64 {
+    (2.0 * x).sin() + (5.0 * x).cos()
+}
+
+/// 2-Wasserstein distances of the marginals of two posteriors at the same points (m).
+pub(crate) fn marginal_distances(a: &Prediction, b: &Prediction) -> Vec<f64> {
+    let marginal = |p: &Prediction, i: usize| (p.mean[(i, 0)], p.latent_variance[i].max(0.0).sqrt());
+    (0..a.latent_variance.len()).map(|i| wasserstein2_marginals(marginal(a, i), marginal(b, i))).collect()
+}
+
+/// A picture of a process' posterior on a grid with rows of its data: inputs and targets.
+pub(crate) fn posterior_panel(
+    grid: &[f64],
+    prediction: &Prediction,
+    noise_variance: f64,
+    (train_input, train_target): (Vec<f64>, Vec<f64>),
+) -> PosteriorPanel {
+    let deviations = |more: f64| prediction.latent_variance.iter().map(move |v| (v.max(0.0) + more).sqrt());
+    PosteriorPanel {
+        input: "x".into(),
+        grid: grid.to_vec(),
+        mean: prediction.mean.col(0).iter().copied().collect(),
+        latent_standard_deviation: deviations(0.0).collect(),
+        observed_standard_deviation: deviations(noise_variance).collect(),
+        train_input,
+        train_target,
+        ..PosteriorPanel::default()
     }
 }
 

@@ -12,6 +12,7 @@ mod scale;
 mod scaling;
 mod spectral;
 mod thompson;
+mod toy_processes;
 
 use super::ExperimentError;
 use super::context::Context;
@@ -92,6 +93,12 @@ pub(crate) const KINDS: &[Kind] = &[
         about: "errors of a mean's weights along the way of several solvers, in three norms and at test points",
         check: check::<convergence::Settings>,
         run: convergence::run,
+    },
+    Kind {
+        name: "toy-processes",
+        about: "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features",
+        check: check::<toy_processes::Settings>,
+        run: toy_processes::run,
     },
     Kind {
         name: "scaling",

@@ -7,9 +7,9 @@ use super::super::ExperimentError;
 use super::super::context::Context;
 use super::super::gaussian::{Covariance, MethodSettings, check_methods, normals};
 use super::super::measured::{Measured, NumberTable};
-use super::super::toy::mean;
+use super::super::toy::{marginal_distances, mean, posterior_panel, waves};
 use super::settings;
-use faer::Mat;
+use faer::{Mat, MatRef};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
     Budget, PathwiseModel, PathwiseSettings, Region, SpectralBasis, Start, Support, regions,
@@ -19,7 +19,6 @@ use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::{cross, diagonal, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_metrics::wasserstein2_marginals;
 use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -85,17 +84,6 @@ impl Settings {
     }
 }
 
-/// `sin 2x + cos 5x`.
-fn function(x: f64) -> f64 {
-    (2.0 * x).sin() + (5.0 * x).cos()
-}
-
-/// 2-Wasserstein distances of marginals.
-fn distances(a: &Prediction, b: &Prediction) -> Vec<f64> {
-    let marginal = |p: &Prediction, i: usize| (p.mean[(i, 0)], p.latent_variance[i].max(0.0).sqrt());
-    (0..a.latent_variance.len()).map(|i| wasserstein2_marginals(marginal(a, i), marginal(b, i))).collect()
-}
-
 const REGIONS: [(&str, Region); 3] = [
     ("interpolation", Region::Interpolation),
     ("extrapolation", Region::Extrapolation),
@@ -130,7 +118,7 @@ impl Problem {
             (normals(n, 1, streams, "experiment/inputs"), normals(n, 1, streams, "experiment/noise"));
         let side = |i: usize| if i.is_multiple_of(2) { -settings.centre } else { settings.centre };
         let x = Mat::from_fn(n, 1, |i, _| side(i) + settings.deviation * z[(i, 0)]);
-        let y = Mat::from_fn(n, 1, |i, _| function(x[(i, 0)]) + settings.noise * e[(i, 0)]);
+        let y = Mat::from_fn(n, 1, |i, _| waves(x[(i, 0)]) + settings.noise * e[(i, 0)]);
         let data = Observations::new(x.clone(), y, None)?;
         let step = 2.0 * settings.reach / (settings.grid - 1) as f64;
         let grid: Vec<f64> = (0..settings.grid).map(|i| i as f64 * step - settings.reach).collect();
@@ -185,20 +173,8 @@ impl Problem {
 
     fn panel(&self, prediction: &Prediction, noise_variance: f64) -> PosteriorPanel {
         let (x, y) = (self.data.inputs(), self.data.targets());
-        PosteriorPanel {
-            input: "x".into(),
-            grid: self.grid.clone(),
-            mean: prediction.mean.col(0).iter().copied().collect(),
-            latent_standard_deviation: prediction.latent_variance.iter().map(|v| v.max(0.0).sqrt()).collect(),
-            observed_standard_deviation: prediction
-                .latent_variance
-                .iter()
-                .map(|v| (v.max(0.0) + noise_variance).sqrt())
-                .collect(),
-            train_input: (0..x.nrows()).map(|i| x[(i, 0)]).collect(),
-            train_target: (0..y.nrows()).map(|i| y[(i, 0)]).collect(),
-            ..PosteriorPanel::default()
-        }
+        let column = |m: MatRef<'_, f64>| m.col(0).iter().copied().collect();
+        posterior_panel(&self.grid, prediction, noise_variance, (column(x), column(y)))
     }
 }
 
@@ -269,7 +245,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let mut by_direction = Vec::new();
     for method in &settings.methods {
         let found = solve(&settings, &problem, method, context)?;
-        let distance = distances(&found.prediction, &problem.exact);
+        let distance = marginal_distances(&found.prediction, &problem.exact);
         let of_mean: Vec<f64> = (0..distance.len())
             .map(|i| (found.prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs())
             .collect();
@@ -281,7 +257,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             );
         }
         // Regions count every point of the grid alike; here points count as often as data are there.
-        let at_data = mean(distances(&found.at_data, &problem.exact_at_data));
+        let at_data = mean(marginal_distances(&found.at_data, &problem.exact_at_data));
         own.insert("data".into(), json!({ "w2": at_data }));
         let last = &found.errors[found.errors.len() - 1].1;
         own.insert("top_directions".into(), json!(problem.share(last, 0..(problem.determined / 2).max(1))));
