@@ -8,7 +8,9 @@ use crate::model::scalable::plan::steps;
 use crate::model::scalable::{KernelPrecision, ScalableSummary, Solver};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
+use posterior_gp::Hyperprior;
 use posterior_gp::exact::ExactGp;
+use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_kernels::inducing::ChosenPoints;
@@ -72,6 +74,34 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
     }
 }
 
+/// What came of a bound.
+struct Ending {
+    hyperparameters: Vec<Hyperparameter>,
+    hyperpriors: Vec<Hyperprior>,
+    posterior: InducingPosterior,
+    bound: f64,
+    steps: usize,
+    reason: Reason,
+    largest_jitter: f64,
+}
+
+impl Ending {
+    /// With the summary of a fit that began at `started`.
+    fn fit(self, mut summary: ScalableSummary, started: Instant) -> ScalableFit {
+        summary.bound = Some(self.bound);
+        summary.steps = self.steps;
+        summary.seconds[1] = started.elapsed().as_secs_f64();
+        ScalableFit {
+            posterior: ProcessPosterior::Inducing(self.posterior),
+            hyperparameters: self.hyperparameters,
+            hyperpriors: self.hyperpriors,
+            summary,
+            reason: self.reason,
+            largest_jitter: self.largest_jitter,
+        }
+    }
+}
+
 /// The collapsed bound, or its closed form where nothing is learned.
 pub(super) fn collapsed(
     prepared: &Prepared,
@@ -90,18 +120,18 @@ pub(super) fn collapsed(
     process.learn_hyperparameters = learns;
     let found = Found::default();
     if !learns && !moves {
-        let (posterior, bound) = process.clone().condition(&prepared.data)?;
-        summary.bound = Some(bound);
+        let (posterior, bound) = process.condition(&prepared.data)?;
         summary.ended = "closed form".into();
-        summary.seconds[1] = started.elapsed().as_secs_f64();
-        return Ok(ScalableFit {
-            posterior: ProcessPosterior::Inducing(posterior),
+        return Ok(Ending {
             hyperparameters: named_values(&model),
             hyperpriors: Vec::new(),
-            summary,
+            posterior,
+            bound,
+            steps: 0,
             reason: Reason::Value,
             largest_jitter: 0.0,
-        });
+        }
+        .fit(summary, started));
     }
     let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = CollapsedOptions {
@@ -118,18 +148,17 @@ pub(super) fn collapsed(
         keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
     })?;
     keeper.finish()?;
-    summary.bound = Some(fitted.bound);
-    summary.steps = fitted.steps;
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
-    summary.seconds[1] = started.elapsed().as_secs_f64();
-    Ok(ScalableFit {
+    Ok(Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,
-        posterior: ProcessPosterior::Inducing(fitted.posterior),
-        summary,
+        posterior: fitted.posterior,
+        bound: fitted.bound,
+        steps: fitted.steps,
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
-    })
+    }
+    .fit(summary, started))
 }
 
 /// The stochastic bound.
@@ -175,18 +204,17 @@ pub(super) fn stochastic(
         keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(progress.state())?)))
     })?;
     keeper.finish()?;
-    summary.bound = Some(fitted.average_bound);
-    summary.steps = fitted.steps;
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
-    summary.seconds[1] = started.elapsed().as_secs_f64();
-    Ok(ScalableFit {
+    Ok(Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,
-        posterior: ProcessPosterior::Inducing(fitted.posterior),
-        summary,
+        posterior: fitted.posterior,
+        bound: fitted.average_bound,
+        steps: fitted.steps,
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
-    })
+    }
+    .fit(summary, started))
 }
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.
