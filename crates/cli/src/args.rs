@@ -137,6 +137,10 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
+    /// Read the table part by part, with --out: what stays in memory is one part [default: from 256 MB on]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out")]
+    pub stream: Option<bool>,
+
     /// Quantiles of new observations to add
     #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = probability)]
     pub quantiles: Vec<f64>,

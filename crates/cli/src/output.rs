@@ -39,6 +39,12 @@ impl Failure {
     }
 }
 
+impl From<posterior::data::DataError> for Failure {
+    fn from(error: posterior::data::DataError) -> Self {
+        Self::from_error(error)
+    }
+}
+
 /// Remarks for people, unless they asked for silence or for JSON.
 #[derive(Clone, Copy)]
 pub(crate) struct Remarks {

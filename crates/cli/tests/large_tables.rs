@@ -161,6 +161,47 @@ fn searches_features_choices_and_exact_variances_are_flags() {
 }
 
 #[test]
+fn predictions_part_by_part_are_those_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 100);
+    // Two parts: 32 MB hold some hundred thousand rows of three numbers.
+    let rows = 600_000;
+    let mut text = String::from("a,b,note\n");
+    for i in 0..rows {
+        let cell = if i % 1000 == 7 { String::new() } else { format!("{}", (i as f64 * 0.618) % 1.0) };
+        text += &format!("{cell},{},n{}\n", (i as f64 * 0.754) % 1.0, i % 10);
+    }
+    std::fs::write(at.join("new.csv"), text).unwrap();
+    let fit = "fit gp --data t.csv --target y --method svgp --inducing 5 --iterations 20 --missing drop --out m.posterior";
+    json(at, fit);
+    let line = "predict --model m.posterior --data new.csv";
+    let whole = json(at, &format!("{line} --out whole.csv"));
+    let parts = json(at, &format!("{line} --stream --out parts.csv"));
+    assert_eq!(parts["n"], rows - rows / 1000);
+    assert_eq!(whole["rows_without_prediction"], parts["rows_without_prediction"]);
+    let read = |name: &str| std::fs::read_to_string(at.join(name)).unwrap();
+    let (whole, parts) = (read("whole.csv"), read("parts.csv"));
+    let mut lines = whole.lines().zip(parts.lines());
+    assert_eq!(lines.next().map(|(a, b)| a == b), Some(true));
+    assert_eq!(whole.lines().count(), parts.lines().count());
+    for (a, b) in lines {
+        let numbers = |line: &str| line.split(',').map(|c| c.parse::<f64>().ok()).collect::<Vec<_>>();
+        // The last blocks of parts differ in size, and sums in order.
+        let near = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
+            (a, b) => a == b,
+        };
+        assert!(numbers(a).iter().zip(&numbers(b)).all(near), "{a} {b}");
+    }
+    let text = error(at, &format!("{line} --stream --samples 3 --out x.csv"));
+    assert!(text.contains("drawn jointly"), "{text}");
+    let text = error(at, &format!("{line} --stream"));
+    assert!(text.contains("--out"), "{text}");
+    assert!(!at.join("x.csv").exists());
+}
+
+#[test]
 fn a_fit_that_is_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

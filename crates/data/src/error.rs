@@ -312,7 +312,7 @@ pub enum DataError {
 
 impl DataError {
     /// The same error for a part of a table that begins at row `first` (from 0): its rows become those of the table.
-    pub(crate) fn in_part(mut self, first: usize) -> Self {
+    pub fn in_part(mut self, first: usize) -> Self {
         match &mut self {
             Self::RaggedRow { row, .. }
             | Self::NotANumber { row, .. }

@@ -43,4 +43,4 @@ pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;
 pub use standardise::Standardisation;
 pub use table::{Column, Table, Values};
-pub use write::{create_atomically, write_table};
+pub use write::{create_atomically, write_parts, write_table};

@@ -190,6 +190,17 @@ impl Schema {
         Ok(Self { target, features, noise, missing: selection.missing })
     }
 
+    /// Columns that are categories by name, not by number: a reader of parts must take them as text in every part.
+    pub fn text_columns(&self) -> Vec<String> {
+        let named = |feature: &Feature| match feature {
+            Feature::Category { column, category } if category.parse::<f64>().is_err() => {
+                Some(column.clone())
+            }
+            _ => None,
+        };
+        self.features.iter().filter_map(named).collect()
+    }
+
     /// Names of the model's inputs: the column, or `COLUMN=CATEGORY`.
     pub fn feature_names(&self) -> Vec<String> {
         let name = |f: &Feature| match f {

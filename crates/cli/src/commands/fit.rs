@@ -1,6 +1,6 @@
 //! `posterior fit gp`
 
-use super::{read, remarks};
+use super::{in_parts, read, remarks};
 use crate::args::{Cli, FitArgs};
 use crate::describe;
 use crate::interrupt::Interrupt;
@@ -8,7 +8,7 @@ use crate::output::{Failure, Remarks, number, print, print_json, set_threads, ta
 use crate::progress::FitProgress;
 use crate::settings::FitSettings;
 use posterior::data::Notes;
-use posterior::data::stream::{count_rows, is_streamable};
+use posterior::data::stream::count_rows;
 use posterior::{Header, Hyperparameter, Model, Prepared, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
@@ -90,21 +90,11 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files from here on are read part by part.
-const STREAMED_FROM: u64 = 256 << 20;
-
 /// Reads the rows to learn from, the whole table at once or part by part.
 fn prepare(settings: &FitSettings, remarks: Remarks) -> Result<Prepared, Failure> {
     let (path, request) = (&settings.data, &settings.request);
     let seed = request.options.seed;
-    let large = std::fs::metadata(path).is_ok_and(|m| m.len() >= STREAMED_FROM);
-    if settings.stream == Some(true) && !is_streamable(path) {
-        return Err(Failure::usage(format!(
-            "{} cannot be read part by part; CSV, TSV and Parquet files can",
-            path.display()
-        )));
-    }
-    if settings.stream.unwrap_or(large && is_streamable(path)) {
+    if in_parts(settings.stream, path)? {
         let count = count_rows(path).map_err(Failure::from_error)?;
         remarks.say(format!("reading {count} rows part by part"));
         let split = settings.held_out.split(count, seed)?;

@@ -21,6 +21,7 @@ mod train_online;
 use crate::args::Cli;
 use crate::output::{Failure, Remarks};
 use posterior::AnyModel;
+use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,21 @@ fn read(path: &Path, remarks: Remarks) -> Result<Table, Failure> {
     let table = read_table(path, &ReadOptions::default()).map_err(Failure::from_error)?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
+}
+
+/// Files from here on are read part by part.
+const STREAMED_FROM: u64 = 256 << 20;
+
+/// Whether a table is read part by part: as asked for, or where it is large.
+fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
+    let able = is_streamable(path);
+    if asked == Some(true) && !able {
+        let path = path.display();
+        let problem = format!("{path} cannot be read part by part; CSV, TSV and Parquet files can");
+        return Err(Failure::usage(problem));
+    }
+    let large = std::fs::metadata(path).is_ok_and(|m| m.len() >= STREAMED_FROM);
+    Ok(asked.unwrap_or(large && able))
 }
 
 /// Opens a model of either kind.

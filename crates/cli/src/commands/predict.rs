@@ -1,15 +1,17 @@
 //! `posterior predict`
 
-use super::{load, predict_network, read, remarks, single};
+use super::{in_parts, load, predict_network, read, remarks, single};
 use crate::args::{Cli, PredictArgs, VariancesArg};
 use crate::output::{Failure, print, print_json, set_threads};
-use posterior::data::{Column, Table, write_table};
+use posterior::data::stream::{StreamOptions, TableParts};
+use posterior::data::{Column, DataError, Table, write_parts, write_table};
 use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceSolves};
 use serde::Serialize;
+use std::path::Path;
 use std::time::Instant;
 
 /// What `--json` prints.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report {
     n: usize,
     rows_without_prediction: usize,
@@ -34,54 +36,113 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         AnyModel::Laplace(model) => return predict_network::run(cli, arguments, &model),
     };
     refuse_network_flags(arguments)?;
-    let rows = read(single(&arguments.data, "")?, remarks)?;
-    let options = PredictOptions {
-        truth: false,
-        variances: VariancesArg::method(arguments.variances, arguments.memory),
+    let path = single(&arguments.data, "")?;
+    let report = match &arguments.out {
+        Some(out) if in_parts(arguments.stream, path)? => by_parts(&model, path, out, arguments)?,
+        _ => at_once(cli, &model, path, arguments)?,
     };
-    let predictions = model.predict_with(&rows, None, options).map_err(Failure::from_error)?;
-    if let Some(solves) = &predictions.solves {
-        remarks.say(solves_text(solves));
-    }
-    let columns = columns(&model, &rows, &predictions, arguments)?;
-    let absent = rows.rows() - predictions.rows.len();
     for (count, what) in [
-        (absent, "rows with missing cells have no prediction"),
-        (predictions.filled_cells, "missing cells were filled with training means"),
-        (predictions.clipped, "variances were rounded up to 0"),
+        (report.rows_without_prediction, "rows with missing cells have no prediction"),
+        (report.filled_cells, "missing cells were filled with training means"),
+        (report.clipped_variances, "variances were rounded up to 0"),
     ] {
         if count > 0 {
             remarks.say(format!("note: {count} {what}"));
         }
     }
-    let json_values = || {
-        let values = |c: &Column| {
-            (c.name.clone(), serde_json::json!((0..c.len()).map(|i| cell(c, i)).collect::<Vec<_>>()))
-        };
-        serde_json::Value::Object(columns.iter().map(values).collect())
-    };
-    let report = Report {
-        n: predictions.rows.len(),
-        rows_without_prediction: absent,
-        filled_cells: predictions.filled_cells,
-        clipped_variances: predictions.clipped,
-        variance_solves: predictions.solves,
-        seconds: started.elapsed().as_secs_f64(),
-        out: arguments.out.as_ref().map(|p| p.display().to_string()),
-        predictions: arguments.out.is_none().then(json_values),
-    };
+    if let Some(solves) = &report.variance_solves {
+        remarks.say(solves_text(solves));
+    }
+    if let Some(out) = &report.out {
+        remarks.say(format!("{} predictions written to {out}", report.n));
+    }
+    if cli.json {
+        return print_json(&Report { seconds: started.elapsed().as_secs_f64(), ..report });
+    }
+    Ok(())
+}
+
+fn options(arguments: &PredictArgs) -> PredictOptions {
+    let variances = VariancesArg::method(arguments.variances, arguments.memory);
+    PredictOptions { truth: false, variances }
+}
+
+/// Predicts a table that is read whole; prints the predictions where they go to no file.
+fn at_once(cli: &Cli, model: &Model, path: &Path, arguments: &PredictArgs) -> Result<Report, Failure> {
+    let mut rows = read(path, remarks(cli))?;
+    let predictions = model.predict_with(&rows, None, options(arguments)).map_err(Failure::from_error)?;
+    let columns = columns(model, &rows, &predictions, arguments)?;
+    let mut report = Report::default();
+    report.count(&rows, &predictions);
     match &arguments.out {
         Some(path) => {
-            let mut table = rows;
-            table.columns.retain(|c| !columns.iter().any(|new| new.name == c.name));
-            table.columns.extend(columns);
-            write_table(&table, path).map_err(Failure::from_error)?;
-            remarks.say(format!("{} predictions written to {}", report.n, path.display()));
+            extend(&mut rows, columns);
+            write_table(&rows, path).map_err(Failure::from_error)?;
+            report.out = Some(path.display().to_string());
         }
-        None if !cli.json => return print_csv(&columns),
-        None => {}
+        None if cli.json => {
+            let values = |c: &Column| {
+                (c.name.clone(), serde_json::json!((0..c.len()).map(|i| cell(c, i)).collect::<Vec<_>>()))
+            };
+            report.predictions = Some(serde_json::Value::Object(columns.iter().map(values).collect()));
+        }
+        None => print_csv(&columns)?,
     }
-    if cli.json { print_json(&report) } else { Ok(()) }
+    Ok(report)
+}
+
+/// Predicts a table part by part: what stays in memory is one part.
+fn by_parts(model: &Model, path: &Path, out: &Path, arguments: &PredictArgs) -> Result<Report, Failure> {
+    // Draws of these are functions, the same in every part; draws of others are joint over rows, of which only a part is there.
+    if arguments.samples > 0 && model.posterior().stored_samples().is_none() {
+        let problem =
+            "--samples of this model are drawn jointly for all rows, which --stream never has; leave one out";
+        return Err(Failure::usage(problem.into()));
+    }
+    let text_columns = model.header().schema.text_columns();
+    let parts = TableParts::open(path, &StreamOptions { text_columns, ..StreamOptions::default() });
+    let mut parts = parts.map_err(Failure::from_error)?;
+    let mut report = Report { out: Some(out.display().to_string()), ..Report::default() };
+    write_parts(out, || -> Result<Option<Table>, Failure> {
+        let Some(part) = parts.next() else {
+            if report.n > 0 {
+                return Ok(None);
+            }
+            let why = "dropping those with missing cells".into();
+            return Err(DataError::NothingLeft { path: path.into(), why }.into());
+        };
+        let part = part?;
+        let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
+        let mut table = part.table;
+        report.count(&table, &predictions);
+        let columns = columns(model, &table, &predictions, arguments)?;
+        extend(&mut table, columns);
+        Ok(Some(table))
+    })?;
+    Ok(report)
+}
+
+impl Report {
+    /// Counts what was done to some rows.
+    fn count(&mut self, rows: &Table, predictions: &Predictions) {
+        self.n += predictions.rows.len();
+        self.rows_without_prediction += rows.rows() - predictions.rows.len();
+        self.filled_cells += predictions.filled_cells;
+        self.clipped_variances += predictions.clipped;
+        if let Some(VarianceSolves { residual, iterations }) = predictions.solves {
+            let before = self.variance_solves.unwrap_or(VarianceSolves { residual: 0.0, iterations: 0 });
+            self.variance_solves = Some(VarianceSolves {
+                residual: before.residual.max(residual),
+                iterations: before.iterations + iterations,
+            });
+        }
+    }
+}
+
+/// Adds the new columns, in the place of older ones of the same names.
+fn extend(table: &mut Table, columns: Vec<Column>) {
+    table.columns.retain(|c| !columns.iter().any(|new| new.name == c.name));
+    table.columns.extend(columns);
 }
 
 /// Solves in words.
@@ -135,7 +196,7 @@ fn columns(
     for &level in &arguments.quantiles {
         out.push(spread(&format!("q{level}"), &predictions.quantile(level)));
     }
-    if arguments.samples > 0 {
+    if arguments.samples > 0 && !predictions.rows.is_empty() {
         let limit = (arguments.memory.max(0.0) * 1e9) as u64;
         let draws = model
             .sample(table, &predictions.rows, arguments.samples, arguments.seed, limit)

@@ -30,8 +30,10 @@ struct Report {
 }
 
 pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<(), Failure> {
-    if a.variances.is_some() {
-        return Err(Failure::usage("--variances is for Gaussian processes, this model is a network".into()));
+    if let Some((flag, _)) =
+        [("variances", a.variances.is_some()), ("stream", a.stream.is_some())].iter().find(|f| f.1)
+    {
+        return Err(Failure::usage(format!("--{flag} is for Gaussian processes, this model is a network")));
     }
     let started = Instant::now();
     let remarks = remarks(cli);

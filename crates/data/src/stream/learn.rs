@@ -127,16 +127,7 @@ pub fn extract(
     rows: &[usize],
     options: &StreamOptions,
 ) -> Result<Extracted, DataError> {
-    let one_hot: Vec<String> = schema
-        .features
-        .iter()
-        .filter_map(|f| match f {
-            Feature::Category { column, category } if category.parse::<f64>().is_err() => {
-                Some(column.clone())
-            }
-            _ => None,
-        })
-        .collect();
+    let one_hot = schema.text_columns();
     let width = schema.features.len();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows.len()); width];
     let (mut y, mut noise, mut kept) =

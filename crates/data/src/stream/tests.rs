@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    Column, DataError, Missing, ReadOptions, Schema, Selection, Table, Values, read_table, write_table,
+    Column, DataError, Missing, ReadOptions, Schema, Selection, Table, Values, read_table, write_parts,
+    write_table,
 };
 use posterior_linalg::random::Streams;
 use rand::RngExt;
@@ -134,4 +135,45 @@ fn errors_name_the_row_of_the_file() {
     write("1,2");
     let schema = learn_schema(&path, &selection, &rows, &options).unwrap();
     assert!(matches!(extract(&path, &schema, &[], &options), Err(DataError::NothingLeft { .. })));
+}
+
+#[test]
+fn parts_are_written_as_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |from: usize, rows: usize| {
+        let value = |f: &dyn Fn(usize) -> f64| (from..from + rows).map(f).collect::<Vec<f64>>();
+        let a = Column::numeric("a", value(&|i| i as f64 / 3.0));
+        let b = Column::numeric("b", value(&|i| if i % 4 == 0 { f64::NAN } else { 1.0 }));
+        Table::new("made", vec![a, b])
+    };
+    for name in ["t.csv", "t.parquet"] {
+        let (whole, parts) = (folder.path().join(format!("whole.{name}")), folder.path().join(name));
+        write_table(&table(0, 25), &whole).unwrap();
+        let mut starts = [(0, 10), (10, 10), (20, 5)].into_iter();
+        let next = || Ok(starts.next().map(|(from, rows)| table(from, rows)));
+        write_parts::<DataError>(&parts, next).unwrap();
+        let read = |path: &Path| read_table(path, &ReadOptions::default()).unwrap();
+        let (one, other) = (read(&whole), read(&parts));
+        assert_eq!((one.names(), one.rows()), (other.names(), 25));
+        for i in 0..25 {
+            assert!((0..2).all(|j| one.columns[j].cell(i) == other.columns[j].cell(i)), "{name}, row {i}");
+        }
+        // What fails leaves the older file alone: a part that cannot be read, a part of other columns.
+        let before = std::fs::read(&parts).unwrap();
+        let mut left = 1;
+        let failed = write_parts::<DataError>(&parts, || {
+            left -= 1;
+            if left < 0 { Err(DataError::NoRows { path: "x".into() }) } else { Ok(Some(table(0, 3))) }
+        });
+        assert!(matches!(failed, Err(DataError::NoRows { .. })));
+        let mut tables = vec![Table::new("made", vec![Column::numeric("c", vec![1.0])]), table(0, 3)];
+        let failed = write_parts::<DataError>(&parts, || Ok(tables.pop()));
+        assert!(matches!(failed, Err(DataError::Write { .. })), "{failed:?}");
+        assert_eq!(std::fs::read(&parts).unwrap(), before);
+    }
+    let text = Column { name: "b".into(), values: Values::Text(vec![Some("x".into())]) };
+    let mut tables = vec![Table::new("made", vec![Column::numeric("a", vec![1.0]), text]), table(0, 3)];
+    let failed = write_parts::<DataError>(&folder.path().join("u.parquet"), || Ok(tables.pop())).unwrap_err();
+    let DataError::Write { source, .. } = failed else { panic!("{failed:?}") };
+    assert!(source.to_string().contains(".csv can hold"), "{source}");
 }

@@ -2,14 +2,15 @@
 
 use super::{Header, Model, ModelError};
 use faer::MatRef;
-use posterior_data::{Extracted, Table};
+use posterior_data::stream::Part;
+use posterior_data::{DataError, Extracted, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
 use serde::Serialize;
 
 /// Gaussian predictions for rows of a table, in units of the target.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predictions {
     /// Index in the table of each predicted row, counted from 0; rows with missing cells are absent when the schema drops them.
     pub rows: Vec<usize>,
@@ -145,6 +146,21 @@ impl Model {
             filled_cells: extracted.notes.filled_cells,
             solves,
         })
+    }
+
+    /// As [`Model::predict_with`] for all rows of a part of a large table: rows are counted within the part, errors name those of the file. A part may have
+    /// no row with a prediction.
+    ///
+    /// # Errors
+    /// As [`Model::predict_with`].
+    pub fn predict_part(&self, part: &Part, options: PredictOptions) -> Result<Predictions, ModelError> {
+        match self.predict_with(&part.table, None, options) {
+            Err(ModelError::Data(DataError::NothingLeft { .. })) => {
+                Ok(Predictions { truth: options.truth.then(Vec::new), ..Predictions::default() })
+            }
+            Err(ModelError::Data(error)) => Err(error.in_part(part.first_row).into()),
+            other => other,
+        }
     }
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
