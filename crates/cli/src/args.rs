@@ -137,7 +137,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Read the table part by part, with --out: what stays in memory is one part [default: from 256 MB on]
+    /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out")]
     pub stream: Option<bool>,
 

@@ -116,7 +116,12 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         None => rows.extend([
             SummaryRow::new(
                 "search",
-                format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(header)),
+                format!(
+                    "{} steps, {} evaluations, ended by {}",
+                    fit.steps,
+                    fit.evaluations,
+                    reason(fit.reason)
+                ),
             ),
             SummaryRow::new("starts", attempts(header)),
         ]),
@@ -138,7 +143,12 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
         };
         rows.push(SummaryRow::new(
             "search",
-            format!("{} steps, {} iterations of their solves{unsolved}", search.steps, search.solver_steps),
+            format!(
+                "{} steps, {} iterations of their solves{unsolved}, ended by {}",
+                search.steps,
+                search.solver_steps,
+                reason(search.ended)
+            ),
         ));
     }
     if let Some(bound) = fit.bound {
@@ -196,9 +206,9 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
     rows
 }
 
-fn reason(header: &Header) -> &'static str {
+fn reason(reason: posterior::optim::Reason) -> &'static str {
     use posterior::optim::Reason;
-    match header.fit.reason {
+    match reason {
         Reason::Gradient => "a vanishing gradient",
         Reason::Value => "no further improvement",
         Reason::Steps => "the limit of steps",

@@ -181,6 +181,11 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
     let large: &[Method] = &[Auto, Cg, Sgd, Sdd, InducingSgd, Sgpr, Svgp];
     // Bounds have one search of their own, iterative methods one for each neighbourhood.
     let searched: &[Method] = &[Auto, Exact, Cg, Sgd, Sdd, InducingSgd];
+    // Stochastic searches solve by conjugate gradients, whatever solves for the posterior.
+    let stochastic_search =
+        args.hyperparameter_search.is_some_and(|s| s != HyperparameterSearchArg::Neighbourhoods);
+    let conjugate: &[Method] = if stochastic_search { pathwise } else { &[Cg] };
+    let cached: &[Method] = if stochastic_search { pathwise } else { &[Auto, Cg, Sgd, Sdd] };
     let table: [(&str, bool, &[Method]); 32] = [
         ("--restarts", args.restarts.is_some(), &[Auto, Exact]),
         ("--objective", args.objective.is_some(), searched),
@@ -197,10 +202,10 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--step-size", args.step_size.is_some(), stochastic),
         ("--momentum", args.momentum.is_some(), &[Auto, Sdd]),
         ("--tolerance", args.tolerance.is_some(), &[Auto, Cg, Sgd, Sdd]),
-        ("--preconditioner", args.preconditioner.is_some(), &[Cg]),
-        ("--rank", args.rank.is_some(), &[Cg]),
+        ("--preconditioner", args.preconditioner.is_some(), conjugate),
+        ("--rank", args.rank.is_some(), conjugate),
         ("--precision", args.precision.is_some(), pathwise),
-        ("--cache", args.cache.is_some(), &[Auto, Cg, Sgd, Sdd]),
+        ("--cache", args.cache.is_some(), cached),
         ("--inducing", args.inducing.is_some(), inducing),
         ("--inducing-choice", args.inducing_choice.is_some(), inducing),
         ("--fixed-inducing", args.fixed_inducing.is_some(), &[Sgpr, Svgp]),

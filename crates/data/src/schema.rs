@@ -128,6 +128,15 @@ impl Notes {
     }
 }
 
+impl Feature {
+    /// The column of the table that it comes from.
+    pub fn column(&self) -> &str {
+        match self {
+            Self::Number { column, .. } | Self::Category { column, .. } => column,
+        }
+    }
+}
+
 impl Schema {
     /// Resolves the roles and learns means and categories from the given rows of the table.
     ///
@@ -286,14 +295,12 @@ impl Schema {
     }
 
     fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
-        let features = self.features.iter().map(|f| match f {
-            Feature::Number { column, .. } | Feature::Category { column, .. } => column,
-        });
+        let features = self.features.iter().map(Feature::column);
         let sides = std::iter::once(&self.target).chain(&self.noise).filter(|_| with_target);
         let mut missing: Vec<String> = Vec::new();
-        for name in features.chain(sides) {
-            if !table.columns.iter().any(|c| c.name == *name) && !missing.contains(name) {
-                missing.push(name.clone());
+        for name in features.chain(sides.map(String::as_str)) {
+            if !table.columns.iter().any(|c| c.name == name) && !missing.iter().any(|m| m == name) {
+                missing.push(name.to_string());
             }
         }
         if missing.is_empty() {

@@ -129,10 +129,9 @@ impl<'a> Gaussians<'a> {
         let total = mean_of(&|_, _, y| (y - centre).powi(2));
         let bias = mean_of(&|m, _, y| y - m);
         let scatter = mean_of(&|m, _, y| (y - m - bias).powi(2));
-        // Equal truths differ from their mean by rounding.
-        let explained = |left: f64| {
-            (total > (1e-14 * centre).powi(2)).then(|| 1.0 - left / total).filter(|v| v.is_finite())
-        };
+        // Equal truths differ from their mean by rounding, but not from each other.
+        let varied = self.truths.iter().any(|y| *y != self.truths[0]);
+        let explained = |left: f64| varied.then(|| 1.0 - left / total).filter(|v| v.is_finite());
         let mean_deviation = mean_of(&|_, v, _| v.sqrt());
         let coverage = |level: f64| {
             let edge = half_width_factor(level);
@@ -214,7 +213,9 @@ mod tests {
         // Truths 1 and -1: SST = 2, SSE = 5; residuals 1 and -2 scatter by 1.5 about -0.5.
         assert!((scores.r2.unwrap() + 1.5).abs() < 1e-14);
         assert!((scores.explained_variance.unwrap() - (1.0 - 2.25)).abs() < 1e-14);
-        let constant = Gaussians::new(&[0.0, 0.1], &[1.0; 2], &[0.3; 2]).unwrap().scores(2.0).unwrap();
+        // So many that the rounding of their mean is seen.
+        let (means, ones, truths) = (vec![0.1; 10_000], vec![1.0; 10_000], vec![0.3; 10_000]);
+        let constant = Gaussians::new(&means, &ones, &truths).unwrap().scores(2.0).unwrap();
         assert_eq!((constant.r2, constant.explained_variance), (None, None));
     }
 

@@ -61,6 +61,24 @@ impl Adam {
         [&self.first, &self.second].iter().all(|m| m.is_empty() || m.len() == dimension)
     }
 
+    /// Whether a saved memory is one of a vector of length `dimension` after `steps` steps, and finite.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, dimension: usize, steps: usize) -> Result<(), String> {
+        let lengths = [self.first.len(), self.second.len()];
+        if !(self.fits(dimension) && lengths[0] == lengths[1]) {
+            return Err(format!("the memory of its Adam is not for {dimension} parameters"));
+        }
+        let sound = self.first.iter().all(|v| v.is_finite())
+            && self.second.iter().all(|v| v.is_finite() && *v >= 0.0)
+            && [self.learning_rate, self.epsilon].iter().all(|v| v.is_finite());
+        if !sound || self.taken > steps {
+            return Err("the memory of its Adam cannot come from its steps".into());
+        }
+        Ok(())
+    }
+
     /// Moves `theta` against `gradient`, a vector of the same length at every step; `planned` is the number of steps that the schedule counts with. Returns the step size used.
     pub fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
         self.first.resize(theta.len(), 0.0);

@@ -96,7 +96,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub feature_frequencies: Option<FeatureFrequenciesArg>,
 
-    /// Most time for the solver or bound, such as 90s, 5m or 2h
+    /// Most time for the solver or bound, and as much for a stochastic search, such as 90s, 5m or 2h
     #[arg(long, value_name = "TIME", help_heading = "Large tables")]
     pub time_budget: Option<String>,
 
@@ -120,7 +120,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "X", help_heading = "Large tables")]
     pub tolerance: Option<f64>,
 
-    /// Preconditioner of cg [default: pivoted-cholesky]
+    /// Preconditioner of cg and of stochastic searches [default: pivoted-cholesky]
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub preconditioner: Option<PreconditionerArg>,
 

@@ -2,11 +2,12 @@
 
 use super::{in_parts, load, predict_network, read, remarks, single};
 use crate::args::{Cli, PredictArgs, VariancesArg};
-use crate::output::{Failure, print, print_json, set_threads};
+use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use posterior::data::stream::{StreamOptions, TableParts};
-use posterior::data::{Column, DataError, Table, write_parts, write_table};
+use posterior::data::{Column, DataError, Feature, Table, write_parts, write_table};
 use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceSolves};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -38,7 +39,9 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
     refuse_network_flags(arguments)?;
     let path = single(&arguments.data, "")?;
     let report = match &arguments.out {
-        Some(out) if in_parts(arguments.stream, path)? => by_parts(&model, path, out, arguments)?,
+        Some(out) if in_parts(asked(&model, arguments), path)? => {
+            by_parts(&model, path, out, arguments, remarks)?
+        }
         _ => at_once(cli, &model, path, arguments)?,
     };
     for (count, what) in [
@@ -60,6 +63,12 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         return print_json(&Report { seconds: started.elapsed().as_secs_f64(), ..report });
     }
     Ok(())
+}
+
+/// Draws that are joint over all rows keep a table whole unless someone asks for parts.
+fn asked(model: &Model, arguments: &PredictArgs) -> Option<bool> {
+    let joint = arguments.samples > 0 && model.posterior().stored_samples().is_none();
+    arguments.stream.or(joint.then_some(false))
 }
 
 fn options(arguments: &PredictArgs) -> PredictOptions {
@@ -92,16 +101,20 @@ fn at_once(cli: &Cli, model: &Model, path: &Path, arguments: &PredictArgs) -> Re
 }
 
 /// Predicts a table part by part: what stays in memory is one part.
-fn by_parts(model: &Model, path: &Path, out: &Path, arguments: &PredictArgs) -> Result<Report, Failure> {
+fn by_parts(
+    model: &Model,
+    path: &Path,
+    out: &Path,
+    arguments: &PredictArgs,
+    remarks: Remarks,
+) -> Result<Report, Failure> {
     // Draws of these are functions, the same in every part; draws of others are joint over rows, of which only a part is there.
     if arguments.samples > 0 && model.posterior().stored_samples().is_none() {
         let problem =
             "--samples of this model are drawn jointly for all rows, which --stream never has; leave one out";
         return Err(Failure::usage(problem.into()));
     }
-    let text_columns = model.header().schema.text_columns();
-    let parts = TableParts::open(path, &StreamOptions { text_columns, ..StreamOptions::default() });
-    let mut parts = parts.map_err(Failure::from_error)?;
+    let mut parts = TableParts::open(path, &cut(model, path, arguments)?)?;
     let mut report = Report { out: Some(out.display().to_string()), ..Report::default() };
     write_parts(out, || -> Result<Option<Table>, Failure> {
         let Some(part) = parts.next() else {
@@ -112,6 +125,9 @@ fn by_parts(model: &Model, path: &Path, out: &Path, arguments: &PredictArgs) -> 
             return Err(DataError::NothingLeft { path: path.into(), why }.into());
         };
         let part = part?;
+        if part.first_row == 0 {
+            part.table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        }
         let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
         let mut table = part.table;
         report.count(&table, &predictions);
@@ -120,6 +136,25 @@ fn by_parts(model: &Model, path: &Path, out: &Path, arguments: &PredictArgs) -> 
         Ok(Some(table))
     })?;
     Ok(report)
+}
+
+/// How the file is cut: cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws
+/// take no more than its cells would.
+fn cut(model: &Model, path: &Path, arguments: &PredictArgs) -> Result<StreamOptions, Failure> {
+    let schema = &model.header().schema;
+    let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
+    let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
+    let kept = model.posterior().stored_samples().filter(|_| arguments.samples > 0);
+    let numbers = 3 * schema.features.len() + 2 * kept.unwrap_or(0);
+    options.part_bytes =
+        (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
+    // Parquet says which columns are numbers.
+    let typed = path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)));
+    if !typed && let Some(first) = TableParts::open(path, &options)?.next() {
+        let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
+        options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
+    }
+    Ok(options)
 }
 
 impl Report {

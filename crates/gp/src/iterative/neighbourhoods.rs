@@ -101,6 +101,12 @@ pub fn fit_on_neighbourhoods(
     let n = data.rows();
     let count = if neighbourhoods.size >= n { 1 } else { neighbourhoods.count };
     let mut rng = Streams::new(neighbourhoods.seed).stream("gp/centres");
+    let unsound = |f: &NeighbourhoodFit| f.values.iter().any(|v| !v.is_finite());
+    if earlier.len() > count || earlier.iter().any(unsound) {
+        let problem =
+            format!("it must have at most {count} finished neighbourhoods, all with finite parameters");
+        return Err(GpError::State { problem });
+    }
     let mut fits = earlier;
     for done in 0..count {
         let centre = rng.random_range(0..n);

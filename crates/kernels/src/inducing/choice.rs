@@ -73,8 +73,14 @@ pub enum InducingError {
         /// The number.
         value: f64,
     },
+    /// A pruning ratio out of range.
+    #[error("{ratio} is no pruning ratio; it is between 1e-6 and 1e6, such as 1")]
+    Ratio {
+        /// The number.
+        ratio: f64,
+    },
     /// A radius that is none.
-    #[error("{radius} is no radius; it is a positive number")]
+    #[error("{radius} is no radius; it is a positive number, for covers of a table at least 1e-6")]
     Radius {
         /// The number.
         radius: f64,
@@ -125,6 +131,9 @@ impl InducingChoice {
                 greedy_variance(&KernelMatrix::new(kernel, x), count, tolerance).rows
             }
             Self::Cover { mut radius } => {
+                if radius < 1e-6 {
+                    return Err(InducingError::Radius { radius });
+                }
                 let scaled = scaled(x, &lengthscales(kernel, x.ncols()));
                 let rows = loop {
                     // One more than enough is all there is to know about too many.
@@ -138,6 +147,10 @@ impl InducingChoice {
                 rows
             }
             Self::Pruned { neighbours, ratio } => {
+                // Beyond, thresholds would grow for ever.
+                if !(1e-6..=1e6).contains(&ratio) {
+                    return Err(InducingError::Ratio { ratio });
+                }
                 let mut threshold = pruning_threshold(&lengthscales(kernel, x.ncols()), ratio);
                 let mut rows = prune_neighbours(x, threshold, neighbours)?;
                 while rows.len() > count {

@@ -160,7 +160,9 @@ fn radii_grow_until_few_rows_are_left() {
     }
     let nothing = InducingChoice::Pruned { neighbours: 20, ratio: f64::NAN };
     let error = nothing.points(&*kernel, x.as_ref(), 3, Streams::new(0)).unwrap_err();
-    assert!(matches!(error, InducingError::Radius { .. }));
+    assert!(matches!(error, InducingError::Ratio { .. }));
+    let tiny = InducingChoice::Cover { radius: 1e-300 };
+    assert!(tiny.points(&*kernel, x.as_ref(), 3, Streams::new(0)).is_err());
 }
 
 #[test]

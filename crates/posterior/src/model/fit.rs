@@ -5,7 +5,7 @@ use super::{FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPoster
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
-use posterior_data::{Extracted, Notes, Schema, Standardisation, Table};
+use posterior_data::{Extracted, Missing, Notes, Schema, Standardisation, Table};
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::iterative::Progress;
 use posterior_gp::{GpError, Hyperprior, Observations};
@@ -98,7 +98,8 @@ impl Prepared {
         let chosen = choose(request, rows.len(), &schema.feature_names());
         let plan = plan_of(request, chosen.method, rows.len(), schema.feature_names().len());
         let limit = request.options.memory_limit;
-        if plan.peak_bytes > limit {
+        // How many rows are dropped is known only after reading.
+        if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
             return Err(GpError::Memory { plan, limit }.into());
         }
         let extracted = stream::extract(path, &schema, rows, &options)?;

@@ -38,7 +38,7 @@ pub enum VarianceMethod {
     Samples,
     /// A solve for each row by conjugate gradients, to this relative residual: as costly as a sample each.
     Solves {
-        /// Relative residual at which a solve ends; variances err by about its square.
+        /// Relative residual at which a solve ends: a variance is too large by at most its square times `‖k(X, x)‖²` over the noise variance.
         tolerance: f64,
         /// Most iterations of each block of 64 rows.
         iterations: usize,

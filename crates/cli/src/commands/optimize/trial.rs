@@ -52,6 +52,12 @@ fn filled(text: &str, names: &[String], trial: &Trial) -> String {
     out
 }
 
+/// The name of an axis as shells allow it.
+fn variable(name: &str) -> String {
+    let sign = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("POSTERIOR_{}", name.chars().map(sign).collect::<String>())
+}
+
 fn try_one(
     command: &[String],
     names: &[String],
@@ -65,7 +71,7 @@ fn try_one(
     prepared.args(arguments.iter().map(|a| filled(a, names, trial)));
     // The point in the environment as well, for programs that read it there.
     for (name, value) in names.iter().zip(&trial.point) {
-        prepared.env(format!("POSTERIOR_{}", name.to_uppercase().replace('-', "_")), value.to_string());
+        prepared.env(variable(name), value.to_string());
     }
     let spawned = prepared.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
     let mut child = match spawned {

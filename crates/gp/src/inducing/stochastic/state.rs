@@ -63,6 +63,12 @@ impl StochasticState {
         if !(self.seconds >= 0.0 && self.seconds < 1e12) {
             return Err(InducingError::State(format!("{} seconds are no time", self.seconds)).into());
         }
+        // With Adam on q its memory covers means and roots as well.
+        let all = self.theta.len() + self.mean.len() + self.roots.len();
+        self.adam
+            .check(self.theta.len(), self.step)
+            .or_else(|_| self.adam.check(all, self.step))
+            .map_err(InducingError::State)?;
         if self.theta.iter().any(|t| !t.is_finite()) {
             return Err(InducingError::State("a parameter is not finite".into()).into());
         }

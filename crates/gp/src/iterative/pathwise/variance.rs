@@ -78,7 +78,7 @@ impl<T: Real> PathwisePosterior<T> {
         Ok(out)
     }
 
-    /// Most bytes that [`Self::exact_variance`] needs besides what is there: a block's right-hand sides, six blocks of the solver, the preconditioner and the
+    /// Most bytes that [`Self::exact_variance`] needs besides what is there: a block's right-hand sides, at most nine blocks of the solver, the preconditioner and the
     /// cache.
     pub fn exact_variance_bytes(&self) -> u64 {
         let n = self.data().rows() as u64;
@@ -89,6 +89,6 @@ impl<T: Real> PathwisePosterior<T> {
             | PreconditionerChoice::Nystrom { rank, .. } => rank as u64,
         };
         let cache = n.saturating_mul(n).saturating_mul(number).min(self.settings().cache_bytes as u64);
-        n.saturating_mul((7 * VARIANCE_BLOCK as u64 + 2 * rank) * number).saturating_add(cache)
+        n.saturating_mul((10 * VARIANCE_BLOCK as u64 + 2 * rank) * number).saturating_add(cache)
     }
 }

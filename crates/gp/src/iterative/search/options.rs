@@ -77,6 +77,9 @@ impl Default for SearchOptions {
 /// Kernel tiles and buffers of threads, in bytes.
 const WORKING_BYTES: u64 = 64 << 20;
 
+/// Parameters of every step are kept, in memory and in saved states.
+const MOST_STEPS: usize = 10_000;
+
 impl SearchOptions {
     pub(super) fn check(&self) -> Result<(), SolveError> {
         let range = |what, value, needed, holds: bool| {
@@ -86,6 +89,8 @@ impl SearchOptions {
         range("the learning rate", rate, "positive and finite", rate > 0.0 && rate.is_finite())?;
         let share = self.averaged;
         range("the averaged share", share, "above 0 and at most 1", share > 0.0 && share <= 1.0)?;
+        let steps = self.steps;
+        range("the number of steps", steps as f64, "at most 10000", steps <= MOST_STEPS)?;
         range("the number of probes", self.solves.samples as f64, "at least 1", self.solves.samples > 0)
     }
 
@@ -131,6 +136,14 @@ impl SearchOptions {
             bytes([n, blocks.saturating_add(extra) as u64], number),
             bytes([n, n], number).min(self.solves.cache_bytes as u64),
             if dense { bytes([n, n], 8) } else { 0 },
+            // Frequencies and weights of prior functions.
+            match self.probes {
+                ProbeKind::Signs => 0,
+                ProbeKind::Pathwise => {
+                    let each = inputs.saturating_add(self.solves.samples).saturating_mul(2);
+                    bytes([self.solves.features.count as u64, each as u64], number)
+                }
+            },
         ]
         .into_iter()
         .fold(WORKING_BYTES.min(bytes([n, n], 32)), u64::saturating_add);

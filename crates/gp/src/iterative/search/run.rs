@@ -60,8 +60,8 @@ impl<T: Real> SearchProgress<'_, T> {
 pub struct SearchStep {
     /// Euclidean norm of the gradient estimate before the step, for each target value, in the unconstrained parameters.
     pub gradient_norm: f64,
-    /// The largest relative residual that the solve ended with, as far as its method knows it.
-    pub residual: f64,
+    /// The largest relative residual that the solve ended with, if its method knows it.
+    pub residual: Option<f64>,
     /// Steps of this solve.
     pub solver_steps: usize,
     /// Why this solve ended.
@@ -113,8 +113,7 @@ impl<T: Real> Search<T> {
         let theta = model.unconstrained();
         let Some(state) = from else {
             let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
-            let (iterates, trace) = (Vec::with_capacity(options.steps), Vec::with_capacity(options.steps));
-            let before = Duration::ZERO;
+            let (iterates, trace, before) = (Vec::new(), Vec::new(), Duration::ZERO);
             return Ok(Self { theta, adam, iterates, trace, solver_steps: 0, last: None, begun, before });
         };
         state.check(theta.len(), data, options)?;
@@ -127,7 +126,7 @@ impl<T: Real> Search<T> {
                 step: step.solver_steps,
                 steps_planned: options.solves.budget.steps,
                 elapsed: Duration::ZERO,
-                residual: step.residual,
+                residual: step.residual.unwrap_or(f64::NAN),
                 step_size: None,
                 restarts: 0,
             },
@@ -219,9 +218,15 @@ pub fn search_evidence<T: Real>(
         search.adam.step(&mut search.theta, &gradient, options.steps);
         model.set_unconstrained(&search.theta);
         search.iterates.push(search.theta.clone());
-        let residual = solver.residual;
+        let residual = solver.residual.is_finite().then_some(solver.residual);
         search.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
-        tracing::debug!(step = step + 1, gradient_norm, residual, solver_steps = solver.step, "step");
+        tracing::debug!(
+            step = step + 1,
+            gradient_norm,
+            residual = solver.residual,
+            solver_steps = solver.step,
+            "step"
+        );
         if tell(&model, &search, solver, Some(gradient_norm)) == Signal::Stop {
             break Reason::Interrupted;
         }

@@ -50,6 +50,9 @@ impl<T: Real> SearchState<T> {
         if theta.len() != parameters || iterates.iter().any(|i| i.len() != parameters) {
             return wrong(format!("it is one of {} parameters, not {parameters}", theta.len()));
         }
+        if let Err(problem) = self.header.adam.check(parameters, trace.len()) {
+            return wrong(problem);
+        }
         if !theta.iter().chain(iterates.iter().flatten()).all(|v| v.is_finite()) {
             return wrong("a parameter is not finite".into());
         }

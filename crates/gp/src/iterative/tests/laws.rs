@@ -134,14 +134,15 @@ fn primal_descent_converges_along_large_directions_first_and_within_its_bound() 
 /// The noise part of the bound: descent with gradient noise of known size, which decouples along the eigenvectors.
 #[test]
 fn averages_of_noisy_descent_stay_within_the_bound_as_often_as_it_says() {
-    let (n, noise, steps, coefficient, failure, trials) = (12, 0.1, 400, 3.0, 0.05, 400);
-    let basis = SpectralBasis::new(kernel_matrix(n, 0.8, true).as_ref()).unwrap();
+    // Nearly independent rows and much noise: no direction is slow, and the bound is within some standard deviations.
+    let (n, noise, steps, coefficient, failure, trials) = (12, 2.0, 400, 3.0, 0.05, 400);
+    let basis = SpectralBasis::new(kernel_matrix(n, 0.05, true).as_ref()).unwrap();
     let (b, values) = (1.0 / noise, basis.eigenvalues());
     let eta = 0.9 * noise / (values[0] * (values[0] + noise));
     let along = normal(n, 1, "targets");
     let with = basis.convergence_bound(along.norm_l2(), b, eta, steps, coefficient, failure);
-    let without = basis.convergence_bound(along.norm_l2(), b, eta, steps, 0.0, failure);
-    let (mut outside, mut outside_without) = (0, 0);
+    let fifth = basis.convergence_bound(along.norm_l2(), b, eta, steps, 0.2 * coefficient, failure);
+    let (mut outside, mut outside_fifth) = (0, 0);
     for trial in 0..trials {
         // Gaussian noise of deviation G is sub-Gaussian with coefficient G.
         let draws = normal(steps, n, &format!("noise {trial}"));
@@ -157,12 +158,12 @@ fn averages_of_noisy_descent_stay_within_the_bound_as_often_as_it_says() {
         let errors: Vec<f64> = (0..n).map(error).collect();
         let beyond = |bound: &[f64]| errors.iter().zip(bound).any(|(e, b)| e > b);
         outside += usize::from(beyond(&with));
-        outside_without += usize::from(beyond(&without));
+        outside_fifth += usize::from(beyond(&fifth));
     }
     // Two tails have at most twice the stated chance; 4.5 standard deviations of so many trials.
     let allowed = 2.0 * failure * trials as f64;
     assert!((outside as f64) < allowed + 4.5 * allowed.sqrt(), "{outside} of {trials}");
-    assert!(outside_without > trials / 2, "{outside_without} of {trials}: the noise says nothing");
+    assert!(outside_fifth > trials / 2, "{outside_fifth} of {trials}: the noise says nothing");
 }
 
 #[test]

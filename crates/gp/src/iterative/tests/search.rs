@@ -183,7 +183,7 @@ fn warm_starts_save_solver_steps() {
     let cold = search(&data, &SearchOptions { warm_starts: false, ..plan.clone() });
     assert_eq!(warm.solver_steps, warm.trace.iter().map(|s| s.solver_steps).sum::<usize>());
     assert_eq!(warm.trace[0], cold.trace[0]);
-    assert!(warm.trace.iter().all(|s| s.ended == Ended::Tolerance && s.residual <= 1e-3));
+    assert!(warm.trace.iter().all(|s| s.ended == Ended::Tolerance && s.residual.unwrap() <= 1e-3));
     // A step of 0.05 leaves a residual of some hundredths, so part of the orders of magnitude down to 1e-3 is saved.
     assert!((warm.solver_steps as f64) < 0.85 * cold.solver_steps as f64);
     for (a, b) in warm.model.unconstrained().iter().zip(cold.model.unconstrained()) {
@@ -296,6 +296,7 @@ fn unusable_settings_are_named() {
     says(SearchOptions { learning_rate: f64::NAN, ..good() }, "the learning rate");
     says(SearchOptions { averaged: 0.0, ..good() }, "the averaged share");
     says(options(3, 0), "the number of probes");
+    says(options(usize::MAX, 4), "the number of steps");
     let error = says(SearchOptions { memory_limit: 1000, ..good() }, "above the limit of 1.0 kB");
     assert!(matches!(error, GpError::Memory { plan, .. } if plan == good().plan::<f64>(20, 2, 1)));
     let unknown = vec![Hyperprior::weak_lengthscale("nothing", 2)];

@@ -233,7 +233,10 @@ fn load(path: &Path, identity: &Identity) -> Result<Saved, ModelError> {
     let mut container = Container::<Header>::read(path)?;
     let header = container.header.clone();
     if header.method != METHOD || header.identity != *identity {
-        let differs = header.identity.differences(identity);
+        let mut differs = header.identity.differences(identity);
+        if header.method != METHOD {
+            differs.push("what it is a checkpoint of".into());
+        }
         return Err(ModelError::OtherCheckpoint { path: path.into(), differs });
     }
     let Header { found, solver, blocks, mut search, mut bound, .. } = header;

@@ -40,8 +40,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     } else if settings.seconds.is_some_and(|budget| budget < exact_seconds) {
         format!("because the exact method may take {exact_seconds:.0} s, above the time budget")
     } else {
-        let unused = unused(settings);
-        let unused = if unused { "; settings of other methods are not used" } else { "" };
+        let unused = note(unused(settings));
         return Chosen {
             method: Method::Exact,
             why: format!("because {plan} and the limit allows it{unused}"),
@@ -52,7 +51,8 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
         return Chosen {
             method: Method::Sgpr,
             why: format!(
-                "{reason}; stochastic dual descent needs random features, which this kernel does not have"
+                "{reason}; stochastic dual descent needs random features, which this kernel does not have{}",
+                note(sampling(settings))
             ),
         };
     }
@@ -62,17 +62,37 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
         let needed = descent.as_exact();
         return Chosen {
             method: Method::Svgp,
-            why: format!("{reason}; for stochastic dual descent {needed}, above the limit"),
+            why: format!(
+                "{reason}; for stochastic dual descent {needed}, above the limit{}",
+                note(sampling(settings))
+            ),
         };
     }
     Chosen { method: Method::Sdd, why: reason }
 }
 
+fn note(unused: bool) -> &'static str {
+    if unused { "; settings of other methods are not used" } else { "" }
+}
+
 /// Whether something was set that the exact method does not have.
 fn unused(settings: &ScalableSettings) -> bool {
+    let mut default = ScalableSettings::default();
+    // Places are always set, and seeds belong to every method.
+    (default.checkpoint, default.checkpoint_seconds) =
+        (settings.checkpoint.clone(), settings.checkpoint_seconds);
+    default.neighbourhoods.seed = settings.neighbourhoods.seed;
+    *settings != default
+}
+
+/// Whether something was set that only methods with samples and a search of their own have.
+fn sampling(settings: &ScalableSettings) -> bool {
     let default = ScalableSettings::default();
-    let (checkpoint, checkpoint_seconds) = (settings.checkpoint.clone(), settings.checkpoint_seconds);
-    *settings != ScalableSettings { checkpoint, checkpoint_seconds, ..default }
+    let sizes = |s: &ScalableSettings| (s.neighbourhoods.count, s.neighbourhoods.size);
+    (settings.samples, settings.features, settings.precision, settings.search)
+        != (default.samples, default.features, default.precision, default.search)
+        || (settings.momentum, settings.tolerance, settings.cache_bytes, sizes(settings))
+            != (default.momentum, default.tolerance, default.cache_bytes, sizes(&default))
 }
 
 #[cfg(test)]
@@ -104,6 +124,10 @@ mod tests {
         // A million rows with 1,001 columns of weights are tens of gigabytes; inducing points need one for their table.
         let large = chosen(1_000_000, |r| r.scalable.samples = 1000);
         assert_eq!(large.method, Method::Svgp, "{}", large.why);
+        assert!(large.why.contains("not used"), "{}", large.why);
+        assert!(!chosen(500, |r| r.scalable.neighbourhoods.seed = 7).why.contains("not used"));
+        let plain = chosen(7000, |r| r.kernel = "periodic".parse().unwrap());
+        assert!(!plain.why.contains("not used"), "{}", plain.why);
         assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method, Method::Sgpr);
     }
 }

@@ -148,10 +148,14 @@ fn search(settings: &ScalableSettings, rows: usize, inputs: usize) -> (u64, f64)
         KernelPrecision::Single => options.plan::<f32>(rows, inputs, 1),
         KernelPrecision::Double => options.plan::<f64>(rows, inputs, 1),
     };
+    let number: u64 = if settings.precision == KernelPrecision::Single { 4 } else { 8 };
+    let copies = if settings.checkpoint.is_some() { 2 } else { 0 };
+    let saved = (rows as u64).saturating_mul((search.probes as u64 + 1).saturating_mul(copies * number));
+    let peak = plan.peak_bytes.saturating_add(saved);
     let flops = search.steps as f64 * plan.flops_per_evaluation;
     match search.from_neighbourhoods {
-        true => (plan.peak_bytes.max(averages.0), flops + averages.1),
-        false => (plan.peak_bytes, flops),
+        true => (peak.max(averages.0), flops + averages.1),
+        false => (peak, flops),
     }
 }
 

@@ -9,6 +9,7 @@ use posterior_gp::iterative::{
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::inducing::InducingChoice;
 use posterior_linalg::solve::PreconditionerChoice;
+use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -94,8 +95,10 @@ pub struct EvidenceSearchSummary {
     pub gradient_norm: Option<f64>,
     /// The largest relative residual of the last solve.
     pub residual: Option<f64>,
-    /// Steps whose solve used up its iterations before it reached its tolerance.
+    /// Steps whose solve did not reach its tolerance: out of iterations, or at the limit of the precision.
     pub unsolved: usize,
+    /// Why it ended: steps or time.
+    pub ended: Reason,
 }
 
 /// Settings of the methods for large tables; each method takes those that it has.
@@ -109,7 +112,7 @@ pub struct ScalableSettings {
     pub precision: KernelPrecision,
     /// Steps of the solver, or of the stochastic bound. The method's own number where it is absent.
     pub steps: Option<usize>,
-    /// Most seconds for the solver.
+    /// Most seconds for the solver or bound, and as many for a stochastic search.
     pub seconds: Option<f64>,
     /// Rows of a batch.
     pub batch: Option<usize>,

@@ -137,6 +137,9 @@ fn a_saved_state_goes_on_bit_for_bit() {
             let ended = fit_stochastic(model.clone(), &data, &late, Some(&spent), &mut ignore).unwrap();
             assert_eq!((ended.reason, ended.steps), (Reason::Time, 11));
             let mut damaged = state.clone();
+            damaged.step = 3;
+            assert!(fit_stochastic(model.clone(), &data, &options, Some(&damaged), &mut ignore).is_err());
+            let mut damaged = state.clone();
             damaged.roots[0] = -1.0;
             let error = fit_stochastic(model, &data, &options, Some(&damaged), &mut ignore).unwrap_err();
             assert!(error.to_string().contains("cannot be resumed"), "{error}");

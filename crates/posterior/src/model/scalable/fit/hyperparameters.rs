@@ -1,5 +1,6 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
+use super::time_limit;
 use crate::FitRequest;
 use crate::model::fit::{FitEvent, Prepared, add_weak_priors, named_values};
 use crate::model::scalable::checkpoint::{Found, Keeper, Saved, Stage};
@@ -189,6 +190,24 @@ struct Begin<'a, T: Kept> {
     hyperpriors: &'a [Hyperprior],
 }
 
+/// Refuses parameters that steps of a search have driven to where no model is.
+fn check_found(model: &ExactGp) -> Result<(), ModelError> {
+    let what = "a hyperparameter that the stochastic search ended at";
+    let expected = "positive and finite: take a smaller --learning-rate";
+    for found in named_values(model) {
+        let mean = found.name.starts_with("mean.");
+        if let Some(&value) = found.values.iter().find(|v| !(v.is_finite() && (mean || **v > 0.0))) {
+            return Err(ModelError::Setting { what, value, expected });
+        }
+    }
+    let (noise, floor) = (model.noise().noise_variance(), model.noise().floor());
+    if noise <= floor {
+        let expected = "above the noise floor: take a smaller --learning-rate or a lower --noise-floor";
+        return Err(ModelError::Setting { what, value: noise, expected });
+    }
+    Ok(())
+}
+
 fn on_all_rows<T: Kept>(
     Begin { mut model, state, hyperpriors }: Begin<'_, T>,
     prepared: &Prepared,
@@ -205,6 +224,8 @@ fn on_all_rows<T: Kept>(
     let mut options = search.options(&request.scalable, request.options.seed);
     options.hyperpriors = hyperpriors.to_vec();
     options.memory_limit = request.options.memory_limit;
+    options.time = time_limit(request);
+    let tolerance = options.solves.budget.tolerance;
     let saw = found.clone();
     let result =
         search_evidence(process, &prepared.data, &options, state, &mut |progress: &SearchProgress<
@@ -225,13 +246,15 @@ fn on_all_rows<T: Kept>(
         return Err(ModelError::Interrupted);
     }
     model.set_values(&result.model.values());
+    check_found(&model)?;
     let last = result.trace.last();
     found.search = Some(EvidenceSearchSummary {
         steps: result.steps,
         solver_steps: result.solver_steps,
         gradient_norm: last.map(|s| s.gradient_norm),
-        residual: last.map(|s| s.residual).filter(|r| r.is_finite()),
-        unsolved: result.trace.iter().filter(|s| s.ended == posterior_gp::iterative::Ended::Steps).count(),
+        residual: last.and_then(|s| s.residual),
+        unsolved: result.trace.iter().filter(|s| s.residual.is_none_or(|r| r > tolerance)).count(),
+        ended: result.reason,
     });
     found.seconds += seconds;
     Ok(model)
