@@ -356,6 +356,12 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         let fits = straight.header().fit.scalable.as_ref().unwrap().neighbourhood_evidences.len();
         assert_eq!(fits, if from_neighbourhoods { 2 } else { 0 });
     }
+    // Steps that lead to where no model is do not end in a file that cannot be read.
+    let wild = StochasticSearch { steps: 2, learning_rate: 1e4, ..search };
+    request.scalable.search = HyperparameterSearch::Stochastic(wild);
+    let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
+    assert!(Model::fit_prepared(prepared, &request, &mut |_| Signal::Continue).is_err());
+    let _ = std::fs::remove_file(&path);
     // Solves on all rows are in the plan.
     let planned = |search| {
         let mut request = request.clone();

@@ -139,3 +139,14 @@ fn tail(mut output: impl Read) -> String {
     }
     String::from_utf8_lossy(&kept).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_have_names_that_shells_allow() {
+        assert_eq!(variable("max depth"), "POSTERIOR_MAX_DEPTH");
+        assert_eq!(variable("learning-rate.0"), "POSTERIOR_LEARNING_RATE_0");
+    }
+}
