@@ -127,6 +127,35 @@ impl TrainProgress {
     }
 }
 
+/// Counts rows of something that does not know how many there are, and passes interruptions on.
+pub(crate) struct RowProgress {
+    bar: ProgressBar,
+    interrupt: Interrupt,
+}
+
+impl RowProgress {
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new_spinner();
+        if silent {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{spinner} {pos} rows, {elapsed}";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
+        );
+        Self { bar, interrupt }
+    }
+
+    pub(crate) fn observe(&self, more: usize) -> Signal {
+        self.bar.inc(more as u64);
+        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Draws the stages of something long and passes interruptions on.
 pub(crate) struct StageProgress {
     bar: ProgressBar,

@@ -200,10 +200,29 @@ fn predictions_part_by_part_are_those_of_the_whole() {
     }
     let text = error(at, &format!("{line} --stream --samples 3 --out x.csv"));
     assert!(text.contains("drawn jointly"), "{text}");
+    interrupted(at, &format!("{line} --stream --out x.csv"));
     let text = error(at, &format!("{line} --stream"));
     assert!(text.contains("--out"), "{text}");
     assert!(!at.join("x.csv").exists());
 }
+
+/// Ctrl-C as soon as there is something: an error, and neither the file nor a part of it.
+#[cfg(unix)]
+fn interrupted(at: &Path, line: &str) {
+    let files = || std::fs::read_dir(at).unwrap().count();
+    let before = files();
+    let mut child = posterior(at, line).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while files() == before && started.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(files(), before);
+}
+
+#[cfg(not(unix))]
+fn interrupted(_: &Path, _: &str) {}
 
 #[test]
 fn a_fit_that_is_killed_goes_on() {

@@ -2,9 +2,12 @@
 
 use super::{in_parts, load, predict_network, read, remarks, single};
 use crate::args::{Cli, PredictArgs, VariancesArg};
+use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
+use crate::progress::RowProgress;
 use posterior::data::stream::{StreamOptions, TableParts};
 use posterior::data::{Column, DataError, Feature, Table, write_parts, write_table};
+use posterior::optim::Signal;
 use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceSolves};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -116,7 +119,8 @@ fn by_parts(
     }
     let mut parts = TableParts::open(path, &cut(model, path, arguments)?)?;
     let mut report = Report { out: Some(out.display().to_string()), ..Report::default() };
-    write_parts(out, || -> Result<Option<Table>, Failure> {
+    let progress = RowProgress::new(remarks.silent, Interrupt::listen());
+    let written = write_parts(out, || -> Result<Option<Table>, Failure> {
         let Some(part) = parts.next() else {
             if report.n > 0 {
                 return Ok(None);
@@ -131,11 +135,15 @@ fn by_parts(
         let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
         let mut table = part.table;
         report.count(&table, &predictions);
+        if progress.observe(table.rows()) == Signal::Stop {
+            return Err(Failure::new(format!("interrupted; {} has not been written", out.display())));
+        }
         let columns = columns(model, &table, &predictions, arguments)?;
         extend(&mut table, columns);
         Ok(Some(table))
-    })?;
-    Ok(report)
+    });
+    progress.finish();
+    written.map(|()| report)
 }
 
 /// How the file is cut: cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws
