@@ -312,7 +312,7 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_uci", false, "../../shared/data/uci", "nowhere", "nowhere");
     refused("thesis_low_noise", true, "table = \"pol\"", "table = \"bike\"", "table");
     let from = "choice.pruned = { neighbours = 100, ratio = 0.5 }";
-    refused("thesis_inducing_descent", true, from, "choice.pruned = { ratio = 0.0 }", "radius");
+    refused("thesis_inducing_descent", true, from, "choice.pruned = { ratio = 0.0 }", "ratio; it is");
     refused("thesis_inducing_descent", true, from, "choice = \"k-means\"", "points");
     refused("thesis_inducing_descent", true, from, &format!("{from}, points = 0"), "points");
     refused("thesis_inducing_descent", true, "steps = 600", "steps = 600\ntolerance = 0.1", "tolerance");
