@@ -133,7 +133,7 @@ impl Keeper {
     pub(super) fn save<T: Kept>(&mut self, found: &Found, stage: Stage<T>) -> Result<(), ModelError> {
         self.last = Instant::now();
         match &self.place {
-            Some((path, identity)) => Ok(save(path, identity, found, stage)?),
+            Some((path, identity)) => save(path, identity, found, stage),
             None => Ok(()),
         }
     }
@@ -188,12 +188,7 @@ pub(super) struct Saved {
 /// Name of the tensor of a search's solutions.
 const SOLUTIONS: &str = "search_solutions";
 
-fn save<T: Kept>(
-    path: &Path,
-    identity: &Identity,
-    found: &Found,
-    stage: Stage<T>,
-) -> Result<(), ModelFileError> {
+fn save<T: Kept>(path: &Path, identity: &Identity, found: &Found, stage: Stage<T>) -> Result<(), ModelError> {
     let mut tensors = BTreeMap::<String, Tensor>::new();
     let mut header = Header {
         method: METHOD.into(),
@@ -210,7 +205,9 @@ fn save<T: Kept>(
             if let Some(weights) = weights {
                 tensors.insert(SOLUTIONS.into(), T::tensor(weights.as_ref()));
             }
-            let mut value = serde_json::to_value(small).unwrap_or_default();
+            // A state that is not written whole must not pass for one.
+            let mut value =
+                serde_json::to_value(small).map_err(|e| ModelError::Checkpoint { problem: e.to_string() })?;
             lift(&mut value, SEARCH, &mut tensors);
             header.search = Some(value);
         }
@@ -226,7 +223,7 @@ fn save<T: Kept>(
             header.bound = Some(value);
         }
     }
-    Container { header, tensors }.write(path)
+    Ok(Container { header, tensors }.write(path)?)
 }
 
 fn load(path: &Path, identity: &Identity) -> Result<Saved, ModelError> {
