@@ -150,7 +150,7 @@ pub(crate) struct PredictArgs {
     pub quantiles: Vec<f64>,
 
     /// Joint draws of the noiseless function: columns to add, or for networks an array [N, examples, outputs] in --samples-out
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=numbers::MOST_KEPT))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=100_000))]
     pub samples: usize,
 
     /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]

@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use posterior::data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, write_npy, write_npz};
+use posterior_testing::shared;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -358,16 +359,6 @@ fn mistakes_are_explained_and_nothing_is_written() {
         assert!(text.contains(expected), "{line}\n{text}");
     }
     assert!(!at.join("j.npy").exists());
-}
-
-/// The folder of shared data; None, with a message, where it is not there.
-fn shared(file: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not there", path.display());
-    None
 }
 
 #[test]

@@ -92,7 +92,9 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     print(shown(curve))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
     print(shown(table))?;
-    print("\nTwo moons, by a network that was trained before it got its error bars:\n")?;
+    print(
+        "\nTwo moons from sixty noisy points, by a network that was trained before it got its error bars:\n",
+    )?;
     print(&networks.moons_text)?;
     print("\nThe curve again, by a network:\n")?;
     print(&networks.curve_text)?;

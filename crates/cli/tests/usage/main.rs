@@ -3,5 +3,6 @@
 mod documents;
 mod inputs;
 mod links;
+mod memory;
 mod printed;
 mod sweep;

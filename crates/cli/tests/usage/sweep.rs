@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 const VALUES: [&str; 8] =
     ["0", "1", "2147483648", "9223372036854775808", "18446744073709551615", "-1", "NaN", "inf"];
 
-/// Numbers within most bounds: such runs may take long and are ended, but must keep to the memory.
+/// Numbers that most flags allow, for the whole sweep.
+const ORDINARY: [&str; 2] = ["0.5", "7"];
+
+/// Numbers within most bounds, for the whole sweep: such runs may take long and are ended, but must keep to the memory.
 const LARGE: [&str; 2] = ["100000", "10000000"];
 
 /// Address space of a run: the commands get a tenth of that as `--memory` where they have it.
@@ -122,7 +125,7 @@ fn folder() -> tempfile::TempDir {
         "fit gp --data t.csv --target y --method cg --samples 4 --random-features 20 --neighbourhoods 2 --neighbourhood-size 10 --steps 3 --out samples.posterior",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --epochs 5 --out net.safetensors",
         "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --out images.posterior",
-        "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 4",
+        "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
         "optimize ask --state s.json -n 3",
         "optimize tell --state s.json --id 2 --value 0.25",
     ] {
@@ -292,7 +295,7 @@ fn no_number_makes_a_command_panic_hang_or_take_all_memory() {
                 words: with_flag(line.words, flag, value),
             };
             if all {
-                let values = || VALUES.iter().chain(&LARGE);
+                let values = || VALUES.iter().chain(&ORDINARY).chain(&LARGE);
                 runs.extend(own.iter().flat_map(|line| values().map(|value| made(line, value))));
             } else if own[0].quick {
                 // Both draws depend on the flag's name, so that a new flag changes no other's.
