@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
-use posterior::metrics::{ClassificationScores, RegressionScores};
+use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model, VarianceMethod, peak_memory_bytes};
@@ -23,6 +23,8 @@ struct Output {
     table: RegressionScores,
     /// A network's two classes.
     moons: ClassificationScores,
+    /// The NLL with error bars minus that of the plain network.
+    moons_nll_difference: Option<Average>,
     /// The curve again, by a network.
     network: RegressionScores,
     report: PathBuf,
@@ -79,6 +81,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
             curve,
             table,
             moons: networks.moons,
+            moons_nll_difference: networks.moons_nll_difference,
             network: networks.curve,
             report,
             files,

@@ -11,7 +11,7 @@ use posterior::laplace::{About, Evaluation, LaplaceModel, LaplacePredictions, Pr
 use posterior::likelihoods::{Categorical, IndependentGaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
-use posterior::metrics::{ClassificationScores, RegressionScores};
+use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 /// What came of both.
 pub(crate) struct Networks {
     pub moons: ClassificationScores,
+    /// The NLL with error bars minus that of the plain network, point by point.
+    pub moons_nll_difference: Option<Average>,
     pub moons_text: String,
     pub curve: RegressionScores,
     pub curve_text: String,
@@ -37,7 +39,19 @@ pub(crate) fn solve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Result<N
     let (moons, moons_text, moons_section, mut files) = moons(seed, folder, interrupt)?;
     let (curve, curve_text, curve_section, own) = curve(seed, folder, interrupt)?;
     files.extend(own);
-    Ok(Networks { moons, moons_text, curve, curve_text, sections: vec![moons_section, curve_section], files })
+    let moons_nll_difference = match &moons_section {
+        Section::Classification(report) => report.nll_difference,
+        _ => None,
+    };
+    Ok(Networks {
+        moons,
+        moons_nll_difference,
+        moons_text,
+        curve,
+        curve_text,
+        sections: vec![moons_section, curve_section],
+        files,
+    })
 }
 
 /// Fully connected layers with tanh between them.
