@@ -20,7 +20,7 @@ pub(crate) use laplace::{
 };
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
-pub(crate) use optimize::{AskArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
 use posterior::VarianceMethod;
 use std::path::PathBuf;
 
@@ -185,9 +185,13 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that joint draws, covariances and exact variances may need, in gigabytes
+    /// Most memory that the table, its predictions, joint draws, covariances and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0)]
     pub memory: f64,
+
+    /// Replace files that are there even if they hold no predictions
+    #[arg(long)]
+    pub force: bool,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
@@ -250,6 +254,10 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 
+    /// Replace the file of --report even if it is no report
+    #[arg(long, requires = "report")]
+    pub force: bool,
+
     /// Networks: other models of the same kind, side by side
     #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
     pub compare: Vec<PathBuf>,
@@ -290,7 +298,7 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that draws and exact variances may need, in gigabytes
+    /// Most memory that the table, its predictions, draws and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0)]
     pub memory: f64,
 
@@ -312,6 +320,10 @@ pub(crate) struct InspectArgs {
     /// Networks: which curvatures and priors which layer has
     #[arg(long)]
     pub support: bool,
+
+    /// Most memory that reading a table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,9 @@
 //! From flags and the configuration file to a request: flags win over the file, the file over the defaults.
 
 use crate::args::{FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
-use crate::output::Failure;
+use crate::output::{Failure, check_outputs};
 use crate::scalable_settings;
-use posterior::data::{Missing, Selection, Split};
+use posterior::data::{Missing, OutputKind, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
 use posterior::linalg::random::Streams;
@@ -19,6 +19,9 @@ pub(crate) struct FitSettings {
     pub threads: Option<usize>,
     /// Whether the table is read part by part, where the user says so.
     pub stream: Option<bool>,
+    /// Files that are read, and whether files of other kinds may be replaced.
+    inputs: Vec<PathBuf>,
+    force: bool,
 }
 
 /// Which rows do not train.
@@ -45,6 +48,9 @@ impl FitSettings {
             Some(path) => merged(flags, read_config(path)?),
             None => flags.clone(),
         };
+        let inputs = [&args.data, &flags.config, &args.folds, &args.hyperparameters];
+        let inputs = inputs.into_iter().flatten().cloned().collect();
+        let checkpoint = args.checkpoint.clone();
         let required = |value: Option<PathBuf>, name: &str| {
             value.ok_or_else(|| {
                 Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)"))
@@ -133,14 +139,26 @@ impl FitSettings {
             }
             _ => return Err(Failure::usage("--folds and --fold belong together".into())),
         };
-        Ok(Self {
+        let settings = Self {
             data: required(args.data, "data")?,
             out: required(args.out, "out")?,
             request,
             held_out,
             threads: args.threads,
             stream: args.stream,
-        })
+            inputs,
+            force: args.force,
+        };
+        settings.check_outputs(checkpoint.as_deref())?;
+        Ok(settings)
+    }
+
+    /// That the model, and its checkpoint where it has a place of its own, can be written.
+    fn check_outputs(&self, checkpoint: Option<&Path>) -> Result<(), Failure> {
+        let beside = self.request.scalable.checkpoint.as_deref().filter(|p| p.exists());
+        let outputs =
+            [(Some(self.out.as_path()), OutputKind::Model), (checkpoint.or(beside), OutputKind::Checkpoint)];
+        check_outputs(&outputs, &self.inputs, self.force)
     }
 }
 
@@ -163,6 +181,7 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
             FitArgs {
                 $($field: flags.$field.clone().or(file.$field),)*
                 config: None,
+                force: flags.force,
                 hyperpriors: file.hyperpriors,
             }
         };

@@ -51,7 +51,8 @@ pub use memory::peak_memory_bytes;
 pub use model::{
     Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitEvent, FitSummary, Header,
     Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError, ModelFileError, PredictOptions,
-    Predictions, Prepared, ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver,
-    StochasticSearch, Tensor, TensorValues, VarianceMethod, VarianceSolves, choose,
+    PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared, ProcessPosterior, ScalablePlan,
+    ScalableSettings, ScalableSummary, Solver, StochasticSearch, Tensor, TensorValues, VarianceMethod,
+    VarianceSolves, choose,
 };
 pub use request::{FitRequest, Method};

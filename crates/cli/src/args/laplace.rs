@@ -330,4 +330,8 @@ pub(crate) struct LaplaceArgs {
     /// File to write the model to
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,
+
+    /// Replace the file of --out even if it is no model
+    #[arg(long)]
+    pub force: bool,
 }

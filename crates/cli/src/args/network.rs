@@ -30,6 +30,10 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub out: PathBuf,
 
+    /// Replace the file of --out even if it is no array
+    #[arg(long)]
+    pub force: bool,
+
     /// Precision of the network's numbers
     #[arg(long, value_enum, default_value = "f32")]
     pub precision: PrecisionArg,
@@ -104,6 +108,10 @@ pub(crate) struct TrainArgs {
     /// Where the trained network goes
     #[arg(long, value_name = "FILE.safetensors")]
     pub out: PathBuf,
+
+    /// Replace the file of --out even if it is no network that was trained here
+    #[arg(long)]
+    pub force: bool,
 
     /// Passes over the data
     #[arg(long, value_name = "N", default_value_t = 10)]

@@ -21,6 +21,13 @@ pub(crate) enum OptimizeCommand {
     },
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// Most seconds to wait while another process changes the state
+    #[arg(long, value_name = "S", default_value_t = 300.0, allow_negative_numbers = true)]
+    pub lock_timeout: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyArg {
     /// Maxima of draws from a Gaussian process
@@ -35,6 +42,9 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
 
+    #[command(flatten)]
+    pub lock: LockArgs,
+
     /// What may be chosen: NAME:LOWER..UPPER, with :log or :integer behind it, commas between
     #[arg(long, value_name = "AXES", conflicts_with = "candidates", required_unless_present = "candidates")]
     pub space: Option<String>,
@@ -42,6 +52,10 @@ pub(crate) struct StartArgs {
     /// A table whose rows are all that may be chosen (numeric columns)
     #[arg(long, value_name = "FILE")]
     pub candidates: Option<PathBuf>,
+
+    /// Most memory that reading the table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates")]
+    pub memory: f64,
 
     /// Columns of the candidates to describe them by [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "candidates")]
@@ -90,6 +104,9 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
 
+    #[command(flatten)]
+    pub lock: LockArgs,
+
     /// Points to ask for, at most 2000
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1)]
     pub count: usize,
@@ -104,6 +121,9 @@ pub(crate) struct TellArgs {
     /// State file
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// Number of the trial
     #[arg(long, value_name = "ID", conflicts_with = "point", required_unless_present_any = ["point", "results"])]
@@ -125,6 +145,10 @@ pub(crate) struct TellArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "point", "value", "failed"])]
     pub results: Option<PathBuf>,
 
+    /// Most memory that reading the table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results")]
+    pub memory: f64,
+
     /// Replace what was told before
     #[arg(long)]
     pub replace: bool,
@@ -135,6 +159,9 @@ pub(crate) struct RunArgs {
     /// State file
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// Trials in all, those told before included
     #[arg(long, value_name = "N")]
@@ -152,7 +179,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 
-    /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure
+    /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure (126 and 127, a program that cannot be started, end the run)
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }

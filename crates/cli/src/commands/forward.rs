@@ -2,8 +2,8 @@
 
 use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
-use crate::output::{Failure, print_json, set_threads};
-use posterior::data::{ReadOptions, read_images, write_npy};
+use crate::output::{Failure, check_outputs, print_json, set_threads};
+use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
 use posterior::network::{forward, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
@@ -22,6 +22,8 @@ struct Report {
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
+    let inputs = [&arguments.network, &arguments.data].into_iter().chain(&arguments.architecture);
+    check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Array)], inputs, arguments.force)?;
     match arguments.precision {
         PrecisionArg::F32 => run_in::<f32>(cli, arguments, "f32"),
         PrecisionArg::F64 => run_in::<f64>(cli, arguments, "f64"),
