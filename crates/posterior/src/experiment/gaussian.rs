@@ -250,6 +250,8 @@ impl MethodSettings {
             budget: Budget { steps: self.steps, time: job.time, tolerance: self.tolerance.unwrap_or(0.0) },
             samples: self.samples.unwrap_or(job.samples),
             features: FeatureSettings { count: job.features, ..FeatureSettings::default() },
+            // As published.
+            samples_per_features: None,
             seed: job.seed,
             cache_bytes: job.cache_bytes,
         };
