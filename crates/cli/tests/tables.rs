@@ -235,4 +235,21 @@ fn reading_keeps_to_the_memory_that_was_given() {
         assert!(said.contains("400000 rows of 3 columns") && said.contains("--memory"), "{line}\n{said}");
     }
     json(at, "inspect cells.csv --memory 0.03");
+    // Arrays declare what they take.
+    let mut npy: Vec<u8> = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    npy.extend(
+        format!("{:<117}\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (200000, 1), }").bytes(),
+    );
+    npy.resize(npy.len() + 200_000, 7);
+    std::fs::write(at.join("x.npy"), npy).unwrap();
+    std::fs::write(at.join("net.toml"), "kind = \"perceptron\"\ninputs = 2\nhidden = [4]\noutputs = 1\n")
+        .unwrap();
+    json(
+        at,
+        "train --architecture net.toml --data t.csv --target y --loss mse --epochs 1 --out n.safetensors",
+    );
+    for line in ["forward --network n.safetensors --data x.npy --out y.npy", "inspect x.npy"] {
+        let said = error(at, &format!("{line} --memory 0.0001"));
+        assert!(said.contains("memory limit"), "{line}\n{said}");
+    }
 }

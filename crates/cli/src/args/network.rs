@@ -42,6 +42,10 @@ pub(crate) struct ForwardArgs {
     #[arg(long)]
     pub strip_softmax: bool,
 
+    /// Most memory that reading the inputs may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    pub memory: f64,
+
     /// Threads [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,

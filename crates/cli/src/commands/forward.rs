@@ -2,6 +2,7 @@
 
 use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
+use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
 use posterior::network::{forward, open_network};
@@ -36,7 +37,8 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let opened =
         open_network::<T>(&arguments.network, arguments.architecture.as_deref(), arguments.strip_softmax)
             .map_err(Failure::from_display)?;
-    let data = read_images(&arguments.data, &ReadOptions::for_arrays()).map_err(Failure::from_error)?;
+    let reading = ReadOptions { memory_limit: memory(arguments.memory)? };
+    let data = read_images(&arguments.data, &reading).map_err(Failure::from_error)?;
     let forwarded = forward(&opened, &data).map_err(Failure::from_display)?;
     write_npy(&arguments.out, &forwarded.outputs).map_err(Failure::from_error)?;
     let notes: Vec<String> = opened.notes.into_iter().chain(forwarded.notes).collect();
