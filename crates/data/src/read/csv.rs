@@ -129,7 +129,9 @@ fn expected_rows(bytes: &[u8], delimiter: u8, lines: Lines, plan: &ReadPlan<'_>)
     if plan.fits(columns, cells(lines.count)) {
         return Ok(lines.count);
     }
-    let mut rows = 1;
+    let first: Vec<String> =
+        record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
+    let mut rows = usize::from(header(&first, plan.path)?.1);
     while records.read_byte_record(&mut record).map_err(malformed)? {
         rows += 1;
     }

@@ -17,8 +17,9 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     check_sizes(builder.metadata(), length, path, options)?;
     let mut columns = empty_columns(builder.schema().fields(), path)?;
     let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
-    let plan = ReadPlan::new(path, options, length);
     let texts = columns.iter().filter(|c| matches!(c.values, Values::Text(_))).count();
+    let (batch, decoded) = batch_rows(builder.metadata(), columns.len(), texts, options.memory_limit);
+    let plan = ReadPlan::new(path, options, length.saturating_add(decoded));
     let mut cells = [(columns.len() - texts, NUMBER), (texts, TEXT)]
         .iter()
         .fold(0u64, |all, (n, each)| all.saturating_add((rows as u64).saturating_mul(*n as u64 * each)));
@@ -29,7 +30,6 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
             Values::Text(values) => *values = room(rows, path)?,
         }
     }
-    let batch = batch_rows(builder.metadata(), texts, options.memory_limit);
     let reader = builder.with_batch_size(batch).build().map_err(|e| malformed(e.to_string()))?;
     for batch in reader {
         let batch = batch.map_err(|e| malformed(e.to_string()))?;
@@ -150,14 +150,18 @@ fn push(values: &mut Values, array: &ArrayRef) {
     }
 }
 
-/// Rows decoded at a time. A dictionary may hold one long text for all rows of a batch, and how long it is the metadata do not say but for a bound, all the text of a group: the batch is so small that even
-/// then a quarter of the memory suffices, where that allows batches at all. Without text, batches are small beside the table.
-fn batch_rows(metadata: &parquet::file::metadata::ParquetMetaData, texts: usize, limit: u64) -> usize {
+/// Rows decoded at a time, and bytes that they take while they are. A dictionary may hold one long text for all rows of a batch, and how long it is the metadata do not say but for a
+/// bound, all the text of a group: the batch is so small that even then a quarter of the memory suffices, with the copies of decoders, where that allows batches at all.
+fn batch_rows(
+    metadata: &parquet::file::metadata::ParquetMetaData,
+    columns: usize,
+    texts: usize,
+    limit: u64,
+) -> (usize, u64) {
     const MOST: u64 = 8192;
-    if texts == 0 {
-        return MOST as usize;
-    }
-    let longest = metadata.row_groups().iter().flat_map(|g| g.columns());
-    let longest = longest.map(|c| u64::try_from(c.uncompressed_size()).unwrap_or(0)).max().unwrap_or(0);
-    (limit / 4 / longest.saturating_mul(texts as u64).max(1)).clamp(64, MOST) as usize
+    let chunks = || metadata.row_groups().iter().flat_map(|g| g.columns());
+    let longest = chunks().map(|c| u64::try_from(c.uncompressed_size()).unwrap_or(0)).max().unwrap_or(0);
+    let row = 16 * columns as u64 + if texts > 0 { longest.saturating_mul(2 * texts as u64) } else { 0 };
+    let batch = (limit / 4 / row.max(1)).clamp(64, MOST);
+    (batch as usize, batch.saturating_mul(row).min(limit / 4))
 }

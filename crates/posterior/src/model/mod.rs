@@ -6,12 +6,15 @@
 //! | `container` | tensors and a JSON header in one file, written atomically, read suspiciously |
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
+//! | `check` | how good it is on rows that had no part in it |
+//! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
 //! | `predict_plan` | what that takes |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
 
+mod check;
 mod container;
 mod file;
 mod fit;
@@ -19,8 +22,10 @@ mod header;
 mod posterior;
 mod predict;
 mod predict_plan;
+mod rates;
 mod scalable;
 
+pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use container::{Container, FORMAT_VERSION, Tensor, TensorValues};
 pub(crate) use file::{matrix, matrix_tensor, packed_tensor, unpack};
 pub use fit::{FitEvent, Prepared};
@@ -99,7 +104,7 @@ pub enum ModelError {
     },
     /// Predictions that do not fit into memory.
     #[error(
-        "{plan}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles; `predict --stream` reads, predicts and writes part by part",
+        "{plan}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles (--quantiles); `predict --stream` reads, predicts and writes part by part",
         *limit as f64 / 1e6
     )]
     PredictionMemory {
@@ -120,7 +125,7 @@ pub enum ModelError {
     },
     /// A checkpoint of another fit.
     #[error(
-        "{path} is the checkpoint of another fit, which differs in {}: delete it, or name another file with --checkpoint",
+        "{path} is the checkpoint of another fit, which differs in {}: begin anew with --fresh, which removes it, or name another file with --checkpoint",
         differs.join(", ")
     )]
     OtherCheckpoint {

@@ -28,7 +28,7 @@ impl PredictedInto {
             Self::Columns => 0,
             Self::Parquet => 24,
             Self::Text => 72,
-            Self::Json => 160,
+            Self::Json => 96,
         }
     }
 }
