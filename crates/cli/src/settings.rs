@@ -160,7 +160,8 @@ impl FitSettings {
 
     /// That the model, and its checkpoint where it has a place of its own, can be written.
     fn check_outputs(&self, checkpoint: Option<&Path>) -> Result<(), Failure> {
-        let beside = self.request.scalable.checkpoint.as_deref().filter(|p| p.exists());
+        // What stands in the ordinary place is forgotten by --fresh, whatever it is.
+        let beside = self.request.scalable.checkpoint.as_deref().filter(|p| p.exists() && !self.fresh);
         let outputs =
             [(Some(self.out.as_path()), OutputKind::Model), (checkpoint.or(beside), OutputKind::Checkpoint)];
         check_outputs(&outputs, &self.inputs, self.force)

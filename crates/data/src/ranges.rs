@@ -2,8 +2,8 @@
 //!
 //! Three signs are looked for in each numeric column; none of them shows in ordinary rows, nor in extrapolation by up to the width of the training range.
 //!
-//! * **Far outside**: values more than one width of the training range beyond its ends, in at least one of a hundred rows. A fresh value of the training distribution, whatever
-//!   it is, lies outside the range of n rows at all with a probability of 2 / (n + 1) only.
+//! * **Far outside**: values more than one width of the training range beyond its ends, in at least one of a hundred rows and in two of [`LEAST_ROWS`] or more; or more than ten widths, in any row. A
+//!   fresh value of the training distribution, whatever it is, lies outside the range of n rows at all with a probability of 2 / (n + 1) only.
 //! * **Scaled**: a standard deviation of less than a tenth of that of training, with the mean where such a factor would move it to (within one deviation): 0..1 for 0..255, thousands for units. A narrow window
 //!   into the training range has its mean elsewhere.
 //! * **Standardised**: mean 0 and deviation 1 (within 0.5, within a factor of 2), where training had ten times or a tenth of that deviation.
@@ -144,7 +144,10 @@ impl InputRange {
         let deviation = (found.spread / moments.rows.max(1) as f64).sqrt();
         let ratio = (self.deviation > 0.0).then(|| deviation / self.deviation);
         let enough = moments.rows >= LEAST_ROWS && deviation > 0.0;
-        let sign = if found.far > 0 && found.far * 100 >= moments.rows {
+        let farthest = self.outside(found.minimum).max(self.outside(found.maximum)).max(0.0);
+        let several = found.far >= 2 || moments.rows < LEAST_ROWS;
+        let far = found.far > 0 && found.far * 100 >= moments.rows && several;
+        let sign = if far || farthest > 10.0 * width {
             Sign::FarOutside
         } else if enough && ratio.is_some_and(|c| c < 0.1 && (found.mean - c * self.mean).abs() <= deviation)
         {
@@ -158,7 +161,6 @@ impl InputRange {
         } else {
             return None;
         };
-        let farthest = self.outside(found.minimum).max(self.outside(found.maximum)).max(0.0);
         Some(Departure {
             column: self.column.clone(),
             sign,
