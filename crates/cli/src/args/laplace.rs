@@ -1,5 +1,6 @@
 //! The grammar of `fit laplace`.
 
+use super::numbers;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -192,11 +193,11 @@ pub(crate) struct LaplaceArgs {
     pub preprocess: PreprocessArg,
 
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
     /// Names of the classes, in order
@@ -216,7 +217,7 @@ pub(crate) struct LaplaceArgs {
     pub curvature: Option<CurvatureArg>,
 
     /// Curvature auto: time for all candidates together, about [default: as long as it takes]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
@@ -224,15 +225,15 @@ pub(crate) struct LaplaceArgs {
     pub fisher: Option<FisherArg>,
 
     /// Low rank: eigenvectors [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Function space: training points drawn at random [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub points: Option<usize>,
 
     /// Sub-network: weights [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub subnetwork_size: Option<usize>,
 
     /// Sub-network: which weights [default: variance]
@@ -252,7 +253,7 @@ pub(crate) struct LaplaceArgs {
     pub prior: PriorArg,
 
     /// Prior precision at the start [default: 1]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 
     /// How precisions and noise are chosen [default: evidence; with --curvature auto validation]
@@ -268,11 +269,11 @@ pub(crate) struct LaplaceArgs {
     pub validation_labels: Vec<PathBuf>,
 
     /// Share of the examples set aside for validation [default: with --curvature auto 0.1]
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation", "continue_from"])]
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation", "continue_from"], value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
     /// Parts for cross-validation [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(2..=1000))]
     pub folds: Option<usize>,
 
     /// Whose norm the evidence charges for
@@ -284,7 +285,7 @@ pub(crate) struct LaplaceArgs {
     pub noise: Option<NoiseArg>,
 
     /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
     /// How uncertainty becomes a prediction [default: probit]
@@ -292,11 +293,11 @@ pub(crate) struct LaplaceArgs {
     pub predictive: Option<PredictiveArg>,
 
     /// Draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub predictive_samples: usize,
 
     /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::not_negative)]
     pub weight_decay: Option<f64>,
 
     /// Single precision for the network [default: that of its file]
@@ -308,7 +309,7 @@ pub(crate) struct LaplaceArgs {
     pub float64: bool,
 
     /// Most memory that the fit may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Seed of every random choice
@@ -324,7 +325,7 @@ pub(crate) struct LaplaceArgs {
     pub resume: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     /// File to write the model to

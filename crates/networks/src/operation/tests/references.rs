@@ -161,7 +161,9 @@ fn attention(tape: &mut Tape, a: &Arrays<'_>) -> Option<()> {
 #[test]
 fn values_and_gradients_of_pytorch() {
     let Some(path) = std::env::var_os("POSTERIOR_LAYER_REFERENCES") else {
-        eprintln!("skipped: POSTERIOR_LAYER_REFERENCES names no file of benches/peers/network_layers.py");
+        posterior_testing::skip(
+            "POSTERIOR_LAYER_REFERENCES names no file of benches/peers/network_layers.py",
+        );
         return;
     };
     let arrays = read_arrays(Path::new(&path), &ReadOptions::for_arrays()).unwrap();
