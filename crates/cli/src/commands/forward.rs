@@ -4,7 +4,7 @@ use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
 use crate::output::{Failure, print_json, set_threads};
 use posterior::data::{ReadOptions, read_images, write_npy};
-use posterior::network::{forward, open_network};
+use posterior::network::{Strip, forward, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
 use std::time::Instant;
@@ -31,9 +31,9 @@ pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
 fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static str) -> Result<(), Failure> {
     let started = Instant::now();
     let remarks = remarks(cli);
-    let opened =
-        open_network::<T>(&arguments.network, arguments.architecture.as_deref(), arguments.strip_softmax)
-            .map_err(Failure::from_display)?;
+    let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
+    let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)
+        .map_err(Failure::from_display)?;
     let data = read_images(&arguments.data, &ReadOptions::for_arrays()).map_err(Failure::from_error)?;
     let forwarded = forward(&opened, &data).map_err(Failure::from_display)?;
     write_npy(&arguments.out, &forwarded.outputs).map_err(Failure::from_error)?;
