@@ -108,6 +108,9 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         SummaryRow::new("beliefs", beliefs(header)),
         SummaryRow::new("rows learned from", header.rows.to_string()),
     ];
+    if let Some(check) = &fit.check {
+        rows.extend(checked(check));
+    }
     if let Some(evidence) = fit.log_evidence {
         rows.push(SummaryRow::new("log evidence", format!("{evidence:.3} (of the standardised target)")));
     }
@@ -130,6 +133,42 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
         SummaryRow::new("seed", header.seed.to_string()),
     ]);
+    rows
+}
+
+/// How good a fit is on rows that had no part in it.
+fn checked(check: &posterior::FitCheck) -> Vec<SummaryRow> {
+    let label = match check.on {
+        posterior::CheckedOn::HeldBack => "held-back rows",
+        posterior::CheckedOn::LeaveOneOut => "each row from the others",
+    };
+    let scores = |s: &posterior::CheckScores| {
+        format!(
+            "{:.1} % inside 95 % intervals, RMSE {:.4}, NLL {:.4} (of the standardised target)",
+            100.0 * s.coverage_95,
+            s.rmse,
+            s.nll
+        )
+    };
+    let mut rows = vec![SummaryRow::new(label, format!("{}: {}", check.rows, scores(&check.scores)))];
+    if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
+        let verdict = if converged { "yes" } else { "NO" };
+        let text = format!(
+            "{verdict}: over the last third of the steps predictions moved by {drift:.3} of their standard deviations"
+        );
+        rows.push(SummaryRow::new("converged", text));
+    }
+    if let Some(error) = check.variance_error {
+        rows.push(SummaryRow::new(
+            "error of variances",
+            format!("{:.0} %, of samples and their random features together", 100.0 * error),
+        ));
+    }
+    for tried in &check.tried {
+        let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
+        let text = format!("{}{scores}; {:.1} s", tried.outcome, tried.seconds);
+        rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
+    }
     rows
 }
 
@@ -175,9 +214,12 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
             FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
         };
         let samples = settings.samples;
+        let groups = settings
+            .samples_per_features
+            .map_or_else(|| " that all share".into(), |each| format!(" for every {each}"));
         rows.push(SummaryRow::new(
             "samples",
-            format!("{samples} of {count} random features{form}{frequencies}, {precision} precision"),
+            format!("{samples} of {count} random features{groups}{form}{frequencies}, {precision} precision"),
         ));
     }
     let mut solver = format!("{} steps, ended by {}", fit.steps, fit.ended);
@@ -255,6 +297,12 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         out.push(Note::warning(
             "the search ended at its limit of steps: more (--steps) may improve the model",
         ));
+    }
+    if let Some(check) = &header.fit.check {
+        out.extend(check.warnings.iter().map(Note::warning));
+    }
+    for (name, bound) in &header.fit.at_bounds {
+        out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
     }
     for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
         out.push(Note::warning(format!("a start failed: {}", attempt.ended)));

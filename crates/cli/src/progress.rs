@@ -42,6 +42,16 @@ impl FitProgress {
     pub(crate) fn observe_fit(&mut self, event: &FitEvent<'_>) -> Signal {
         match event {
             FitEvent::Search { start, event } => return self.observe(*start, event),
+            FitEvent::Blocks { stage, start, event } => {
+                self.bar.set_length(event.steps_planned as u64);
+                self.bar.set_position(event.step as u64);
+                self.bar.set_message(format!(
+                    "hyperparameters, stage {}, start {}, objective {:.4}",
+                    stage + 1,
+                    start + 1,
+                    event.value
+                ));
+            }
             FitEvent::Neighbourhood { done, all, event } => {
                 self.bar.set_length(*all as u64);
                 self.bar.set_position(*done as u64);

@@ -7,7 +7,7 @@ use crate::args::{
 use crate::output::Failure;
 use crate::settings::positive;
 use posterior::gp::inducing::stochastic::VariationalOptimizer;
-use posterior::gp::iterative::{Neighbourhoods, ProbeKind};
+use posterior::gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
 use posterior::kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior::kernels::inducing::InducingChoice;
 use posterior::linalg::solve::PreconditionerChoice;
@@ -79,7 +79,16 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
                 warm_up: 20,
             },
         },
+        samples_per_features: args.samples_per_features.or(default.samples_per_features),
         search: search(args)?,
+        blocks: Blocks {
+            uniform: args.blocks.unwrap_or(default.blocks.uniform),
+            neighbourhoods: args.blocks.unwrap_or(default.blocks.neighbourhoods),
+            size: args.block_size.unwrap_or(default.blocks.size),
+            seed: args.seed.unwrap_or(0),
+        },
+        refining_rows: args.refining_rows.unwrap_or(default.refining_rows),
+        held_back: args.held_back,
         neighbourhoods: Neighbourhoods {
             count: args.neighbourhoods.unwrap_or(default.neighbourhoods.count),
             size: args.neighbourhood_size.unwrap_or(default.neighbourhoods.size),
@@ -98,10 +107,9 @@ pub(crate) fn resolve(args: &FitArgs, method: Method) -> Result<ScalableSettings
 
 /// How hyperparameters of iterative methods are learned.
 fn search(args: &FitArgs) -> Result<HyperparameterSearch, Failure> {
-    let from_neighbourhoods = match args.hyperparameter_search {
-        None | Some(HyperparameterSearchArg::Neighbourhoods) => {
-            return Ok(HyperparameterSearch::Neighbourhoods);
-        }
+    let refined = match args.hyperparameter_search {
+        None | Some(HyperparameterSearchArg::Blocks) => return Ok(HyperparameterSearch::Blocks),
+        Some(HyperparameterSearchArg::Neighbourhoods) => return Ok(HyperparameterSearch::Neighbourhoods),
         Some(HyperparameterSearchArg::Stochastic) => false,
         Some(HyperparameterSearchArg::Refined) => true,
     };
@@ -111,10 +119,11 @@ fn search(args: &FitArgs) -> Result<HyperparameterSearch, Failure> {
         learning_rate: positive("learning-rate", args.learning_rate.unwrap_or(default.learning_rate))?,
         probes: args.probes.unwrap_or(default.probes),
         kind: match args.probe_kind {
-            None | Some(ProbeKindArg::Signs) => ProbeKind::Signs,
-            Some(ProbeKindArg::Pathwise) => ProbeKind::Pathwise,
+            Some(ProbeKindArg::Signs) => ProbeKind::Signs,
+            None | Some(ProbeKindArg::Pathwise) => ProbeKind::Pathwise,
         },
-        from_neighbourhoods,
+        iterations: args.search_iterations.unwrap_or(default.iterations),
+        refined,
     }))
 }
 
@@ -147,10 +156,29 @@ fn refuse_loners(args: &FitArgs) -> Result<(), Failure> {
             "--hyperparameter-search stochastic or refined",
         ),
         (
+            args.search_iterations.is_some(),
+            "--search-iterations",
+            stochastic,
+            "--hyperparameter-search stochastic or refined",
+        ),
+        (
             args.neighbourhoods.is_some() || args.neighbourhood_size.is_some(),
             "--neighbourhoods and --neighbourhood-size",
-            !searches(HyperparameterSearchArg::Stochastic),
-            "--hyperparameter-search neighbourhoods or refined",
+            searches(HyperparameterSearchArg::Neighbourhoods),
+            "--hyperparameter-search neighbourhoods",
+        ),
+        (
+            args.blocks.is_some() || args.block_size.is_some() || args.refining_rows.is_some(),
+            "--blocks, --block-size and --refining-rows",
+            !searches(HyperparameterSearchArg::Neighbourhoods)
+                && !searches(HyperparameterSearchArg::Stochastic),
+            "--hyperparameter-search blocks or refined",
+        ),
+        (
+            args.fix.is_some() || args.bound.is_some(),
+            "--fix and --bound",
+            !stochastic,
+            "searches by exact evidence, not to stochastic ones",
         ),
         (
             args.objective.is_some() || args.optimizer.is_some(),
@@ -182,11 +210,12 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
     // Bounds have one search of their own, iterative methods one for each neighbourhood.
     let searched: &[Method] = &[Auto, Exact, Cg, Sgd, Sdd, InducingSgd];
     // Stochastic searches solve by conjugate gradients, whatever solves for the posterior.
-    let stochastic_search =
-        args.hyperparameter_search.is_some_and(|s| s != HyperparameterSearchArg::Neighbourhoods);
+    let stochastic_search = args
+        .hyperparameter_search
+        .is_some_and(|s| matches!(s, HyperparameterSearchArg::Stochastic | HyperparameterSearchArg::Refined));
     let conjugate: &[Method] = if stochastic_search { pathwise } else { &[Cg] };
     let cached: &[Method] = if stochastic_search { pathwise } else { &[Auto, Cg, Sgd, Sdd] };
-    let table: [(&str, bool, &[Method]); 32] = [
+    let table: [(&str, bool, &[Method]); 35] = [
         ("--restarts", args.restarts.is_some(), &[Auto, Exact]),
         ("--objective", args.objective.is_some(), searched),
         ("--optimizer", args.optimizer.is_some(), searched),
@@ -196,7 +225,15 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--checkpoint-every", args.checkpoint_every.is_some(), large),
         ("--samples", args.samples.is_some(), pathwise),
         ("--random-features", args.random_features.is_some(), pathwise),
-        ("--time-budget", args.time_budget.is_some(), large),
+        ("--samples-per-features", args.samples_per_features.is_some(), pathwise),
+        ("--held-back", args.held_back.is_some(), large),
+        ("--fresh", args.fresh.is_some(), large),
+        ("--fix and --bound", args.fix.is_some() || args.bound.is_some(), searched),
+        (
+            "--blocks, --block-size and --refining-rows",
+            args.blocks.is_some() || args.block_size.is_some() || args.refining_rows.is_some(),
+            pathwise,
+        ),
         ("--iterations", args.iterations.is_some(), large),
         ("--batch", args.batch.is_some(), stochastic),
         ("--step-size", args.step_size.is_some(), stochastic),
@@ -210,7 +247,6 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--inducing-choice", args.inducing_choice.is_some(), inducing),
         ("--fixed-inducing", args.fixed_inducing.is_some(), &[Sgpr, Svgp]),
         ("--neighbourhoods", args.neighbourhoods.is_some() || args.neighbourhood_size.is_some(), pathwise),
-        ("--hyperparameters", args.hyperparameters.is_some(), large),
         ("--feature-form", args.feature_form.is_some(), pathwise),
         ("--feature-frequencies", args.feature_frequencies.is_some(), pathwise),
         ("--cover-radius", args.cover_radius.is_some(), inducing),
@@ -228,9 +264,15 @@ fn refuse_strangers(args: &FitArgs, method: Method) -> Result<(), Failure> {
         ("--learning-rate", args.learning_rate.is_some()),
         ("--neighbourhoods", args.neighbourhoods.is_some()),
         ("--neighbourhood-size", args.neighbourhood_size.is_some()),
+        ("--blocks", args.blocks.is_some()),
+        ("--block-size", args.block_size.is_some()),
+        ("--refining-rows", args.refining_rows.is_some()),
+        ("--restarts", args.restarts.is_some()),
+        ("--fix", args.fix.is_some()),
+        ("--bound", args.bound.is_some()),
     ];
     if args.hyperparameters.is_some()
-        && pathwise.contains(&method)
+        && searched.contains(&method)
         && let Some((flag, _)) = search.iter().find(|(_, given)| *given)
     {
         return Err(Failure::usage(format!(

@@ -7,6 +7,7 @@ use posterior::data::{Missing, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
 use posterior::linalg::random::Streams;
+use posterior::optim::Constraint;
 use posterior::{FitRequest, HyperparameterSearch, Method};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ pub(crate) struct FitSettings {
     pub threads: Option<usize>,
     /// Whether the table is read part by part, where the user says so.
     pub stream: Option<bool>,
+    /// Whether a checkpoint that is there is not gone on from.
+    pub fresh: bool,
 }
 
 /// Which rows do not train.
@@ -98,7 +101,7 @@ impl FitSettings {
             (OptimizerArg::Lbfgs, None) => Optimizer::Lbfgs,
             // A stochastic search has taken it.
             (OptimizerArg::Lbfgs, Some(_))
-                if request.scalable.search != HyperparameterSearch::Neighbourhoods =>
+                if matches!(request.scalable.search, HyperparameterSearch::Stochastic(_)) =>
             {
                 Optimizer::Lbfgs
             }
@@ -118,6 +121,7 @@ impl FitSettings {
         }
         options.seed = args.seed.unwrap_or(0);
         options.hyperpriors = args.hyperpriors;
+        options.constraints = constraints(args.fix.as_deref(), args.bound.as_deref())?;
         if let Some(gigabytes) = args.memory {
             options.memory_limit = (positive("memory", gigabytes)? * 1e9) as u64;
         }
@@ -140,8 +144,36 @@ impl FitSettings {
             held_out,
             threads: args.threads,
             stream: args.stream,
+            fresh: args.fresh.unwrap_or(false),
         })
     }
+}
+
+/// What `--fix` and `--bound` say.
+fn constraints(fix: Option<&[String]>, bound: Option<&[String]>) -> Result<Vec<Constraint>, Failure> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+    let held = |text: &String| {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => match number(value) {
+                Some(value) => (name, Some(value)),
+                None => return Err(Failure::usage(format!("--fix {text}: `{value}` is not a number"))),
+            },
+            None => (text.as_str(), None),
+        };
+        Ok(Constraint::Fixed { parameter: name.trim().into(), value })
+    };
+    let bounded = |text: &String| {
+        let parts = text.split_once('=').and_then(|(name, range)| Some((name, range.split_once("..")?)));
+        let found = parts.and_then(|(name, (lower, upper))| Some((name, number(lower)?, number(upper)?)));
+        let Some((name, lower, upper)) = found else {
+            return Err(Failure::usage(format!(
+                "--bound {text}: write NAME=LOWER..UPPER, such as noise_variance=1e-3..0.1"
+            )));
+        };
+        Ok(Constraint::Between { parameter: name.trim().into(), lower, upper })
+    };
+    let held = fix.unwrap_or_default().iter().map(held);
+    held.chain(bound.unwrap_or_default().iter().map(bounded)).collect()
 }
 
 pub(crate) fn positive(name: &str, value: f64) -> Result<f64, Failure> {
@@ -207,6 +239,15 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
         variational,
         natural_length,
         hyperparameter_search,
+        search_iterations,
+        blocks,
+        block_size,
+        refining_rows,
+        held_back,
+        samples_per_features,
+        fix,
+        bound,
+        fresh,
         probes,
         probe_kind,
         neighbourhoods,

@@ -44,7 +44,7 @@ fn every_method_from_fit_to_scores() {
     let at = folder.path();
     write_table(&at.join("t.csv"), 400);
     write_table(&at.join("new.csv"), 50);
-    let quick = "--neighbourhoods 2 --neighbourhood-size 120";
+    let quick = "--blocks 1 --block-size 120 --refining-rows 0";
     for (method, flags) in [
         ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
         ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
@@ -96,7 +96,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     let searched = json(
         at,
         &format!(
-            "{line} --method cg --hyperparameter-search refined --neighbourhoods 1 --neighbourhood-size 60 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
+            "{line} --method cg --hyperparameter-search refined --blocks 1 --block-size 60 --refining-rows 0 --search-iterations 12 --steps 20 --probes 32 --probe-kind pathwise --learning-rate 0.05 --feature-form phase --feature-frequencies orthogonal --out cg.posterior"
         ),
     );
     let fit = &searched["large_table"];
@@ -104,7 +104,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     assert_eq!(fit["settings"]["features"]["form"], "phase");
     assert_eq!(fit["settings"]["features"]["frequencies"], "orthogonal");
     let source = fit["hyperparameter_source"].as_str().unwrap();
-    assert!(source.contains("32 probes, from averages"), "{source}");
+    assert!(source.contains("32 probes, from the joint evidence of 2 blocks of 60 rows"), "{source}");
     let text = String::from_utf8(run(at, "inspect cg.posterior").stdout).unwrap();
     assert!(text.contains("20 steps") && text.contains("with phases, orthogonal frequencies"), "{text}");
     // Variances of 512 samples are within 4.5 √(2/512) of the exact ones, and what features leave.
@@ -147,7 +147,13 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         ("--method svgp --variational adam --natural-length 0.3", "belongs to --variational natural"),
         ("--method svgp --cover-radius 0.3", "belongs to --inducing-choice cover"),
         ("--method svgp --natural-length 3", "above 0 and at most 1"),
-        ("--method cg --hyperparameter-search stochastic --neighbourhoods 3", "neighbourhoods or refined"),
+        (
+            "--method cg --hyperparameter-search stochastic --neighbourhoods 3",
+            "belongs to --hyperparameter-search neighbourhoods",
+        ),
+        ("--method cg --hyperparameter-search stochastic --blocks 3", "blocks or refined"),
+        ("--method cg --hyperparameter-search stochastic --fix noise_variance", "searches by exact evidence"),
+        ("--method cg --search-iterations 3", "--hyperparameter-search stochastic or refined"),
         ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
         ("--method cg --hyperparameter-search stochastic --probes 0", "at least 1"),
         (
@@ -229,7 +235,7 @@ fn a_fit_that_is_killed_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 1500);
-    let line = "fit gp --data t.csv --target y --method sdd --neighbourhoods 1 --neighbourhood-size 60 --iterations 3000 --batch 128 --samples 8 --random-features 100 --checkpoint-every 0.05 --threads 1";
+    let line = "fit gp --data t.csv --target y --method sdd --blocks 1 --block-size 60 --refining-rows 0 --iterations 3000 --batch 128 --samples 8 --random-features 100 --checkpoint-every 0.05 --threads 1";
     let straight = json(at, &format!("{line} --out straight.posterior"));
     let mut child = posterior(at, &format!("{line} --out killed.posterior"))
         .stdout(Stdio::null())
@@ -261,7 +267,7 @@ fn few_kept_samples_are_enough_for_a_report_and_cost_little() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(&at.join("t.csv"), 60);
-    let flags = "--samples 2 --random-features 50 --neighbourhoods 1 --neighbourhood-size 30 --steps 3";
+    let flags = "--samples 2 --random-features 50 --blocks 1 --block-size 30 --refining-rows 0 --steps 3";
     json(at, &format!("fit gp --data t.csv --target y --features a --method cg {flags} --out m.posterior"));
     json(at, "evaluate --model m.posterior --data t.csv --report r.html");
     assert!(at.join("r.html").exists());
@@ -270,6 +276,95 @@ fn few_kept_samples_are_enough_for_a_report_and_cost_little() {
     assert!(drawn["predictions"]["y_sample_2"][59].is_number(), "{drawn}");
     let text = error(at, "predict --model m.posterior --data t.csv --samples 2 --memory 1e-6");
     assert!(text.contains("samples at 60 rows need 1920 bytes"), "{text}");
+}
+
+#[test]
+fn hyperparameters_can_be_given_held_and_bounded_in_exact_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 60);
+    let line = "fit gp --data t.csv --target y";
+    let first = json(at, &format!("{line} --out first.posterior"));
+    assert_eq!(first["check"]["on"], "leave-one-out");
+    assert_eq!(first["check"]["rows"], 60);
+    let given =
+        json(at, &format!("{line} --method exact --hyperparameters first.posterior --out given.posterior"));
+    assert_eq!((&given["method"], &given["evaluations"]), (&"exact".into(), &0.into()));
+    assert_eq!(given["hyperparameters"], first["hyperparameters"]);
+    let predicted = |model: &str| run(at, &format!("predict --model {model} --data t.csv")).stdout;
+    assert_eq!(predicted("given.posterior"), predicted("first.posterior"));
+    let held = json(
+        at,
+        &format!(
+            "{line} --fix noise_variance=0.05,matern32.lengthscale[1]=2 --bound matern32.variance=0.5..0.6 --out held.posterior"
+        ),
+    );
+    let value = |name: &str| {
+        let found = held["hyperparameters"].as_array().unwrap().iter().find(|h| h["name"] == name).unwrap();
+        found["values"].clone()
+    };
+    assert_eq!(value("noise_variance")[0], 0.05);
+    assert_eq!(value("matern32.lengthscale")[1], 2.0);
+    assert!((0.5..=0.6).contains(&value("matern32.variance")[0].as_f64().unwrap()));
+    for (flags, words) in [
+        ("--fix noise_varianze", "there is no such parameter; there are: matern32.variance"),
+        ("--fix noise_variance=x", "`x` is not a number"),
+        ("--fix noise_variance=-1", "cannot be -1"),
+        ("--bound noise_variance=2..1", "no bounds"),
+        ("--bound noise_variance=2", "NAME=LOWER..UPPER"),
+        ("--hyperparameters first.posterior --fix noise_variance", "--hyperparameters gives"),
+        ("--hyperparameters first.posterior --restarts 2", "--hyperparameters gives"),
+    ] {
+        let text = error(at, &format!("{line} --method exact {flags} --out never.posterior"));
+        assert!(text.contains(words), "{flags}: {text}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_fit_is_no_dead_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 60);
+    let line = "fit gp --data t.csv --target y --method cg --samples 2 --random-features 20 --blocks 1 --block-size 20 --refining-rows 0 --steps 2 --out m.posterior";
+    // A checkpoint that another fit left: as after a kill.
+    let state = at.join("m.posterior.checkpoint");
+    std::fs::write(&state, b"not even one").unwrap();
+    let text = error(at, line);
+    assert!(text.contains("m.posterior.checkpoint"), "{text}");
+    let fitted = json(at, &format!("{line} --fresh"));
+    assert_eq!(fitted["large_table"]["resumed_from"], 0);
+    assert!(!state.exists() && at.join("m.posterior").exists());
+}
+
+/// Ctrl-C in the second start of an exact fit: no model, an error, whatever the first start had found.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_exact_fit_writes_nothing() {
+    use std::io::Read;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_table(&at.join("t.csv"), 700);
+    // Steps are told as they are taken: the second start begins where counting begins anew.
+    let mut child =
+        posterior(at, "fit gp --data t.csv --target y --restarts 40 --threads 1 --out m.posterior")
+            .env("POSTERIOR_LOG", "debug")
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+    let mut told = child.stderr.take().unwrap();
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    let starts = |text: &str| text.matches("\"step\":1,").count() + text.matches("\"step\":1}").count();
+    while starts(&text) < 2 {
+        let read = told.read(&mut buffer).unwrap();
+        assert!(read > 0, "it ended before a second start:\n{text}");
+        text += &String::from_utf8_lossy(&buffer[..read]);
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    told.read_to_string(&mut text).unwrap();
+    assert!(!child.wait().unwrap().success(), "{text}");
+    assert!(text.contains("interrupted; m.posterior has not been written"), "{text}");
+    assert!(!at.join("m.posterior").exists());
 }
 
 #[test]

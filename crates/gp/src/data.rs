@@ -66,6 +66,19 @@ impl Observations {
         self.inputs.nrows()
     }
 
+    /// The given rows, in the given order.
+    ///
+    /// # Errors
+    /// [`GpError::Empty`] for no rows.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn select(&self, rows: &[usize]) -> Result<Self, GpError> {
+        let pick = |m: &Mat<f64>| Mat::from_fn(rows.len(), m.ncols(), |i, j| m[(rows[i], j)]);
+        let noise = self.noise_variances.as_ref().map(|v| rows.iter().map(|&i| v[i]).collect());
+        Self::new(pick(&self.inputs), pick(&self.targets), noise)
+    }
+
     /// Appends the rows of `more`.
     ///
     /// # Errors

@@ -28,6 +28,14 @@ pub enum OptimError {
         /// What the objective said.
         error: ObjectiveError,
     },
+    /// A constraint that the model cannot keep.
+    #[error("the constraint on `{parameter}` cannot be kept: {problem}")]
+    Constraint {
+        /// What it speaks of.
+        parameter: String,
+        /// Why.
+        problem: String,
+    },
     /// Every initial point failed.
     #[error("all {count} initial points failed; the first with: {first}")]
     AllRestarts {

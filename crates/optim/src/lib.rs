@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |
+//! | [`Constraint`], [`Constrained`] | parameters that a user holds or bounds |
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
 //! | [`minimise`] | the one loop: budget, tolerances, early stopping, observers, interruption, checkpoints |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
@@ -14,6 +15,7 @@
 
 mod adam;
 pub mod check;
+mod constraint;
 mod error;
 mod lbfgs;
 mod minimise;
@@ -25,6 +27,7 @@ mod sgd;
 mod transform;
 
 pub use adam::Adam;
+pub use constraint::{Constrained, Constraint};
 pub use error::OptimError;
 pub use lbfgs::Lbfgs;
 pub use minimise::{Event, LoopOptions, Outcome, Reason, Signal, State, minimise, resume};

@@ -7,6 +7,7 @@ use crate::{
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// What became of one initial point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,25 @@ pub struct Restarted {
     pub best: Outcome,
     /// All attempts in order.
     pub attempts: Vec<Attempt>,
+    /// Whether the observer ended the series: the best is then that of the attempts made so far, whichever it came from.
+    pub interrupted: bool,
+}
+
+/// Steps of a later attempt before it may be called behind.
+const SETTLED: usize = 8;
+
+/// An attempt is behind when it would take so many times what its last [`RECENT`] steps gained to reach the best value known: 40 steps at a
+/// pace that only falls as a quasi-Newton search settles.
+const FAR_BEHIND: f64 = 10.0;
+
+/// Steps whose gain is looked at.
+const RECENT: usize = 4;
+
+/// Whether a run with these values after each step will hardly reach `best`.
+fn is_behind(values: &[f64], best: f64) -> bool {
+    let [.., last] = values else { return false };
+    let Some(earlier) = values.len().checked_sub(1 + RECENT).map(|i| values[i]) else { return false };
+    values.len() >= SETTLED && last - best > FAR_BEHIND * (earlier - last).max(0.0) && *last > best
 }
 
 /// An initial point near `theta`: independent normal noise of standard deviation `deviation` on every unconstrained entry.
@@ -37,7 +57,8 @@ pub fn perturbed(theta: &[f64], deviation: f64, streams: Streams) -> Vec<f64> {
 }
 
 /// Minimises from each of `points` in turn; a failed attempt is recorded and the rest go on. An interruption ends the
-/// series with the best so far.
+/// series with the best so far. A later attempt that is far above the best value known, and gains too little to reach it, ends as `behind`.
+/// The limit of time is for all attempts together.
 ///
 /// # Errors
 /// [`OptimError::AllRestarts`] when none succeeded.
@@ -48,22 +69,39 @@ pub fn restarts(
     options: &LoopOptions,
     observer: &mut dyn FnMut(usize, &Event, &State) -> Signal,
 ) -> Result<Restarted, OptimError> {
+    let started = Instant::now();
     let mut attempts = Vec::new();
     let mut best: Option<Outcome> = None;
+    let mut interrupted = false;
     for (index, point) in points.iter().enumerate() {
-        let mut watch = |event: &Event, state: &State| observer(index, event, state);
+        let mut own = options.clone();
+        own.time = options.time.map(|limit| limit.saturating_sub(started.elapsed()));
+        if best.is_some() && own.time.is_some_and(|left| left.is_zero()) {
+            attempts.push(Attempt { value: None, ended: "no time was left".into(), evaluations: 0 });
+            continue;
+        }
+        let known = best.as_ref().map(|b| b.value);
+        let (mut values, mut behind) = (Vec::new(), false);
+        let mut watch = |event: &Event, state: &State| {
+            values.push(event.value);
+            if observer(index, event, state) == Signal::Stop {
+                interrupted = true;
+                return Signal::Stop;
+            }
+            behind = known.is_some_and(|best| is_behind(&values, best));
+            if behind { Signal::Stop } else { Signal::Continue }
+        };
         let mut tallied = Tallied { objective, evaluations: 0 };
-        let ended = minimise(&mut tallied, point, optimiser.clone(), options, &mut watch);
+        let ended = minimise(&mut tallied, point, optimiser.clone(), &own, &mut watch);
         let used = tallied.evaluations;
         match ended {
             Ok(outcome) => {
-                let ended = serde_name(outcome.reason);
+                let ended = if behind { "behind".into() } else { serde_name(outcome.reason) };
                 attempts.push(Attempt {
                     value: Some(outcome.value),
                     ended,
                     evaluations: outcome.evaluations,
                 });
-                let interrupted = outcome.reason == Reason::Interrupted;
                 if best.as_ref().is_none_or(|b| outcome.value < b.value) {
                     best = Some(outcome);
                 }
@@ -79,7 +117,7 @@ pub fn restarts(
         }
     }
     match best {
-        Some(best) => Ok(Restarted { best, attempts }),
+        Some(best) => Ok(Restarted { best, attempts, interrupted }),
         None => Err(OptimError::AllRestarts {
             count: attempts.len(),
             first: attempts.first().map(|a| a.ended.clone()).unwrap_or_default(),
@@ -186,8 +224,54 @@ mod tests {
         .unwrap();
         assert_eq!(result.attempts.len(), 2);
         assert_eq!(result.attempts[1].ended, "interrupted");
+        // The best came from a start that had ended by itself; the series was interrupted all the same.
+        assert!(result.interrupted && result.best.reason != Reason::Interrupted);
         assert!((result.best.theta[0] - 1.0123).abs() < 1e-3);
         assert!(!seen.contains(&2));
+    }
+
+    #[test]
+    fn a_start_that_is_behind_is_left() {
+        /// A well at 0, and a long gentle slope towards it from the right.
+        struct Slope;
+        impl Objective for Slope {
+            fn dimension(&self) -> usize {
+                1
+            }
+            fn value_and_gradient(&mut self, t: &[f64], g: &mut [f64]) -> Result<f64, ObjectiveError> {
+                let x = t[0];
+                let (value, slope) =
+                    if x < 1.0 { (0.5 * x * x, x) } else { (0.5 + 1e-4 * (x - 1.0) + 50.0, 1e-4) };
+                g[0] = slope;
+                Ok(value)
+            }
+        }
+        let options = LoopOptions { steps: 500, patience: 1000, ..Default::default() };
+        let descent = Optimiser::Sgd(Sgd::new(0.5, 0.0, false));
+        let run = |points: &[Vec<f64>]| {
+            restarts(&mut Slope, points, &descent, &options, &mut |_, _, _| Signal::Continue).unwrap()
+        };
+        let result = run(&[vec![0.9], vec![500.0]]);
+        assert_eq!(result.attempts[1].ended, "behind");
+        assert!(result.attempts[1].evaluations <= SETTLED + 2, "{:?}", result.attempts);
+        assert!(!result.interrupted && result.best.value < 1e-6);
+        // The first start has nothing to be behind of, and one that gains is left to go on.
+        assert_eq!(run(&[vec![500.0]]).attempts[0].ended, "steps");
+        assert!(is_behind(&[9.0; 20], 1.0) && !is_behind(&[9.0; 5], 1.0) && !is_behind(&[0.5; 20], 1.0));
+        let gaining: Vec<f64> = (0..20).map(|i| 30.0 - f64::from(i)).collect();
+        assert!(!is_behind(&gaining, 1.0));
+    }
+
+    #[test]
+    fn the_limit_of_time_is_for_all_starts_together() {
+        let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+        let options = LoopOptions { time: Some(std::time::Duration::ZERO), ..Default::default() };
+        let points = [vec![0.8], vec![-1.3]];
+        let result =
+            restarts(&mut Wells, &points, &optimiser, &options, &mut |_, _, _| Signal::Continue).unwrap();
+        let ended: Vec<&str> = result.attempts.iter().map(|a| a.ended.as_str()).collect();
+        assert_eq!(ended, ["time", "no time was left"]);
+        assert_eq!(result.attempts[1].evaluations, 0);
     }
 
     #[test]

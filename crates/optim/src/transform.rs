@@ -25,6 +25,13 @@ pub enum Transform {
         /// Upper bound.
         upper: f64,
     },
+    /// Positive, between two positive bounds: `lower (upper / lower)^(1 / (1 + exp(-u)))`, evenly on a logarithmic scale.
+    LogBounded {
+        /// Lower bound.
+        lower: f64,
+        /// Upper bound.
+        upper: f64,
+    },
     /// A packed lower triangle (rows after one another) with a positive diagonal: softplus there, identity elsewhere.
     Triangular,
     /// Not trained: absent from the unconstrained vector.
@@ -40,6 +47,9 @@ impl Transform {
             Self::LogAbove { lower } => at_least(lower + u.exp(), lower.next_up()),
             Self::Softplus => u.max(0.0) + (-u.abs()).exp().ln_1p(),
             Self::Bounded { lower, upper } => lower + (upper - lower) * logistic(u),
+            Self::LogBounded { lower, upper } => {
+                (lower.ln() + (upper / lower).ln() * logistic(u)).exp().clamp(lower, upper)
+            }
             Self::Triangular if is_diagonal(position) => Self::Softplus.forward(position, u),
             Self::Triangular => u,
         }
@@ -58,9 +68,9 @@ impl Transform {
                 let value = at_least(value, 0.0);
                 at_least(value + (-(-value).exp_m1()).ln(), -FAR)
             }
-            Self::Bounded { lower, upper } => {
-                let p = ((value - lower) / (upper - lower)).clamp(0.0, 1.0);
-                (p.ln() - (-p).ln_1p()).clamp(-36.0, 36.0)
+            Self::Bounded { lower, upper } => logit((value - lower) / (upper - lower)),
+            Self::LogBounded { lower, upper } => {
+                logit((at_least(value, f64::MIN_POSITIVE) / lower).ln() / (upper / lower).ln())
             }
             Self::Triangular if is_diagonal(position) => Self::Softplus.inverse(position, value),
             Self::Triangular => value,
@@ -75,6 +85,9 @@ impl Transform {
             Self::Log | Self::LogAbove { .. } => u.exp(),
             Self::Softplus => logistic(u),
             Self::Bounded { lower, upper } => (upper - lower) * logistic(u) * logistic(-u),
+            Self::LogBounded { lower, upper } => {
+                self.forward(position, u) * (upper / lower).ln() * logistic(u) * logistic(-u)
+            }
             Self::Triangular if is_diagonal(position) => logistic(u),
             Self::Triangular => 1.0,
         }
@@ -92,6 +105,12 @@ fn logistic(u: f64) -> f64 {
     if u >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
+/// The inverse of [`logistic`]; shares at or beyond 0 and 1 map to the nearest number that an optimiser can still move away from.
+fn logit(share: f64) -> f64 {
+    let p = share.clamp(0.0, 1.0);
+    (p.ln() - (-p).ln_1p()).clamp(-36.0, 36.0)
+}
+
 /// Whether entry `position` of a packed lower triangle stands on the diagonal: 0, 2, 5, 9, ...
 fn is_diagonal(position: usize) -> bool {
     let row = ((8.0 * position as f64 + 1.0).sqrt() as usize - 1) / 2;
@@ -103,12 +122,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [Transform; 6] = [
+    const ALL: [Transform; 7] = [
         Transform::Identity,
         Transform::Log,
         Transform::LogAbove { lower: 1e-6 },
         Transform::Softplus,
         Transform::Bounded { lower: -2.0, upper: 3.0 },
+        Transform::LogBounded { lower: 1e-3, upper: 20.0 },
         Transform::Triangular,
     ];
 
@@ -160,7 +180,9 @@ mod tests {
                 let back = transform.inverse(position, natural);
                 // Near a bound the natural value holds fewer digits of u: the error is that of its rounding.
                 let slope = transform.derivative(position, u);
-                let tolerance = 1e-12 * (1.0 + u.abs()) + 4.0 * f64::EPSILON * (natural.abs() + 3.0) / slope.max(1e-300);
+                // An exponential turns the rounding of its argument, at most 17 in magnitude here, into as many units of its value.
+                let units = if matches!(transform, Transform::LogBounded { .. }) { 20.0 } else { 4.0 };
+                let tolerance = 1e-12 * (1.0 + u.abs()) + units * f64::EPSILON * (natural.abs() + 3.0) / slope.max(1e-300);
                 prop_assert!((back - u).abs() <= tolerance, "{:?}: {} -> {} -> {}", transform, u, natural, back);
             }
         }

@@ -49,9 +49,10 @@ mod request;
 pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
-    Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitEvent, FitSummary, Header,
-    Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError, ModelFileError, PredictOptions,
-    Predictions, Prepared, ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver,
-    StochasticSearch, Tensor, TensorValues, VarianceMethod, VarianceSolves, choose,
+    CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
+    FitEvent, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
+    ModelFileError, PredictOptions, Predictions, Prepared, ProcessPosterior, ScalablePlan, ScalableSettings,
+    ScalableSummary, Solver, StochasticSearch, Tensor, TensorValues, TriedMethod, VarianceMethod,
+    VarianceSolves, choose,
 };
 pub use request::{FitRequest, Method};

@@ -2,7 +2,7 @@
 
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::gp::inducing::stochastic::VariationalOptimizer;
-use posterior::gp::iterative::{Neighbourhoods, ProbeKind};
+use posterior::gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
 use posterior::kernels::features::{FeatureForm, FrequencyDraw};
 use posterior::kernels::inducing::InducingChoice;
 use posterior::linalg::random::Streams;
@@ -28,6 +28,8 @@ fn request(method: Method) -> FitRequest {
     request.scalable.features.count = 1000;
     request.scalable.precision = KernelPrecision::Double;
     request.scalable.inducing = 120;
+    // Compared with the exact process of all rows.
+    request.scalable.held_back = Some(0);
     request
 }
 
@@ -48,6 +50,11 @@ fn compare(a: &Predictions, exact: &Predictions) -> (f64, f64) {
         .fold(0.0, f64::max);
     let ratios = a.latent_deviation.iter().zip(&exact.latent_deviation).map(|(a, b)| (a / b).powi(2));
     (mean, ratios.sum::<f64>() / a.mean.len() as f64)
+}
+
+/// A block of each kind.
+fn quick_blocks() -> Blocks {
+    Blocks { uniform: 1, neighbourhoods: 1, size: 60, seed: 0 }
 }
 
 #[test]
@@ -159,6 +166,7 @@ fn single_precision_differs_by_rounding() {
     let mut request = request(Method::Sdd);
     request.scalable.steps = Some(3000);
     request.scalable.batch = Some(64);
+    request.scalable.search = HyperparameterSearch::Neighbourhoods;
     request.scalable.neighbourhoods = Neighbourhoods { count: 2, size: 150, seed: 0 };
     let double = fit(&request);
     request.scalable.precision = KernelPrecision::Single;
@@ -190,7 +198,8 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         request.scalable.inducing = 20;
         request.scalable.steps = Some(40);
         request.options.steps.steps = 12;
-        request.scalable.neighbourhoods = Neighbourhoods { count: 1, size: 60, seed: 0 };
+        request.scalable.blocks = quick_blocks();
+        request.scalable.refining_rows = 0;
         if method != Method::Cg {
             request.scalable.batch = Some(32);
         }
@@ -206,7 +215,9 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
             let late = match event {
                 FitEvent::Solve { .. } | FitEvent::Bound { .. } => true,
                 FitEvent::Search { .. } => method == Method::Sgpr,
-                FitEvent::Neighbourhood { .. } | FitEvent::EvidenceSearch { .. } => false,
+                FitEvent::Blocks { .. }
+                | FitEvent::Neighbourhood { .. }
+                | FitEvent::EvidenceSearch { .. } => false,
             };
             seen += usize::from(late);
             if seen == 5 { Signal::Stop } else { Signal::Continue }
@@ -221,7 +232,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         other.scalable.features.count = 999;
         other.initial_noise = 0.2;
         let refused = Model::fit_prepared(prepared.clone(), &other, &mut |_| Signal::Continue).unwrap_err();
-        let names = "differs in initial_noise, scalable.features.count: delete it";
+        let names = "differs in initial_noise, scalable.features.count: begin anew with --fresh";
         assert!(refused.to_string().contains(names), "{refused}");
         let resumed = Model::fit_prepared(prepared, &request, &mut |_| Signal::Continue).unwrap();
         assert!(!path.exists());
@@ -244,6 +255,7 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     request.scalable.samples = 2;
     request.scalable.steps = Some(10);
     request.options.steps.steps = 8;
+    request.scalable.search = HyperparameterSearch::Neighbourhoods;
     request.scalable.neighbourhoods = Neighbourhoods { count: 3, size: 60, seed: 0 };
     let straight = fit(&request);
     assert!(
@@ -283,7 +295,13 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let table = table();
     let mut request = request(Method::Cg);
     (request.scalable.samples, request.scalable.steps) = (4, Some(50));
-    let search = StochasticSearch { steps: 100, probes: 64, ..Default::default() };
+    let search = StochasticSearch {
+        steps: 100,
+        probes: 64,
+        kind: ProbeKind::Signs,
+        iterations: 1000,
+        ..Default::default()
+    };
     request.scalable.search = HyperparameterSearch::Stochastic(search);
     let straight = fit(&request);
     let summary = straight.header().fit.scalable.clone().unwrap();
@@ -317,17 +335,12 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let path = folder.path().join("search.checkpoint");
     request.scalable.checkpoint = Some(path.clone());
     request.scalable.checkpoint_seconds = 1e-9;
-    for from_neighbourhoods in [false, true] {
-        let short = StochasticSearch {
-            steps: 12,
-            probes: 4,
-            kind: ProbeKind::Pathwise,
-            from_neighbourhoods,
-            ..search
-        };
+    for refined in [false, true] {
+        let short = StochasticSearch { steps: 12, probes: 4, kind: ProbeKind::Pathwise, refined, ..search };
         request.scalable.search = HyperparameterSearch::Stochastic(short);
         request.scalable.features.count = 64;
-        request.scalable.neighbourhoods = Neighbourhoods { count: 2, size: 60, seed: 0 };
+        request.scalable.blocks = quick_blocks();
+        request.scalable.refining_rows = 90;
         request.options.steps.steps = 5;
         let straight = fit(&FitRequest {
             scalable: posterior::ScalableSettings { checkpoint: None, ..request.scalable.clone() },
@@ -345,7 +358,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
                 FitEvent::EvidenceSearch { step, .. } => {
                     first.get_or_insert(*step);
                 }
-                FitEvent::Neighbourhood { .. } => panic!("they were finished"),
+                FitEvent::Blocks { .. } => panic!("they were finished"),
                 _ => {}
             }
             Signal::Continue
@@ -353,8 +366,9 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         .unwrap();
         assert_eq!(first, Some(10));
         assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
-        let fits = straight.header().fit.scalable.as_ref().unwrap().neighbourhood_evidences.len();
-        assert_eq!(fits, if from_neighbourhoods { 2 } else { 0 });
+        let sizes: Vec<Vec<usize>> =
+            straight.header().fit.scalable.as_ref().unwrap().blocks.iter().map(|b| b.sizes.clone()).collect();
+        assert_eq!(sizes, if refined { vec![vec![60, 60], vec![90, 45]] } else { Vec::new() });
     }
     // Steps that lead to where no model is do not end in a file that cannot be read.
     let wild = StochasticSearch { steps: 2, learning_rate: 1e4, ..search };
@@ -442,6 +456,7 @@ fn features_and_choices_are_recorded() {
     let mut wrong = request(Method::InducingSgd);
     wrong.scalable.tolerance = Some(0.1);
     let mut none = request(Method::Sdd);
+    none.scalable.search = HyperparameterSearch::Neighbourhoods;
     none.scalable.neighbourhoods.count = 0;
     let mut long = request(Method::Svgp);
     long.scalable.variational = VariationalOptimizer::NaturalGradient { length: 1.5, warm_up: 0 };
@@ -483,7 +498,9 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
         choose(&request, rows, &["hour".to_string(), "b".to_string()])
     };
     assert_eq!(auto(2000, "matern32(ard)", 8.0).method, Method::Exact);
-    assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Sdd);
+    assert_eq!(auto(4000, "matern32(ard)", 0.15).method, Method::Sdd);
+    // Where nothing fits, what is refused is the least that would do.
+    assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Exact);
     let large = auto(1_000_000, "matern32(ard)", 80.0);
     assert!(large.method == Method::Sdd && large.why.contains("1000000 rows"), "{large:?}");
     // 201 columns of weights in double precision, six times.

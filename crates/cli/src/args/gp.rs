@@ -96,9 +96,17 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub feature_frequencies: Option<FeatureFrequenciesArg>,
 
-    /// Most time for the solver or bound, and as much for a stochastic search, such as 90s, 5m or 2h
-    #[arg(long, value_name = "TIME", help_heading = "Large tables")]
+    /// Most time for the whole command, such as 90s, 5m or 2h: reading, search, solver, fallbacks [default: as long as it takes]
+    #[arg(long, value_name = "TIME")]
     pub time_budget: Option<String>,
+
+    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or "matern32.lengthscale[2]"
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    pub fix: Option<Vec<String>>,
+
+    /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
+    #[arg(long, value_name = "NAME=L..U", value_delimiter = ',')]
+    pub bound: Option<Vec<String>>,
 
     /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp]
     #[arg(long, value_name = "N", help_heading = "Large tables")]
@@ -164,7 +172,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "X", help_heading = "Large tables")]
     pub natural_length: Option<f64>,
 
-    /// How hyperparameters of iterative methods are learned [default: neighbourhoods]
+    /// How hyperparameters of iterative methods are learned [default: blocks]
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub hyperparameter_search: Option<HyperparameterSearchArg>,
 
@@ -176,21 +184,49 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, help_heading = "Large tables")]
     pub probe_kind: Option<ProbeKindArg>,
 
-    /// Neighbourhoods whose exact evidence gives the hyperparameters of iterative methods [default: 10]
+    /// Iterations of each step's solve of a stochastic search [default: 15]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub search_iterations: Option<usize>,
+
+    /// Blocks of each kind, uniform rows and neighbourhoods, whose joint evidence gives the hyperparameters of iterative methods [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub blocks: Option<usize>,
+
+    /// Rows of each [default: 500]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub block_size: Option<usize>,
+
+    /// Uniform rows of the larger block that the search goes on with, as far as time and memory allow; 0 for none [default: 4000]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub refining_rows: Option<usize>,
+
+    /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub held_back: Option<usize>,
+
+    /// Samples that share random features; the error of features averages out over groups of them [default: 8]
+    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    pub samples_per_features: Option<usize>,
+
+    /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods [default: 10]
     #[arg(long, value_name = "N", help_heading = "Large tables")]
     pub neighbourhoods: Option<usize>,
 
-    /// Rows of each [default: 2000]
+    /// Rows of each of those [default: 2000]
     #[arg(long, value_name = "N", help_heading = "Large tables")]
     pub neighbourhood_size: Option<usize>,
 
     /// Take the hyperparameters of this model, or of a JSON object of names and numbers, instead of learning them
-    #[arg(long, value_name = "MODEL|FILE.json", help_heading = "Large tables")]
+    #[arg(long, value_name = "MODEL|FILE.json")]
     pub hyperparameters: Option<PathBuf>,
 
     /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]
     #[arg(long, value_name = "FILE", help_heading = "Large tables")]
     pub checkpoint: Option<PathBuf>,
+
+    /// Begin anew and replace the checkpoint of another fit, or of this one
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Large tables")]
+    pub fresh: Option<bool>,
 
     /// Seconds between two checkpoints [default: 30]
     #[arg(long, value_name = "S", help_heading = "Large tables")]
@@ -345,11 +381,13 @@ pub(crate) enum VariationalArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HyperparameterSearchArg {
-    /// The exact evidence on neighbourhoods of random rows, averaged
+    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods
+    Blocks,
+    /// The exact evidence on neighbourhoods of random rows, averaged, as published
     Neighbourhoods,
     /// Stochastic gradients of the evidence of all rows
     Stochastic,
-    /// The same, from where neighbourhoods lead
+    /// The same, from where blocks lead
     Refined,
 }
 

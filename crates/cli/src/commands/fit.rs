@@ -24,6 +24,9 @@ struct Report<'a> {
     kernel: String,
     log_evidence: Option<f64>,
     large_table: Option<&'a posterior::ScalableSummary>,
+    /// How good it is on rows that had no part in it.
+    check: Option<&'a posterior::FitCheck>,
+    at_bounds: &'a [(String, f64)],
     hyperparameters: &'a [Hyperparameter],
     hyperpriors: &'a [posterior::gp::Hyperprior],
     steps: usize,
@@ -43,15 +46,27 @@ struct Report<'a> {
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    let settings = FitSettings::resolve(arguments)?;
+    let mut settings = FitSettings::resolve(arguments)?;
     set_threads(settings.threads)?;
     let remarks = remarks(cli);
-    let request = &settings.request;
     let prepared = prepare(&settings, remarks)?;
-    let (plan, _) = Model::plan(request, prepared.data.rows(), &prepared.schema.feature_names());
+    // One budget for the whole command: what reading took is spent.
+    if let Some(seconds) = &mut settings.request.scalable.seconds {
+        *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
+    }
+    let request = &settings.request;
+    let names = prepared.schema.feature_names();
+    let (plan, _) = Model::plan(request, prepared.data.rows(), &names);
+    let large = posterior::choose(request, prepared.data.rows(), &names).method != posterior::Method::Exact;
     remarks.say(format!("plan: {plan}"));
     if let Some(path) = request.scalable.checkpoint.as_ref().filter(|p| p.exists()) {
-        remarks.say(format!("going on from {}", path.display()));
+        if settings.fresh {
+            std::fs::remove_file(path)
+                .map_err(|e| Failure::new(format!("cannot remove the checkpoint {}: {e}", path.display())))?;
+            remarks.say(format!("beginning anew: {} is removed", path.display()));
+        } else if large {
+            remarks.say(format!("going on from {}", path.display()));
+        }
     }
     let mut progress = FitProgress::new(
         request.options.steps.steps,
@@ -116,6 +131,8 @@ fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
         kernel: header.kernel.to_string(),
         log_evidence: fit.log_evidence,
         large_table: fit.scalable.as_ref(),
+        check: fit.check.as_ref(),
+        at_bounds: &fit.at_bounds,
         hyperparameters: &header.hyperparameters,
         hyperpriors: &fit.hyperpriors,
         steps: fit.steps,

@@ -96,6 +96,8 @@ pub(super) fn draw(
         budget: Budget { steps: 1000, time: None, tolerance: 1e-4 },
         samples: count,
         features: FeatureSettings { count: settings.features, ..FeatureSettings::default() },
+        // Draws are maximised, not averaged, and evaluated at millions of candidates: features are shared.
+        samples_per_features: None,
         seed: streams.child("decisions/draws", 0).seed(),
         ..PathwiseSettings::default()
     };

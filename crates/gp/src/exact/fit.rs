@@ -1,18 +1,14 @@
 //! Learning hyperparameters: the evidence or the leave-one-out score, plus hyperpriors, maximised from several starts.
 
-use super::evidence::{Evaluation, log_evidence, log_evidence_and_gradient};
+use super::evidence::log_evidence;
 use super::leave_one_out::leave_one_out_and_gradient;
 use super::model::ExactGp;
+use super::objective::{Searched, maximise};
 use super::plan::Plan;
 use super::posterior::ExactPosterior;
-use crate::hyperprior::{Hyperprior, log_prior};
+use crate::hyperprior::Hyperprior;
 use crate::{GpError, Observations};
-use faer::Mat;
-use posterior_linalg::random::Streams;
-use posterior_optim::{
-    Adam, Attempt, Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason,
-    Signal, perturbed, restarts,
-};
+use posterior_optim::{Attempt, Constraint, Event, LoopOptions, Reason, Signal};
 use serde::{Deserialize, Serialize};
 
 /// What is maximised.
@@ -56,6 +52,9 @@ pub struct FitOptions {
     pub seed: u64,
     /// Beliefs about hyperparameters.
     pub hyperpriors: Vec<Hyperprior>,
+    /// Hyperparameters that are held or bounded.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
     /// Most memory that the plan may need, in bytes.
     pub memory_limit: u64,
 }
@@ -75,6 +74,7 @@ impl Default for FitOptions {
             restarts: 2,
             seed: 0,
             hyperpriors: Vec::new(),
+            constraints: Vec::new(),
             memory_limit: 8 << 30,
         }
     }
@@ -110,51 +110,15 @@ pub struct Fit {
     pub attempts: Vec<Attempt>,
     /// Largest jitter that any evaluation needed.
     pub largest_jitter: f64,
+    /// Hyperparameters that ended at a bound of [`FitOptions::constraints`], with the bound.
+    pub at_bounds: Vec<(String, f64)>,
     /// What was planned.
     pub plan: Plan,
 }
 
-/// The negative criterion per target value, as an [`Objective`] of the unconstrained parameters.
-struct NegativeCriterion<'a> {
-    model: ExactGp,
-    data: &'a Observations,
-    options: &'a FitOptions,
-    /// The n x n buffer, handed from evaluation to evaluation.
-    buffer: Option<Mat<f64>>,
-    largest_jitter: f64,
-}
-
-impl Objective for NegativeCriterion<'_> {
-    fn dimension(&self) -> usize {
-        self.model.unconstrained().len()
-    }
-
-    fn parameter_names(&self) -> Vec<String> {
-        self.model.unconstrained_names()
-    }
-
-    fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        self.model.set_unconstrained(theta);
-        let buffer = self.buffer.take();
-        let failed = |error: GpError| ObjectiveError(error.to_string());
-        let evaluation = match self.options.criterion {
-            Criterion::Evidence => log_evidence_and_gradient(&self.model, self.data, buffer),
-            Criterion::LeaveOneOut => leave_one_out_and_gradient(&self.model, self.data, buffer),
-        };
-        let Evaluation { value, gradient: mut natural, cholesky, buffer } = evaluation.map_err(failed)?;
-        self.buffer = Some(buffer);
-        self.largest_jitter = self.largest_jitter.max(cholesky.jitter);
-        let prior = log_prior(&self.options.hyperpriors, &self.model, &mut natural).map_err(failed)?;
-        let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;
-        for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
-            *g = scale * natural;
-        }
-        Ok(scale * (value + prior))
-    }
-}
-
 /// Fits the hyperparameters of `model` to `data` and conditions on it. The observer is told the start and each step, and can end
-/// the fit; the result is then the best so far with [`Reason::Interrupted`].
+/// the fit, in whichever start it is; the result is then the best so far with [`Reason::Interrupted`]. Where constraints leave nothing to search for, the
+/// model is conditioned as it is.
 ///
 /// # Errors
 /// [`GpError::Memory`] before anything is allocated when the plan exceeds the limit; [`GpError::UnknownParameter`]
@@ -169,24 +133,8 @@ pub fn fit(
     if plan.peak_bytes > options.memory_limit {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
-    let optimiser = match options.optimizer {
-        Optimizer::Lbfgs => Optimiser::Lbfgs(Lbfgs::default()),
-        Optimizer::Adam { learning_rate } => Optimiser::Adam(Adam::new(learning_rate)),
-    };
-    let mut steps = options.steps.clone();
-    if matches!(options.optimizer, Optimizer::Adam { .. }) {
-        // Adam swings past minima: a few steps without progress are no sign of the end.
-        steps.patience = steps.patience.max(20);
-    }
-    let starts = starting_points(&model, options);
-    let mut objective =
-        NegativeCriterion { model: model.clone(), data: &data, options, buffer: None, largest_jitter: 0.0 };
-    let mut watch = |start: usize, event: &Event, _: &_| observer(start, event);
-    let result = restarts(&mut objective, &starts, &optimiser, &steps, &mut watch)?;
-    let NegativeCriterion { buffer, largest_jitter, .. } = objective;
-    let mut model = model;
-    model.set_unconstrained(&result.best.theta);
+    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds, buffer } =
+        maximise(model, std::slice::from_ref(&data), options, observer)?;
     let (criterion, log_evidence) = match options.criterion {
         Criterion::Evidence => {
             let log_evidence = log_evidence(&model, &data, buffer)?;
@@ -202,34 +150,12 @@ pub fn fit(
         posterior,
         log_evidence: log_evidence.value,
         criterion,
-        reason: result.best.reason,
-        steps: result.best.steps,
-        evaluations: result.attempts.iter().map(|a| a.evaluations).sum(),
-        attempts: result.attempts,
+        reason,
+        steps,
+        evaluations: attempts.iter().map(|a| a.evaluations).sum(),
+        attempts,
+        at_bounds,
         largest_jitter: largest_jitter.max(log_evidence.cholesky.jitter),
         plan,
     })
-}
-
-/// The model's own values; the same with little noise; random ones around the first.
-///
-/// Evidences tend to have one maximum that calls fine variation noise and one that calls it signal (Rasmussen and Williams
-/// 2006, section 5.4.1), so the second start is on the other side of that divide from a usual first.
-fn starting_points(model: &ExactGp, options: &FitOptions) -> Vec<Vec<f64>> {
-    let own = model.unconstrained();
-    let mut quiet = model.clone();
-    let mut values = quiet.values();
-    if let Some(noise) = values.last_mut() {
-        let floor = model.noise().floor();
-        *noise = noise.min(if floor > 0.0 { 3.0 * floor } else { 1e-3 * *noise });
-    }
-    quiet.set_values(&values);
-    let random = (2..options.restarts)
-        .map(|index| perturbed(&own, 1.0, Streams::new(options.seed).child("gp/restart", index as u64)));
-    let mut out = vec![own.clone()];
-    if options.restarts > 1 {
-        out.push(quiet.unconstrained());
-    }
-    out.extend(random);
-    out
 }

@@ -22,6 +22,7 @@
 //! | `plan` | memory and work, stated before anything is allocated |
 //! | `evidence` | log evidence and exact gradient |
 //! | `leave_one_out` | closed-form predictions of each row from the others; their score as an objective |
+//! | `objective` | a criterion, summed over sets of rows, as an objective of the free hyperparameters |
 //! | `fit` | hyperparameters: L-BFGS or Adam, restarts, hyperpriors |
 //! | `posterior` | predictions, joint covariance, samples |
 //! | `update` | appending and removing rows without refitting |
@@ -30,6 +31,7 @@ mod evidence;
 mod fit;
 mod leave_one_out;
 mod model;
+mod objective;
 mod plan;
 mod posterior;
 mod update;
@@ -38,6 +40,7 @@ pub use evidence::{Evaluation, log_evidence, log_evidence_and_gradient};
 pub use fit::{Criterion, Fit, FitOptions, Optimizer, fit};
 pub use leave_one_out::{LeaveOneOut, leave_one_out_and_gradient};
 pub use model::ExactGp;
+pub(crate) use objective::{Searched, maximise};
 pub use plan::Plan;
 pub(crate) use plan::bytes;
 pub use posterior::ExactPosterior;

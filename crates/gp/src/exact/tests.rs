@@ -7,7 +7,7 @@ use faer::{Mat, MatRef};
 use posterior_kernels::{KernelExpression, cross, diagonal, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Parameters, Reason, Signal, check};
+use posterior_optim::{Constraint, Parameters, Reason, Signal, check};
 use rand_distr::{Distribution, StandardNormal};
 
 const KERNEL: &str = "matern32(ard) + linear";
@@ -289,6 +289,61 @@ fn the_plan_refuses_before_allocating_and_interruption_returns_the_best() {
     })
     .unwrap();
     assert_eq!((fit.reason, seen), (Reason::Interrupted, 2));
+}
+
+#[test]
+fn an_interruption_of_any_start_is_one() {
+    let data = drawn(60);
+    let mut starts = 0;
+    let fitted =
+        fit(model("matern32", MeanForm::Zero, 2, 1), data, &FitOptions::default(), &mut |start, _| {
+            starts = start;
+            // The first start, whose values are the best so far, had ended by itself.
+            if start == 1 { Signal::Stop } else { Signal::Continue }
+        })
+        .unwrap();
+    assert_eq!((fitted.reason, starts), (Reason::Interrupted, 1));
+}
+
+#[test]
+fn held_and_bounded_hyperparameters_stay_where_they_are_told() {
+    let data = drawn(80);
+    let run = |constraints: Vec<Constraint>| {
+        let options = FitOptions { constraints, ..Default::default() };
+        fit(model("matern32(ard)", MeanForm::Zero, 2, 1), data.clone(), &options, &mut |_, _| {
+            Signal::Continue
+        })
+    };
+    let free = run(Vec::new()).unwrap();
+    let best = free.posterior.model().values();
+    // Holding one parameter at its optimum leaves the others at theirs.
+    let hold = |parameter: &str, value| Constraint::Fixed { parameter: parameter.into(), value };
+    let noise = best[best.len() - 1];
+    let held = run(vec![hold("noise_variance", Some(noise))]).unwrap();
+    assert_eq!(held.posterior.model().noise().noise_variance(), noise);
+    assert!(
+        (held.log_evidence - free.log_evidence).abs() < 1e-3,
+        "{} {}",
+        held.log_evidence,
+        free.log_evidence
+    );
+    // A bound that excludes the optimum is reached, said, and costs evidence.
+    let bound = Constraint::Between { parameter: "noise_variance".into(), lower: 4.0 * noise, upper: 1.0 };
+    let bounded = run(vec![bound]).unwrap();
+    assert!(bounded.log_evidence < free.log_evidence - 1.0);
+    assert!((bounded.posterior.model().noise().noise_variance() / (4.0 * noise) - 1.0).abs() < 0.02);
+    assert_eq!(bounded.at_bounds, [("noise_variance".to_string(), 4.0 * noise)]);
+    // With everything held the model is conditioned as it is.
+    let all = vec![
+        hold("matern32.variance", Some(2.0)),
+        hold("matern32.lengthscale", Some(1.5)),
+        hold("noise_variance", Some(0.01)),
+    ];
+    let held = run(all).unwrap();
+    assert_eq!(held.posterior.model().values(), [2.0, 1.5, 1.5, 0.01]);
+    assert_eq!((held.evaluations, held.steps), (0, 0));
+    let wrong = run(vec![hold("lengthscale", None)]).unwrap_err().to_string();
+    assert!(wrong.contains("`lengthscale`") && wrong.contains("matern32.lengthscale[1]"), "{wrong}");
 }
 
 #[test]

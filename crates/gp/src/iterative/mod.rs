@@ -15,7 +15,8 @@
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
 //! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
-//! | `evidence`, `neighbourhoods` | hyperparameters at scale ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
+//! | `blocks` | hyperparameters at scale: one objective over samples and neighbourhoods ([`fit_on_blocks`]) |
+//! | `evidence`, `neighbourhoods` | the same by stochastic gradients, or as published, by averages ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
 //! | `search` | hyperparameters of all rows: Adam on those gradients, with warm starts ([`search_evidence`]) |
 //! | `effective_dimension` | γ from samples, MacKay's updates |
 //! | `diagnostics`, `spectral` | error norms, gradient variances, errors by eigendirection ([`SpectralBasis`]) |
@@ -23,6 +24,7 @@
 //! Source: spec `stochastic_gaussian_processes`, sections 7 to 18.
 
 mod batches;
+mod blocks;
 mod conjugate;
 mod descent;
 mod diagnostics;
@@ -43,6 +45,7 @@ mod step_size;
 mod stochastic;
 
 pub use batches::Sampling;
+pub use blocks::{BlockFit, Blocks, fit_on_blocks};
 pub use conjugate::ConjugateGradientOptions;
 pub use descent::{
     Averaging, DescentOptions, DescentRule, Gradient, NoisePlacement, Regulariser, gradient_estimate,

@@ -23,6 +23,7 @@
 
 mod draws;
 mod frequencies;
+mod groups;
 mod halton;
 mod map;
 mod recipe;
@@ -31,6 +32,7 @@ mod turns;
 mod waves;
 
 pub use draws::PriorDraws;
+pub use groups::PriorDrawGroups;
 pub use map::RandomFeatures;
 pub use recipe::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
 

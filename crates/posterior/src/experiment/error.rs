@@ -55,6 +55,9 @@ pub enum ExperimentError {
     /// Settings that do not fit together.
     #[error("{0}")]
     Setting(String),
+    /// The model that the default fits.
+    #[error(transparent)]
+    Model(#[from] crate::ModelError),
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),

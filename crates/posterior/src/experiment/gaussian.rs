@@ -1,6 +1,7 @@
 //! Gaussian processes in experiments: one way to run any method.
 
 use super::ExperimentError;
+use super::automatic::{self, AutomaticSettings};
 use super::context::Context;
 use super::inducing_descent::InducingDescentSettings;
 use posterior_gp::inducing::InducingPosterior;
@@ -50,6 +51,8 @@ pub(crate) struct MethodSettings {
     /// Stochastic descent for the weights of inducing points.
     #[serde(rename = "inducing-descent")]
     pub(crate) inducing_descent: Option<InducingDescentSettings>,
+    /// The default of `fit gp`, which learns its hyperparameters itself.
+    pub(crate) automatic: Option<AutomaticSettings>,
 }
 
 /// Settings of the stochastic variational method; hyperparameters stay what they are.
@@ -103,6 +106,8 @@ pub(crate) enum Fitted {
     Double(Box<PathwisePosterior<f64>>),
     /// Inducing points.
     Inducing(Box<InducingPosterior>),
+    /// Whatever the default kept.
+    Automatic(Box<crate::Model>),
 }
 
 /// A posterior, and what it took.
@@ -129,6 +134,7 @@ impl Fitted {
             Self::Single(posterior) => posterior.predict(x),
             Self::Double(posterior) => posterior.predict(x),
             Self::Inducing(posterior) => posterior.predict(x),
+            Self::Automatic(model) => automatic::predict(model, x),
         }
     }
 }
@@ -174,14 +180,24 @@ impl MethodSettings {
     pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         let wrong =
             |problem: &str| Err(ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name)));
-        let given = [self.solver.is_some(), self.inducing.is_some(), self.inducing_descent.is_some()];
+        let given = [
+            self.solver.is_some(),
+            self.inducing.is_some(),
+            self.inducing_descent.is_some(),
+            self.automatic.is_some(),
+        ];
         if given.iter().filter(|g| **g).count() != 1 {
-            return wrong("give one of `solver`, `inducing` and `inducing-descent`");
+            return wrong("give one of `solver`, `inducing`, `inducing-descent` and `automatic`");
+        }
+        if self.automatic.as_ref().is_some_and(|a| !(a.seconds > 0.0 && a.seconds.is_finite())) {
+            return wrong("`seconds` of `automatic` must be a positive number");
         }
         if self.solver.is_none() && self.tolerance.is_some() {
             return wrong("inducing points have no residual, so `tolerance` means nothing");
         }
-        if self.samples == Some(0) || (self.samples.is_some() && self.inducing.is_some()) {
+        if self.samples == Some(0)
+            || (self.samples.is_some() && (self.inducing.is_some() || self.automatic.is_some()))
+        {
             return wrong("`samples` are those of a solver or of inducing-descent, at least 1");
         }
         if let Some(problem) = self.inducing_descent.as_ref().and_then(InducingDescentSettings::problem) {
@@ -210,6 +226,7 @@ impl MethodSettings {
     ) -> Result<Run, ExperimentError> {
         let started = Instant::now();
         let mut run = match &self.inducing {
+            _ if let Some(automatic) = &self.automatic => automatic.fit(job, stage, context)?,
             Some(inducing) => self.vary(inducing, job, started, stage, context)?,
             None if job.precision == Precision::Single => {
                 let (posterior, trace) = self.condition::<f32>(job, stage, context)?;
@@ -250,6 +267,8 @@ impl MethodSettings {
             budget: Budget { steps: self.steps, time: job.time, tolerance: self.tolerance.unwrap_or(0.0) },
             samples: self.samples.unwrap_or(job.samples),
             features: FeatureSettings { count: job.features, ..FeatureSettings::default() },
+            // As published.
+            samples_per_features: None,
             seed: job.seed,
             cache_bytes: job.cache_bytes,
         };

@@ -37,10 +37,11 @@
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
-//! | `covariance`, `gaussian`, `inducing_descent` | Gaussian processes: priors, methods, one fit for all |
+//! | `covariance`, `gaussian`, `inducing_descent`, `automatic` | Gaussian processes: priors, methods, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
+mod automatic;
 mod claims;
 mod context;
 mod covariance;

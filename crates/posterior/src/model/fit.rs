@@ -1,7 +1,9 @@
 //! From a table to a model.
 
-use super::scalable::{ScalablePlan, choose, fit_scalable};
-use super::{FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPosterior};
+use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
+use super::{
+    CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPosterior,
+};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
@@ -11,7 +13,7 @@ use posterior_gp::iterative::Progress;
 use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_optim::{Event, Parameters, Reason, Signal};
+use posterior_optim::{Constraint, Event, Parameters, Reason, Signal};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +24,15 @@ pub enum FitEvent<'a> {
     /// A step of a search for hyperparameters.
     Search {
         /// Which start.
+        start: usize,
+        /// The step.
+        event: &'a Event,
+    },
+    /// A step of the joint search on blocks.
+    Blocks {
+        /// Stages that are done.
+        stage: usize,
+        /// Which start of this one.
         start: usize,
         /// The step.
         event: &'a Event,
@@ -131,15 +142,19 @@ impl Model {
     pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
         let chosen = choose(request, rows, names);
+        let seconds = super::rates::expected(request, chosen.method, rows, names)
+            .map_or_else(String::new, |e| {
+                format!("; {}", e.describe(chosen.method, request.scalable.seconds))
+            });
         if chosen.method != Method::Exact {
             let plan = ScalablePlan::new(request, chosen.method, rows, features);
-            return (format!("{plan} ({})", chosen.why), plan.peak_bytes);
+            return (format!("{plan} ({}){seconds}", chosen.why), plan.peak_bytes);
         }
         let plan = exact_plan(request, rows, features);
         let text = format!(
-            "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so",
+            "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so{seconds}",
             plan.flops_per_evaluation / 1e12,
-            request.options.steps.steps * request.options.restarts,
+            request.options.steps.steps.saturating_mul(request.options.restarts),
         );
         (text, plan.peak_bytes)
     }
@@ -161,6 +176,7 @@ impl Model {
         let prepared = Prepared::from_table(table, rows, request)?;
         Self::fit_prepared(prepared, request, &mut |event| match event {
             FitEvent::Search { start, event } => observer(*start, event),
+            FitEvent::Blocks { start, event, .. } => observer(*start, event),
             FitEvent::Neighbourhood { done, event, .. } => observer(*done, event),
             FitEvent::EvidenceSearch { .. } | FitEvent::Solve { .. } | FitEvent::Bound { .. } => {
                 Signal::Continue
@@ -208,22 +224,42 @@ impl Model {
                 plan: plan_of(request, chosen.method, rows, features),
                 choice,
                 data: prepared.notes.clone(),
+                check: None,
+                at_bounds: Vec::new(),
                 scalable: None,
             },
         };
         let posterior = if chosen.method == Method::Exact {
             fit_exact(prepared, request, &mut header, observer)?
         } else {
-            let fitted = fit_scalable(&prepared, request, chosen.method, observer)?;
+            let fitted = fit_scalable(prepared, request, chosen.method, observer)?;
+            if fitted.method != chosen.method {
+                let name = fitted.method.name();
+                header.fit.choice = match fitted.rows() {
+                    kept if fitted.method == Method::Exact => {
+                        format!("{name} on {kept} of {rows} rows, the best of what was tried {}", chosen.why)
+                    }
+                    _ => format!("{name}, the best of what was tried {}", chosen.why),
+                };
+                header.method = name.into();
+            }
+            // The factor of few rows, and tensors of as many.
+            header.rows = match fitted.rows() {
+                0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
+                kept => kept,
+            };
             header.hyperparameters = fitted.hyperparameters;
             header.fit.hyperpriors = fitted.hyperpriors;
-            header.fit.steps = fitted.summary.steps;
+            header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
             header.fit.reason = fitted.reason;
             header.fit.largest_jitter = fitted.largest_jitter;
-            if let ProcessPosterior::Inducing(posterior) = &fitted.posterior {
-                header.cholesky = posterior.factor().info();
+            header.fit.check = fitted.check;
+            match &fitted.posterior {
+                ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
+                ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
+                _ => {}
             }
-            header.fit.scalable = Some(fitted.summary);
+            header.fit.scalable = fitted.summary;
             fitted.posterior
         };
         header.fit.seconds = started.elapsed().as_secs_f64();
@@ -260,9 +296,20 @@ fn fit_exact(
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
     let noise = Gaussian::new(request.initial_noise, request.noise_floor);
     let features = prepared.data.inputs().ncols();
-    let model = ExactGp::new(kernel, request.mean, noise, features, 1);
+    let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
     let mut options = request.options.clone();
-    if request.weak_lengthscale_prior {
+    if let Some(seconds) = request.scalable.seconds {
+        options.steps.time = Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    }
+    if let Some(given) = &request.scalable.hyperparameters {
+        set_hyperparameters(&mut model, given)?;
+        options.constraints = model
+            .segments()
+            .into_iter()
+            .map(|s| Constraint::Fixed { parameter: s.name, value: None })
+            .collect();
+        options.hyperpriors.clear();
+    } else if request.weak_lengthscale_prior {
         add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
     }
     let fitted = fit(model, prepared.data, &options, &mut |start, event| {
@@ -280,6 +327,16 @@ fn fit_exact(
     summary.attempts = fitted.attempts;
     summary.largest_jitter = fitted.largest_jitter;
     summary.plan = fitted.plan;
+    summary.at_bounds = fitted.at_bounds;
+    // One row cannot be predicted from the others.
+    if header.rows > 1 && fitted.reason != Reason::Interrupted {
+        let left_out = fitted.posterior.leave_one_out();
+        let data = fitted.posterior.data();
+        let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
+        let scores =
+            CheckScores::of(&column(left_out.mean.as_ref()), &left_out.variance, &column(data.targets()))?;
+        header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
+    }
     Ok(ProcessPosterior::Exact(fitted.posterior))
 }
 

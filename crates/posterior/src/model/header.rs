@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::ScalableSummary;
+use super::{FitCheck, ScalableSummary};
 use posterior_data::{Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -49,6 +49,12 @@ pub struct FitSummary {
     pub choice: String,
     /// What was found in the data.
     pub data: Notes,
+    /// How good the fit is on rows that had no part in it; models of before that was measured have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<FitCheck>,
+    /// Hyperparameters that ended at a bound that was set for them, with the bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_bounds: Vec<(String, f64)>,
     /// What methods for large tables have to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scalable: Option<ScalableSummary>,

@@ -6,19 +6,24 @@
 //! | `container` | tensors and a JSON header in one file, written atomically, read suspiciously |
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
+//! | `check` | how good it is on rows that had no part in it |
+//! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
 
+mod check;
 mod container;
 mod file;
 mod fit;
 mod header;
 mod posterior;
 mod predict;
+mod rates;
 mod scalable;
 
+pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use container::{Container, FORMAT_VERSION, Tensor, TensorValues};
 pub(crate) use file::{matrix, matrix_tensor, packed_tensor, unpack};
 pub use fit::{FitEvent, Prepared};
@@ -99,7 +104,7 @@ pub enum ModelError {
     },
     /// A checkpoint of another fit.
     #[error(
-        "{path} is the checkpoint of another fit, which differs in {}: delete it, or name another file with --checkpoint",
+        "{path} is the checkpoint of another fit, which differs in {}: begin anew with --fresh, which removes it, or name another file with --checkpoint",
         differs.join(", ")
     )]
     OtherCheckpoint {

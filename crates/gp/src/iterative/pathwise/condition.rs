@@ -10,14 +10,13 @@ use crate::iterative::problem::Problem;
 use crate::iterative::solver::{Method, Observer, Solution, Start, solve};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
-use posterior_kernels::features::{PriorDraws, RandomFeatures};
+use posterior_kernels::features::PriorDrawGroups;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
-use std::sync::Arc;
 
 /// Which points carry the weights, and how the weights are found.
 #[derive(Clone, Debug)]
@@ -92,6 +91,7 @@ impl<T: Real> PathwisePosterior<T> {
         let mut settings = settings.unwrap_or_else(|| old.clone());
         // What the old weights belong to cannot change.
         (settings.samples, settings.features, settings.seed) = (old.samples, old.features, old.seed);
+        settings.samples_per_features = old.samples_per_features;
         data.extend(more)?;
         let rows = match &support {
             Support::Rows(_) => data.rows(),
@@ -117,7 +117,7 @@ pub(in crate::iterative) fn prior_draws<T: Real>(
     model: &PathwiseModel<T>,
     data: &Observations,
     settings: &PathwiseSettings,
-) -> Result<Option<PriorDraws<T>>, GpError> {
+) -> Result<Option<PriorDrawGroups<T>>, GpError> {
     same_width("columns of the inputs", model.mean.input_dimension(), data.inputs().ncols())?;
     same_width("columns of the targets", model.mean.target_count(), data.targets().ncols())?;
     if settings.samples == 0 {
@@ -125,8 +125,8 @@ pub(in crate::iterative) fn prior_draws<T: Real>(
     }
     let streams = Streams::new(settings.seed);
     let dimension = data.inputs().ncols();
-    let features = RandomFeatures::new(&*model.kernel, dimension, settings.features, streams)?;
-    Ok(Some(PriorDraws::new(Arc::new(features), settings.samples, streams)))
+    let counts = (settings.samples, settings.samples_per_features);
+    Ok(Some(PriorDrawGroups::new(&*model.kernel, dimension, settings.features, counts, streams)?))
 }
 
 /// Targets of data and samples, computed from the draws when asked for.
@@ -137,14 +137,14 @@ pub(in crate::iterative) struct GeneratedTargets<'a, T: Real> {
     pub(in crate::iterative) x: MatRef<'a, T>,
     /// Noise variances of the rows (n).
     pub(in crate::iterative) variances: &'a [f64],
-    pub(in crate::iterative) draws: Option<&'a PriorDraws<T>>,
+    pub(in crate::iterative) draws: Option<&'a PriorDrawGroups<T>>,
     /// Where the noise is drawn from.
     pub(in crate::iterative) streams: Streams,
 }
 
 impl<T: Real> TargetRows<T> for GeneratedTargets<'_, T> {
     fn columns(&self) -> usize {
-        self.data.targets().ncols() + self.draws.map_or(0, PriorDraws::count)
+        self.data.targets().ncols() + self.draws.map_or(0, PriorDrawGroups::count)
     }
 
     fn rows(&self, rows: &[usize]) -> (Mat<T>, Mat<T>) {
@@ -186,7 +186,7 @@ fn run<T: Real>(
     data: &Observations,
     support: &Support,
     settings: &PathwiseSettings,
-    draws: Option<&PriorDraws<T>>,
+    draws: Option<&PriorDrawGroups<T>>,
     start: Start<T>,
     observer: &mut Observer<'_, T>,
 ) -> Result<Solution<T>, GpError> {

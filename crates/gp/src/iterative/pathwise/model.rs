@@ -61,6 +61,10 @@ pub struct PathwiseSettings {
     pub samples: usize,
     /// The features that prior functions are made of.
     pub features: FeatureSettings,
+    /// Samples that share their features: each group of so many has its own, so that the error of the features averages out over groups. None: all share theirs,
+    /// as in models of before there were groups.
+    #[serde(default)]
+    pub samples_per_features: Option<usize>,
     /// Seed of prior functions and noise draws.
     pub seed: u64,
     /// Bytes that may be used to keep the kernel matrix, or an inducing-point problem's targets, in memory.
@@ -68,12 +72,13 @@ pub struct PathwiseSettings {
 }
 
 impl Default for PathwiseSettings {
-    /// 10,000 steps, 64 samples, 2,000 features, 512 MiB of cache.
+    /// 10,000 steps, 64 samples in groups of 8 with 2,000 features each, 512 MiB of cache.
     fn default() -> Self {
         Self {
             budget: Budget { steps: 10_000, time: None, tolerance: 1e-3 },
             samples: 64,
             features: FeatureSettings::default(),
+            samples_per_features: Some(8),
             seed: 0,
             cache_bytes: 512 << 20,
         }

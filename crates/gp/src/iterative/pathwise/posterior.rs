@@ -6,7 +6,7 @@ use crate::data::{check_finite, same_width};
 use crate::iterative::solver::Solution;
 use crate::{GpError, JointPrediction, MeanForm, Observations, Posterior, Prediction};
 use faer::{Mat, MatRef};
-use posterior_kernels::features::PriorDraws;
+use posterior_kernels::features::PriorDrawGroups;
 use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
 use posterior_kernels::{Kernel, Request, pullback_tiles};
 use posterior_linalg::Real;
@@ -25,7 +25,7 @@ pub struct PathwisePosterior<T: Real> {
     data: Observations,
     support: Support,
     settings: PathwiseSettings,
-    draws: Option<PriorDraws<T>>,
+    draws: Option<PriorDrawGroups<T>>,
     solution: Solution<T>,
     /// `k` at the support, for cross matrices; never stored.
     matrix: KernelMatrix<T>,
@@ -39,7 +39,7 @@ impl<T: Real> PathwisePosterior<T> {
         data: Observations,
         support: Support,
         settings: PathwiseSettings,
-        draws: Option<PriorDraws<T>>,
+        draws: Option<PriorDrawGroups<T>>,
         solution: Solution<T>,
     ) -> Self {
         let points = match &support {
@@ -53,7 +53,8 @@ impl<T: Real> PathwisePosterior<T> {
     #[allow(clippy::type_complexity)]
     pub(super) fn into_inner(
         self,
-    ) -> (PathwiseModel<T>, Observations, Support, PathwiseSettings, Option<PriorDraws<T>>, Solution<T>) {
+    ) -> (PathwiseModel<T>, Observations, Support, PathwiseSettings, Option<PriorDrawGroups<T>>, Solution<T>)
+    {
         (self.model, self.data, self.support, self.settings, self.draws, self.solution)
     }
 
@@ -83,7 +84,7 @@ impl<T: Real> PathwisePosterior<T> {
     }
 
     /// The prior functions of the samples.
-    pub fn draws(&self) -> Option<&PriorDraws<T>> {
+    pub fn draws(&self) -> Option<&PriorDrawGroups<T>> {
         self.draws.as_ref()
     }
 
@@ -109,7 +110,7 @@ impl<T: Real> PathwisePosterior<T> {
         Err(GpError::Shape { what: "targets of the model", expected: target + 1, actual })
     }
 
-    fn check_samples(&self, wanted: usize) -> Result<&PriorDraws<T>, GpError> {
+    fn check_samples(&self, wanted: usize) -> Result<&PriorDrawGroups<T>, GpError> {
         let actual = self.settings.samples;
         match &self.draws {
             Some(draws) if wanted <= actual => Ok(draws),
@@ -157,6 +158,32 @@ impl<T: Real> PathwisePosterior<T> {
             }
         }
         Ok((mean, deviations))
+    }
+
+    /// Latent variances at m points, means of squares of the zero-mean samples, and their relative standard error: that of finitely many samples and that of
+    /// finitely many random features together, as groups of samples with features of their own differ from one another. None where there is one group.
+    ///
+    /// With group means `v_g` the error of their mean v is `(G (G - 1))^-½ ‖v_g - v‖`; its squares relative to `v²` are averaged over the points.
+    ///
+    /// # Errors
+    /// As [`Self::mean_and_deviations`].
+    pub fn variance_and_error(&self, x: MatRef<'_, f64>) -> Result<(Vec<f64>, Option<f64>), GpError> {
+        let (_, deviations) = self.mean_and_deviations(x)?;
+        let groups: Vec<_> = self.check_samples(1)?.ranges().collect();
+        let of = |i: usize, range: &std::ops::Range<usize>| {
+            range.clone().map(|j| deviations[(i, j)].powi(2)).sum::<f64>() / range.len() as f64
+        };
+        let count = groups.len() as f64;
+        let mut squares = 0.0;
+        let mut variances = Vec::with_capacity(x.nrows());
+        for i in 0..x.nrows() {
+            let variance = of(i, &(0..deviations.ncols()));
+            let spread: f64 = groups.iter().map(|g| (of(i, g) - variance).powi(2)).sum();
+            squares += spread / (count * (count - 1.0)) / variance.powi(2).max(f64::MIN_POSITIVE);
+            variances.push(variance);
+        }
+        let error = (groups.len() > 1 && x.nrows() > 0).then(|| (squares / x.nrows() as f64).sqrt());
+        Ok((variances, error))
     }
 
     /// All samples of one target at m points, m x s.
@@ -255,7 +282,7 @@ impl<T: Real> PathwisePosterior<T> {
         x: MatRef<'_, f64>,
         target: usize,
         which: &[usize],
-    ) -> Result<&PriorDraws<T>, GpError> {
+    ) -> Result<&PriorDrawGroups<T>, GpError> {
         self.check(x)?;
         self.check_target(target)?;
         same_width("numbers of samples", x.nrows(), which.len())?;

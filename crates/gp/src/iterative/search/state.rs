@@ -25,6 +25,11 @@ impl SearchHeader {
     pub fn step(&self) -> usize {
         self.trace.len()
     }
+
+    /// Seconds spent, earlier runs included.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
 }
 
 /// Everything that a search changes: save it at any time and [`super::search_evidence`] goes on bit for bit behind the last finished step.

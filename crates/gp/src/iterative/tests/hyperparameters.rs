@@ -1,13 +1,12 @@
 //! Stochastic evidence gradients against exact ones; neighbourhoods.
 
 use super::*;
-use crate::exact::{ExactGp, FitOptions, log_evidence_and_gradient};
+use crate::exact::{ExactGp, FitOptions, fit, log_evidence, log_evidence_and_gradient};
 use crate::{MeanForm, Observations};
 use posterior_kernels::{Kernel, KernelExpression, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::solve::System;
-use posterior_optim::Parameters;
-use posterior_optim::Signal;
+use posterior_optim::{Parameters, Reason, Signal};
 
 fn kernel() -> Box<dyn Kernel<f64>> {
     "matern32(ard)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
@@ -105,9 +104,12 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     let (averaged, fits) =
         fit_on_neighbourhoods(&model, &data, three, &options, Vec::new(), &mut |_| Signal::Continue).unwrap();
     assert_eq!(fits.len(), 3);
+    let names: Vec<String> = averaged.segments().iter().flat_map(|s| vec![s.name.clone(); s.len()]).collect();
     for (p, value) in averaged.values().iter().enumerate() {
-        let mean: f64 = fits.iter().map(|f| f.values[p]).sum::<f64>() / 3.0;
-        assert!((value - mean).abs() < 1e-12 * mean.abs().max(1.0));
+        // Standard deviations are averaged, not variances: 0.1 and 0.5 make 0.3.
+        let scale = |v: f64| if names[p].ends_with("variance") { v.sqrt() } else { v };
+        let mean: f64 = fits.iter().map(|f| scale(f.values[p])).sum::<f64>() / 3.0;
+        assert!((scale(*value) - mean).abs() < 1e-12 * mean.abs().max(1.0), "{}", names[p]);
     }
     assert!(fits.iter().all(|f| f.rows == 40));
     let all = Neighbourhoods { size: 100, ..three };
@@ -129,4 +131,57 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
         )
         .is_err()
     );
+}
+
+/// A function of two columns of which the second tells twelve lines apart and means nothing near any row: on its own line it only jitters.
+fn rows_on_lines(n: usize) -> Observations {
+    let draws = normal(n, 3, "x");
+    let line = |i: usize| (i % 12) as f64 - 5.5;
+    let x = Mat::from_fn(n, 2, |i, d| if d == 0 { draws[(i, 0)] } else { line(i) + 0.05 * draws[(i, 1)] });
+    let y = Mat::from_fn(n, 1, |i, _| (2.0 * x[(i, 0)]).sin() + (2.2 * line(i)).cos() + 0.05 * draws[(i, 2)]);
+    Observations::new(x, y, None).unwrap()
+}
+
+#[test]
+fn one_objective_over_blocks_finds_what_averages_over_neighbourhoods_miss() {
+    let n = 720;
+    let data = rows_on_lines(n);
+    let squared: Box<dyn Kernel<f64>> =
+        "se(ard)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap();
+    let model = ExactGp::new(squared, MeanForm::Zero, Gaussian::new(0.1, 1e-6), 2, 1);
+    let options = FitOptions { restarts: 1, ..FitOptions::default() };
+    // Neighbours of a row lie on its own line.
+    let near = Neighbourhoods { count: 4, size: 40, seed: 1 };
+    let (averaged, _) =
+        fit_on_neighbourhoods(&model, &data, near, &options, Vec::new(), &mut |_| Signal::Continue).unwrap();
+    let blocks = Blocks { uniform: 3, neighbourhoods: 2, size: 60, seed: 1 };
+    let rows = blocks.rows(&data).unwrap();
+    let mut seen = 0;
+    let (joint, found) = fit_on_blocks(model.clone(), &data, &rows, &options, &mut |_, _| {
+        seen += 1;
+        Signal::Continue
+    })
+    .unwrap();
+    assert_eq!(found.sizes, [60; 5]);
+    assert!(seen > 3 && found.reason != Reason::Interrupted);
+    let evidence = |model: &ExactGp| log_evidence(model, &data, None).unwrap().value / n as f64;
+    let whole = fit(model.clone(), data.clone(), &options, &mut |_, _| Signal::Continue).unwrap();
+    let (exact, joint, averaged) = (whole.log_evidence / n as f64, evidence(&joint), evidence(&averaged));
+    assert!(exact - joint < 0.05, "evidence a row: {exact} of all rows, {joint} of blocks");
+    assert!(averaged < joint - 0.2, "averages {averaged}, blocks {joint}: this problem tells them apart");
+    // With one block of all rows it is the exact fit.
+    let all = Blocks { size: n, ..blocks }.rows(&data).unwrap();
+    assert_eq!(all.len(), 1);
+    let (same, _) = fit_on_blocks(model, &data, &all, &options, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(same.values(), whole.posterior.model().values());
+    assert!(Blocks { uniform: 0, neighbourhoods: 0, ..blocks }.rows(&data).is_err());
+    assert!(Blocks { size: 0, ..blocks }.rows(&data).is_err());
+    // Uniform blocks have no row twice, and the same seed draws the same.
+    assert_eq!(rows, blocks.rows(&data).unwrap());
+    for block in &rows {
+        let mut sorted = block.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), 60);
+    }
 }

@@ -73,6 +73,7 @@ fn the_pathwise_form_comes_near_the_collapsed_posterior_and_generated_targets_ar
             budget: Budget::steps(steps),
             samples: 300,
             features: FeatureSettings { count, ..FeatureSettings::default() },
+            samples_per_features: None,
             seed: 5,
             cache_bytes,
         };

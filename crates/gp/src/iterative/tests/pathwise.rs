@@ -3,7 +3,7 @@
 use super::*;
 use crate::exact::ExactGp;
 use crate::{Mean, MeanForm, Observations, Posterior};
-use posterior_kernels::features::{FeatureSettings, PriorDraws};
+use posterior_kernels::features::{FeatureSettings, PriorDrawGroups};
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::operator::LinearOperator;
@@ -46,6 +46,7 @@ fn settings(samples: usize, count: usize) -> PathwiseSettings {
         budget: Budget { tolerance: 1e-12, ..Budget::steps(500) },
         samples,
         features: FeatureSettings { count, ..FeatureSettings::default() },
+        samples_per_features: None,
         seed: 3,
         cache_bytes: 1 << 20,
     }
@@ -104,10 +105,44 @@ fn random_features_come_close_for_other_kernels() {
 }
 
 #[test]
+fn features_of_their_own_for_groups_of_samples_average_the_error_of_features_out() {
+    let text = "matern32";
+    let data = data(40);
+    let x = normal(30, 2, "test");
+    let exact = exact(text, &data).predict(x.as_ref()).unwrap().latent_variance;
+    let found = |samples_per_features| {
+        let settings = PathwiseSettings { samples_per_features, ..settings(800, 60) };
+        model(text)
+            .condition(data.clone(), Support::Rows(conjugate()), settings, Start::Zero, &mut watch)
+            .unwrap()
+    };
+    let error = |variances: &[f64]| {
+        let squares: f64 = variances.iter().zip(&exact).map(|(v, e)| (v / e - 1.0).powi(2)).sum();
+        (squares / exact.len() as f64).sqrt()
+    };
+    let (shared, none) = found(None).variance_and_error(x.as_ref()).unwrap();
+    let (grouped, stated) = found(Some(8)).variance_and_error(x.as_ref()).unwrap();
+    // Sixty features for 800 samples: what they share is many times the error of 800 samples, √(2/800) = 0.05.
+    assert!(none.is_none() && error(&shared) > 0.15, "{}", error(&shared));
+    assert!(error(&grouped) < 0.5 * error(&shared), "{} {}", error(&grouped), error(&shared));
+    // The stated error has that of samples and of features, and is of the size of what is found: a root mean square of 30 correlated errors lies within
+    // a factor of two and a half of its expectation.
+    let stated = stated.unwrap();
+    assert!(stated > 0.05, "{stated}");
+    let ratio = error(&grouped) / stated;
+    assert!((0.4..2.5).contains(&ratio), "found {}, stated {stated}", error(&grouped));
+    // Predictions use the same variances.
+    let predicted = found(Some(8)).predict(x.as_ref()).unwrap().latent_variance;
+    check::assert_close(&predicted, &grouped, 1e-10, 1e-12);
+}
+
+#[test]
 fn samples_are_functions_with_gradients() {
     let data = data(30);
+    // Three samples in two groups.
+    let settings = PathwiseSettings { samples_per_features: Some(2), ..settings(3, 50) };
     let found = model("matern52 + linear")
-        .condition(data, Support::Rows(conjugate()), settings(3, 50), Start::Zero, &mut watch)
+        .condition(data, Support::Rows(conjugate()), settings, Start::Zero, &mut watch)
         .unwrap();
     let x = normal(4, 2, "test");
     let which = [2, 0, 2, 1];
@@ -239,7 +274,7 @@ fn prior_draws_are_the_same_functions_for_the_same_seed() {
     let (few, many) =
         (posterior(2).samples(x.as_ref(), 0).unwrap(), posterior(5).samples(x.as_ref(), 0).unwrap());
     assert!((few - many.get(.., ..2)).norm_max() < 1e-9);
-    assert_eq!(posterior(2).draws().map(PriorDraws::count), Some(2));
+    assert_eq!(posterior(2).draws().map(PriorDrawGroups::count), Some(2));
     let none = posterior(0);
     assert!(none.mean(x.as_ref()).is_ok() && none.predict(x.as_ref()).is_err());
 }

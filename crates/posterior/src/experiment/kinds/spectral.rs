@@ -201,6 +201,8 @@ fn solve(
         budget: Budget { tolerance: method.tolerance.unwrap_or(0.0), ..Budget::steps(method.steps) },
         samples: settings.samples,
         features: FeatureSettings { count: settings.features, ..FeatureSettings::default() },
+        // As published.
+        samples_per_features: None,
         seed: context.seed,
         cache_bytes: 1 << 30,
     };

@@ -209,6 +209,11 @@ fn search(
                 let functions: Box<dyn Functions> = match run.fitted {
                     Fitted::Single(posterior) => posterior,
                     Fitted::Double(posterior) => posterior,
+                    Fitted::Automatic(_) => {
+                        let problem =
+                            "draws are maximised here, which `automatic` does not keep: name a solver";
+                        return Err(ExperimentError::Setting(problem.into()));
+                    }
                     Fitted::Inducing(posterior) => {
                         let prior = covariance.draw(settings.batch, settings.features, streams)?;
                         Box::new(InducingDraws {

@@ -3,7 +3,9 @@
 use super::{EvidenceSearchSummary, Kept};
 use crate::model::{Container, Hyperparameter, ModelError, ModelFileError, Tensor, TensorValues};
 use faer::Mat;
-use posterior_gp::iterative::{NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader};
+use posterior_gp::iterative::{
+    BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
+};
 use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +21,12 @@ const METHOD: &str = "process checkpoint";
 pub(super) struct Found {
     /// Hyperparameters; none while they are still searched for.
     pub(super) hyperparameters: Vec<Hyperparameter>,
+    /// The stages of a search on blocks that are finished, and the parameters that each found.
+    #[serde(default)]
+    pub(super) blocks: Vec<(BlockFit, Vec<f64>)>,
+    /// What the evidence wanted the noise to be, where it was raised.
+    #[serde(default)]
+    pub(super) noise_raised_from: Option<f64>,
     /// The neighbourhoods that are finished.
     pub(super) neighbourhoods: Vec<NeighbourhoodFit>,
     /// Seconds they took.
@@ -298,6 +306,17 @@ fn lower(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) 
 }
 
 impl Saved {
+    /// Seconds that earlier runs took for hyperparameters, and for the search or solve under way.
+    pub(super) fn seconds(&self) -> f64 {
+        let search = self.search.as_ref().and_then(|v| v.get("seconds")).and_then(Value::as_f64);
+        self.found.seconds + self.solver.as_ref().map_or(0.0, |s| s.seconds) + search.unwrap_or(0.0)
+    }
+
+    /// Whether a solve was under way.
+    pub(super) fn has_solver(&self) -> bool {
+        self.solver.is_some()
+    }
+
     fn corrupt(&self, reason: String) -> ModelError {
         ModelFileError::Corrupt { path: self.path.clone(), reason }.into()
     }

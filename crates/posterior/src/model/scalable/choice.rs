@@ -23,7 +23,7 @@ const EXACT_EVALUATIONS: f64 = 100.0;
 /// Chooses by rows, names of the inputs, memory and time.
 ///
 /// Exact where that is minutes and fits; otherwise stochastic dual descent, whose cost a step is linear in rows and whose number of steps does not grow with them.
-/// Where its blocks do not fit, or the kernel has no random features, inducing points. Hyperparameters that are given are never learned anew, as the exact method would.
+/// Where its blocks do not fit, or the kernel has no random features, inducing points. Where nothing fits, the least is what is refused.
 pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen {
     if request.method != Method::Auto {
         return Chosen { method: request.method, why: "as asked".into() };
@@ -31,13 +31,22 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     let (settings, limit) = (&request.scalable, request.options.memory_limit);
     let plan = Plan::evidence(rows, features.len(), 1);
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
+    let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
+    let descent = || ScalablePlan::new(request, Method::Sdd, rows, features.len());
+    let bound = || ScalablePlan::new(request, Method::Svgp, rows, features.len());
+    // Nothing is gained by a fallback that needs more than what does not fit.
+    let least = if sampled { descent().peak_bytes.min(bound().peak_bytes) } else { bound().peak_bytes };
+    if plan.peak_bytes > limit && least > limit && plan.peak_bytes <= least {
+        let why = format!("because {plan} for the exact method, and every other needs more");
+        return Chosen { method: Method::Exact, why };
+    }
     let reason = if rows > EXACT_ROWS {
         format!("because {rows} rows are more than {EXACT_ROWS}, beyond which exact evidences take long")
     } else if plan.peak_bytes > limit {
         format!("because {plan} for the exact method, above the limit")
-    } else if settings.hyperparameters.is_some() {
-        "because hyperparameters are given, which the exact method learns itself".into()
-    } else if settings.seconds.is_some_and(|budget| budget < exact_seconds) {
+    } else if settings.hyperparameters.is_none()
+        && settings.seconds.is_some_and(|budget| budget < exact_seconds)
+    {
         format!("because the exact method may take {exact_seconds:.0} s, above the time budget")
     } else {
         let unused = note(unused(settings));
@@ -46,7 +55,6 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
             why: format!("because {plan} and the limit allows it{unused}"),
         };
     };
-    let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
     if !sampled {
         return Chosen {
             method: Method::Sgpr,
@@ -56,9 +64,8 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
             ),
         };
     }
-    let descent = ScalablePlan::new(request, Method::Sdd, rows, features.len());
-    let bound = ScalablePlan::new(request, Method::Svgp, rows, features.len());
-    if descent.peak_bytes > limit && bound.peak_bytes <= limit {
+    let descent = descent();
+    if descent.peak_bytes > limit && bound().peak_bytes <= limit {
         let needed = descent.as_exact();
         return Chosen {
             method: Method::Svgp,
@@ -82,6 +89,9 @@ fn unused(settings: &ScalableSettings) -> bool {
     (default.checkpoint, default.checkpoint_seconds) =
         (settings.checkpoint.clone(), settings.checkpoint_seconds);
     default.neighbourhoods.seed = settings.neighbourhoods.seed;
+    default.blocks.seed = settings.blocks.seed;
+    // What the exact method knows too.
+    (default.seconds, default.hyperparameters) = (settings.seconds, settings.hyperparameters.clone());
     *settings != default
 }
 
@@ -116,11 +126,14 @@ mod tests {
         let given = |r: &mut FitRequest| {
             r.scalable.hyperparameters = Some(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
         };
-        assert_eq!(chosen(500, given).method, Method::Sdd);
+        // Given hyperparameters are conditioned on, by the exact method as by others.
+        assert_eq!(chosen(500, given).method, Method::Exact);
         // 100 evaluations at 5,000 rows are 100 x 1.25e11 operations or more: minutes.
         assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(10.0)).method, Method::Sdd);
         assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(1e5)).method, Method::Exact);
         assert_eq!(chosen(EXACT_ROWS + 1, |_| ()).method, Method::Sdd);
+        // Forty rows in fifty kilobytes: refused for what they need themselves, not for what a method for large tables would.
+        assert_eq!(chosen(40, |r| r.options.memory_limit = 50_000).method, Method::Exact);
         // A million rows with 1,001 columns of weights are tens of gigabytes; inducing points need one for their table.
         let large = chosen(1_000_000, |r| r.scalable.samples = 1000);
         assert_eq!(large.method, Method::Svgp, "{}", large.why);

@@ -5,11 +5,13 @@
 //! | `settings` | what a user may say |
 //! | `choice` | which method, and why |
 //! | `plan` | memory and work, before anything is done |
-//! | `fit` | hyperparameters, then weights |
+//! | `budget` | one limit of time for all stages |
+//! | `fit` | hyperparameters, then weights, judged on rows that are held back |
 //! | `precision` | single or double, on the way to files and back |
 //! | `checkpoint` | where an interrupted fit stands |
 //! | `file` | weights to tensors and back |
 
+mod budget;
 pub(super) mod checkpoint;
 mod choice;
 pub(super) mod file;
@@ -19,7 +21,7 @@ mod precision;
 mod settings;
 
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::fit_scalable;
+pub(super) use fit::{fit_scalable, set_hyperparameters};
 pub use plan::ScalablePlan;
 pub(super) use precision::Kept;
 pub use settings::{

@@ -1,5 +1,6 @@
 //! Memory and work of a fit to a large table.
 
+use super::fit::{few_rows_memory, refining_memory};
 use super::{HyperparameterSearch, KernelPrecision, ScalableSettings};
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
@@ -94,12 +95,17 @@ impl ScalablePlan {
         };
         let learns = settings.hyperparameters.is_none() && !matches!(method, Method::Sgpr | Method::Svgp);
         let (peak_of_search, hyperparameter_flops) =
-            if learns { search(settings, rows, inputs) } else { (0, 0.0) };
+            if learns { search(settings, rows, inputs, request.options.memory_limit) } else { (0, 0.0) };
         let cache = settings.cache_bytes as u64;
         // Frequencies and weights of prior functions.
         let prior = match method {
             Method::Sgpr | Method::Svgp => 0,
-            _ => product(settings.features.count as u64, number * 2 * (s + d)),
+            _ => {
+                let each = settings.samples_per_features.unwrap_or(settings.samples).max(1);
+                let groups = settings.samples.div_ceil(each) as u64;
+                // Each has its frequencies; weights are one for each sample, whichever group it is in.
+                product(settings.features.count as u64, number * 2 * (s + groups * d))
+            }
         };
         // Greedy choices keep the rows of a pivoted factor.
         let chosen = match (method, settings.choice) {
@@ -113,6 +119,16 @@ impl ScalablePlan {
             .max(chosen)
             .saturating_add(cache.min(product(n, n).saturating_mul(number)))
             .saturating_add(WORKING_BYTES);
+        // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
+        let solver = if request.method == Method::Auto && method == Method::Sdd {
+            let few =
+                exact::Plan::evidence(settings.refining_rows.max(settings.blocks.size).min(rows), inputs, 1);
+            let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
+            let kept = product(n, number * 2 * s).saturating_add(prior).saturating_add(bound.peak_bytes);
+            solver.max(kept).saturating_add(few.peak_bytes.min(few_rows_memory(request.options.memory_limit)))
+        } else {
+            solver
+        };
         Self {
             method,
             rows,
@@ -136,14 +152,30 @@ impl ScalablePlan {
     }
 }
 
+/// Evaluations of a search that are planned for.
+const EVALUATIONS: f64 = 100.0;
+
 /// Bytes at the peak and operations of a search for hyperparameters.
-fn search(settings: &ScalableSettings, rows: usize, inputs: usize) -> (u64, f64) {
-    let size = settings.neighbourhoods.size.min(rows);
-    let neighbourhood = exact::Plan::evidence(size, inputs, 1);
-    let evaluations = 100.0 * settings.neighbourhoods.count as f64;
-    let averages = (neighbourhood.peak_bytes, evaluations * neighbourhood.flops_per_evaluation);
-    let HyperparameterSearch::Stochastic(search) = &settings.search else { return averages };
-    let options = search.options(settings, 0);
+fn search(settings: &ScalableSettings, rows: usize, inputs: usize, memory: u64) -> (u64, f64) {
+    let averages = || {
+        let own = exact::Plan::evidence(settings.neighbourhoods.size.min(rows), inputs, 1);
+        let evaluations = EVALUATIONS * settings.neighbourhoods.count as f64;
+        (own.peak_bytes, evaluations * own.flops_per_evaluation)
+    };
+    // The second stage takes as many rows as fit, from a point that is near its end.
+    let blocks = || {
+        let first = settings.blocks.plan(rows, inputs);
+        let second = exact::Plan::evidence(settings.refining_rows.min(rows), inputs, 1);
+        let flops =
+            EVALUATIONS * first.flops_per_evaluation + 0.25 * EVALUATIONS * 1.2 * second.flops_per_evaluation;
+        (first.peak_bytes.max(second.peak_bytes.min(refining_memory(memory))), flops)
+    };
+    let search = match &settings.search {
+        HyperparameterSearch::Neighbourhoods => return averages(),
+        HyperparameterSearch::Blocks => return blocks(),
+        HyperparameterSearch::Stochastic(search) => search,
+    };
+    let options = search.options(settings, 0, rows, memory);
     let plan = match settings.precision {
         KernelPrecision::Single => options.plan::<f32>(rows, inputs, 1),
         KernelPrecision::Double => options.plan::<f64>(rows, inputs, 1),
@@ -153,8 +185,8 @@ fn search(settings: &ScalableSettings, rows: usize, inputs: usize) -> (u64, f64)
     let saved = (rows as u64).saturating_mul((search.probes as u64 + 1).saturating_mul(copies * number));
     let peak = plan.peak_bytes.saturating_add(saved);
     let flops = search.steps as f64 * plan.flops_per_evaluation;
-    match search.from_neighbourhoods {
-        true => (peak.max(averages.0), flops + averages.1),
+    match search.refined {
+        true => (peak.max(blocks().0), flops + blocks().1),
         false => (peak, flops),
     }
 }

@@ -129,7 +129,7 @@ fn fit(
     let support = match &fitted {
         Fitted::Single(posterior) => Some(posterior.support()),
         Fitted::Double(posterior) => Some(posterior.support()),
-        Fitted::Inducing(_) => None,
+        Fitted::Inducing(_) | Fitted::Automatic(_) => None,
     };
     if let Some(Support::Inducing(z, _)) = support {
         let samples = method.samples.unwrap_or(settings.samples);

@@ -1,8 +1,11 @@
 //! Inducing points: hyperparameters and posterior from one bound.
 
+use super::ScalableFit;
 use super::hyperparameters::{beliefs, initial, set};
-use super::{ScalableFit, time_limit};
+use super::judge::HeldBack;
+use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitEvent, Prepared, named_values};
+use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Stage};
 use crate::model::scalable::plan::steps;
 use crate::model::scalable::{KernelPrecision, ScalableSummary, Solver};
@@ -31,10 +34,24 @@ struct Beginning {
     learns: bool,
 }
 
-fn beginning(prepared: &Prepared, request: &FitRequest) -> Result<Beginning, ModelError> {
+/// What a bound is told beside the request.
+pub(super) struct Bounding<'a> {
+    /// Rows that it does not see.
+    pub(super) held: Option<&'a HeldBack>,
+    /// Hyperparameters to begin at, and to go on learning.
+    pub(super) start: Option<&'a [Hyperparameter]>,
+    /// The budget, of which it may use up what is left.
+    pub(super) allowance: &'a Allowance,
+}
+
+fn beginning(
+    prepared: &Prepared,
+    request: &FitRequest,
+    start: Option<&[Hyperparameter]>,
+) -> Result<Beginning, ModelError> {
     let settings = &request.scalable;
     let mut model = initial(prepared, request)?;
-    if let Some(given) = &settings.hyperparameters {
+    if let Some(given) = settings.hyperparameters.as_deref().or(start) {
         set(&mut model, given)?;
     }
     let streams = Streams::new(request.options.seed);
@@ -58,6 +75,8 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         settings: None,
         precision: KernelPrecision::Double,
         hyperparameter_source: source(beginning.learns),
+        blocks: Vec::new(),
+        noise_raised_from: None,
         neighbourhood_evidences: Vec::new(),
         search: None,
         inducing: beginning.chosen.points.nrows(),
@@ -87,18 +106,33 @@ struct Ending {
 
 impl Ending {
     /// With the summary of a fit that began at `started`.
-    fn fit(self, mut summary: ScalableSummary, started: Instant) -> ScalableFit {
+    fn fit(
+        self,
+        mut summary: ScalableSummary,
+        method: Method,
+        held: Option<&HeldBack>,
+        started: Instant,
+    ) -> Result<ScalableFit, ModelError> {
         summary.bound = Some(self.bound);
         summary.steps = self.steps;
         summary.seconds[1] = started.elapsed().as_secs_f64();
-        ScalableFit {
+        let check = match held.filter(|_| self.reason != Reason::Interrupted) {
+            Some(held) => {
+                let scores = held.scores(&held.predictions(&self.posterior)?)?;
+                Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None))
+            }
+            None => None,
+        };
+        Ok(ScalableFit {
+            method,
+            check,
             posterior: ProcessPosterior::Inducing(self.posterior),
             hyperparameters: self.hyperparameters,
             hyperpriors: self.hyperpriors,
-            summary,
+            summary: Some(summary),
             reason: self.reason,
             largest_jitter: self.largest_jitter,
-        }
+        })
     }
 }
 
@@ -106,11 +140,12 @@ impl Ending {
 pub(super) fn collapsed(
     prepared: &Prepared,
     request: &FitRequest,
+    bounding: &Bounding<'_>,
     keeper: &mut Keeper,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
-    let beginning = beginning(prepared, request)?;
+    let beginning = beginning(prepared, request, bounding.start)?;
     let mut summary = bound_summary(Solver::Collapsed, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
     let z = chosen.points;
@@ -122,7 +157,7 @@ pub(super) fn collapsed(
     if !learns && !moves {
         let (posterior, bound) = process.condition(&prepared.data)?;
         summary.ended = "closed form".into();
-        return Ok(Ending {
+        return Ending {
             hyperparameters: named_values(&model),
             hyperpriors: Vec::new(),
             posterior,
@@ -131,7 +166,7 @@ pub(super) fn collapsed(
             reason: Reason::Value,
             largest_jitter: 0.0,
         }
-        .fit(summary, started));
+        .fit(summary, Method::Sgpr, bounding.held, started);
     }
     let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = CollapsedOptions {
@@ -140,8 +175,8 @@ pub(super) fn collapsed(
         memory_limit: request.options.memory_limit,
     };
     options.steps.steps = steps(request, Method::Sgpr);
-    options.steps.time = time_limit(request);
     let state: Option<State> = saved_bound(keeper)?;
+    options.steps.time = Allowance::duration(bounding.allowance.left());
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |event, state| {
         let signal = observer(&FitEvent::Search { start: 0, event });
@@ -149,7 +184,7 @@ pub(super) fn collapsed(
     })?;
     keeper.finish()?;
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
-    Ok(Ending {
+    Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,
         posterior: fitted.posterior,
@@ -158,18 +193,19 @@ pub(super) fn collapsed(
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
     }
-    .fit(summary, started))
+    .fit(summary, Method::Sgpr, bounding.held, started)
 }
 
 /// The stochastic bound.
 pub(super) fn stochastic(
     prepared: &Prepared,
     request: &FitRequest,
+    bounding: &Bounding<'_>,
     keeper: &mut Keeper,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
-    let beginning = beginning(prepared, request)?;
+    let beginning = beginning(prepared, request, bounding.start)?;
     let mut summary =
         bound_summary(Solver::Stochastic { optimizer: request.scalable.variational }, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
@@ -183,7 +219,7 @@ pub(super) fn stochastic(
     let mut options = StochasticOptions {
         steps: steps(request, Method::Svgp),
         seed: request.options.seed,
-        time: time_limit(request),
+        time: Allowance::duration(bounding.allowance.left()),
         variational: request.scalable.variational,
         hyperpriors: hyperpriors.clone(),
         memory_limit: request.options.memory_limit,
@@ -205,7 +241,7 @@ pub(super) fn stochastic(
     })?;
     keeper.finish()?;
     summary.ended = format!("{:?}", fitted.reason).to_lowercase();
-    Ok(Ending {
+    Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,
         posterior: fitted.posterior,
@@ -214,7 +250,7 @@ pub(super) fn stochastic(
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
     }
-    .fit(summary, started))
+    .fit(summary, Method::Svgp, bounding.held, started)
 }
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.

@@ -1,19 +1,20 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
-use super::time_limit;
 use crate::FitRequest;
 use crate::model::fit::{FitEvent, Prepared, add_weak_priors, named_values};
+use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Saved, Stage};
 use crate::model::scalable::{EvidenceSearchSummary, HyperparameterSearch, Kept, StochasticSearch};
 use crate::model::{Hyperparameter, ModelError};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
-    NeighbourhoodProgress, PathwiseModel, SearchProgress, fit_on_neighbourhoods, search_evidence,
+    BlockFit, Blocks, NeighbourhoodProgress, PathwiseModel, SearchProgress, fit_on_blocks,
+    fit_on_neighbourhoods, search_evidence,
 };
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Parameters, Reason, Signal};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
 pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelError> {
@@ -23,7 +24,7 @@ pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<Exact
 }
 
 /// Gives a model values by their names.
-pub(super) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
+pub(in crate::model) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
     let known: Vec<(String, usize)> = model.segments().iter().map(|s| (s.name.clone(), s.len())).collect();
     let listed = || known.iter().map(|(n, l)| format!("{n} ({l})")).collect::<Vec<String>>();
     if let Some(other) = given.iter().find(|h| !known.iter().any(|(name, _)| *name == h.name)) {
@@ -81,6 +82,7 @@ pub(super) fn hyperparameters<T: Kept>(
     prepared: &Prepared,
     request: &FitRequest,
     saved: Option<&mut Saved>,
+    allowance: &Allowance,
     keeper: &mut Keeper,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
 ) -> Result<Searched, ModelError> {
@@ -92,49 +94,201 @@ pub(super) fn hyperparameters<T: Kept>(
         return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
     }
     let hyperpriors = beliefs(prepared, request, &model);
-    let source = source(prepared, request);
     let (mut found, state) = match saved {
         Some(saved) => (saved.found.clone(), saved.search::<T>()?),
         None => (Found::default(), None),
     };
     if !found.hyperparameters.is_empty() {
         set(&mut model, &found.hyperparameters)?;
+        let source = source(prepared, request, &found);
         return Ok(Searched { model, found, source, hyperpriors });
     }
-    let search = match &settings.search {
-        HyperparameterSearch::Neighbourhoods => None,
-        HyperparameterSearch::Stochastic(search) => Some(search),
+    let within = (allowance, &hyperpriors[..]);
+    model = match &settings.search {
+        HyperparameterSearch::Neighbourhoods => {
+            on_neighbourhoods::<T>(model, prepared, request, (&mut found, &hyperpriors), keeper, observer)?
+        }
+        HyperparameterSearch::Blocks => {
+            on_blocks::<T>(model, prepared, request, within, &mut found, keeper, observer)?
+        }
+        HyperparameterSearch::Stochastic(search) => {
+            if search.refined && state.is_none() {
+                model = on_blocks::<T>(model, prepared, request, within, &mut found, keeper, observer)?;
+            }
+            let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
+            on_all_rows::<T>(begin, prepared, request, search, &mut found, keeper, observer)?
+        }
     };
-    if search.is_none_or(|s| s.from_neighbourhoods) && state.is_none() {
-        model =
-            on_neighbourhoods::<T>(model, prepared, request, (&mut found, &hyperpriors), keeper, observer)?;
-    }
-    if let Some(search) = search {
-        let begin = Begin { model, state, hyperpriors: &hyperpriors };
-        model = on_all_rows::<T>(begin, prepared, request, search, &mut found, keeper, observer)?;
-    }
+    let source = source(prepared, request, &found);
     found.hyperparameters = named_values(&model);
     keeper.save::<T>(&found, Stage::Between)?;
     Ok(Searched { model, found, source, hyperpriors })
 }
 
 /// Where hyperparameters come from, in words.
-fn source(prepared: &Prepared, request: &FitRequest) -> String {
+fn source(prepared: &Prepared, request: &FitRequest, found: &Found) -> String {
     let neighbourhoods = &request.scalable.neighbourhoods;
-    let averages = if neighbourhoods.size >= prepared.data.rows() {
-        "the evidence of all rows".into()
-    } else {
-        format!(
+    let averages = || match neighbourhoods.size >= prepared.data.rows() {
+        true => "the evidence of all rows".into(),
+        false => format!(
             "averages over the evidence on {} neighbourhoods of {} rows",
             neighbourhoods.count, neighbourhoods.size
-        )
+        ),
     };
-    match &request.scalable.search {
-        HyperparameterSearch::Neighbourhoods => averages,
+    let blocks = || {
+        let stages = found.blocks.iter().map(|(fit, _)| match fit.sizes[..] {
+            [one] => format!("{one} rows"),
+            [first, .., last] if first == last => format!("{} blocks of {first} rows", fit.sizes.len()),
+            [first, ..] => format!("blocks of {first} rows and fewer"),
+            [] => "no rows".into(),
+        });
+        format!("the joint evidence of {}", stages.collect::<Vec<String>>().join(", then of "))
+    };
+    let mut text = match &request.scalable.search {
+        HyperparameterSearch::Neighbourhoods => averages(),
+        HyperparameterSearch::Blocks => blocks(),
         HyperparameterSearch::Stochastic(search) => {
-            let from = if search.from_neighbourhoods { format!(", from {averages}") } else { String::new() };
+            let from = if search.refined { format!(", from {}", blocks()) } else { String::new() };
             format!("stochastic gradients of the evidence of all rows with {} probes{from}", search.probes)
         }
+    };
+    if let Some(noise) = found.noise_raised_from {
+        text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
+    }
+    text
+}
+
+/// Shares of the budget by whose end the stages of a search on blocks are over.
+const FIRST_SHARE: f64 = 0.15;
+const SECOND_SHARE: f64 = 0.4;
+
+/// Evaluations that the second stage should have time for: it begins near its maximum.
+const REFINING_EVALUATIONS: f64 = 12.0;
+
+/// The joint evidence on many small blocks, then on few larger ones from where that led.
+#[allow(clippy::too_many_arguments)]
+fn on_blocks<T: Kept>(
+    mut model: ExactGp,
+    prepared: &Prepared,
+    request: &FitRequest,
+    (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
+    found: &mut Found,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ExactGp, ModelError> {
+    let settings = &request.scalable;
+    let first = Blocks { seed: request.options.seed, ..settings.blocks };
+    let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
+    let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.options.clone() };
+    if found.blocks.is_empty() {
+        let mut options = base.clone();
+        options.steps.time = shorter(options.steps.time, allowance.until(FIRST_SHARE));
+        let rows = first.rows(&prepared.data)?;
+        model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
+    } else if let Some((_, values)) = found.blocks.last() {
+        model.set_values(values);
+    }
+    if found.blocks.len() < 2 && first.size < n {
+        let seconds = allowance.until(SECOND_SHARE);
+        let evaluations: usize = found.blocks[0].0.attempts.iter().map(|a| a.evaluations).sum();
+        let each = found.seconds / evaluations.max(1) as f64;
+        let rate = first.plan(n, d).flops_per_evaluation / each.max(1e-9);
+        let size = refining_size(
+            settings.refining_rows.min(n),
+            first.size,
+            refining_memory(request.options.memory_limit),
+            d,
+            |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
+        );
+        if let Some(size) = size {
+            let uniform = Blocks { uniform: 1, neighbourhoods: 0, size, ..first };
+            let near = Blocks { uniform: 0, neighbourhoods: 1, size: size / 2, ..first };
+            let mut rows = uniform.rows(&prepared.data)?;
+            if size < n {
+                rows.extend(near.rows(&prepared.data)?);
+            }
+            let mut options = FitOptions { restarts: 1, ..base.clone() };
+            options.steps.time = shorter(options.steps.time, seconds);
+            model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
+        }
+    }
+    solvable::<T>(&mut model, prepared, found);
+    Ok(model)
+}
+
+/// What of the memory the second stage may take, beside the data.
+pub(in crate::model::scalable) fn refining_memory(limit: u64) -> u64 {
+    limit / 2
+}
+
+/// Most rows of a second stage that fit memory and time; none where that is hardly more than the first had.
+fn refining_size(
+    most: usize,
+    first: usize,
+    memory: u64,
+    inputs: usize,
+    in_time: impl Fn(f64) -> bool,
+) -> Option<usize> {
+    let fits = |size: usize| {
+        let plan = posterior_gp::exact::Plan::evidence(size, inputs, 1);
+        plan.peak_bytes <= memory && in_time(1.2 * plan.flops_per_evaluation)
+    };
+    (0..=20)
+        .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
+        .find(|&size| fits(size))
+        .filter(|&size| size > first + first / 2)
+}
+
+/// The shorter of two limits of time.
+fn shorter(own: Option<Duration>, seconds: Option<f64>) -> Option<Duration> {
+    match (own, Allowance::duration(seconds)) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// One stage, kept when it is finished.
+fn stage<T: Kept>(
+    model: ExactGp,
+    prepared: &Prepared,
+    rows: &[Vec<usize>],
+    options: &FitOptions,
+    found: &mut Found,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ExactGp, ModelError> {
+    let (started, number) = (Instant::now(), found.blocks.len());
+    let (model, fit): (ExactGp, BlockFit) =
+        fit_on_blocks(model, &prepared.data, rows, options, &mut |start, event| {
+            observer(&FitEvent::Blocks { stage: number, start, event })
+        })?;
+    if fit.reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
+    found.seconds += started.elapsed().as_secs_f64();
+    found.blocks.push((fit, model.values()));
+    keeper.save::<T>(found, Stage::Between)?;
+    Ok(model)
+}
+
+/// The largest ratio of the function's variance to the noise's that iterative solvers in single and in double precision are given: beyond it, systems of tens of
+/// thousands of rows take tens of thousands of iterations, and rounding keeps them from their solution.
+const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
+
+/// Raises the noise where the system would be hopeless; the summary says so.
+fn solvable<T: Kept>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found) {
+    let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
+    let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
+    let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
+    let noise = model.noise().noise_variance();
+    if noise < least {
+        let mut values = model.values();
+        if let Some(last) = values.last_mut() {
+            *last = least;
+        }
+        model.set_values(&values);
+        found.noise_raised_from = Some(noise);
     }
 }
 
@@ -188,6 +342,7 @@ struct Begin<'a, T: Kept> {
     model: ExactGp,
     state: Option<posterior_gp::iterative::SearchState<T>>,
     hyperpriors: &'a [Hyperprior],
+    allowance: &'a Allowance,
 }
 
 /// Refuses parameters that steps of a search have driven to where no model is.
@@ -209,7 +364,7 @@ fn check_found(model: &ExactGp) -> Result<(), ModelError> {
 }
 
 fn on_all_rows<T: Kept>(
-    Begin { mut model, state, hyperpriors }: Begin<'_, T>,
+    Begin { mut model, state, hyperpriors, allowance }: Begin<'_, T>,
     prepared: &Prepared,
     request: &FitRequest,
     search: &StochasticSearch,
@@ -221,10 +376,14 @@ fn on_all_rows<T: Kept>(
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: *model.noise() };
-    let mut options = search.options(&request.scalable, request.options.seed);
+    let (rows, memory) = (prepared.data.rows(), request.options.memory_limit);
+    let mut options = search.options(&request.scalable, request.options.seed, rows, memory);
     options.hyperpriors = hyperpriors.to_vec();
     options.memory_limit = request.options.memory_limit;
-    options.time = time_limit(request);
+    // What is left up to half of the budget, and what earlier runs of this search had of it.
+    options.time = Allowance::duration(
+        allowance.until(0.5).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),
+    );
     let tolerance = options.solves.budget.tolerance;
     let saw = found.clone();
     let result =

@@ -2,68 +2,131 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `hyperparameters` | given, from neighbourhoods, or by stochastic gradients of the evidence of all rows |
+//! | `automatic` | what `auto` tries, and which it keeps |
+//! | `hyperparameters` | given, from blocks or neighbourhoods, or by stochastic gradients of the evidence of all rows |
+//! | `judge` | rows that are held back, and what they say of a solver on its way |
 //! | `pathwise` | weights by iterative solvers |
 //! | `bounds` | inducing points: hyperparameters and posterior from one bound |
 
+mod automatic;
 mod bounds;
 mod hyperparameters;
+mod judge;
 mod pathwise;
 
+use super::budget::Allowance;
 use super::checkpoint::{Identity, Keeper, digest};
-use super::{HyperparameterSearch, KernelPrecision, ScalablePlan, ScalableSummary};
+use super::{HyperparameterSearch, Kept, KernelPrecision, ScalablePlan, ScalableSummary};
+use crate::model::check::FitCheck;
 use crate::model::fit::{FitEvent, Prepared};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::{GpError, Hyperprior};
 use posterior_optim::{Reason, Signal};
-use std::time::Duration;
 
+use bounds::Bounding;
+use judge::HeldBack;
+use pathwise::Judging;
+
+pub(super) use automatic::few_rows_memory;
+pub(super) use hyperparameters::refining_memory;
+pub(in crate::model) use hyperparameters::set as set_hyperparameters;
 pub(in crate::model) use pathwise::describe;
 
 /// What a fit leaves behind.
 pub(in crate::model) struct ScalableFit {
+    /// The method that it came from: of `auto`, the best of those that were tried.
+    pub(in crate::model) method: Method,
+    /// How good it is on rows that were held back; none where there were none.
+    pub(in crate::model) check: Option<FitCheck>,
     pub(in crate::model) posterior: ProcessPosterior,
     pub(in crate::model) hyperparameters: Vec<Hyperparameter>,
     /// The beliefs that their search used, those that nobody stated included.
     pub(in crate::model) hyperpriors: Vec<Hyperprior>,
-    pub(in crate::model) summary: ScalableSummary,
+    /// None for the exact posterior of few rows.
+    pub(in crate::model) summary: Option<ScalableSummary>,
     pub(in crate::model) reason: Reason,
     pub(in crate::model) largest_jitter: f64,
 }
 
-/// Fits by `method`. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
+impl ScalableFit {
+    /// Rows that the posterior was conditioned on, where it keeps them.
+    pub(in crate::model) fn rows(&self) -> usize {
+        self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows())
+    }
+}
+
+/// Fits by `method`, on all rows but those that are held back to judge it by. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
 pub(in crate::model) fn fit_scalable(
-    prepared: &Prepared,
+    prepared: Prepared,
     request: &FitRequest,
     method: Method,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
 ) -> Result<ScalableFit, ModelError> {
     let settings = &request.scalable;
     let data = &prepared.data;
-    check(prepared, request, method)?;
+    check(&prepared, request, method)?;
     let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
     if plan.peak_bytes > request.options.memory_limit {
         return Err(GpError::Memory { plan: plan.as_exact(), limit: request.options.memory_limit }.into());
     }
     let place = match &settings.checkpoint {
-        Some(path) => Some((path.clone(), identity(prepared, request, method)?)),
+        Some(path) => Some((path.clone(), identity(&prepared, request, method)?)),
         None => None,
     };
     let keeper = &mut Keeper::new(place, settings.checkpoint_seconds);
+    let earlier = keeper.load()?.map_or(0.0, |saved| saved.seconds());
+    let allowance = &Allowance::new(settings.seconds).after(earlier);
+    let count = settings.held_back_of(data.rows());
+    let Prepared { schema, standardisation, notes, data } = prepared;
+    let (train, held) = HeldBack::draw(data, count, request.options.seed)?;
+    let prepared = &Prepared { schema, standardisation, notes, data: train };
+    let held = held.as_ref();
+    let bounding = Bounding { held, start: None, allowance };
     let fit = match method {
-        Method::Sgpr => bounds::collapsed(prepared, request, keeper, observer),
-        Method::Svgp => bounds::stochastic(prepared, request, keeper, observer),
+        Method::Sgpr => bounds::collapsed(prepared, request, &bounding, keeper, observer),
+        Method::Svgp => bounds::stochastic(prepared, request, &bounding, keeper, observer),
         _ => match settings.precision {
-            KernelPrecision::Single => pathwise::fit::<f32>(prepared, request, method, keeper, observer),
-            KernelPrecision::Double => pathwise::fit::<f64>(prepared, request, method, keeper, observer),
+            KernelPrecision::Single => {
+                by_rows::<f32>(prepared, request, method, held, allowance, keeper, observer)
+            }
+            KernelPrecision::Double => {
+                by_rows::<f64>(prepared, request, method, held, allowance, keeper, observer)
+            }
         },
     }?;
     if fit.reason != Reason::Interrupted {
         keeper.clear();
     }
     Ok(fit)
+}
+
+/// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.
+fn by_rows<T: Kept>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    method: Method,
+    held: Option<&HeldBack>,
+    allowance: &Allowance,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ScalableFit, ModelError> {
+    if let (Method::Auto, Method::Sdd, Some(held)) = (request.method, method, held) {
+        return automatic::fit::<T>(prepared, request, held, allowance, keeper, observer);
+    }
+    let mut saved = keeper.load()?;
+    let searched = hyperparameters::hyperparameters::<T>(
+        prepared,
+        request,
+        saved.as_mut(),
+        allowance,
+        keeper,
+        observer,
+    )?;
+    let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
+    let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
+    pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, keeper, observer)
 }
 
 /// Refuses at once what would otherwise fail after a long search.
@@ -97,9 +160,18 @@ fn check(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<()
         if !(search.learning_rate > 0.0 && search.learning_rate.is_finite()) {
             return refuse("the learning rate", search.learning_rate, "a positive number");
         }
-        if search.probes == 0 || search.steps == 0 {
-            return refuse("the number of probes or steps of the search", 0.0, "at least 1");
+        if search.probes == 0 || search.steps == 0 || search.iterations == 0 {
+            return refuse("the number of probes, steps or iterations of the search", 0.0, "at least 1");
         }
+    }
+    let blocks = &settings.blocks;
+    if settings.hyperparameters.is_none()
+        && (blocks.uniform.saturating_add(blocks.neighbourhoods) == 0 || blocks.size == 0)
+    {
+        return refuse("the number of blocks, or of their rows,", 0.0, "at least 1");
+    }
+    if settings.samples_per_features == Some(0) {
+        return refuse("the number of samples that share features", 0.0, "at least 1");
     }
     if settings.hyperparameters.is_none()
         && (settings.neighbourhoods.count == 0 || settings.neighbourhoods.size == 0)
@@ -130,6 +202,7 @@ fn identity(prepared: &Prepared, request: &FitRequest, method: Method) -> Result
     request.scalable.checkpoint = None;
     request.scalable.checkpoint_seconds = 0.0;
     request.scalable.seconds = None;
+    request.options.steps.time = None;
     request.options.memory_limit = 0;
     let failed = |e: serde_json::Error| ModelError::Checkpoint { problem: e.to_string() };
     let settings = serde_json::to_value(&request).map_err(failed)?;
@@ -140,9 +213,4 @@ fn identity(prepared: &Prepared, request: &FitRequest, method: Method) -> Result
     let (x, y) = (columns(prepared.data.inputs()), columns(prepared.data.targets()));
     let noise = prepared.data.noise_variances().unwrap_or_default();
     Ok(Identity { settings, data: digest(&schema, &[&x, &y, noise]) })
-}
-
-/// The limit of time, as solvers take it.
-fn time_limit(request: &FitRequest) -> Option<Duration> {
-    request.scalable.seconds.map(|s| Duration::from_secs_f64(s.min(1e9)))
 }

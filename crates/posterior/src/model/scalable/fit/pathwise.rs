@@ -1,43 +1,62 @@
 //! Weights by iterative solvers.
 
-use super::hyperparameters::{Searched, hyperparameters};
-use super::{ScalableFit, time_limit};
+use super::ScalableFit;
+use super::hyperparameters::Searched;
+use super::judge::{Course, HeldBack, Outlook};
 use crate::model::ModelError;
+use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitEvent, Prepared};
-use crate::model::scalable::checkpoint::{Keeper, Stage};
+use crate::model::scalable::budget::Allowance;
+use crate::model::scalable::checkpoint::{Keeper, Saved, Stage};
 use crate::model::scalable::plan::steps;
 use crate::model::scalable::{Kept, ScalableSummary, Solver};
 use crate::{FitRequest, Method};
+use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
-use posterior_gp::iterative::{Budget, Ended, PathwiseModel, PathwiseSettings, Start, Support};
+use posterior_gp::iterative::{
+    Budget, Ended, Event, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support,
+};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Reason, Signal};
 use std::time::Instant;
 
-/// Conditions on all rows, or on inducing inputs, by an iterative solver.
+/// What a solve is told beside the request.
+pub(super) struct Judging<'a> {
+    /// Rows that it does not see.
+    pub(super) held: Option<&'a HeldBack>,
+    /// The score of something simpler, below which going on is pointless; none where the method was asked for.
+    pub(super) to_beat: Option<f64>,
+    /// Most seconds of the solve, those of earlier runs included.
+    pub(super) seconds: Option<f64>,
+}
+
+/// Conditions on all rows, or on inducing inputs, by an iterative solver. Where neither steps nor a tolerance were asked for, it ends when predictions of
+/// the held-back rows stay where they are.
 pub(super) fn fit<T: Kept>(
     prepared: &Prepared,
     request: &FitRequest,
     method: Method,
+    (searched, saved): (Searched, Option<Saved>),
+    judging: &Judging<'_>,
     keeper: &mut Keeper,
     observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
 ) -> Result<ScalableFit, ModelError> {
     let settings = &request.scalable;
-    let mut saved = keeper.load()?;
-    let Searched { model, found, source, hyperpriors } =
-        hyperparameters::<T>(prepared, request, saved.as_mut(), keeper, observer)?;
+    let mut saved = saved;
+    let Searched { model, found, source, hyperpriors } = searched;
     let seed = request.options.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let budget = Budget {
         steps: steps(request, method),
-        time: time_limit(request),
+        time: Allowance::duration(judging.seconds),
         tolerance: settings.tolerance.unwrap_or(if method == Method::Cg { 1e-3 } else { 0.0 }),
     };
     let conditioning = PathwiseSettings {
         budget,
         samples: settings.samples,
         features: settings.features,
+        samples_per_features: settings.samples_per_features,
         seed,
         cache_bytes: settings.cache_bytes,
     };
@@ -68,26 +87,68 @@ pub(super) fn fit<T: Kept>(
     let start = state.map_or(Start::Zero, Start::Resume);
     let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: *model.noise() };
     let started = Instant::now();
+    let adaptive = settings.steps.is_none() && settings.tolerance.is_none();
+    let looking = Looking {
+        process: process.clone(),
+        data: &prepared.data,
+        support: support.clone(),
+        conditioning: &conditioning,
+    };
+    let mut course = Course::new(if method == Method::Cg { 6 } else { 100 });
+    let mut stopped = Outlook::Open;
+    let mut failed = None;
     let posterior =
         process.condition(prepared.data.clone(), support, conditioning.clone(), start, &mut |event| {
             let signal = observer(&FitEvent::Solve { progress: event.progress });
+            if let Some(held) =
+                judging.held.filter(|_| signal == Signal::Continue && course.is_due(event.progress.step))
+            {
+                match looking.look(event, held, &mut course, judging) {
+                    Ok(outlook) if adaptive => stopped = outlook,
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if stopped != Outlook::Open || failed.is_some() {
+                return Signal::Stop;
+            }
             keeper.see(signal, &found, || Ok(Stage::Solver((event.state)())))
         })?;
     keeper.finish()?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let solution = posterior.solution();
     let (ended, progress) = (solution.ended, solution.progress);
+    let interrupted = ended == Ended::Interrupted && stopped == Outlook::Open;
+    let check = match judging.held.filter(|_| !interrupted) {
+        Some(held) => {
+            let end = held.predictions(&posterior)?;
+            let drift = course.final_drift(progress.step, &end);
+            let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
+            check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
+            Some(check)
+        }
+        None => None,
+    };
     let summary = ScalableSummary {
         solver,
         settings: Some(conditioning),
         precision: settings.precision,
         hyperparameter_source: source,
+        blocks: found.blocks.iter().map(|(fit, _)| fit.clone()).collect(),
+        noise_raised_from: found.noise_raised_from,
         neighbourhood_evidences: found.neighbourhoods.iter().map(|f| f.log_evidence).collect(),
         search: found.search.clone(),
         inducing,
         inducing_radius,
         inducing_moved: false,
         steps: progress.step,
-        ended: describe(ended).into(),
+        ended: match stopped {
+            Outlook::Open => describe(ended).into(),
+            Outlook::Steady => STEADY.into(),
+            Outlook::Hopeless => HOPELESS.into(),
+        },
         residual: progress.residual.is_finite().then_some(progress.residual),
         step_size: progress.step_size,
         restarts: progress.restarts,
@@ -99,16 +160,59 @@ pub(super) fn fit<T: Kept>(
         Ended::Tolerance | Ended::Precision => Reason::Value,
         Ended::Steps => Reason::Steps,
         Ended::Time => Reason::Time,
-        Ended::Interrupted => Reason::Interrupted,
+        Ended::Interrupted if interrupted => Reason::Interrupted,
+        Ended::Interrupted => Reason::Value,
     };
     Ok(ScalableFit {
+        method,
+        check,
         posterior: T::posterior(posterior),
         hyperparameters: found.hyperparameters,
         hyperpriors,
-        summary,
+        summary: Some(summary),
         reason,
         largest_jitter: found.largest_jitter,
     })
+}
+
+/// Ended because predictions of the held-back rows stayed where they were.
+const STEADY: &str = "steady predictions";
+
+/// Ended because it would not have become as good as something simpler.
+const HOPELESS: &str = "too slow to be of use";
+
+/// What a solve that is under way needs to be looked at.
+struct Looking<'a, T: Kept> {
+    process: PathwiseModel<T>,
+    data: &'a Observations,
+    support: Support,
+    conditioning: &'a PathwiseSettings,
+}
+
+impl<T: Kept> Looking<'_, T> {
+    /// Predicts the held-back rows with the weights of now. Cost: a product with `held x n` entries; memory: a copy of the weights.
+    fn look(
+        &self,
+        event: &Event<'_, T>,
+        held: &HeldBack,
+        course: &mut Course,
+        judging: &Judging<'_>,
+    ) -> Result<Outlook, ModelError> {
+        let progress = event.progress;
+        let solution = Solution { weights: (event.weights)(), ended: Ended::Steps, progress };
+        let posterior = PathwisePosterior::from_parts(
+            self.process.clone(),
+            self.data.clone(),
+            self.support.clone(),
+            self.conditioning.clone(),
+            solution,
+        )?;
+        let now = held.predictions(&posterior)?;
+        let nll = held.scores(&now)?.nll;
+        let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
+        let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
+        Ok(course.look(progress.step, now, nll, of_steps.max(of_time).clamp(1e-6, 1.0), judging.to_beat))
+    }
 }
 
 /// The kernel in precision T with the values that were found.

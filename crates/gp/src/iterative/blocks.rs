@@ -1,0 +1,126 @@
+//! Hyperparameters of large data from **one joint objective**: the sum of exact evidences over blocks of rows that share them.
+//!
+//! ```text
+//! θ* = argmax  Σ_b log p(y_b | X_b, θ) + log p(θ)
+//! ```
+//!
+//! Some blocks are uniform samples, which see every column vary and fix the long range; some are neighbourhoods of random rows, which keep the density
+//! of the data and fix the noise and the short range. Each alone misleads: samples call variation finer than their spacing noise, and a column that hardly
+//! varies within a neighbourhood has any lengthscale there. Maxima of single blocks need not be averaged, because there is only one. Blocks are taken as
+//! independent given θ, a composite likelihood (Vecchia 1988; Lindsay 1988), whose maximum is consistent though its curvature is no measure of certainty.
+//!
+//! Cost of an evaluation: `Σ_b m_b³` flops; memory: one block's matrix.
+
+use super::neighbourhoods::nearest_rows;
+use crate::data::same_width;
+use crate::exact::{ExactGp, FitOptions, Plan, Searched, maximise};
+use crate::{GpError, Observations};
+use posterior_linalg::random::Streams;
+use posterior_optim::{Attempt, Event, Reason, Signal};
+use rand::seq::index;
+use serde::{Deserialize, Serialize};
+
+/// How many blocks of which size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Blocks {
+    /// Uniform samples without repetition; a row may be in several.
+    pub uniform: usize,
+    /// Neighbourhoods of random rows.
+    pub neighbourhoods: usize,
+    /// Rows of each.
+    pub size: usize,
+    /// Seed of the rows.
+    pub seed: u64,
+}
+
+impl Default for Blocks {
+    /// Four of each kind, of 500 rows: an evaluation is `10⁹` flops.
+    fn default() -> Self {
+        Self { uniform: 4, neighbourhoods: 4, size: 500, seed: 0 }
+    }
+}
+
+impl Blocks {
+    /// The rows of every block, uniform ones first, for inputs n x D; one block of all rows where a block would hold them. Cost `neighbourhoods · n D`.
+    ///
+    /// # Errors
+    /// [`GpError::Empty`] for no blocks, or blocks of nothing.
+    pub fn rows(&self, data: &Observations) -> Result<Vec<Vec<usize>>, GpError> {
+        let n = data.rows();
+        if self.uniform.saturating_add(self.neighbourhoods) == 0 || self.size == 0 {
+            return Err(GpError::Empty { what: "the set of blocks" });
+        }
+        if self.size >= n {
+            return Ok(vec![(0..n).collect()]);
+        }
+        let streams = Streams::new(self.seed);
+        let uniform = (0..self.uniform).map(|b| {
+            let mut rng = streams.child("gp/blocks/uniform", b as u64).stream("rows");
+            index::sample(&mut rng, n, self.size).into_vec()
+        });
+        let mut rng = streams.stream("gp/blocks/centres");
+        let centres = index::sample(&mut rng, n, self.neighbourhoods.min(n)).into_vec();
+        let near = centres.into_iter().map(|centre| nearest_rows(data.inputs(), centre, self.size));
+        Ok(uniform.chain(near).collect())
+    }
+
+    /// Memory and the work of one evaluation on `rows` rows with `inputs` columns.
+    pub fn plan(&self, rows: usize, inputs: usize) -> Plan {
+        let count = if self.size >= rows { 1 } else { self.uniform.saturating_add(self.neighbourhoods) };
+        let own = Plan::evidence(self.size.min(rows), inputs, 1);
+        let flops = own.flops_per_evaluation * count as f64;
+        // The blocks' own copies of inputs and targets beside one matrix.
+        let copies =
+            (self.size.min(rows) as u64).saturating_mul(count as u64).saturating_mul(8 * (inputs as u64 + 3));
+        Plan { peak_bytes: own.peak_bytes.saturating_add(copies), flops_per_evaluation: flops, ..own }
+    }
+}
+
+/// What a search on blocks found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockFit {
+    /// Rows of each block.
+    pub sizes: Vec<usize>,
+    /// The objective at the maximum for each target value, hyperpriors included: comparable for the same blocks only.
+    pub value: Option<f64>,
+    /// Why the best start ended.
+    pub reason: Reason,
+    /// What became of each start.
+    pub attempts: Vec<Attempt>,
+    /// Most that was added to a diagonal.
+    pub largest_jitter: f64,
+    /// Hyperparameters at a bound of the options' constraints, with the bound.
+    pub at_bounds: Vec<(String, f64)>,
+}
+
+/// Maximises the summed criterion of `options` over blocks of rows of `data`, from the values of `model`. The observer is told of every step and may
+/// end the search; what it found so far is then [`Reason::Interrupted`].
+///
+/// # Errors
+/// [`GpError::Memory`] before anything is allocated; [`GpError::Empty`] for no or empty blocks; those of [`crate::exact::fit`].
+///
+/// # Panics
+/// When a block names a row that is not there.
+pub fn fit_on_blocks(
+    model: ExactGp,
+    data: &Observations,
+    blocks: &[Vec<usize>],
+    options: &FitOptions,
+    observer: &mut dyn FnMut(usize, &Event) -> Signal,
+) -> Result<(ExactGp, BlockFit), GpError> {
+    if blocks.is_empty() {
+        return Err(GpError::Empty { what: "the set of blocks" });
+    }
+    same_width("columns of the inputs", model.mean().input_dimension(), data.inputs().ncols())?;
+    let parts: Vec<Observations> = blocks.iter().map(|rows| data.select(rows)).collect::<Result<_, _>>()?;
+    let largest = parts.iter().map(|part| options.plan(part)).max_by_key(|plan| plan.peak_bytes);
+    if let Some(plan) = largest.filter(|plan| plan.peak_bytes > options.memory_limit) {
+        return Err(GpError::Memory { plan, limit: options.memory_limit });
+    }
+    let Searched { model, attempts, reason, largest_jitter, at_bounds, .. } =
+        maximise(model, &parts, options, observer)?;
+    let best = attempts.iter().filter_map(|a| a.value).min_by(f64::total_cmp);
+    let sizes = blocks.iter().map(Vec::len).collect();
+    Ok((model, BlockFit { sizes, value: best.map(|v| -v), reason, attempts, largest_jitter, at_bounds }))
+}

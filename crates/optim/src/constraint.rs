@@ -1,0 +1,306 @@
+//! What a user says about single parameters before a search: that they stay, or where they may go.
+
+use crate::{OptimError, Parameters, Transform};
+use serde::{Deserialize, Serialize};
+
+/// A named parameter that a search must not move, or not beyond bounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Constraint {
+    /// It stays at a natural value, for every entry of its block.
+    Fixed {
+        /// A block, such as `noise_variance`, or an entry of one, such as `matern32.lengthscale[2]`, counted from 0.
+        parameter: String,
+        /// Its value; the one that the model has where none is given.
+        value: Option<f64>,
+    },
+    /// It stays between two natural values.
+    Between {
+        /// As above.
+        parameter: String,
+        /// The least value.
+        lower: f64,
+        /// The greatest value.
+        upper: f64,
+    },
+}
+
+impl Constraint {
+    /// The block or entry that it speaks of.
+    pub fn parameter(&self) -> &str {
+        match self {
+            Self::Fixed { parameter, .. } | Self::Between { parameter, .. } => parameter,
+        }
+    }
+}
+
+/// The unconstrained vector of a model some of whose parameters are held or bounded: what [`Parameters`] says, entry by entry, with constraints laid over it.
+#[derive(Clone, Debug)]
+pub struct Constrained {
+    /// Transform and position in its block of every natural value.
+    entries: Vec<(Transform, usize)>,
+    /// `matern32.lengthscale[2]` for every natural value.
+    names: Vec<String>,
+}
+
+impl Constrained {
+    /// Lays constraints over a model, and moves its values to where they allow.
+    ///
+    /// # Errors
+    /// [`OptimError::Constraint`] for a parameter that the model does not have, a value or bounds that it cannot take, and two constraints on one entry.
+    pub fn new(model: &mut dyn Parameters, constraints: &[Constraint]) -> Result<Self, OptimError> {
+        let segments = model.segments();
+        let (mut entries, mut names, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
+        for segment in &segments {
+            for position in 0..segment.len() {
+                entries.push((segment.transform, position));
+                names.push(if segment.len() == 1 {
+                    segment.name.clone()
+                } else {
+                    format!("{}[{position}]", segment.name)
+                });
+                blocks.push(segment.name.clone());
+            }
+        }
+        let mut values = model.values();
+        let mut spoken_for = vec![false; entries.len()];
+        for constraint in constraints {
+            let parameter = constraint.parameter();
+            let refuse =
+                |problem: String| Err(OptimError::Constraint { parameter: parameter.into(), problem });
+            let matching: Vec<usize> =
+                (0..entries.len()).filter(|&i| blocks[i] == parameter || names[i] == parameter).collect();
+            if matching.is_empty() {
+                return refuse(format!("there is no such parameter; there are: {}", names.join(", ")));
+            }
+            for i in matching {
+                if std::mem::replace(&mut spoken_for[i], true) {
+                    return refuse(format!("two constraints speak of {}", names[i]));
+                }
+                let positive = !matches!(entries[i].0, Transform::Identity | Transform::Fixed);
+                let least = if let Transform::LogAbove { lower } = entries[i].0 { lower } else { 0.0 };
+                match *constraint {
+                    Constraint::Fixed { value, .. } => {
+                        let value = value.unwrap_or(values[i]);
+                        if !value.is_finite() || (positive && value <= least) {
+                            return refuse(format!(
+                                "it cannot be {value}; it must be finite and above {least}"
+                            ));
+                        }
+                        values[i] = value;
+                        entries[i].0 = Transform::Fixed;
+                    }
+                    Constraint::Between { lower, upper, .. } => {
+                        let fine = lower.is_finite() && upper.is_finite() && lower < upper;
+                        if !fine || (positive && lower <= 0.0) {
+                            return refuse(format!(
+                                "{lower} to {upper} are no bounds: the lower must be below the upper, and above 0 for positive parameters"
+                            ));
+                        }
+                        if positive && lower < least {
+                            return refuse(format!("its lower bound {lower} is below the floor {least}"));
+                        }
+                        entries[i].0 = if positive {
+                            Transform::LogBounded { lower, upper }
+                        } else {
+                            Transform::Bounded { lower, upper }
+                        };
+                        // Off the bounds, where no search could move it away.
+                        let (transform, position) = entries[i];
+                        let inside = transform.inverse(position, values[i]).clamp(-4.0, 4.0);
+                        if values[i] <= lower || values[i] >= upper {
+                            values[i] = transform.forward(position, inside);
+                        }
+                    }
+                }
+            }
+        }
+        model.set_values(&values);
+        Ok(Self { entries, names })
+    }
+
+    /// Natural values that are searched for, as their indices.
+    fn free(&self) -> impl Iterator<Item = (usize, Transform, usize)> + '_ {
+        self.entries
+            .iter()
+            .enumerate()
+            .filter(|(_, (transform, _))| *transform != Transform::Fixed)
+            .map(|(i, (transform, position))| (i, *transform, *position))
+    }
+
+    /// Number of free entries.
+    pub fn dimension(&self) -> usize {
+        self.free().count()
+    }
+
+    /// Names of the free entries.
+    pub fn names(&self) -> Vec<String> {
+        self.free().map(|(i, _, _)| self.names[i].clone()).collect()
+    }
+
+    /// The unconstrained numbers of natural values (all of them).
+    pub fn unconstrained(&self, values: &[f64]) -> Vec<f64> {
+        self.free().map(|(i, transform, position)| transform.inverse(position, values[i])).collect()
+    }
+
+    /// Moves the free entries of a model.
+    ///
+    /// # Panics
+    /// When there are fewer numbers than free entries.
+    pub fn set(&self, model: &mut dyn Parameters, theta: &[f64]) {
+        let mut values = model.values();
+        for ((i, transform, position), u) in self.free().zip(theta) {
+            values[i] = transform.forward(position, *u);
+        }
+        assert_eq!(theta.len(), self.dimension(), "one number for each free entry");
+        model.set_values(&values);
+    }
+
+    /// The gradient in the free entries from the one in all natural values, at the unconstrained point `theta`.
+    pub fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
+        self.free()
+            .zip(theta)
+            .map(|((i, transform, position), &u)| natural_gradient[i] * transform.derivative(position, u))
+            .collect()
+    }
+
+    /// Free entries within a thousandth (on their logarithmic or linear scale) of a bound that a user set, with that bound.
+    pub fn at_bounds(&self, values: &[f64]) -> Vec<(String, f64)> {
+        self.free()
+            .filter_map(|(i, transform, position)| {
+                let (lower, upper) = match transform {
+                    Transform::Bounded { lower, upper } | Transform::LogBounded { lower, upper } => {
+                        (lower, upper)
+                    }
+                    _ => return None,
+                };
+                // logistic(∓6.9) is a thousandth from the end.
+                match transform.inverse(position, values[i]) {
+                    u if u < -6.9 => Some((self.names[i].clone(), lower)),
+                    u if u > 6.9 => Some((self.names[i].clone(), upper)),
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Segment;
+
+    struct Example(Vec<f64>);
+
+    impl Parameters for Example {
+        fn segments(&self) -> Vec<Segment> {
+            let segment = |name: &str, shape, transform| Segment { name: name.into(), shape, transform };
+            vec![
+                segment("scale", vec![3], Transform::Log),
+                segment("shift", vec![], Transform::Identity),
+                segment("noise", vec![], Transform::LogAbove { lower: 1e-4 }),
+            ]
+        }
+        fn values(&self) -> Vec<f64> {
+            self.0.clone()
+        }
+        fn set_values(&mut self, values: &[f64]) {
+            self.0.copy_from_slice(values);
+        }
+    }
+
+    fn example() -> Example {
+        Example(vec![1.0, 2.0, 3.0, -0.5, 0.1])
+    }
+
+    fn fixed(parameter: &str, value: Option<f64>) -> Constraint {
+        Constraint::Fixed { parameter: parameter.into(), value }
+    }
+
+    fn between(parameter: &str, lower: f64, upper: f64) -> Constraint {
+        Constraint::Between { parameter: parameter.into(), lower, upper }
+    }
+
+    #[test]
+    fn without_constraints_it_is_the_models_own_vector() {
+        let mut model = example();
+        let map = Constrained::new(&mut model, &[]).unwrap();
+        assert_eq!(map.unconstrained(&model.values()), model.unconstrained());
+        assert_eq!(map.names(), model.unconstrained_names());
+        let theta = [0.3, -0.2, 0.7, 1.5, -2.0];
+        let gradient = [1.0, -2.0, 3.0, 0.5, 4.0];
+        assert_eq!(map.chain(&theta, &gradient), model.chain(&theta, &gradient));
+        let mut other = example();
+        map.set(&mut model, &theta);
+        other.set_unconstrained(&theta);
+        assert_eq!(model.0, other.0);
+    }
+
+    #[test]
+    fn fixed_entries_stay_bounds_hold_and_the_chain_rule_agrees_with_differences() {
+        let mut model = example();
+        let constraints = [
+            fixed("scale[1]", Some(7.0)),
+            fixed("shift", None),
+            between("noise", 0.01, 0.2),
+            between("scale[2]", 4.0, 9.0),
+        ];
+        let map = Constrained::new(&mut model, &constraints).unwrap();
+        assert_eq!(model.0[1], 7.0);
+        assert!(model.0[2] > 4.0 && model.0[2] < 9.0, "moved inside its bounds: {}", model.0[2]);
+        assert_eq!(map.names(), ["scale[0]", "scale[2]", "noise"]);
+        for theta in [[0.1, 30.0, -30.0], [-1.0, -30.0, 30.0], [0.5, 0.2, -0.7]] {
+            map.set(&mut model, &theta);
+            assert_eq!((model.0[1], model.0[3]), (7.0, -0.5));
+            assert!((4.0..=9.0).contains(&model.0[2]) && (0.01..=0.2).contains(&model.0[4]), "{:?}", model.0);
+        }
+        // f = Σ c_i v_i² as a function of the free numbers.
+        let coefficients = [1.0, 2.0, 0.3, 4.0, 50.0];
+        let theta = [0.5, 0.2, -0.7];
+        let value = |theta: &[f64]| {
+            let mut model = Example(vec![1.0, 7.0, 5.0, -0.5, 0.1]);
+            map.set(&mut model, theta);
+            model.0.iter().zip(coefficients).map(|(v, c)| c * v * v).sum::<f64>()
+        };
+        map.set(&mut model, &theta);
+        let natural: Vec<f64> = model.0.iter().zip(coefficients).map(|(v, c)| 2.0 * c * v).collect();
+        for (k, exact) in map.chain(&theta, &natural).into_iter().enumerate() {
+            let moved = |h: f64| {
+                let mut theta = theta;
+                theta[k] += h;
+                value(&theta)
+            };
+            let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!((numeric - exact).abs() < 1e-7 * (1.0 + exact.abs()), "{k}: {numeric} {exact}");
+        }
+    }
+
+    #[test]
+    fn what_ended_at_a_bound_is_named() {
+        let mut model = example();
+        let map = Constrained::new(&mut model, &[between("noise", 0.01, 0.2)]).unwrap();
+        assert!(map.at_bounds(&model.values()).is_empty());
+        map.set(&mut model, &[0.0, 0.0, 0.0, 0.0, -12.0]);
+        assert_eq!(map.at_bounds(&model.values()), [("noise".to_string(), 0.01)]);
+    }
+
+    #[test]
+    fn impossible_constraints_say_why() {
+        let problem = |constraints: &[Constraint]| {
+            Constrained::new(&mut example(), constraints).unwrap_err().to_string()
+        };
+        let text = problem(&[fixed("lengthscale", None)]);
+        assert!(
+            text.contains("`lengthscale`") && text.contains("scale[0], scale[1], scale[2], shift, noise"),
+            "{text}"
+        );
+        assert!(problem(&[fixed("scale[3]", None)]).contains("no such parameter"));
+        assert!(problem(&[fixed("noise", Some(1e-5))]).contains("above 0.0001"));
+        assert!(problem(&[fixed("scale", Some(-1.0))]).contains("cannot be -1"));
+        assert!(problem(&[fixed("shift", Some(f64::NAN))]).contains("cannot be NaN"));
+        assert!(problem(&[between("scale", 2.0, 1.0)]).contains("no bounds"));
+        assert!(problem(&[between("scale", -1.0, 1.0)]).contains("no bounds"));
+        assert!(problem(&[between("noise", 1e-6, 1.0)]).contains("below the floor"));
+        assert!(problem(&[fixed("scale", None), between("scale[1]", 1.0, 2.0)]).contains("two constraints"));
+    }
+}

@@ -1,0 +1,162 @@
+//! How good a fit is on rows that had no part in it, and what is to be said about that.
+
+use super::ModelError;
+use posterior_metrics::Gaussians;
+use serde::{Deserialize, Serialize};
+
+/// Which rows a fit was checked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckedOn {
+    /// Rows that were held back from the fit.
+    HeldBack,
+    /// Every training row, predicted from all the others in closed form; hyperparameters have seen it.
+    LeaveOneOut,
+}
+
+/// Scores in units of the target's standard deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckScores {
+    /// Root mean square error.
+    pub rmse: f64,
+    /// Mean negative log predictive density.
+    pub nll: f64,
+    /// Share of truths inside their central 95 % intervals.
+    pub coverage_95: f64,
+}
+
+impl CheckScores {
+    /// Of standardised predictions with variances of new observations.
+    pub(super) fn of(mean: &[f64], variance: &[f64], truth: &[f64]) -> Result<Self, ModelError> {
+        let scores = Gaussians::new(mean, variance, truth)?.scores(1.0)?;
+        Ok(Self { rmse: scores.rmse, nll: scores.nll, coverage_95: scores.coverage_95 })
+    }
+}
+
+/// A posterior that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedMethod {
+    /// What it was.
+    pub method: String,
+    /// Its scores on the held-back rows; none where it was not tried.
+    pub scores: Option<CheckScores>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// What became of it.
+    pub outcome: String,
+}
+
+/// What is known of a fit's quality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FitCheck {
+    /// Which rows.
+    pub on: CheckedOn,
+    /// How many.
+    pub rows: usize,
+    /// Their scores.
+    pub scores: CheckScores,
+    /// Shares inside 95 % intervals that chance explains, 99 times in 100, of so many rows.
+    pub chance: [f64; 2],
+    /// Whether an iterative solver had converged; none for methods in closed form.
+    pub converged: Option<bool>,
+    /// By how much predictions still moved over the last third of the solver's steps: root mean square, in predicted standard deviations.
+    pub drift: Option<f64>,
+    /// The relative standard error of variances that come from samples, that of their random features included.
+    pub variance_error: Option<f64>,
+    /// What `auto` tried, in order.
+    pub tried: Vec<TriedMethod>,
+    /// What a user must know.
+    pub warnings: Vec<String>,
+}
+
+/// Predictions that move by less than this over the last third of the steps, in predicted standard deviations, have converged: added to a deviation of 1
+/// it widens intervals by half a per cent.
+pub(super) const CONVERGED: f64 = 0.1;
+
+/// 99 % of a normal distribution lie within so many standard deviations.
+const DEVIATIONS: f64 = 2.576;
+
+impl FitCheck {
+    /// A check with its warnings. `intervals` is what a user can do about intervals that do not fit.
+    pub(super) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
+        let half = DEVIATIONS * (0.95 * 0.05 / rows.max(1) as f64).sqrt();
+        let chance = [(0.95 - half).max(0.0), (0.95 + half).min(1.0)];
+        let converged = drift.map(|d| d <= CONVERGED);
+        let mut warnings = Vec::new();
+        if let Some(drift) = drift.filter(|d| *d > CONVERGED) {
+            warnings.push(format!(
+                "the solver has not converged: over the last third of its steps predictions still moved by {drift:.2} of their standard deviations. The mean is not yet that of the \
+                 model, and intervals do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
+            ));
+        }
+        let percent = |share: f64| 100.0 * share;
+        let rows_are = match on {
+            CheckedOn::HeldBack => "held-back rows",
+            CheckedOn::LeaveOneOut => "rows, each predicted from the others,",
+        };
+        let (low, high) = (percent(chance[0]), percent(chance[1]));
+        if scores.coverage_95 < chance[0] {
+            warnings.push(format!(
+                "intervals are too narrow: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %. Do not take them at their \
+                 word; another kernel (--kernel), another method or more time may fit better",
+                percent(scores.coverage_95)
+            ));
+        } else if scores.coverage_95 > chance[1] {
+            warnings.push(format!(
+                "intervals are wider than they need be: {:.1} % of {rows} {rows_are} lie inside their 95 % intervals, where chance explains {low:.1} to {high:.1} %",
+                percent(scores.coverage_95)
+            ));
+        }
+        if scores.rmse >= 1.0 {
+            warnings.push(format!(
+                "predictions are no better than the mean of the target: the error on {rows} {rows_are} is {:.2} of the target's standard deviation",
+                scores.rmse
+            ));
+        }
+        Self { on, rows, scores, chance, converged, drift, variance_error: None, tried: Vec::new(), warnings }
+    }
+
+    /// Whether nothing speaks against it.
+    pub(super) fn is_sound(&self) -> bool {
+        self.converged != Some(false) && self.scores.coverage_95 >= self.chance[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rows: usize, coverage_95: f64, drift: Option<f64>) -> FitCheck {
+        FitCheck::new(CheckedOn::HeldBack, rows, CheckScores { rmse: 0.3, nll: 0.1, coverage_95 }, drift)
+    }
+
+    #[test]
+    fn what_chance_explains_is_no_warning() {
+        // 500 rows: 0.95 ± 2.576 √(0.95 0.05 / 500) = 0.95 ± 0.0251.
+        let band = check(500, 0.95, None).chance;
+        assert!((band[0] - 0.9249).abs() < 1e-4 && (band[1] - 0.9751).abs() < 1e-4, "{band:?}");
+        assert!(check(500, 0.93, None).warnings.is_empty() && check(500, 0.93, None).is_sound());
+        let narrow = check(500, 0.72, None);
+        assert!(narrow.warnings[0].contains("too narrow: 72.0 %") && !narrow.is_sound(), "{narrow:?}");
+        let wide = check(500, 0.998, None);
+        assert!(wide.warnings[0].contains("wider than they need be") && wide.is_sound());
+        // Of 20 rows, 17 inside their intervals are no reason to cry wolf.
+        assert!(check(20, 0.85, None).warnings.is_empty());
+        let useless = FitCheck::new(
+            CheckedOn::LeaveOneOut,
+            500,
+            CheckScores { rmse: 1.2, nll: 2.0, coverage_95: 0.95 },
+            None,
+        );
+        assert!(useless.warnings[0].contains("no better than the mean"));
+    }
+
+    #[test]
+    fn a_solver_whose_predictions_still_move_has_not_converged() {
+        let moving = check(500, 0.95, Some(0.4));
+        assert_eq!((moving.converged, moving.is_sound()), (Some(false), false));
+        assert!(moving.warnings[0].contains("0.40 of their standard deviations"), "{:?}", moving.warnings);
+        assert_eq!(check(500, 0.95, Some(0.02)).converged, Some(true));
+        assert_eq!(check(500, 0.95, None).converged, None);
+    }
+}

@@ -1,0 +1,221 @@
+//! What `auto` does beyond the exact method's rows: a posterior is kept only if it is better than something simpler.
+//!
+//! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
+//! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
+//! 3. Stochastic dual descent on all rows, where the budget has time for enough steps.
+//! 4. Inducing points, where descent did not converge, is not better, or its intervals do not fit, and time is left.
+//! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
+
+use super::ScalableFit;
+use super::bounds::{self, Bounding};
+use super::hyperparameters::{Searched, hyperparameters};
+use super::judge::HeldBack;
+use super::pathwise::{self, Judging};
+use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::model::fit::{FitEvent, Prepared};
+use crate::model::rates::seconds_of_batch;
+use crate::model::scalable::Kept;
+use crate::model::scalable::budget::Allowance;
+use crate::model::scalable::checkpoint::Keeper;
+use crate::model::scalable::plan::ScalablePlan;
+use crate::model::{ModelError, ProcessPosterior};
+use crate::{FitRequest, Method};
+use faer::Mat;
+use posterior_gp::exact::{ExactGp, Plan};
+use posterior_gp::iterative::Blocks;
+use posterior_optim::{Reason, Signal};
+use std::time::Instant;
+
+/// Steps of dual descent that its share of the budget must have time for: fewer never converged in our runs.
+const LEAST_STEPS: f64 = 500.0;
+
+/// Share of the budget by whose end dual descent is over, so that inducing points have a turn.
+const DESCENT_SHARE: f64 = 0.75;
+
+/// Share of the budget that inducing points need to be worth a start.
+const BOUND_SHARE: f64 = 0.12;
+
+/// Tries what the budget allows and returns the best.
+pub(super) fn fit<T: Kept>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    held: &HeldBack,
+    allowance: &Allowance,
+    keeper: &mut Keeper,
+    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+) -> Result<ScalableFit, ModelError> {
+    let mut saved = keeper.load()?;
+    let searched = hyperparameters::<T>(prepared, request, saved.as_mut(), allowance, keeper, observer)?;
+    let hyperparameters = searched.found.hyperparameters.clone();
+    let mut tried = Vec::new();
+    let mut best: Option<ScalableFit> = None;
+    let started = Instant::now();
+    let simple = few_rows(prepared, request, &searched, held, allowance)?;
+    let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
+    if let Some(fit) = simple {
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let each = seconds_of_step::<T>(prepared, request, &searched.model)?;
+    let share = allowance.until(DESCENT_SHARE);
+    let affordable = share.map_or(f64::INFINITY, |left| left / each);
+    // What is under way goes on, whatever it can still reach.
+    let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
+    if affordable < LEAST_STEPS && !under_way {
+        tried.push(TriedMethod {
+            method: Method::Sdd.name().into(),
+            scores: None,
+            seconds: 0.0,
+            outcome: format!(
+                "not tried: about {affordable:.0} of its steps, {each:.2} s each, fit the budget; it needs {LEAST_STEPS:.0} or more"
+            ),
+        });
+    } else {
+        let started = Instant::now();
+        let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
+        let judging =
+            Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
+        let fit = pathwise::fit::<T>(
+            prepared,
+            request,
+            Method::Sdd,
+            (searched, saved),
+            &judging,
+            keeper,
+            observer,
+        )?;
+        if fit.reason == Reason::Interrupted {
+            return Ok(fit);
+        }
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let sound = best.as_ref().is_some_and(|fit| {
+        let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
+        fit.method == Method::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
+    });
+    let time = allowance.left();
+    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.scalable.seconds.unwrap_or_default());
+    let plan = ScalablePlan::new(request, Method::Svgp, prepared.data.rows(), prepared.data.inputs().ncols());
+    if !sound && plan.peak_bytes > request.options.memory_limit {
+        tried.push(skipped(Method::Svgp, "not tried: it does not fit the memory"));
+    } else if !sound && !worth {
+        tried.push(skipped(Method::Svgp, "not tried: the budget is nearly used up"));
+    } else if !sound {
+        let started = Instant::now();
+        let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
+        // An interruption here begins again behind the solve, whose state is kept.
+        let fit = bounds::stochastic(
+            prepared,
+            request,
+            &bounding,
+            &mut Keeper::new(None, f64::INFINITY),
+            observer,
+        )?;
+        if fit.reason == Reason::Interrupted {
+            return Err(ModelError::Interrupted);
+        }
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let Some(mut fit) = best else {
+        let what = "the time";
+        let expected = "enough for at least one method: give more (--time-budget)";
+        return Err(ModelError::Setting { what, value: request.scalable.seconds.unwrap_or(0.0), expected });
+    };
+    if let Some(check) = &mut fit.check {
+        check.tried = tried;
+    }
+    Ok(fit)
+}
+
+fn skipped(method: Method, outcome: &str) -> TriedMethod {
+    TriedMethod { method: method.name().into(), scores: None, seconds: 0.0, outcome: outcome.into() }
+}
+
+fn score(fit: &ScalableFit) -> f64 {
+    fit.check
+        .as_ref()
+        .map_or(f64::INFINITY, |c| if c.scores.nll.is_nan() { f64::INFINITY } else { c.scores.nll })
+}
+
+/// Records a posterior and keeps the better one.
+fn consider(
+    fit: ScalableFit,
+    started: Instant,
+    best: &mut Option<ScalableFit>,
+    tried: &mut Vec<TriedMethod>,
+) {
+    let outcome = match &fit.summary {
+        Some(summary) => format!("{} steps, ended by {}", summary.steps, summary.ended),
+        None => format!("the exact posterior of {} rows", fit.rows()),
+    };
+    tried.push(TriedMethod {
+        method: fit.method.name().into(),
+        scores: fit.check.as_ref().map(|c| c.scores),
+        seconds: started.elapsed().as_secs_f64(),
+        outcome,
+    });
+    if best.as_ref().is_none_or(|b| score(&fit) < score(b)) {
+        *best = Some(fit);
+    }
+}
+
+/// What of the memory the posterior of few rows may take: it is kept while others are tried.
+pub(in crate::model::scalable) fn few_rows_memory(limit: u64) -> u64 {
+    limit / 4
+}
+
+/// The exact posterior of uniform rows: as many as the search refined on, fewer where time or memory is short.
+fn few_rows(
+    prepared: &Prepared,
+    request: &FitRequest,
+    searched: &Searched,
+    held: &HeldBack,
+    allowance: &Allowance,
+) -> Result<Option<ScalableFit>, ModelError> {
+    /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
+    const RATE: f64 = 1e10;
+    let n = prepared.data.rows();
+    let most = request.scalable.refining_rows.max(request.scalable.blocks.size).min(n);
+    let time = allowance.until(0.5).map(|left| 0.2 * left);
+    let fits = |size: usize| {
+        let plan = Plan::evidence(size, prepared.data.inputs().ncols(), 1);
+        let seconds = plan.flops_per_evaluation / 3.0 / RATE;
+        plan.peak_bytes <= few_rows_memory(request.options.memory_limit) && time.is_none_or(|t| seconds <= t)
+    };
+    let Some(size) =
+        (0..=20).map(|k| (most as f64 * 0.9f64.powi(k)) as usize).find(|&size| size > 1 && fits(size))
+    else {
+        return Ok(None);
+    };
+    let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.options.seed };
+    let rows = blocks.rows(&prepared.data)?.swap_remove(0);
+    let posterior = searched.model.clone().condition(prepared.data.select(&rows)?)?;
+    let scores = held.scores(&held.predictions(&posterior)?)?;
+    Ok(Some(ScalableFit {
+        method: Method::Exact,
+        check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
+        posterior: ProcessPosterior::Exact(posterior),
+        hyperparameters: searched.found.hyperparameters.clone(),
+        hyperpriors: searched.hyperpriors.clone(),
+        summary: None,
+        reason: Reason::Value,
+        largest_jitter: searched.found.largest_jitter,
+    }))
+}
+
+/// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
+fn seconds_of_step<T: Kept>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    model: &ExactGp,
+) -> Result<f64, ModelError> {
+    /// Rows that are measured on.
+    const MOST: usize = 16_384;
+    let n = prepared.data.rows();
+    let (m, columns) = (n.min(MOST), request.scalable.samples + 1);
+    let batch = request.scalable.batch.unwrap_or(512).min(m);
+    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    kernel.set_values(&model.kernel().values());
+    let inputs = prepared.data.inputs();
+    let x = Mat::from_fn(m, inputs.ncols(), |i, d| T::from_f64(inputs[(i, d)]));
+    Ok((seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
+}

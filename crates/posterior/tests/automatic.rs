@@ -1,0 +1,229 @@
+//! What a user gets on a large table without choosing anything: judged, compared with something simpler, within its budget.
+
+use faer::Mat;
+use posterior::data::{Column, Selection, Split, Table};
+use posterior::gp::iterative::Blocks;
+use posterior::linalg::random::Streams;
+use posterior::optim::{Constraint, Signal};
+use posterior::{CheckedOn, FitEvent, FitRequest, Method, Model, ModelError, Prepared};
+use rand_distr::{Distribution, StandardNormal};
+use std::time::Instant;
+
+/// More rows than the exact method takes: two smooth columns, of which the second only jitters near any row, and noise.
+fn table(rows: usize) -> Table {
+    let mut rng = Streams::new(3).stream("table");
+    let draws = Mat::<f64>::from_fn(rows, 3, |_, _| StandardNormal.sample(&mut rng));
+    let line = |i: usize| (i % 12) as f64 - 5.5;
+    let a: Vec<f64> = (0..rows).map(|i| draws[(i, 0)]).collect();
+    let b: Vec<f64> = (0..rows).map(|i| line(i) + 0.05 * draws[(i, 1)]).collect();
+    let y = (0..rows).map(|i| (2.0 * a[i]).sin() + (2.2 * line(i)).cos() + 0.2 * draws[(i, 2)]).collect();
+    Table::new("t", vec![Column::numeric("a", a), Column::numeric("b", b), Column::numeric("y", y)])
+}
+
+/// All defaults but sizes, which are those of a test.
+fn request() -> FitRequest {
+    let mut request = FitRequest {
+        selection: Selection { target: "y".into(), ..Default::default() },
+        ..Default::default()
+    };
+    request.options.restarts = 1;
+    request.options.steps.steps = 15;
+    request.scalable.samples = 16;
+    request.scalable.features.count = 100;
+    request.scalable.inducing = 40;
+    request.scalable.blocks = Blocks { uniform: 2, neighbourhoods: 2, size: 120, seed: 0 };
+    request.scalable.refining_rows = 300;
+    request
+}
+
+const ROWS: usize = 6100;
+
+fn fit(request: &FitRequest) -> Result<Model, ModelError> {
+    let table = table(ROWS);
+    let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, request)?;
+    Model::fit_prepared(prepared, request, &mut |_| Signal::Continue)
+}
+
+#[test]
+fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
+    let model = fit(&request()).unwrap();
+    let check = model.header().fit.check.clone().unwrap();
+    assert_eq!((check.on, check.rows), (CheckedOn::HeldBack, ROWS / 20));
+    // Every posterior that was tried is recorded, and the one with the best score is the model.
+    let scores: Vec<(String, f64)> =
+        check.tried.iter().filter_map(|t| Some((t.method.clone(), t.scores?.nll))).collect();
+    assert!(scores.len() >= 2 && scores[0].0 == "exact", "{:?}", check.tried);
+    let best = scores.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    assert_eq!((&model.header().method, check.scores.nll), (&best.0, best.1));
+    // The truth's noise is 0.2: nothing can do better than that, and the mean of the target has an error of 1.
+    let scale = model.header().standardisation.target_scale;
+    assert!(check.scores.rmse > 0.17 / scale && check.scores.rmse < 0.5, "{check:?}");
+    // Intervals that do not fit are said to.
+    let fits = (check.chance[0]..=check.chance[1]).contains(&check.scores.coverage_95);
+    assert!(fits || check.warnings.iter().any(|w| w.contains("intervals")), "{check:?}");
+    // Fresh rows are covered as the held-back ones are: two shares of binomial counts.
+    let fresh = {
+        let whole = table(ROWS + 800);
+        let rows: Vec<usize> = (ROWS..ROWS + 800).collect();
+        model.predict_with_truth(&whole, Some(&rows)).unwrap().scores(scale).unwrap()
+    };
+    let share = check.scores.coverage_95;
+    let error = (share * (1.0 - share) * (1.0 / check.rows as f64 + 1.0 / 800.0)).sqrt();
+    assert!((fresh.coverage_95 - share).abs() < 4.0 * error.max(0.01), "{} {share}", fresh.coverage_95);
+    // What was kept can be saved and read, whichever it is.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    model.save(&path).unwrap();
+    let again = Model::load(&path).unwrap();
+    let few: Vec<usize> = (0..20).collect();
+    assert_eq!(
+        again.predict(&table(20), Some(&few)).unwrap(),
+        model.predict(&table(20), Some(&few)).unwrap()
+    );
+    assert_eq!(again.header().fit.check, model.header().fit.check);
+}
+
+#[test]
+fn a_solver_that_cannot_finish_is_not_called_finished() {
+    // Thirty steps of descent, asked for by name: nothing falls back, so it must be said.
+    let mut hasty = request();
+    hasty.method = Method::Sdd;
+    hasty.scalable.steps = Some(160);
+    hasty.scalable.step_size = Some(0.02);
+    let model = fit(&hasty).unwrap();
+    let check = model.header().fit.check.clone().unwrap();
+    assert_eq!(check.converged, Some(false), "{check:?}");
+    assert!(check.warnings.iter().any(|w| w.contains("has not converged")), "{:?}", check.warnings);
+    assert!(check.tried.is_empty());
+    // The error of variances from samples is stated, that of their features included: √(2/16) is that of the samples alone.
+    let error = check.variance_error.unwrap();
+    assert!(error > 0.15, "{error}");
+}
+
+#[test]
+fn one_budget_is_for_everything() {
+    let mut request = request();
+    request.options.steps.steps = 200;
+    request.scalable.seconds = Some(4.0);
+    let started = Instant::now();
+    let mut stages = Vec::new();
+    let table = table(ROWS);
+    let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
+    let model = Model::fit_prepared(prepared, &request, &mut |event| {
+        let stage = match event {
+            FitEvent::Blocks { .. } => "blocks",
+            FitEvent::Solve { .. } => "solve",
+            _ => "other",
+        };
+        if stages.last() != Some(&stage) {
+            stages.push(stage);
+        }
+        Signal::Continue
+    })
+    .unwrap();
+    // A machine that does other things too may need longer for a step, but not for three budgets.
+    assert!(started.elapsed().as_secs_f64() < 12.0, "{:?}", started.elapsed());
+    assert!(stages.starts_with(&["blocks"]), "{stages:?}");
+    assert!(model.header().fit.check.is_some());
+}
+
+#[test]
+fn interruptions_of_the_default_leave_nothing_half_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut request = request();
+    request.scalable.checkpoint = Some(folder.path().join("c"));
+    request.scalable.checkpoint_seconds = 1e-9;
+    let table = table(ROWS);
+    let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
+    for stop_in in ["blocks", "solve"] {
+        let mut seen = 0;
+        let result = Model::fit_prepared(prepared.clone(), &request, &mut |event| {
+            let here = match event {
+                FitEvent::Blocks { stage: 1, .. } => "blocks",
+                FitEvent::Solve { .. } => "solve",
+                _ => "other",
+            };
+            seen += usize::from(here == stop_in);
+            if seen == 3 { Signal::Stop } else { Signal::Continue }
+        });
+        let interrupted = match result {
+            Err(ModelError::Interrupted) => true,
+            other => other.unwrap().was_interrupted(),
+        };
+        assert!(interrupted && folder.path().join("c").exists(), "{stop_in}");
+    }
+    let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
+        assert!(!matches!(event, FitEvent::Blocks { .. }), "the search was finished");
+        Signal::Continue
+    })
+    .unwrap();
+    assert!(!resumed.was_interrupted() && !folder.path().join("c").exists());
+}
+
+#[test]
+fn noise_is_kept_where_an_iterative_solver_can_follow() {
+    // Nearly no noise: the evidence wants less than a hundred thousandth of the function's variance.
+    let rows = 400;
+    let a: Vec<f64> = (0..rows).map(|i| i as f64 / 40.0).collect();
+    let y = a.iter().map(|a| 30.0 * (0.9 * a).sin()).collect();
+    let table = Table::new("t", vec![Column::numeric("a", a), Column::numeric("y", y)]);
+    let mut request = request();
+    request.kernel = "se".parse().unwrap();
+    (request.noise_floor, request.initial_noise) = (1e-9, 1e-3);
+    request.options.steps.steps = 60;
+    request.method = Method::Sdd;
+    request.scalable.steps = Some(300);
+    let model = Model::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();
+    let summary = model.header().fit.scalable.clone().unwrap();
+    let wanted = summary.noise_raised_from.unwrap();
+    let (noise, variance) = (
+        model.header().hyperparameter("noise_variance").unwrap()[0],
+        model.header().hyperparameter("se.variance").unwrap()[0],
+    );
+    assert!(wanted < noise && (variance / noise / 1e5 - 1.0).abs() < 1e-6, "{wanted} {noise} {variance}");
+    assert!(summary.hyperparameter_source.contains("was raised"), "{}", summary.hyperparameter_source);
+}
+
+#[test]
+fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
+    let rows = 120;
+    let source = table(rows);
+    let mut exact = request();
+    exact.method = Method::Exact;
+    let all = Split::all(rows).train;
+    let model = Model::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
+    let check = model.header().fit.check.clone().unwrap();
+    assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
+    // Against fits to the others with the same hyperparameters.
+    let mut given = exact.clone();
+    given.scalable.hyperparameters = Some(model.header().hyperparameters.clone());
+    let whole = Model::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(whole.header().hyperparameters, model.header().hyperparameters);
+    assert_eq!((whole.header().fit.evaluations, whole.header().method.as_str()), (0, "exact"));
+    assert_eq!(whole.header().fit.check, model.header().fit.check);
+    let standard = &model.header().standardisation;
+    let mut squares = 0.0;
+    let process = match whole.posterior() {
+        posterior::ProcessPosterior::Exact(posterior) => posterior.model().clone(),
+        _ => panic!("exact"),
+    };
+    let data = Prepared::from_table(&source, &all, &given).unwrap().data;
+    for i in 0..rows {
+        let others: Vec<usize> = (0..rows).filter(|&j| j != i).collect();
+        let posterior = process.clone().condition(data.select(&others).unwrap()).unwrap();
+        let found =
+            posterior::gp::Posterior::predict(&posterior, data.select(&[i]).unwrap().inputs()).unwrap();
+        squares += (found.mean[(0, 0)] - data.targets()[(i, 0)]).powi(2);
+    }
+    assert!((check.scores.rmse - (squares / rows as f64).sqrt()).abs() < 1e-8, "{check:?} {standard:?}");
+    // Held hyperparameters stay, and a bound that is reached is recorded.
+    let mut held = exact.clone();
+    held.options.constraints = vec![
+        Constraint::Fixed { parameter: "matern32.variance".into(), value: Some(2.0) },
+        Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 },
+    ];
+    held.options.steps.steps = 100;
+    let model = Model::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!(model.header().hyperparameter("matern32.variance"), Some(&[2.0][..]));
+    assert_eq!(model.header().fit.at_bounds, [("noise_variance".to_string(), 0.3)]);
+}
