@@ -513,3 +513,15 @@ fn flags_without_effect_are_refused() {
         assert!(!at.join("never.safetensors").exists() && !at.join("never.posterior").exists(), "{flags}");
     }
 }
+
+#[test]
+fn shared_parameters_are_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "kind = \"layers\"\ninput = [2]\n[[layer]]\nname = \"a\"\noperation = \"linear\"\noutputs = 2\n[[layer]]\nname = \"t\"\noperation = \"tanh\"\n[[layer]]\nname = \"b\"\noperation = \"linear\"\noutputs = 2\nparameters = [\"a.weight\", \"a.bias\"]\n";
+    std::fs::write(folder.path().join("tied.toml"), text).unwrap();
+    let support = json(folder.path(), "inspect --support tied.toml");
+    assert_eq!((support["layers"].as_array().unwrap().len(), &support["weights"]), (2, &6.into()));
+    let output = posterior(folder.path()).args(["inspect", "--support", "tied.toml"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("\n6 weights"), "{text}");
+}

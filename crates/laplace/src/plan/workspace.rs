@@ -147,9 +147,13 @@ impl<T: Precision> Workspace<'_, T> {
         sizes.max().unwrap_or(0)
     }
 
+    fn is_selected(&self, parameter: usize) -> bool {
+        self.selection.parts().iter().any(|part| part.parameter == parameter)
+    }
+
     /// Nodes with selected parameters.
     fn own_nodes(&self) -> impl Iterator<Item = &Node> {
-        let selected = |n: &&Node| n.parameters.iter().any(|p| self.selection.part(*p).is_some());
+        let selected = |n: &&Node| n.parameters.iter().any(|p| self.is_selected(*p));
         self.network.graph().nodes().iter().filter(selected)
     }
 
@@ -174,7 +178,7 @@ impl<T: Precision> Workspace<'_, T> {
             let scaled = if matches!(node.operation, Operation::Convolution(_)) { 1 } else { 0 };
             let own = self.patches(node, width) + scaled * width * node_size(node);
             largest = largest.max(batch * own * self.number());
-            for &parameter in node.parameters.iter().filter(|p| self.selection.part(**p).is_some()) {
+            for &parameter in node.parameters.iter().filter(|p| self.is_selected(**p)) {
                 let length = self.graph().parameters()[parameter].len() as u64;
                 match weight_matrix(self.graph(), parameter) {
                     Some((outputs, inputs, _)) => {
