@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Train a network
     #[command(
-        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
     )]
     Train(Box<TrainArgs>),
     /// Write the outputs of a network on an array of inputs
@@ -177,9 +177,13 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
@@ -282,17 +286,21 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "K", value_parser = counts)]
     pub joint_kappa: Option<Counts>,
 
-    /// Networks: functions drawn for --joint-kappa
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub samples: usize,
+    /// Networks: functions drawn for --joint-kappa [default: 100]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub samples: Option<usize>,
 
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
