@@ -334,7 +334,7 @@ pub(crate) struct InspectArgs {
     pub support: bool,
 
     /// Most memory that reading a table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 }
 

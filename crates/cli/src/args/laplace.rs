@@ -217,7 +217,7 @@ pub(crate) struct LaplaceArgs {
     pub curvature: Option<CurvatureArg>,
 
     /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
@@ -269,7 +269,7 @@ pub(crate) struct LaplaceArgs {
     pub validation_labels: Vec<PathBuf>,
 
     /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"])]
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
     /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so

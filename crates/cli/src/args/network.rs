@@ -44,7 +44,7 @@ pub(crate) struct ForwardArgs {
     pub strip_softmax: bool,
 
     /// Most memory that reading the inputs may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Threads [default: all]

@@ -66,7 +66,7 @@ pub(crate) struct StartArgs {
     pub candidates: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates")]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates", value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Columns of the candidates to describe them by [default: all]
@@ -158,7 +158,7 @@ pub(crate) struct TellArgs {
     pub results: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results")]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results", value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Replace what was told before
