@@ -21,7 +21,7 @@ pub(crate) use laplace::{
 };
 pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
-pub(crate) use optimize::{AskArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
 use posterior::VarianceMethod;
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Train a network
     #[command(
-        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
     )]
     Train(Box<TrainArgs>),
     /// Write the outputs of a network on an array of inputs
@@ -177,9 +177,13 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
@@ -189,9 +193,13 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that joint draws, covariances and exact variances may need, in gigabytes
+    /// Most memory that the table, its predictions, joint draws, covariances and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
+
+    /// Replace files that are there even if they hold no predictions
+    #[arg(long)]
+    pub force: bool,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
@@ -254,6 +262,10 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
 
+    /// Replace the file of --report even if it is no report
+    #[arg(long, requires = "report")]
+    pub force: bool,
+
     /// Networks: other models of the same kind, side by side
     #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
     pub compare: Vec<PathBuf>,
@@ -274,17 +286,21 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "K", value_parser = counts)]
     pub joint_kappa: Option<Counts>,
 
-    /// Networks: functions drawn for --joint-kappa
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub samples: usize,
+    /// Networks: functions drawn for --joint-kappa [default: 100]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub samples: Option<usize>,
 
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
@@ -294,7 +310,7 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Most memory that draws and exact variances may need, in gigabytes
+    /// Most memory that the table, its predictions, draws and exact variances may need, in gigabytes
     #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
@@ -316,6 +332,10 @@ pub(crate) struct InspectArgs {
     /// Networks: which curvatures and priors which layer has
     #[arg(long)]
     pub support: bool,
+
+    /// Most memory that reading a table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
+    pub memory: f64,
 }
 
 #[derive(Debug, Args)]

@@ -47,6 +47,6 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
         Command::Optimize { command } => commands::optimize::run(cli, command),
         Command::Experiment { command } => commands::experiment::run(cli, command),
-        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(cli, arguments),
     }
 }

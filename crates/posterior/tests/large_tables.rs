@@ -195,8 +195,8 @@ fn single_precision_differs_by_rounding() {
     // Draws are a choice of the samples that the model keeps.
     let rows: Vec<usize> = (0..40).collect();
     assert_eq!(single.sample(&fresh, &rows, 5, 0, u64::MAX).unwrap().len(), 5);
-    let error = single.sample(&fresh, &rows, 5, 0, 16 * 40 * 200 - 1).unwrap_err().to_string();
-    assert!(error.contains("samples at 40 rows need 128000 bytes"), "{error}");
+    let error = single.sample(&fresh, &rows, 5, 0, 40 * (32 * 200 + 16 * 5) - 1).unwrap_err().to_string();
+    assert!(error.contains("samples at 40 rows need 259200 bytes"), "{error}");
     let error = single.sample(&fresh, &rows, 201, 0, u64::MAX).unwrap_err().to_string();
     assert!(error.contains("keeps 200 samples"), "{error}");
 }

@@ -32,6 +32,10 @@ pub(crate) struct ExperimentRunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Replace files of these names in the folder even if no experiment wrote them
+    #[arg(long)]
+    pub force: bool,
+
     /// One seed instead of those of the file
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -266,6 +266,11 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "MODEL")]
     pub out: Option<PathBuf>,
 
+    /// Replace the file of --out even if it is no model
+    #[arg(long)]
+    #[serde(skip)]
+    pub force: bool,
+
     /// Hyperpriors, from the configuration file only
     #[arg(skip)]
     #[serde(default, rename = "hyperprior")]

@@ -40,7 +40,7 @@ pub(crate) enum PreprocessArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CurvatureArg {
-    /// Several, compared on held-out data: the best is kept
+    /// The best of several, by data that the network has not seen or by the evidence
     Auto,
     /// All entries
     Full,
@@ -106,7 +106,7 @@ pub(crate) enum TuneArg {
     Evidence,
     /// By the evidence, with MacKay's updates
     Mackay,
-    /// By --validation data
+    /// By data that the network has not seen
     Validation,
     /// By leaving out one of --folds parts after another
     CrossValidation,
@@ -160,7 +160,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "FILE.toml", requires = "network")]
     pub architecture: Option<PathBuf>,
 
-    /// Drop a softmax at the end, so that outputs are logits
+    /// Drop a softmax at the end, which must be there (with --likelihood categorical it is dropped anyway)
     #[arg(long, requires = "network")]
     pub strip_softmax: bool,
 
@@ -200,7 +200,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
-    /// Names of the classes, in order
+    /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub class_names: Vec<String>,
 
@@ -216,7 +216,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from")]
     pub curvature: Option<CurvatureArg>,
 
-    /// Curvature auto: time for all candidates together, about [default: as long as it takes]
+    /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
     #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
@@ -256,21 +256,25 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 
-    /// How precisions and noise are chosen [default: evidence; with --curvature auto validation]
+    /// How precisions and noise are chosen [default: evidence]
     #[arg(long, value_enum)]
     pub tune: Option<TuneArg>,
 
-    /// Validation data of their own
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
-    pub validation: Vec<PathBuf>,
+    /// Data that the network has not seen: they score the fit, choose between curvatures and, with --tune validation, choose precisions [default: the rows that `posterior train` set aside, if it did]
+    #[arg(long, alias = "validation", value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
+    pub validation_data: Vec<PathBuf>,
 
     /// Their labels
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation")]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
-    /// Share of the examples set aside for validation [default: with --curvature auto 0.1]
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation", "continue_from"], value_parser = numbers::share)]
+    /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
+
+    /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so
+    #[arg(long, conflicts_with = "continue_from")]
+    pub allow_seen_rows: bool,
 
     /// Parts for cross-validation [default: 5]
     #[arg(long, value_name = "N", value_parser = numbers::whole(2..=1000))]
@@ -288,13 +292,13 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
-    /// How uncertainty becomes a prediction [default: probit]
+    /// How uncertainty becomes a prediction [default: monte-carlo for up to 100 classes, else probit]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: usize,
+    /// Draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
 
     /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::not_negative)]
@@ -331,4 +335,8 @@ pub(crate) struct LaplaceArgs {
     /// File to write the model to
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,
+
+    /// Replace the file of --out even if it is no model
+    #[arg(long)]
+    pub force: bool,
 }

@@ -54,9 +54,9 @@ pub(crate) struct OnlineArgs {
     #[arg(long, value_enum, default_value = "kronecker", requires = "laplace")]
     pub laplace_curvature: OnlineCurvatureArg,
 
-    /// Kronecker: gradients that the factors are made of
-    #[arg(long, value_enum, default_value = "exact", requires = "laplace")]
-    pub laplace_fisher: FisherArg,
+    /// Kronecker: gradients that the factors are made of [default: exact]
+    #[arg(long, value_enum, requires = "laplace")]
+    pub laplace_fisher: Option<FisherArg>,
 
     /// Weights that share a precision
     #[arg(long, value_enum, default_value = "layerwise", requires = "laplace")]

@@ -33,6 +33,13 @@ pub(crate) enum OptimizeCommand {
     },
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// Most seconds to wait while another process changes the state
+    #[arg(long, value_name = "S", default_value_t = 300.0, allow_negative_numbers = true)]
+    pub lock_timeout: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyArg {
     /// Maxima of draws from a Gaussian process
@@ -47,6 +54,9 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
 
+    #[command(flatten)]
+    pub lock: LockArgs,
+
     /// What may be chosen: NAME:LOWER..UPPER, with :log or :integer behind it, commas between
     #[arg(long, value_name = "AXES", conflicts_with = "candidates", required_unless_present = "candidates")]
     pub space: Option<String>,
@@ -54,6 +64,10 @@ pub(crate) struct StartArgs {
     /// A table whose rows are all that may be chosen (numeric columns)
     #[arg(long, value_name = "FILE")]
     pub candidates: Option<PathBuf>,
+
+    /// Most memory that reading the table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates", value_parser = numbers::gigabytes)]
+    pub memory: f64,
 
     /// Columns of the candidates to describe them by [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "candidates")]
@@ -102,6 +116,9 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
 
+    #[command(flatten)]
+    pub lock: LockArgs,
+
     /// Points to ask for, at most 2000
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=2000))]
     pub count: usize,
@@ -116,6 +133,9 @@ pub(crate) struct TellArgs {
     /// State file
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// Number of the trial
     #[arg(long, value_name = "ID", conflicts_with = "point", required_unless_present_any = ["point", "results"], value_parser = numbers::whole(1..=usize::MAX))]
@@ -137,6 +157,10 @@ pub(crate) struct TellArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "point", "value", "failed"])]
     pub results: Option<PathBuf>,
 
+    /// Most memory that reading the table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results", value_parser = numbers::gigabytes)]
+    pub memory: f64,
+
     /// Replace what was told before
     #[arg(long)]
     pub replace: bool,
@@ -147,6 +171,9 @@ pub(crate) struct RunArgs {
     /// State file
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
 
     /// Trials in all, those told before included
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=1_000_000))]
@@ -164,7 +191,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
-    /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure
+    /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure (126 and 127, a program that cannot be started, end the run)
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
