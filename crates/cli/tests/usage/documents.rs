@@ -179,7 +179,9 @@ impl Folder {
                 inputs::table(&plain, &["frequency", "angle"], Some("y"), ROWS);
                 inputs::bytes(&path, &std::fs::read(plain).unwrap());
             }
-            "x.npy" | "other.npy" | "new-images.npy" => inputs::npy(&path, &[12, SIDE, SIDE]),
+            "x.npy" => inputs::npy(&path, &[12, SIDE, SIDE]),
+            // Models of images in bytes take bytes.
+            "other.npy" | "new-images.npy" => inputs::byte_images(&path, 12),
             "table.csv" => inputs::table(&path, &["a", "b", "c"], None, ROWS),
             "batch.npz" => inputs::npz(&path, &[("images", &[5, house.len()])]),
             "head.npz" => inputs::npz(&path, &[("weight", &[4, 5]), ("bias", &[4])]),

@@ -108,6 +108,12 @@ pub(crate) fn npz(path: &Path, arrays: &[(&str, &[usize])]) {
     write_npz(path, &named).unwrap();
 }
 
+/// Images as an array of bytes.
+pub(crate) fn byte_images(path: &Path, count: usize) {
+    let values = (0..count).flat_map(pixels).collect();
+    write_npy(path, &NumericArray::new(vec![count, SIDE, SIDE], ArrayValues::U8(values)).unwrap()).unwrap();
+}
+
 /// Classes 0, 1, 2, ... in turn.
 pub(crate) fn classes(path: &Path, count: usize, classes: usize) {
     let values = (0..count).map(|i| (i % classes) as i64).collect();
