@@ -1,8 +1,10 @@
 //! What is printed where: results on standard output, remarks and errors on standard error.
 
+use posterior::data::{Output, OutputKind};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Why a command did not succeed.
@@ -43,6 +45,18 @@ impl From<posterior::data::DataError> for Failure {
     fn from(error: posterior::data::DataError) -> Self {
         Self::from_error(error)
     }
+}
+
+/// Checks before the work that the outputs of a command can be written and destroy nothing; those that were not asked for are None.
+pub(crate) fn check_outputs<'a>(
+    outputs: &[(Option<&Path>, OutputKind)],
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+    force: bool,
+) -> Result<(), Failure> {
+    let outputs: Vec<Output<'_>> =
+        outputs.iter().filter_map(|(path, kind)| path.map(|path| Output { path, kind: *kind })).collect();
+    let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
+    posterior::data::check_outputs(&outputs, &inputs, force).map_err(Failure::from_error)
 }
 
 /// Remarks for people, unless they asked for silence or for JSON.

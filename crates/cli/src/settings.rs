@@ -1,9 +1,13 @@
 //! From flags and the configuration file to a request: flags win over the file, the file over the defaults.
 
-use crate::args::{FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
-use crate::output::Failure;
+use crate::args::{
+    Cli, FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg,
+};
+use crate::output::{Failure, check_outputs};
 use crate::scalable_settings;
-use posterior::data::{Missing, Selection, Split};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use posterior::data::{Missing, OutputKind, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
 use posterior::linalg::random::Streams;
@@ -20,6 +24,9 @@ pub(crate) struct FitSettings {
     pub threads: Option<usize>,
     /// Whether the table is read part by part, where the user says so.
     pub stream: Option<bool>,
+    /// Files that are read, and whether files of other kinds may be replaced.
+    inputs: Vec<PathBuf>,
+    force: bool,
     /// Whether a checkpoint that is there is not gone on from.
     pub fresh: bool,
 }
@@ -48,6 +55,9 @@ impl FitSettings {
             Some(path) => merged(flags, read_config(path)?),
             None => flags.clone(),
         };
+        let inputs = [&args.data, &flags.config, &args.folds, &args.hyperparameters];
+        let inputs = inputs.into_iter().flatten().cloned().collect();
+        let checkpoint = args.checkpoint.clone();
         let required = |value: Option<PathBuf>, name: &str| {
             value.ok_or_else(|| {
                 Failure::usage(format!("--{name} is needed (as a flag or in the file of --config)"))
@@ -137,15 +147,28 @@ impl FitSettings {
             }
             _ => return Err(Failure::usage("--folds and --fold belong together".into())),
         };
-        Ok(Self {
+        let settings = Self {
             data: required(args.data, "data")?,
             out: required(args.out, "out")?,
             request,
             held_out,
             threads: args.threads,
             stream: args.stream,
+            inputs,
+            force: args.force,
             fresh: args.fresh.unwrap_or(false),
-        })
+        };
+        settings.check_outputs(checkpoint.as_deref())?;
+        Ok(settings)
+    }
+
+    /// That the model, and its checkpoint where it has a place of its own, can be written.
+    fn check_outputs(&self, checkpoint: Option<&Path>) -> Result<(), Failure> {
+        // What stands in the ordinary place is forgotten by --fresh, whatever it is.
+        let beside = self.request.scalable.checkpoint.as_deref().filter(|p| p.exists() && !self.fresh);
+        let outputs =
+            [(Some(self.out.as_path()), OutputKind::Model), (checkpoint.or(beside), OutputKind::Checkpoint)];
+        check_outputs(&outputs, &self.inputs, self.force)
     }
 }
 
@@ -184,8 +207,30 @@ pub(crate) fn positive(name: &str, value: f64) -> Result<f64, Failure> {
 fn read_config(path: &Path) -> Result<FitArgs, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::new(format!("cannot read the configuration {}: {e}", path.display())))?;
-    toml::from_str(&text)
-        .map_err(|e| Failure::usage(format!("{} is not a valid configuration: {e}", path.display())))
+    let invalid =
+        |why: String| Failure::usage(format!("{} is not a valid configuration: {why}", path.display()));
+    let arguments = toml::from_str(&text).map_err(|e| invalid(e.to_string()))?;
+    refuse_numbers(&text).map_err(invalid)?;
+    Ok(arguments)
+}
+
+/// Numbers of a configuration obey the rules of the flags of their names.
+fn refuse_numbers(text: &str) -> Result<(), String> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let flags = table.iter().filter_map(|(name, value)| match value {
+        toml::Value::Integer(number) => Some(format!("--{name}={number}")),
+        toml::Value::Float(number) => Some(format!("--{name}={number}")),
+        _ => None,
+    });
+    let line = ["posterior", "fit", "gp"].map(String::from).into_iter().chain(flags);
+    match Cli::command().try_get_matches_from(line) {
+        Err(e) if e.kind() == ErrorKind::ValueValidation => {
+            let text = e.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Err(line.trim_start_matches("error: ").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Each flag, or the file's value where the flag is absent.
@@ -195,6 +240,7 @@ fn merged(flags: &FitArgs, file: FitArgs) -> FitArgs {
             FitArgs {
                 $($field: flags.$field.clone().or(file.$field),)*
                 config: None,
+                force: flags.force,
                 hyperpriors: file.hyperpriors,
             }
         };

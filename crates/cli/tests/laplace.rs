@@ -2,8 +2,9 @@
 
 use assert_cmd::Command;
 use posterior::data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, write_npy, write_npz};
+use posterior_testing::shared;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn posterior(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("posterior").unwrap();
@@ -345,7 +346,7 @@ fn mistakes_are_explained_and_nothing_is_written() {
         ("predict --model m.posterior --data rings.csv --joint j.npy --memory 1e-6", "above the limit"),
         ("evaluate --model m.posterior --data rings.csv --rotate 10", "images have three dimensions"),
         ("evaluate --model m.posterior --data rings.csv --corrupt rust", "the kinds are"),
-        ("evaluate --model m.posterior --data rings.csv --joint-kappa 0", "no list of whole numbers"),
+        ("evaluate --model m.posterior --data rings.csv --joint-kappa 0", "a list of whole numbers"),
         ("evaluate --model m.posterior --data rings.csv --folds f.csv --fold 0", "Gaussian processes"),
         ("predict --model rings.safetensors --data rings.csv", "holds no posterior model"),
     ];
@@ -354,16 +355,6 @@ fn mistakes_are_explained_and_nothing_is_written() {
         assert!(text.contains(expected), "{line}\n{text}");
     }
     assert!(!at.join("j.npy").exists());
-}
-
-/// The folder of shared data; None, with a message, where it is not there.
-fn shared(file: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not there", path.display());
-    None
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     let (r2, explained) = (scores["r2"].as_f64().unwrap(), scores["explained_variance"].as_f64().unwrap());
     assert!(r2 > 0.9 && explained >= r2 && explained <= 1.0, "{scores}");
     let text = error(at, "predict --model cg.posterior --data new.csv --variances exact --memory 1e-6");
-    assert!(text.contains("exact variances need"), "{text}");
+    assert!(text.contains("the memory limit for reading"), "{text}");
     for (flags, found) in [
         ("--inducing-choice cover --cover-radius 0.2 --variational adam --step-size 0.05", "adam"),
         ("--inducing-choice pruned --pruning-ratio 2 --natural-length 0.5", "natural"),
@@ -271,11 +271,19 @@ fn few_kept_samples_are_enough_for_a_report_and_cost_little() {
     json(at, &format!("fit gp --data t.csv --target y --features a --method cg {flags} --out m.posterior"));
     json(at, "evaluate --model m.posterior --data t.csv --report r.html");
     assert!(at.join("r.html").exists());
-    // 60 rows of 2 samples: 1,920 bytes, where a joint covariance would take 57,600.
-    let drawn = json(at, "predict --model m.posterior --data t.csv --samples 2 --memory 2e-6");
+    // 2 samples of each row, kept in the model: a few bytes, where a joint covariance of 60 rows would take 115,200.
+    let planned = |flags: &str| {
+        let report = json(at, &format!("predict --model m.posterior --data t.csv {flags}"));
+        report["planned_memory_bytes"].as_u64().unwrap()
+    };
+    let drawn = json(at, "predict --model m.posterior --data t.csv --samples 2 --memory 0.05");
     assert!(drawn["predictions"]["y_sample_2"][59].is_number(), "{drawn}");
-    let text = error(at, "predict --model m.posterior --data t.csv --samples 2 --memory 1e-6");
-    assert!(text.contains("samples at 60 rows need 1920 bytes"), "{text}");
+    assert!(planned("--samples 2") < planned("") + 20_000);
+    let text = error(at, "predict --model m.posterior --data t.csv --samples 2 --memory 0.03");
+    assert!(
+        text.contains("and 2 joint draws need") && text.contains("above the limit of 30.000 MB"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -390,7 +398,7 @@ fn options_of_other_methods_are_refused() {
         ),
         ("--method sdd --time-budget soon", "is no time"),
         ("--method sdd --samples 0", "the number of samples is 0"),
-        ("--method sdd --step-size 0", "--step-size must be a positive number"),
+        ("--method sdd --step-size 0", "--step-size <X>': it must be a finite number above 0"),
         ("--method sdd --hyperparameters t.csv", "t.csv"),
         ("--method sdd --memory 1e-5", "above the limit"),
         ("--method sdd --kernel periodic", "random features"),

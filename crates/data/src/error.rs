@@ -1,5 +1,6 @@
 //! What can be wrong with data, where, and what to do about it.
 
+use crate::LockHolder;
 use std::path::PathBuf;
 
 /// Why a table or an array could not be read or used. Rows and records are counted from 1, a header not included.
@@ -22,6 +23,27 @@ pub enum DataError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The place of an output cannot be used; found out before the work.
+    #[error("{path} cannot be written: {reason}")]
+    Destination {
+        /// The output.
+        path: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// Another process holds the lock of a file.
+    #[error(
+        "{path} is in use by {}; it was waited for {:.1} s: try again when that has ended, or wait longer",
+        holder.as_ref().map_or_else(|| "another process".to_string(), ToString::to_string), waited.as_secs_f64()
+    )]
+    Locked {
+        /// The file that the lock is for.
+        path: PathBuf,
+        /// Who holds the lock, where that can be read.
+        holder: Option<LockHolder>,
+        /// How long this process waited.
+        waited: std::time::Duration,
+    },
     /// The extension is not one that is read.
     #[error(
         "{path} has a format that is not known: use .csv, .tsv, .parquet, .npy or .npz (text also as .gz)"
@@ -42,11 +64,28 @@ pub enum DataError {
     },
     /// More data than is allowed.
     #[error(
-        "{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit or use a part of it"
+        "{path} holds more than {limit} bytes of data, the memory limit for reading; raise the limit (--memory GB) or use a part of it"
     )]
     TooLarge {
         /// The file.
         path: PathBuf,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// A table whose cells take more memory than is allowed.
+    #[error(
+        "{path} has {rows} rows of {columns} columns, which take {bytes} bytes as they are read, above the memory limit of {limit} bytes: allow more (--memory GB) or use a part of it; \
+         `fit gp` and `predict` also read CSV and Parquet files part by part (--stream)"
+    )]
+    TableTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+        /// Bytes that reading it would take.
+        bytes: u64,
         /// The limit, in bytes.
         limit: u64,
     },

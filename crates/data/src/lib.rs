@@ -7,8 +7,13 @@
 //! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`Standardisation`] | means and scales of the training rows |
+//! | [`RowFingerprints`] | which rows a model was trained on |
+//! | [`InputRanges`] | where inputs lay in training, and whether later ones lie elsewhere |
 //! | [`Split`] | which rows train and which test |
 //! | [`write_table`] | CSV and Parquet in one atomic step |
+//! | [`create_atomically`] | any file: whole or not at all, where links lead |
+//! | [`check_outputs`] | what may be written where, before the work |
+//! | [`FileLock`] | one process at a time |
 //! | [`NumericArray`] | numbers of any rank: [`read_array`], [`read_images`] and [`ImageSet`] for NPY, NPZ, IDX and CIFAR files |
 //! | [`read_feature_matrix`] | numbers from any of these files as one matrix, with a column of labels apart |
 //! | [`transform`] | images rotated and corrupted, for tests under shift |
@@ -18,11 +23,16 @@
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
 
 mod arrays;
+mod destination;
 mod error;
 mod features;
+mod fingerprint;
 mod limits;
+mod lock;
 pub mod point_cloud;
+mod ranges;
 mod read;
+mod replace;
 mod schema;
 mod split;
 mod standardise;
@@ -36,11 +46,16 @@ pub use arrays::{
     ArrayValues, CifarImages, CifarLabels, ImageSet, NonFinite, NumericArray, read_array, read_arrays,
     read_cifar, read_idx, read_images, write_npy, write_npz,
 };
+pub use destination::{Output, OutputKind, REPORT_MARK, check_outputs};
 pub use error::DataError;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
+pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
+pub use lock::{FileLock, LockHolder};
+pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{ReadOptions, parse_table, read_table};
+pub use replace::create_atomically;
 pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;
 pub use standardise::Standardisation;
 pub use table::{Column, Table, Values};
-pub use write::{create_atomically, write_parts, write_table};
+pub use write::{write_parts, write_table};

@@ -1,6 +1,7 @@
 //! Named columns, as they stand in the file.
 
 use crate::DataError;
+use crate::read::text_cell;
 use std::path::PathBuf;
 
 /// The cells of a column.
@@ -70,6 +71,15 @@ impl Table {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, Column::len)
+    }
+
+    /// Bytes that its cells take in memory, with what an allocator adds to texts.
+    pub fn memory(&self) -> u64 {
+        let column = |column: &Column| match &column.values {
+            Values::Numeric(values) => (values.capacity() * size_of::<f64>()) as u64,
+            Values::Text(values) => values.iter().map(|v| text_cell(v.as_ref().map(String::len))).sum(),
+        };
+        self.columns.iter().map(column).sum()
     }
 
     /// Names of the columns.

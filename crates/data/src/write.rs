@@ -1,45 +1,11 @@
 //! Writing tables: CSV or Parquet, in one atomic step.
 
-use crate::{Column, DataError, Table, Values};
+use crate::{Column, DataError, Table, Values, create_atomically};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Writes a file through a hidden temporary one beside it, renamed when complete: readers see all of it or nothing, and an
-/// error leaves an older file as it was.
-///
-/// # Errors
-/// [`DataError::Write`].
-pub fn create_atomically(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
-) -> Result<(), DataError> {
-    let failed = |source| DataError::Write { path: path.into(), source };
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".posterior-").tempfile_in(directory).map_err(failed)?;
-    let mut writer = BufWriter::new(file.as_file());
-    fill(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
-    drop(writer);
-    file.as_file().sync_all().map_err(failed)?;
-    set_ordinary_permissions(file.as_file()).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
-}
-
-/// Temporary files are private to their owner; results are ordinary files.
-#[cfg(unix)]
-fn set_ordinary_permissions(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn set_ordinary_permissions(_: &File) -> std::io::Result<()> {
-    Ok(())
-}
 
 /// Writes `table` as Parquet when the name ends in `.parquet`, as CSV otherwise. Numbers read back to the same bits.
 ///

@@ -1,5 +1,6 @@
 //! Why a decision could not be made.
 
+use posterior_data::DataError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ pub enum DecisionError {
     /// The process.
     #[error(transparent)]
     Gp(#[from] GpError),
+    /// Another process holds the lock of the state, or it cannot be locked.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// What was told.
     #[error("{0}")]
     Tell(String),

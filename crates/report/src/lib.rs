@@ -56,6 +56,6 @@ pub use input::{
     Distributions, FeatureLengthscale, FiguresReport, Hyperparameter, Image, ImageGallery, ImageLayout,
     ImagePrediction, Item, JointScores, Line, MethodRow, Note, NoteLevel, OutOfDistribution,
     OutOfDistributionMethod, Plane, PlaneKind, PlanePanel, PosteriorPanel, PosteriorPanels, Predictions,
-    RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, Section, ShiftCurve,
-    ShiftCurves, SummaryRow, Table, TitledPosterior,
+    RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Report, ScoredRows, Section,
+    ShiftCurve, ShiftCurves, SummaryRow, Table, TitledPosterior,
 };

@@ -55,7 +55,7 @@ fn figures(report: &RegressionReport, target: &str) -> Vec<crate::figure::Figure
     }
     if let Some(predictions) = &report.predictions {
         let points = Points::new(predictions);
-        figures.push(plots::predictions(&points, target));
+        figures.push(plots::predictions(&points, report.rows, target));
         figures.extend(plots::calibration(&points));
         figures.push(plots::distribution(&points));
         figures.push(plots::against_prediction(&points, target));

@@ -1,7 +1,7 @@
 //! The scores in plain sentences, for those who will read nothing else.
 
 use crate::{
-    input::RegressionReport,
+    input::{RegressionReport, ScoredRows},
     plots::Z95,
     text::{count, fixed, number, percent},
 };
@@ -34,8 +34,11 @@ pub(crate) fn honesty(coverage: f64, n: usize) -> Honesty {
 pub(crate) fn verdict(report: &RegressionReport) -> String {
     let Some(scores) = &report.scores else { return String::new() };
     let unit = report.target_unit.as_deref().map(|u| format!(" {u}")).unwrap_or_default();
-    let mut text =
-        format!("On {} held-out rows the typical error is {}{unit}", count(scores.n), number(scores.rmse, 3));
+    let mut text = format!(
+        "On {} the typical error is {}{unit}",
+        report.rows.several(&count(scores.n)),
+        number(scores.rmse, 3)
+    );
     match &report.baseline {
         Some(b) if b.scores.rmse > 0.0 && scores.rmse.is_finite() => {
             let share = scores.rmse / b.scores.rmse;
@@ -63,6 +66,9 @@ pub(crate) fn verdict(report: &RegressionReport) -> String {
             )
         }
     };
+    if report.rows == ScoredRows::Training {
+        text += " This is how well it fits what it was given, not how well it predicts new rows.";
+    }
     text
 }
 

@@ -1,13 +1,20 @@
 //! Flags of `experiment`.
 
+use super::numbers;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExperimentCommand {
     /// Run one experiment: train, compute, compare with what was published, write report and numbers
+    #[command(
+        after_help = "Examples:\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json"
+    )]
     Run(ExperimentRunArgs),
     /// List the experiments of a folder
+    #[command(
+        after_help = "Examples:\n  posterior experiment list\n  posterior experiment list experiments --json"
+    )]
     List {
         /// Folder of TOML files
         #[arg(value_name = "DIR", default_value = "experiments")]
@@ -25,6 +32,10 @@ pub(crate) struct ExperimentRunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Replace files of these names in the folder even if no experiment wrote them
+    #[arg(long)]
+    pub force: bool,
+
     /// One seed instead of those of the file
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -38,6 +49,6 @@ pub(crate) struct ExperimentRunArgs {
     pub fresh: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }

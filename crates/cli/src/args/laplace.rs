@@ -1,5 +1,6 @@
 //! The grammar of `fit laplace`.
 
+use super::numbers;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -192,11 +193,11 @@ pub(crate) struct LaplaceArgs {
     pub preprocess: PreprocessArg,
 
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
     /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
@@ -216,7 +217,7 @@ pub(crate) struct LaplaceArgs {
     pub curvature: Option<CurvatureArg>,
 
     /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
@@ -224,15 +225,15 @@ pub(crate) struct LaplaceArgs {
     pub fisher: Option<FisherArg>,
 
     /// Low rank: eigenvectors [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Function space: training points drawn at random [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub points: Option<usize>,
 
     /// Sub-network: weights [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub subnetwork_size: Option<usize>,
 
     /// Sub-network: which weights [default: variance]
@@ -252,7 +253,7 @@ pub(crate) struct LaplaceArgs {
     pub prior: PriorArg,
 
     /// Prior precision at the start [default: 1]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 
     /// How precisions and noise are chosen [default: evidence]
@@ -268,7 +269,7 @@ pub(crate) struct LaplaceArgs {
     pub validation_labels: Vec<PathBuf>,
 
     /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"])]
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
     /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so
@@ -276,7 +277,7 @@ pub(crate) struct LaplaceArgs {
     pub allow_seen_rows: bool,
 
     /// Parts for cross-validation [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(2..=1000))]
     pub folds: Option<usize>,
 
     /// Whose norm the evidence charges for
@@ -288,7 +289,7 @@ pub(crate) struct LaplaceArgs {
     pub noise: Option<NoiseArg>,
 
     /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
     /// How uncertainty becomes a prediction [default: monte-carlo for up to 100 classes, else probit]
@@ -296,11 +297,11 @@ pub(crate) struct LaplaceArgs {
     pub predictive: Option<PredictiveArg>,
 
     /// Draws of --predictive monte-carlo [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub predictive_samples: Option<usize>,
 
     /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::not_negative)]
     pub weight_decay: Option<f64>,
 
     /// Single precision for the network [default: that of its file]
@@ -312,7 +313,7 @@ pub(crate) struct LaplaceArgs {
     pub float64: bool,
 
     /// Most memory that the fit may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Seed of every random choice
@@ -328,10 +329,14 @@ pub(crate) struct LaplaceArgs {
     pub resume: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     /// File to write the model to
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,
+
+    /// Replace the file of --out even if it is no model
+    #[arg(long)]
+    pub force: bool,
 }

@@ -1,6 +1,6 @@
 //! The grammar of `train --laplace`: hyperparameters that are learned with the weights.
 
-use super::FisherArg;
+use super::{FisherArg, numbers};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,15 +63,15 @@ pub(crate) struct OnlineArgs {
     pub laplace_prior: OnlinePriorArg,
 
     /// Epochs before anything is learned
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace", value_parser = numbers::whole(0..=numbers::MOST_STEPS))]
     pub laplace_burn_in: usize,
 
     /// Epochs between two updates
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub laplace_every: usize,
 
     /// Steps of an update
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "laplace", value_parser = numbers::whole(1..=1_000_000))]
     pub laplace_steps: usize,
 
     /// What a step is

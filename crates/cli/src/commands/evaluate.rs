@@ -4,12 +4,16 @@ use super::predict::solves_text;
 use super::{evaluate_network, load, read, remarks, single};
 use crate::args::{Cli, EvaluateArgs, VariancesArg};
 use crate::describe;
-use crate::output::{Failure, number, print, print_json, set_threads, table};
+use crate::laplace_settings::memory;
+use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::settings::HeldOut;
-use posterior::data::Table;
+use posterior::data::{Departure, OutputKind, Table};
 use posterior::metrics::RegressionScores;
-use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report};
-use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceMethod, VarianceSolves};
+use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report, ScoredRows};
+use posterior::{
+    AnyModel, Model, PredictOptions, PredictionRequest, Predictions, VarianceMethod, VarianceSolves,
+    peak_memory_bytes,
+};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -21,13 +25,32 @@ struct Output<'a> {
     scores: RegressionScores,
     /// The same for a constant prediction: the training mean and deviation.
     baseline: RegressionScores,
+    /// What the rows of these scores are to the model: held-out, training or unknown.
+    scored_rows: ScoredRows,
+    /// Rows given that the model was trained on, where its file says so.
+    rows_trained_on: Option<usize>,
+    /// Their scores, apart, where others are scored above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training_rows: Option<Scored>,
     clipped_variances: usize,
     /// How exact variances are, where they were solved for.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance_solves: Option<VarianceSolves>,
+    /// Columns that are unlike those of training; none where the model does not say what those were.
+    inputs_unlike_training: Option<Vec<Departure>>,
+    planned_memory_bytes: u64,
+    peak_memory_bytes: Option<u64>,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a Path>,
+}
+
+/// Scores of a set of rows.
+#[derive(Serialize)]
+struct Scored {
+    #[serde(flatten)]
+    scores: RegressionScores,
+    baseline: RegressionScores,
 }
 
 /// A model's predictions of rows whose truth is known.
@@ -40,13 +63,17 @@ pub(crate) struct Evaluation {
 pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
+    let files = [&arguments.data, &arguments.labels, &arguments.compare, &arguments.ood];
+    let inputs = files.into_iter().flatten().chain(&arguments.folds).chain([&arguments.model]);
+    check_outputs(&[(arguments.report.as_deref(), OutputKind::Report)], inputs, arguments.force)?;
     let model = match load(&arguments.model)? {
         AnyModel::Process(model) => model,
         AnyModel::Laplace(model) => return evaluate_network::run(cli, arguments, &model),
     };
     refuse_network_flags(arguments)?;
     let data = single(&arguments.data, "")?;
-    let rows = read(data, remarks(cli))?;
+    let limit = memory(arguments.memory)?;
+    let rows = read(data, limit, remarks(cli))?;
     let held_out = match (&arguments.folds, arguments.fold, arguments.test_fraction) {
         (Some(file), Some(fold), _) => HeldOut::Fold { file: file.clone(), fold },
         (_, _, Some(fraction)) => HeldOut::Fraction(fraction),
@@ -54,39 +81,129 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     };
     let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
-    let method = VariancesArg::method(arguments.variances, arguments.memory);
-    let evaluation = evaluate(&model, &rows, &chosen, method)?;
-    if let Some(solves) = &evaluation.predictions.solves {
+    let request = PredictionRequest { rows: chosen.len(), scored: true, ..PredictionRequest::default() };
+    let plan = model.plan_prediction(&request).with_table(&rows);
+    plan.check(limit).map_err(Failure::from_error)?;
+    remarks(cli).say(format!("plan: {plan}"));
+    let options = PredictOptions {
+        truth: true,
+        variances: VariancesArg::method(arguments.variances, arguments.memory),
+    };
+    let predictions = model.predict_with(&rows, Some(&chosen), options).map_err(Failure::from_error)?;
+    if let Some(solves) = &predictions.solves {
         remarks(cli).say(solves_text(solves));
     }
+    let unlike = model.departures(&predictions.inputs);
+    let warnings: Vec<String> = unlike.iter().flatten().map(ToString::to_string).collect();
+    warnings.iter().for_each(|warning| remarks(cli).say(format!("warning: {warning}")));
+    let sets = apart(&model, predictions)?;
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.report {
         let name = data.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let section = section(&model, &evaluation, &name, "")?;
-        write_report(
-            path,
-            &Report::new(
-                "How sure, and how right?",
-                format!("A Gaussian process on {name}"),
-                vec![section.into()],
-            ),
-        )?;
+        let mut sections = Vec::new();
+        for set in &sets {
+            let mut section = section(&model, &set.evaluation, &format!("{name}{}", set.suffix()), "")?;
+            section.rows = set.rows;
+            section.notes.extend(set.remark().map(Note::warning));
+            section.notes.extend(warnings.iter().map(Note::warning));
+            sections.push(section.into());
+        }
+        let title = format!("A Gaussian process on {name}");
+        write_report(path, &Report::new("How sure, and how right?", title, sections))?;
     }
     if cli.json {
+        let [first, rest @ ..] = &sets[..] else { return Err(Failure::new("there are no rows".into())) };
+        let known = first.rows != ScoredRows::Unknown;
+        let training = sets.iter().find(|s| s.rows == ScoredRows::Training);
         return print_json(&Output {
-            scores: evaluation.scores,
-            baseline: evaluation.baseline,
-            clipped_variances: evaluation.predictions.clipped,
-            variance_solves: evaluation.predictions.solves,
+            scores: first.evaluation.scores,
+            baseline: first.evaluation.baseline,
+            scored_rows: first.rows,
+            rows_trained_on: known.then(|| training.map_or(0, |s| s.evaluation.scores.n)),
+            training_rows: rest
+                .first()
+                .map(|s| Scored { scores: s.evaluation.scores, baseline: s.evaluation.baseline }),
+            clipped_variances: first.evaluation.predictions.clipped,
+            variance_solves: first.evaluation.predictions.solves,
+            inputs_unlike_training: unlike,
+            planned_memory_bytes: plan.peak_bytes,
+            peak_memory_bytes: peak_memory_bytes(),
             seconds,
             report: arguments.report.as_deref(),
         });
     }
-    print(score_table(&[("model", &evaluation.scores), ("always the training mean", &evaluation.baseline)]))?;
+    for (k, set) in sets.iter().enumerate() {
+        let scores =
+            [("model", &set.evaluation.scores), ("always the training mean", &set.evaluation.baseline)];
+        print(format!("{}{}\n{}", if k > 0 { "\n" } else { "" }, set.heading(), score_table(&scores)))?;
+        if let Some(remark) = set.remark() {
+            remarks(cli).say(format!("note: {remark}"));
+        }
+    }
     match &arguments.report {
         Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
         _ => Ok(()),
     }
+}
+
+/// Rows that are scored together.
+struct Set {
+    rows: ScoredRows,
+    evaluation: Evaluation,
+}
+
+impl Set {
+    /// What stands above its scores.
+    fn heading(&self) -> String {
+        let n = self.evaluation.scores.n;
+        match self.rows {
+            ScoredRows::HeldOut => format!("{n} rows that the model was not trained on"),
+            ScoredRows::Training => {
+                format!("{n} rows that the model was trained on: how well it fits, not how well it predicts")
+            }
+            ScoredRows::Unknown => format!("{n} rows"),
+        }
+    }
+
+    /// What stands behind the name of the data in a report.
+    fn suffix(&self) -> &'static str {
+        match self.rows {
+            ScoredRows::Training => ": rows of the training",
+            _ => "",
+        }
+    }
+
+    /// What must be known to read its scores.
+    fn remark(&self) -> Option<String> {
+        let n = self.evaluation.scores.n;
+        match self.rows {
+            ScoredRows::HeldOut => None,
+            ScoredRows::Training => Some(format!(
+                "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit by --test-fraction or --folds)"
+            )),
+            ScoredRows::Unknown => Some(
+                "the model file does not say which rows it was trained on, being of an older release: if it was trained on these, their scores say nothing of new rows".into(),
+            ),
+        }
+    }
+}
+
+/// Scores rows that the model was not trained on, then those that it was trained on; all together where that is not known.
+fn apart(model: &Model, predictions: Predictions) -> Result<Vec<Set>, Failure> {
+    let Some(trained_on) = &predictions.trained_on else {
+        return Ok(vec![Set { rows: ScoredRows::Unknown, evaluation: scored(model, predictions)? }]);
+    };
+    let positions =
+        |wanted: bool| -> Vec<usize> { (0..trained_on.len()).filter(|&i| trained_on[i] == wanted).collect() };
+    let mut sets = Vec::new();
+    for (rows, positions) in
+        [(ScoredRows::HeldOut, positions(false)), (ScoredRows::Training, positions(true))]
+    {
+        if !positions.is_empty() {
+            sets.push(Set { rows, evaluation: scored(model, predictions.select(&positions))? });
+        }
+    }
+    Ok(sets)
 }
 
 /// Flags that a Gaussian process does not know.
@@ -117,7 +234,11 @@ pub(crate) fn evaluate(
     variances: VarianceMethod,
 ) -> Result<Evaluation, Failure> {
     let options = PredictOptions { truth: true, variances };
-    let predictions = model.predict_with(rows, Some(chosen), options).map_err(Failure::from_error)?;
+    scored(model, model.predict_with(rows, Some(chosen), options).map_err(Failure::from_error)?)
+}
+
+/// Scores predictions against the truth that is with them, and a constant prediction beside them.
+fn scored(model: &Model, predictions: Predictions) -> Result<Evaluation, Failure> {
     let standard = &model.header().standardisation;
     let scores = predictions.scores(standard.target_scale).map_err(Failure::from_error)?;
     let constant = Predictions {
@@ -184,6 +305,7 @@ pub(crate) fn section(
         hyperparameters: describe::hyperparameters(header),
         lengthscales: describe::lengthscales(header),
         notes,
+        rows: ScoredRows::HeldOut,
         posterior: one_dimensional(model, None)?,
     })
 }

@@ -3,8 +3,9 @@
 use super::remarks;
 use crate::args::{Cli, ExperimentCommand, ExperimentRunArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, print, print_json, set_threads, table};
+use crate::output::{Failure, check_outputs, print, print_json, set_threads, table};
 use crate::progress::ExperimentProgress;
+use posterior::data::OutputKind;
 use posterior::experiment::{self, Experiment, Outcome, RunOptions, Written};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,15 @@ fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
     let experiment = Experiment::read(&arguments.file).map_err(Failure::from_display)?;
     let out =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("experiment-results").join(&experiment.name));
+    std::fs::create_dir_all(&out)
+        .map_err(|e| Failure::new(format!("the folder {} cannot be made: {e}", out.display())))?;
+    let files = [
+        (out.join("report.html"), OutputKind::Report),
+        (out.join("results.json"), OutputKind::Results),
+        (out.join("finished.jsonl"), OutputKind::Journal),
+    ];
+    let outputs = files.each_ref().map(|(path, kind)| (Some(path.as_path()), *kind));
+    check_outputs(&outputs, [&arguments.file], arguments.force)?;
     let remarks = remarks(cli);
     remarks.say(format!("{}: after {}", experiment.title, experiment.source));
     let mut progress = ExperimentProgress::new(remarks.silent, Interrupt::listen());

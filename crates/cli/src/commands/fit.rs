@@ -115,7 +115,7 @@ fn prepare(settings: &FitSettings, remarks: Remarks) -> Result<Prepared, Failure
         let split = settings.held_out.split(count, seed)?;
         return Prepared::from_file(path, &split.train, request).map_err(Failure::from_error);
     }
-    let rows = read(path, remarks)?;
+    let rows = read(path, request.options.memory_limit, remarks)?;
     let split = settings.held_out.split(rows.rows(), seed)?;
     Prepared::from_table(&rows, &split.train, request).map_err(Failure::from_error)
 }

@@ -5,8 +5,9 @@ use crate::args::{Cli, LaplaceArgs};
 use crate::describe_laplace::{self, Group};
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::{checkpoint, continued, data, request};
-use crate::output::{Failure, print, print_json, set_threads};
+use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use crate::progress::StageProgress;
+use posterior::data::OutputKind;
 use posterior::laplace::{LaplaceHeader, LaplaceModel};
 use posterior::peak_memory_bytes;
 use serde::Serialize;
@@ -59,6 +60,13 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
+    let place = checkpoint(arguments);
+    let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());
+    let outputs = [(Some(arguments.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
+    let single = [&arguments.network, &arguments.architecture, &arguments.head, &arguments.continue_from];
+    let several = [&arguments.data, &arguments.labels, &arguments.validation, &arguments.validation_labels];
+    let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
+    check_outputs(&outputs, inputs, arguments.force)?;
     let mut announce = |line: &str| remarks.say(line);
     let model = match &arguments.continue_from {
         Some(path) => {

@@ -2,8 +2,9 @@
 
 use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
-use crate::output::{Failure, print_json, set_threads};
-use posterior::data::{ReadOptions, read_images, write_npy};
+use crate::laplace_settings::memory;
+use crate::output::{Failure, check_outputs, print_json, set_threads};
+use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
 use posterior::network::{Strip, forward, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
@@ -22,6 +23,8 @@ struct Report {
 
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
+    let inputs = [&arguments.network, &arguments.data].into_iter().chain(&arguments.architecture);
+    check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Array)], inputs, arguments.force)?;
     match arguments.precision {
         PrecisionArg::F32 => run_in::<f32>(cli, arguments, "f32"),
         PrecisionArg::F64 => run_in::<f64>(cli, arguments, "f64"),
@@ -34,7 +37,8 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
     let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)
         .map_err(Failure::from_display)?;
-    let data = read_images(&arguments.data, &ReadOptions::for_arrays()).map_err(Failure::from_error)?;
+    let reading = ReadOptions { memory_limit: memory(arguments.memory)? };
+    let data = read_images(&arguments.data, &reading).map_err(Failure::from_error)?;
     let forwarded = forward(&opened, &data).map_err(Failure::from_display)?;
     write_npy(&arguments.out, &forwarded.outputs).map_err(Failure::from_error)?;
     let notes: Vec<String> = opened.notes.into_iter().chain(forwarded.notes).collect();

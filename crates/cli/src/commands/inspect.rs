@@ -3,6 +3,7 @@
 use super::{fit::described, fit_laplace, load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::describe_laplace;
+use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::{Column, Values};
 use posterior::network::{Strip, open_network};
@@ -83,7 +84,16 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if arguments.support {
         return Err(Failure::usage("--support is for networks".into()));
     }
-    let rows = read(path, remarks(cli))?;
+    let limit = memory(arguments.memory)?;
+    let rows = read(path, limit, remarks(cli))?;
+    // Beside the cells, those of one column in order.
+    let needed = rows.memory().saturating_add(16 * rows.rows() as u64);
+    if needed > limit {
+        return Err(Failure::new(format!(
+            "describing {} takes {needed} bytes, above the limit of {limit}: allow more memory (--memory GB)",
+            path.display()
+        )));
+    }
     let columns: Vec<ColumnReport> = rows.columns.iter().map(column_report).collect();
     if cli.json {
         return print_json(&TableReport { kind: "table", rows: rows.rows(), columns });
@@ -179,23 +189,23 @@ fn column_report(column: &Column) -> ColumnReport {
     let name = column.name.clone();
     match &column.values {
         Values::Numeric(values) => {
-            let present: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
-            let distinct =
-                present.iter().map(|v| v.to_bits()).collect::<std::collections::HashSet<_>>().len();
+            let mut present: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
             let count = present.len() as f64;
-            let some = |v: f64| (!present.is_empty()).then_some(v);
-            ColumnReport {
-                name,
-                kind: "number",
-                missing: values.len() - present.len(),
-                distinct,
-                minimum: some(present.iter().copied().fold(f64::INFINITY, f64::min)),
-                mean: some(present.iter().map(|v| v / count).sum()),
-                maximum: some(present.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-            }
+            let some = |v: f64| (!values.iter().all(|v| v.is_nan())).then_some(v);
+            let missing = values.len() - present.len();
+            let mean = some(present.iter().map(|v| v / count).sum());
+            let minimum = some(present.iter().copied().fold(f64::INFINITY, f64::min));
+            let maximum = some(present.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+            present.sort_unstable_by_key(|v| v.to_bits());
+            present.dedup_by_key(|v| v.to_bits());
+            let distinct = present.len();
+            ColumnReport { name, kind: "number", missing, distinct, minimum, mean, maximum }
         }
         Values::Text(values) => {
-            let distinct = values.iter().flatten().collect::<std::collections::HashSet<_>>().len();
+            let mut present: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
+            present.sort_unstable();
+            present.dedup();
+            let distinct = present.len();
             let missing = values.iter().filter(|v| v.is_none()).count();
             ColumnReport { name, kind: "text", missing, distinct, minimum: None, mean: None, maximum: None }
         }

@@ -30,9 +30,9 @@ fn remarks(cli: &Cli) -> Remarks {
     Remarks { silent: cli.quiet || cli.json }
 }
 
-/// Reads a table and passes the reader's notes on.
-fn read(path: &Path, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_table(path, &ReadOptions::default()).map_err(Failure::from_error)?;
+/// Reads a table in so many bytes and passes the reader's notes on.
+fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
+    let table = read_table(path, &ReadOptions { memory_limit: memory }).map_err(Failure::from_error)?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
 }

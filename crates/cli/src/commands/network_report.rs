@@ -11,8 +11,8 @@ use posterior::metrics::{Average, BinaryEvents, DEFAULT_BINS, MOST_CONFUSION_CLA
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Curves, Distribution, FiguresReport, Image,
     ImageLayout, ImagePrediction, Item, JointScores, Line, MethodRow, Note, OutOfDistribution,
-    OutOfDistributionMethod, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, Section,
-    SummaryRow, Table,
+    OutOfDistributionMethod, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, ScoredRows,
+    Section, SummaryRow, Table,
 };
 
 /// Pictures shown of each kind.
@@ -227,6 +227,7 @@ pub(crate) fn value_section(model: &LaplaceModel, data: &ModelData, found: &Valu
         dataset: data.name.clone(),
         target: model.header().data.target().unwrap_or("y").to_string(),
         summary,
+        rows: ScoredRows::Unknown,
         scores: Some(found.scores),
         baseline: Some(Baseline { name: "plain network".into(), scores: found.plain_scores }),
         predictions: Some(posterior::report::Predictions {

@@ -1,17 +1,20 @@
 //! `posterior optimize`
 
+mod run;
+mod template;
 mod trial;
 
 use super::{read, remarks};
-use crate::args::{AskArgs, Cli, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, StrategyArg, TellArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, number, print, print_json, set_threads, table};
+use crate::laplace_settings::memory;
+use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::StageProgress;
-use posterior::data::Values;
+use posterior::data::{LockHolder, OutputKind, Values};
 use posterior::decisions::campaign::{
-    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Strategy, Told, Trial,
+    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Strategy, Told, Trial, Waiting,
 };
-use posterior::decisions::{Axis, Campaign, Scale, Space};
+use posterior::decisions::{Axis, Campaign, DecisionError, Scale, Space};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +44,7 @@ pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
         OptimizeCommand::Start(arguments) => start(cli, arguments),
         OptimizeCommand::Ask(arguments) => ask(cli, arguments),
         OptimizeCommand::Tell(arguments) => tell(cli, arguments),
-        OptimizeCommand::Run(arguments) => run_all(cli, arguments),
+        OptimizeCommand::Run(arguments) => run::run(cli, arguments),
         OptimizeCommand::Status { state } => status(cli, &load(state)?),
     }
 }
@@ -50,13 +53,57 @@ fn load(path: &Path) -> Result<Campaign, Failure> {
     Campaign::load(path).map_err(Failure::from_display)
 }
 
-fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
-    if arguments.state.exists() && !arguments.force {
+impl From<DecisionError> for Failure {
+    fn from(error: DecisionError) -> Self {
+        Self::from_display(error)
+    }
+}
+
+/// After so long a person is told who holds the lock.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Does something with the wait for a lock that this command line asks for.
+fn with_waiting<T>(
+    cli: &Cli,
+    lock: &LockArgs,
+    interrupt: &Interrupt,
+    work: impl FnOnce(Waiting<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let seconds = lock.lock_timeout;
+    if !(0.0..1e9).contains(&seconds) {
         return Err(Failure::usage(format!(
-            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
-            arguments.state.display()
+            "--lock-timeout is {seconds}; it must be a number of seconds from 0"
         )));
     }
+    let remarks = remarks(cli);
+    let mut said = false;
+    let mut observer = |holder: Option<&LockHolder>, waited: Duration| {
+        if waited > PATIENCE && !said {
+            said = true;
+            let holder = holder.map_or_else(|| "another process".into(), ToString::to_string);
+            remarks.say(format!("waiting for at most {seconds} s: the state is in use by {holder}"));
+        }
+        !interrupt.requested()
+    };
+    work(Waiting { limit: Duration::from_secs_f64(seconds), observer: &mut observer })
+}
+
+/// Reads the state, changes and writes it under its lock.
+fn update<T>(
+    cli: &Cli,
+    state: &Path,
+    lock: &LockArgs,
+    interrupt: &Interrupt,
+    change: impl FnOnce(&mut Campaign) -> Result<T, Failure>,
+) -> Result<(T, Campaign), Failure> {
+    with_waiting(cli, lock, interrupt, |waiting| Campaign::update(state, waiting, change))
+}
+
+fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
+    refuse_existing(arguments)?;
+    // A state that is replaced was asked for by --force.
+    let outputs = [(Some(arguments.state.as_path()), OutputKind::State)];
+    check_outputs(&outputs, &arguments.candidates, arguments.force)?;
     let (space, candidates) = match (&arguments.space, &arguments.candidates) {
         (Some(text), _) => (text.parse::<Space>().map_err(|e| Failure::usage(e.to_string()))?, None),
         (None, Some(path)) => {
@@ -81,7 +128,12 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     if let Some(rows) = candidates {
         campaign = campaign.among(rows).map_err(Failure::from_display)?;
     }
-    campaign.save(&arguments.state).map_err(Failure::from_display)?;
+    with_waiting(cli, &arguments.lock, &Interrupt::default(), |waiting| {
+        let _lock = Campaign::lock(&arguments.state, waiting)?;
+        // Another process may have begun meanwhile.
+        refuse_existing(arguments)?;
+        Ok(campaign.save(&arguments.state)?)
+    })?;
     if cli.json {
         return print_json(campaign.settings());
     }
@@ -92,9 +144,19 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn refuse_existing(arguments: &StartArgs) -> Result<(), Failure> {
+    if arguments.state.exists() && !arguments.force {
+        return Err(Failure::usage(format!(
+            "{} exists; go on with `ask` and `tell`, or begin anew with --force",
+            arguments.state.display()
+        )));
+    }
+    Ok(())
+}
+
 /// The numeric columns of a table as axes that just hold them.
 fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
-    let rows = read(path, remarks(cli))?;
+    let rows = read(path, memory(arguments.memory)?, remarks(cli))?;
     let names = if arguments.features.is_empty() { rows.names() } else { arguments.features.clone() };
     let mut axes = Vec::new();
     let mut columns = Vec::new();
@@ -131,8 +193,10 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
 
 fn ask(cli: &Cli, arguments: &AskArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let mut campaign = load(&arguments.state)?;
-    let proposal = propose(cli, &mut campaign, arguments.count, &arguments.state, Interrupt::listen())?;
+    let interrupt = Interrupt::listen();
+    let (proposal, campaign) = update(cli, &arguments.state, &arguments.lock, &interrupt, |campaign| {
+        propose(cli, campaign, arguments.count, interrupt.clone())
+    })?;
     let trials: Vec<&Trial> = proposal.ids.iter().filter_map(|id| campaign.trials().get(id - 1)).collect();
     if cli.json {
         return print_json(&Asked { trials, proposal: &proposal });
@@ -140,12 +204,11 @@ fn ask(cli: &Cli, arguments: &AskArgs) -> Result<(), Failure> {
     print(trials_table(&campaign, &trials))
 }
 
-/// Asks, and saves before anyone sees the points.
+/// Asks; the state has to be saved before anyone sees the points.
 fn propose(
     cli: &Cli,
     campaign: &mut Campaign,
     count: usize,
-    state: &Path,
     interrupt: Interrupt,
 ) -> Result<Proposal, Failure> {
     let remarks = remarks(cli);
@@ -161,50 +224,38 @@ fn propose(
     progress.finish();
     let proposal = proposal.map_err(Failure::from_display)?;
     proposal.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    campaign.save(state).map_err(Failure::from_display)?;
     Ok(proposal)
 }
 
 fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
-    let mut campaign = load(&arguments.state)?;
     let outcome = match (&arguments.value, &arguments.failed) {
         (Some(value), _) => Some(Outcome::Done { value: *value }),
         (None, Some(reason)) => Some(Outcome::Failed { reason: reason.clone() }),
         (None, None) => None,
     };
-    let mut news = 0;
-    let mut record = |campaign: &mut Campaign, id, outcome| -> Result<(), Failure> {
-        let told = campaign.tell(id, outcome, arguments.replace).map_err(Failure::from_display)?;
-        news += usize::from(told == Told::Recorded);
-        Ok(())
+    // Read before the lock is taken.
+    let results = match &arguments.results {
+        Some(path) => results(cli, path, memory(arguments.memory)?)?,
+        None => Vec::new(),
     };
-    match (outcome, arguments.id, &arguments.results) {
-        (Some(outcome), Some(id), _) => record(&mut campaign, id, outcome)?,
-        (Some(outcome), None, _) => {
-            let point = point(&campaign, &arguments.point)?;
-            campaign.tell_point(&point, outcome).map_err(Failure::from_display)?;
-            news += 1;
-        }
-        (None, _, Some(path)) => {
-            let rows = read(path, remarks(cli))?;
-            let column = |name: &str| match rows.column(name).map(|c| &c.values) {
-                Ok(Values::Numeric(values)) => Ok(values.clone()),
-                _ => Err(Failure::new(format!("{} needs numeric columns `id` and `value`", path.display()))),
+    let (news, campaign) =
+        update(cli, &arguments.state, &arguments.lock, &Interrupt::default(), |campaign| {
+            let mut record = |id, outcome| -> Result<usize, Failure> {
+                Ok(usize::from(campaign.tell(id, outcome, arguments.replace)? == Told::Recorded))
             };
-            for (i, (id, value)) in column("id")?.into_iter().zip(column("value")?).enumerate() {
-                if !(id >= 1.0 && id.fract() == 0.0) {
-                    return Err(Failure::new(format!(
-                        "{}, row {}: {id} is no trial's number",
-                        path.display(),
-                        i + 1
-                    )));
+            match (outcome, arguments.id, &arguments.results) {
+                (Some(outcome), Some(id), _) => record(id, outcome),
+                (Some(outcome), None, _) => {
+                    let point = point(campaign, &arguments.point)?;
+                    campaign.tell_point(&point, outcome)?;
+                    Ok(1)
                 }
-                record(&mut campaign, id as usize, Outcome::Done { value })?;
+                (None, _, Some(_)) => {
+                    results.into_iter().map(|(id, value)| record(id, Outcome::Done { value })).sum()
+                }
+                (None, _, None) => Err(Failure::usage("--value, --failed or --results is needed".into())),
             }
-        }
-        (None, _, None) => return Err(Failure::usage("--value, --failed or --results is needed".into())),
-    }
-    campaign.save(&arguments.state).map_err(Failure::from_display)?;
+        })?;
     if cli.json {
         return status(cli, &campaign);
     }
@@ -213,6 +264,22 @@ fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
         .map_or_else(String::new, |b| format!("; the best is {} (trial {})", number(b.value), b.id));
     remarks(cli).say(format!("{news} new{best}"));
     Ok(())
+}
+
+/// Numbers of trials and what came out, from a table.
+fn results(cli: &Cli, path: &Path, limit: u64) -> Result<Vec<(usize, f64)>, Failure> {
+    let rows = read(path, limit, remarks(cli))?;
+    let column = |name: &str| match rows.column(name).map(|c| &c.values) {
+        Ok(Values::Numeric(values)) => Ok(values.clone()),
+        _ => Err(Failure::new(format!("{} needs numeric columns `id` and `value`", path.display()))),
+    };
+    let pair = |(i, (id, value)): (usize, (f64, f64))| {
+        if id >= 1.0 && id.fract() == 0.0 {
+            return Ok((id as usize, value));
+        }
+        Err(Failure::new(format!("{}, row {}: {id} is no trial's number", path.display(), i + 1)))
+    };
+    column("id")?.into_iter().zip(column("value")?).enumerate().map(pair).collect()
 }
 
 /// `NAME=VALUE` for every axis, in any order.
@@ -238,65 +305,6 @@ fn point(campaign: &Campaign, parts: &[String]) -> Result<Vec<f64>, Failure> {
         given.get(a.name.as_str()).copied().ok_or_else(|| Failure::usage(format!("`{}` is missing", a.name)))
     })
     .collect()
-}
-
-fn run_all(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
-    let timeout = match arguments.timeout {
-        Some(s) if !(s > 0.0 && s < 1e9) => {
-            return Err(Failure::usage("--timeout must be a positive number of seconds".into()));
-        }
-        other => other.map(Duration::from_secs_f64),
-    };
-    let most = trial::MOST_AT_ONCE;
-    if !(1..=most).contains(&arguments.batch) {
-        return Err(Failure::usage(format!(
-            "--batch is {}; 1 to {most} programs can run at a time",
-            arguments.batch
-        )));
-    }
-    let mut campaign = load(&arguments.state)?;
-    let remarks = remarks(cli);
-    let interrupt = Interrupt::listen();
-    loop {
-        let told = campaign.trials().iter().filter(|t| !t.is_pending()).count();
-        if told >= arguments.evaluations || interrupt.requested() {
-            break;
-        }
-        let waiting: Vec<usize> = campaign
-            .pending()
-            .map(|t| t.id)
-            .take(arguments.batch.min(arguments.evaluations - told))
-            .collect();
-        let ids = if waiting.is_empty() {
-            let count = arguments.batch.min(arguments.evaluations - told);
-            propose(cli, &mut campaign, count, &arguments.state, interrupt.clone())?.ids
-        } else {
-            // Asked for before, by a run that was ended perhaps.
-            waiting
-        };
-        let names = names(&campaign);
-        let trials: Vec<Trial> = ids.iter().filter_map(|id| campaign.trials().get(id - 1)).cloned().collect();
-        for (id, outcome) in trial::try_all(&arguments.command, &names, &trials, timeout, &interrupt) {
-            let Some(outcome) = outcome else { continue };
-            let said = match &outcome {
-                Outcome::Done { value } => number(*value),
-                Outcome::Failed { reason } => format!("failed: {reason}"),
-                Outcome::Pending => String::new(),
-            };
-            campaign.tell(id, outcome, false).map_err(Failure::from_display)?;
-            campaign.save(&arguments.state).map_err(Failure::from_display)?;
-            let best = campaign.best().map_or_else(|| "-".into(), |b| number(b.value));
-            remarks.say(format!("trial {id}: {said} (best {best})"));
-        }
-    }
-    if interrupt.requested() {
-        return Err(Failure::new(format!(
-            "interrupted; everything told is in {}, the same command goes on",
-            arguments.state.display()
-        )));
-    }
-    status(cli, &campaign)
 }
 
 fn names(campaign: &Campaign) -> Vec<String> {

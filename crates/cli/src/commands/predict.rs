@@ -3,12 +3,18 @@
 use super::{in_parts, load, predict_network, read, remarks, single};
 use crate::args::{Cli, PredictArgs, VariancesArg};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, Remarks, print, print_json, set_threads};
+use crate::laplace_settings::memory;
+use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::RowProgress;
 use posterior::data::stream::{StreamOptions, TableParts};
-use posterior::data::{Column, DataError, Feature, Table, write_parts, write_table};
+use posterior::data::{
+    Column, DataError, Departure, Feature, InputMoments, OutputKind, Table, write_parts, write_table,
+};
 use posterior::optim::Signal;
-use posterior::{AnyModel, Model, PredictOptions, Predictions, VarianceSolves};
+use posterior::{
+    AnyModel, Model, PredictOptions, PredictedInto, PredictionRequest, Predictions, VarianceSolves,
+    peak_memory_bytes,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,8 +30,14 @@ struct Report {
     /// How exact variances are, where they were solved for.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance_solves: Option<VarianceSolves>,
+    /// Columns that are unlike those of training; none where the model does not say what those were.
+    inputs_unlike_training: Option<Vec<Departure>>,
+    planned_memory_bytes: u64,
+    peak_memory_bytes: Option<u64>,
     seconds: f64,
     out: Option<String>,
+    #[serde(skip)]
+    inputs: InputMoments,
     /// The predictions themselves, where they are not written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     predictions: Option<serde_json::Value>,
@@ -35,18 +47,30 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
+    let array = arguments.out.as_deref().is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
+    let outputs = [
+        (arguments.out.as_deref(), if array { OutputKind::Array } else { OutputKind::Predictions }),
+        (arguments.samples_out.as_deref(), OutputKind::Array),
+        (arguments.joint.as_deref(), OutputKind::Array),
+    ];
+    check_outputs(&outputs, arguments.data.iter().chain([&arguments.model]), arguments.force)?;
     let model = match load(&arguments.model)? {
         AnyModel::Process(model) => model,
         AnyModel::Laplace(model) => return predict_network::run(cli, arguments, &model),
     };
     refuse_network_flags(arguments)?;
+    let limit = memory(arguments.memory)?;
     let path = single(&arguments.data, "")?;
-    let report = match &arguments.out {
+    let mut report = match &arguments.out {
         Some(out) if in_parts(asked(&model, arguments), path)? => {
-            by_parts(&model, path, out, arguments, remarks)?
+            by_parts(&model, path, out, arguments, limit, remarks)?
         }
-        _ => at_once(cli, &model, path, arguments)?,
+        _ => at_once(cli, &model, path, arguments, limit)?,
     };
+    report.inputs_unlike_training = model.departures(&report.inputs);
+    for departure in report.inputs_unlike_training.iter().flatten() {
+        remarks.say(format!("warning: {departure}"));
+    }
     for (count, what) in [
         (report.rows_without_prediction, "rows with missing cells have no prediction"),
         (report.filled_cells, "missing cells were filled with training means"),
@@ -63,7 +87,11 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         remarks.say(format!("{} predictions written to {out}", report.n));
     }
     if cli.json {
-        return print_json(&Report { seconds: started.elapsed().as_secs_f64(), ..report });
+        return print_json(&Report {
+            seconds: started.elapsed().as_secs_f64(),
+            peak_memory_bytes: peak_memory_bytes(),
+            ..report
+        });
     }
     Ok(())
 }
@@ -80,11 +108,26 @@ fn options(arguments: &PredictArgs) -> PredictOptions {
 }
 
 /// Predicts a table that is read whole; prints the predictions where they go to no file.
-fn at_once(cli: &Cli, model: &Model, path: &Path, arguments: &PredictArgs) -> Result<Report, Failure> {
-    let mut rows = read(path, remarks(cli))?;
+fn at_once(
+    cli: &Cli,
+    model: &Model,
+    path: &Path,
+    arguments: &PredictArgs,
+    limit: u64,
+) -> Result<Report, Failure> {
+    let mut rows = read(path, limit, remarks(cli))?;
+    let into = match &arguments.out {
+        Some(out) if is_parquet(out) => PredictedInto::Parquet,
+        Some(_) => PredictedInto::Columns,
+        None if cli.json => PredictedInto::Json,
+        None => PredictedInto::Text,
+    };
+    let plan = model.plan_prediction(&request(arguments, rows.rows(), into)).with_table(&rows);
+    plan.check(limit).map_err(Failure::from_error)?;
+    remarks(cli).say(format!("plan: {plan}"));
     let predictions = model.predict_with(&rows, None, options(arguments)).map_err(Failure::from_error)?;
     let columns = columns(model, &rows, &predictions, arguments)?;
-    let mut report = Report::default();
+    let mut report = Report { planned_memory_bytes: plan.peak_bytes, ..Report::default() };
     report.count(&rows, &predictions);
     match &arguments.out {
         Some(path) => {
@@ -109,6 +152,7 @@ fn by_parts(
     path: &Path,
     out: &Path,
     arguments: &PredictArgs,
+    limit: u64,
     remarks: Remarks,
 ) -> Result<Report, Failure> {
     // Draws of these are functions, the same in every part; draws of others are joint over rows, of which only a part is there.
@@ -117,7 +161,9 @@ fn by_parts(
             "--samples of this model are drawn jointly for all rows, which --stream never has; leave one out";
         return Err(Failure::usage(problem.into()));
     }
-    let mut parts = TableParts::open(path, &cut(model, path, arguments)?)?;
+    let cut = cut(model, path, arguments, limit)?;
+    let into = if is_parquet(out) { PredictedInto::Parquet } else { PredictedInto::Columns };
+    let mut parts = TableParts::open(path, &cut)?;
     let mut report = Report { out: Some(out.display().to_string()), ..Report::default() };
     let progress = RowProgress::new(remarks.silent, Interrupt::listen());
     let written = write_parts(out, || -> Result<Option<Table>, Failure> {
@@ -132,6 +178,15 @@ fn by_parts(
         if part.first_row == 0 {
             part.table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }
+        // The reader holds a part as text, too.
+        let mut plan =
+            model.plan_prediction(&request(arguments, part.table.rows(), into)).with_table(&part.table);
+        plan.peak_bytes = plan.peak_bytes.saturating_add(cut.part_bytes as u64);
+        plan.check(limit).map_err(Failure::from_error)?;
+        if part.first_row == 0 {
+            remarks.say(format!("plan: part by part, {plan}"));
+        }
+        report.planned_memory_bytes = report.planned_memory_bytes.max(plan.peak_bytes);
         let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
         let mut table = part.table;
         report.count(&table, &predictions);
@@ -148,21 +203,39 @@ fn by_parts(
 
 /// How the file is cut: cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws
 /// take no more than its cells would.
-fn cut(model: &Model, path: &Path, arguments: &PredictArgs) -> Result<StreamOptions, Failure> {
+fn cut(model: &Model, path: &Path, arguments: &PredictArgs, limit: u64) -> Result<StreamOptions, Failure> {
     let schema = &model.header().schema;
     let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
     let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
     let kept = model.posterior().stored_samples().filter(|_| arguments.samples > 0);
     let numbers = 3 * schema.features.len() + 2 * kept.unwrap_or(0);
     options.part_bytes =
+        options.part_bytes.min(usize::try_from(limit / 8).unwrap_or(usize::MAX)).max(1 << 16);
+    options.part_bytes =
         (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
     // Parquet says which columns are numbers.
-    let typed = path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)));
-    if !typed && let Some(first) = TableParts::open(path, &options)?.next() {
+    if !is_parquet(path)
+        && let Some(first) = TableParts::open(path, &options)?.next()
+    {
         let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
         options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
     }
     Ok(options)
+}
+
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)))
+}
+
+/// What is asked of the model for so many rows.
+fn request(arguments: &PredictArgs, rows: usize, into: PredictedInto) -> PredictionRequest {
+    PredictionRequest {
+        rows,
+        quantiles: arguments.quantiles.len(),
+        samples: arguments.samples,
+        scored: false,
+        into,
+    }
 }
 
 impl Report {
@@ -172,6 +245,7 @@ impl Report {
         self.rows_without_prediction += rows.rows() - predictions.rows.len();
         self.filled_cells += predictions.filled_cells;
         self.clipped_variances += predictions.clipped;
+        self.inputs.merge(predictions.inputs.clone());
         if let Some(VarianceSolves { residual, iterations }) = predictions.solves {
             let before = self.variance_solves.unwrap_or(VarianceSolves { residual: 0.0, iterations: 0 });
             self.variance_solves = Some(VarianceSolves {

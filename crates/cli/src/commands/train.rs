@@ -6,10 +6,10 @@ use crate::args::{
     Cli, LossArg, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, SelectArg, TrainArgs,
 };
 use crate::interrupt::Interrupt;
+use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::laplace_settings::only;
-use crate::output::{Failure, number, print, print_json, set_threads, table};
 use crate::progress::TrainProgress;
-use posterior::data::Selection;
+use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
 use posterior::networks::train::{Augmentation, Loss, Rule, TrainOptions};
@@ -21,6 +21,13 @@ use std::path::PathBuf;
 pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
     let request = request(arguments)?;
+    let kept = request.checkpoint.as_ref().map(|c| c.path.as_path());
+    let kept = kept.filter(|p| arguments.checkpoint.is_some() || p.exists());
+    let outputs = [(Some(arguments.out.as_path()), OutputKind::Network), (kept, OutputKind::Checkpoint)];
+    let files =
+        [&arguments.data, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
+    let inputs = std::iter::once(&arguments.architecture).chain(files.into_iter().flatten());
+    check_outputs(&outputs, inputs, arguments.force)?;
     match arguments.precision {
         PrecisionArg::F32 => run_in::<f32>(cli, &request),
         PrecisionArg::F64 => run_in::<f64>(cli, &request),

@@ -1,5 +1,7 @@
 //! Delimited text. Numbers are parsed in one pass; only columns that turn out to hold text are visited again.
 
+use super::ReadOptions;
+use super::plan::{NUMBER, ReadPlan, room, text_cell};
 use crate::{Column, DataError, Table, Values};
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::path::Path;
@@ -7,10 +9,24 @@ use std::path::Path;
 /// Cells that mean "missing".
 const MISSING: [&str; 8] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"];
 
-pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, DataError> {
+/// Longest line that is believed to be one. A line of many cells takes some twenty times its bytes.
+const LONGEST_LINE: usize = 64 << 20;
+
+pub(super) fn parse(
+    bytes: &[u8],
+    path: &Path,
+    delimiter: u8,
+    options: &ReadOptions,
+) -> Result<Table, DataError> {
     let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "CSV", reason };
     // A byte-order mark is not part of the first name.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let plan = ReadPlan::new(path, options, bytes.len() as u64);
+    let lines = Lines::of(bytes);
+    if lines.longest > LONGEST_LINE {
+        return Err(malformed(format!("a line has {} bytes; a table has shorter ones", lines.longest)));
+    }
+    let expected = expected_rows(bytes, delimiter, lines, &plan)?;
     let mut reader = reader(bytes, delimiter);
     let mut record = ByteRecord::new();
     if !reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))? {
@@ -19,7 +35,7 @@ pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, D
     let first: Vec<String> =
         record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
     let (names, headerless) = header(&first, path)?;
-    let mut numbers: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
+    let mut numbers: Vec<Vec<f64>> = names.iter().map(|_| room(expected, path)).collect::<Result<_, _>>()?;
     let mut is_text = vec![false; names.len()];
     let mut rows = 0;
     let mut more =
@@ -49,7 +65,9 @@ pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, D
         more = reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))?;
     }
     let texts = if is_text.contains(&true) {
-        texts(bytes, delimiter, &is_text, !headerless, path)?
+        let kept: u64 = numbers.iter().map(|n| NUMBER * n.capacity() as u64).sum();
+        check_texts(bytes, delimiter, &is_text, rows, kept, &plan)?;
+        texts(bytes, delimiter, &is_text, !headerless, rows, path)?
     } else {
         Vec::new()
     };
@@ -72,6 +90,79 @@ pub(super) fn parse(bytes: &[u8], path: &Path, delimiter: u8) -> Result<Table, D
         table.notes.push(format!("{} has no header: columns are named x1, x2, ...", path.display()));
     }
     Ok(table)
+}
+
+/// The lines of a text.
+#[derive(Clone, Copy)]
+struct Lines {
+    /// At least as many as there are records.
+    count: usize,
+    /// Bytes of the longest.
+    longest: usize,
+}
+
+impl Lines {
+    fn of(bytes: &[u8]) -> Self {
+        let (mut count, mut longest, mut from) = (1, 0, 0);
+        for (i, byte) in bytes.iter().enumerate() {
+            let ends = *byte == b'\n' || *byte == b'\r' && bytes.get(i + 1) != Some(&b'\n');
+            if ends {
+                count += usize::from(i + 1 < bytes.len());
+                longest = longest.max(i - from);
+                from = i + 1;
+            }
+        }
+        Self { count, longest: longest.max(bytes.len() - from) }
+    }
+}
+
+/// Room that each column needs: the number of lines where that fits the memory, the number of records where only that does. Blank lines are no records, and
+/// quotation marks may hold ends of lines.
+fn expected_rows(bytes: &[u8], delimiter: u8, lines: Lines, plan: &ReadPlan<'_>) -> Result<usize, DataError> {
+    let malformed =
+        |e: csv::Error| DataError::Malformed { path: plan.path.into(), format: "CSV", reason: e.to_string() };
+    let mut records = reader(bytes, delimiter);
+    let mut record = ByteRecord::new();
+    records.read_byte_record(&mut record).map_err(malformed)?;
+    let columns = record.len();
+    let cells = |rows: usize| NUMBER.saturating_mul(rows as u64).saturating_mul(columns as u64);
+    if plan.fits(columns, cells(lines.count)) {
+        return Ok(lines.count);
+    }
+    let first: Vec<String> =
+        record.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_string()).collect();
+    let mut rows = usize::from(header(&first, plan.path)?.1);
+    while records.read_byte_record(&mut record).map_err(malformed)? {
+        rows += 1;
+    }
+    plan.check(rows, columns, cells(rows))?;
+    Ok(rows)
+}
+
+/// That the cells of the columns that hold text fit beside the numbers, `kept` bytes.
+fn check_texts(
+    bytes: &[u8],
+    delimiter: u8,
+    is_text: &[bool],
+    rows: usize,
+    kept: u64,
+    plan: &ReadPlan<'_>,
+) -> Result<(), DataError> {
+    let columns = is_text.iter().filter(|t| **t).count() as u64;
+    // No cell has more than its text beside what the smallest one has.
+    let bound = (rows as u64).saturating_mul(columns).saturating_mul(text_cell(Some(1)) + 24);
+    if plan.fits(is_text.len(), kept.saturating_add(bound).saturating_add(bytes.len() as u64)) {
+        return Ok(());
+    }
+    let mut needed = kept;
+    let (mut records, mut record) = (reader(bytes, delimiter), ByteRecord::new());
+    // Lines that cannot be read were refused before.
+    while records.read_byte_record(&mut record).unwrap_or(false) {
+        for (cell, _) in record.iter().zip(is_text).filter(|(_, t)| **t) {
+            needed = needed.saturating_add(text_cell(Some(cell.len())));
+        }
+    }
+    plan.check(rows, is_text.len(), needed)
 }
 
 fn reader(bytes: &[u8], delimiter: u8) -> Reader<&[u8]> {
@@ -114,10 +205,12 @@ fn texts(
     delimiter: u8,
     is_text: &[bool],
     skip_header: bool,
+    rows: usize,
     path: &Path,
 ) -> Result<Vec<Vec<Option<String>>>, DataError> {
     let chosen: Vec<usize> = (0..is_text.len()).filter(|&j| is_text[j]).collect();
-    let mut out = vec![Vec::new(); chosen.len()];
+    let mut out: Vec<Vec<Option<String>>> =
+        chosen.iter().map(|_| room(rows, path)).collect::<Result<_, _>>()?;
     for (i, record) in reader(bytes, delimiter).into_byte_records().enumerate() {
         let record = record.map_err(|e| DataError::Malformed {
             path: path.into(),

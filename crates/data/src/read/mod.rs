@@ -4,6 +4,9 @@
 pub(crate) mod csv;
 pub(crate) mod numpy;
 pub(crate) mod parquet;
+mod plan;
+
+pub(crate) use plan::text_cell;
 
 use crate::{DataError, Table};
 use std::io::Read;
@@ -12,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Limits for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Most bytes that the content may take, decompressed.
+    /// Most bytes that reading may take: the content, as it is and decompressed, with the cells that are made of it. What would take more is refused before it is allocated.
     pub memory_limit: u64,
 }
 
@@ -58,15 +61,20 @@ pub fn parse_table(
 ) -> Result<Table, DataError> {
     let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (stem, bytes) = match name.strip_suffix(".gz") {
-        Some(stem) => (stem.to_string(), gunzip(&bytes, path, options)?),
+        Some(stem) => {
+            let plain = gunzip(&bytes, path, options)?;
+            // The packed bytes are not needed any more.
+            drop(bytes);
+            (stem.to_string(), plain)
+        }
         None => (name, bytes),
     };
     let extension = stem.rsplit('.').next().unwrap_or_default();
     let table = match extension {
-        "csv" | "txt" => csv::parse(&bytes, path, b','),
-        "tsv" => csv::parse(&bytes, path, b'\t'),
+        "csv" | "txt" => csv::parse(&bytes, path, b',', options),
+        "tsv" => csv::parse(&bytes, path, b'\t', options),
         "parquet" | "pq" => guarded(path, "Parquet", || parquet::parse(bytes, path, options)),
-        "npy" => numpy::parse_npy(&bytes, path),
+        "npy" => numpy::parse_npy(&bytes, path, options),
         "npz" => guarded(path, "NPZ", || numpy::parse_npz(&bytes, path, array, options)),
         _ => Err(DataError::UnknownFormat { path: path.into() }),
     }?;

@@ -1,12 +1,13 @@
 //! NPY arrays of one or two dimensions, and NPZ archives of them.
 
+use super::plan::{NUMBER, ReadPlan};
 use super::{ReadOptions, read_limited};
 use crate::{Column, DataError, Table};
 use npyz::{DType, NpyFile, Order, TypeChar};
 use std::path::Path;
 
-pub(super) fn parse_npy(bytes: &[u8], path: &Path) -> Result<Table, DataError> {
-    let array = Array::parse(bytes, path)?;
+pub(super) fn parse_npy(bytes: &[u8], path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
+    let array = Array::parse(bytes, &ReadPlan::new(path, options, bytes.len() as u64))?;
     let names = (1..=array.columns).map(|i| format!("x{i}")).collect::<Vec<_>>();
     Ok(array.into_table(path, names))
 }
@@ -37,12 +38,14 @@ pub(super) fn parse_npz(
         });
     }
     let mut columns: Vec<Column> = Vec::new();
-    let mut budget = options.memory_limit;
+    let mut cells = 0;
     for (file, stem) in names.iter().zip(&stems).filter(|(_, s)| wanted.is_none_or(|w| w == *s)) {
         let entry = archive.by_name(file).map_err(|e| malformed(e.to_string()))?;
+        let budget = options.memory_limit.saturating_sub(bytes.len() as u64 + cells);
         let content = read_limited(entry, path, "NPZ", &ReadOptions { memory_limit: budget })?;
-        budget -= content.len() as u64;
-        let array = Array::parse(&content, path)?;
+        let there = bytes.len() as u64 + content.len() as u64 + cells;
+        let array = Array::parse(&content, &ReadPlan::new(path, options, there))?;
+        cells += NUMBER * array.values.len() as u64;
         let single = array.columns == 1;
         let names =
             (1..=array.columns).map(|i| if single { stem.clone() } else { format!("{stem}{i}") }).collect();
@@ -68,7 +71,8 @@ struct Array {
 }
 
 impl Array {
-    fn parse(bytes: &[u8], path: &Path) -> Result<Self, DataError> {
+    fn parse(bytes: &[u8], plan: &ReadPlan<'_>) -> Result<Self, DataError> {
+        let path = plan.path;
         let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "NPY", reason };
         check_header_length(bytes).map_err(malformed)?;
         let mut rest = bytes;
@@ -92,6 +96,9 @@ impl Array {
                 bytes.len()
             )));
         }
+        // As they are decoded, and as columns.
+        let cells = 2 * NUMBER * rows.saturating_mul(columns).min(u64::MAX / 32);
+        plan.check(rows as usize, columns as usize, cells)?;
         macro_rules! widened {
             ($type:ty, $convert:expr) => {
                 file.into_vec::<$type>()

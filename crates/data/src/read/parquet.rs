@@ -1,6 +1,7 @@
 //! Parquet: numbers, booleans, strings and dictionaries of strings in flat columns.
 
 use super::ReadOptions;
+use super::plan::{NUMBER, ReadPlan, TEXT, room, text_cell};
 use crate::{Column, DataError, Table, Values};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -15,11 +16,32 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
         .map_err(|e| malformed(e.to_string()))?;
     check_sizes(builder.metadata(), length, path, options)?;
     let mut columns = empty_columns(builder.schema().fields(), path)?;
-    let reader = builder.with_batch_size(8192).build().map_err(|e| malformed(e.to_string()))?;
+    let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
+    let texts = columns.iter().filter(|c| matches!(c.values, Values::Text(_))).count();
+    let (batch, decoded) = batch_rows(builder.metadata(), columns.len(), texts, options.memory_limit);
+    let plan = ReadPlan::new(path, options, length.saturating_add(decoded));
+    let mut cells = [(columns.len() - texts, NUMBER), (texts, TEXT)]
+        .iter()
+        .fold(0u64, |all, (n, each)| all.saturating_add((rows as u64).saturating_mul(*n as u64 * each)));
+    plan.check(rows, columns.len(), cells)?;
+    for column in &mut columns {
+        match &mut column.values {
+            Values::Numeric(values) => *values = room(rows, path)?,
+            Values::Text(values) => *values = room(rows, path)?,
+        }
+    }
+    let reader = builder.with_batch_size(batch).build().map_err(|e| malformed(e.to_string()))?;
     for batch in reader {
         let batch = batch.map_err(|e| malformed(e.to_string()))?;
         for (column, array) in columns.iter_mut().zip(batch.columns()) {
-            append(&mut column.values, array).map_err(|e| malformed(e.to_string()))?;
+            let cast = as_cells(&column.values, array).map_err(|e| malformed(e.to_string()))?;
+            // A dictionary makes much text of few bytes: counted before it is copied.
+            if let Values::Text(_) = &column.values {
+                let text = cast.as_string::<i32>().iter();
+                cells += text.map(|t| text_cell(t.map(str::len)) - TEXT).sum::<u64>();
+                plan.check(rows, batch.num_columns(), cells)?;
+            }
+            push(&mut column.values, &cast);
         }
     }
     Ok(Table::new(path, columns))
@@ -104,16 +126,42 @@ fn is_flat(kind: &DataType) -> bool {
 }
 
 pub(crate) fn append(values: &mut Values, array: &ArrayRef) -> Result<(), arrow::error::ArrowError> {
+    let cast = as_cells(values, array)?;
+    push(values, &cast);
+    Ok(())
+}
+
+/// The array as doubles or strings, as the column has them.
+fn as_cells(values: &Values, array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
+    let kind = match values {
+        Values::Numeric(_) => DataType::Float64,
+        Values::Text(_) => DataType::Utf8,
+    };
+    cast(array, &kind)
+}
+
+/// Adds what [`as_cells`] made.
+fn push(values: &mut Values, array: &ArrayRef) {
     match values {
         Values::Numeric(numbers) => {
-            let array = cast(array, &DataType::Float64)?;
-            let array = array.as_primitive::<Float64Type>();
-            numbers.extend(array.iter().map(|v| v.unwrap_or(f64::NAN)));
+            numbers.extend(array.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)));
         }
-        Values::Text(texts) => {
-            let array = cast(array, &DataType::Utf8)?;
-            texts.extend(array.as_string::<i32>().iter().map(|v| v.map(String::from)));
-        }
+        Values::Text(texts) => texts.extend(array.as_string::<i32>().iter().map(|v| v.map(String::from))),
     }
-    Ok(())
+}
+
+/// Rows decoded at a time, and bytes that they take while they are. A dictionary may hold one long text for all rows of a batch, and how long it is the metadata do not say but for a
+/// bound, all the text of a group: the batch is so small that even then a quarter of the memory suffices, with the copies of decoders, where that allows batches at all.
+fn batch_rows(
+    metadata: &parquet::file::metadata::ParquetMetaData,
+    columns: usize,
+    texts: usize,
+    limit: u64,
+) -> (usize, u64) {
+    const MOST: u64 = 8192;
+    let chunks = || metadata.row_groups().iter().flat_map(|g| g.columns());
+    let longest = chunks().map(|c| u64::try_from(c.uncompressed_size()).unwrap_or(0)).max().unwrap_or(0);
+    let row = 16 * columns as u64 + if texts > 0 { longest.saturating_mul(2 * texts as u64) } else { 0 };
+    let batch = (limit / 4 / row.max(1)).clamp(64, MOST);
+    (batch as usize, batch.saturating_mul(row).min(limit / 4))
 }

@@ -19,4 +19,5 @@ mod parts;
 mod tests;
 
 pub use learn::{extract, learn_schema};
+pub(crate) use parquet::column_names;
 pub use parts::{Part, StreamOptions, TableParts, count_rows, is_streamable};

@@ -58,3 +58,8 @@ impl ParquetParts {
         })
     }
 }
+
+/// Names of the columns, from the metadata.
+pub(crate) fn column_names(path: &Path) -> Result<Vec<String>, DataError> {
+    Ok(ParquetParts::open(path, &StreamOptions::default())?.empty.names())
+}

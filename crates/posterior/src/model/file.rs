@@ -3,6 +3,7 @@
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
 use super::{Container, Header, Model, ModelFileError, ProcessPosterior, Tensor};
 use faer::{Mat, MatRef};
+use posterior_data::RowFingerprints;
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_likelihoods::Gaussian;
@@ -13,18 +14,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Model {
-    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 3)` bytes for the exact method: the packed factor, inputs, targets, weights;
-    /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds.
+    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 4)` bytes for the exact method: the packed factor, inputs, targets, weights, fingerprints;
+    /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds; each with `8n` for the fingerprints of the rows.
     ///
     /// # Errors
     /// [`ModelFileError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), ModelFileError> {
-        let tensors = match &*self.posterior {
+        let mut tensors = match &*self.posterior {
             ProcessPosterior::Exact(posterior) => exact_tensors(posterior),
             ProcessPosterior::Single(posterior) => pathwise_tensors(posterior),
             ProcessPosterior::Double(posterior) => pathwise_tensors(posterior),
             ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior),
         };
+        if let Some(fingerprints) = &self.fingerprints {
+            let numbers = fingerprints.to_numbers();
+            tensors.insert(FINGERPRINTS.into(), Tensor::new(vec![numbers.len()], numbers));
+        }
         Container { header: self.header.clone(), tensors }.write(path)
     }
 
@@ -52,6 +57,10 @@ impl Model {
         let header = container.header.clone();
         let (n, d) = (header.rows, header.schema.features.len());
         let standard = &header.standardisation;
+        let fingerprints = fingerprints(&mut container, path)?;
+        if header.input_ranges.iter().flat_map(|r| &r.0).any(|range| range.input >= d) {
+            return Err(corrupt("its ranges do not fit its features".into()));
+        }
         let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);
         if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
             return Err(corrupt("its standardisation does not fit its features".into()));
@@ -61,7 +70,7 @@ impl Model {
                 return Err(corrupt(format!("its method `{}` is not known", header.method)));
             };
             let posterior = super::scalable::file::read(&header, &summary, &mut container, path)?;
-            return Ok(Self { header, posterior: Arc::new(posterior) });
+            return Ok(Self { header, posterior: Arc::new(posterior), fingerprints });
         }
         let packed =
             n.checked_mul(n + 1).map(|m| m / 2).ok_or_else(|| corrupt("its size overflows".into()))?;
@@ -81,8 +90,25 @@ impl Model {
         let cholesky = Cholesky::from_factor(factor, header.cholesky);
         let posterior =
             ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| corrupt(e.to_string()))?;
-        Ok(Self { header, posterior: Arc::new(ProcessPosterior::Exact(posterior)) })
+        Ok(Self { header, posterior: Arc::new(ProcessPosterior::Exact(posterior)), fingerprints })
     }
+}
+
+/// The tensor of the fingerprints of training rows.
+const FINGERPRINTS: &str = "row_fingerprints";
+
+/// The fingerprints of the training rows, where the file has them.
+pub(crate) fn fingerprints<H>(
+    container: &mut Container<H>,
+    path: &Path,
+) -> Result<Option<Arc<RowFingerprints>>, ModelFileError> {
+    let Some(shape) = container.tensors.get(FINGERPRINTS).map(|t| t.shape.clone()) else { return Ok(None) };
+    let numbers = container.take(FINGERPRINTS, &shape, path)?;
+    let found = RowFingerprints::from_numbers(&numbers).ok_or_else(|| ModelFileError::Corrupt {
+        path: path.into(),
+        reason: "its fingerprints of training rows are none".into(),
+    })?;
+    Ok(Some(Arc::new(found)))
 }
 
 /// The arrays of an exact posterior.

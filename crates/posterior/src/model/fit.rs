@@ -7,7 +7,9 @@ use super::{
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
-use posterior_data::{Extracted, Missing, Notes, Schema, Standardisation, Table};
+use posterior_data::{
+    Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
+};
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::iterative::Progress;
 use posterior_gp::{GpError, Hyperprior, Observations};
@@ -86,6 +88,10 @@ pub struct Prepared {
     pub data: Observations,
     /// What was found and done.
     pub notes: Notes,
+    /// Which rows these are, those included that a fit holds back to judge and to choose by.
+    pub fingerprints: RowFingerprints,
+    /// Where the inputs lie, in their own units.
+    pub input_ranges: InputRanges,
 }
 
 impl Prepared {
@@ -127,13 +133,15 @@ impl Prepared {
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
         let y = y.unwrap_or_default();
+        let fingerprints = RowFingerprints::of(x.as_ref(), &y);
+        let input_ranges = InputRanges::learn(&schema, x.as_ref());
         let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&counts);
         let x = standardisation.features(x.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
         let square = standardisation.target_scale * standardisation.target_scale;
         let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
         let data = Observations::new(x, targets, noise)?;
-        Ok(Self { schema, standardisation, data, notes })
+        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges })
     }
 }
 
@@ -203,6 +211,7 @@ impl Model {
             rows,
             schema: prepared.schema.clone(),
             standardisation: prepared.standardisation.clone(),
+            input_ranges: Some(prepared.input_ranges.clone()),
             kernel: request.kernel.clone(),
             mean: request.mean,
             hyperparameters: Vec::new(),
@@ -229,6 +238,7 @@ impl Model {
                 scalable: None,
             },
         };
+        let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
         let posterior = if chosen.method == Method::Exact {
             fit_exact(prepared, request, &mut header, observer)?
         } else {
@@ -263,7 +273,7 @@ impl Model {
             fitted.posterior
         };
         header.fit.seconds = started.elapsed().as_secs_f64();
-        Ok(Self { header, posterior: Arc::new(posterior) })
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
     }
 
     /// Whether the search was ended by its observer.

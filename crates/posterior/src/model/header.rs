@@ -1,7 +1,7 @@
 //! What stands in a model file besides arrays.
 
 use super::{FitCheck, ScalableSummary};
-use posterior_data::{Notes, Schema, Standardisation};
+use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
@@ -71,6 +71,9 @@ pub struct Header {
     pub schema: Schema,
     /// Means and scales.
     pub standardisation: Standardisation,
+    /// Where the inputs lay in training, in their own units; none in files of releases that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_ranges: Option<InputRanges>,
     /// The kernel.
     pub kernel: KernelExpression,
     /// The mean's form.

@@ -9,6 +9,7 @@
 //! | `check` | how good it is on rows that had no part in it |
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
+//! | `predict_plan` | what that takes |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
@@ -20,6 +21,7 @@ mod fit;
 mod header;
 mod posterior;
 mod predict;
+mod predict_plan;
 mod rates;
 mod scalable;
 
@@ -30,12 +32,13 @@ pub use fit::{FitEvent, Prepared};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
+pub use predict_plan::{PredictedInto, PredictionPlan, PredictionRequest};
 pub use scalable::{
     Chosen, EXACT_ROWS, EvidenceSearchSummary, HyperparameterSearch, KernelPrecision, ScalablePlan,
     ScalableSettings, ScalableSummary, Solver, StochasticSearch, choose,
 };
 
-use posterior_data::DataError;
+use posterior_data::{DataError, RowFingerprints};
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
 use posterior_metrics::MetricsError;
@@ -47,12 +50,19 @@ use std::sync::Arc;
 pub struct Model {
     header: Header,
     posterior: Arc<ProcessPosterior>,
+    /// Of the rows trained on; none in files of releases that did not record them.
+    fingerprints: Option<Arc<RowFingerprints>>,
 }
 
 impl Model {
     /// What it is and how it came about.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Which rows it was trained on; None for files of releases that did not record it.
+    pub fn fingerprints(&self) -> Option<&RowFingerprints> {
+        self.fingerprints.as_deref()
     }
 
     /// The posterior, in standard units.
@@ -89,6 +99,17 @@ pub enum ModelError {
         rows: usize,
         /// Bytes needed.
         needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// Predictions that do not fit into memory.
+    #[error(
+        "{plan}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles (--quantiles); `predict --stream` reads, predicts and writes part by part",
+        *limit as f64 / 1e6
+    )]
+    PredictionMemory {
+        /// What it takes.
+        plan: PredictionPlan,
         /// Bytes allowed.
         limit: u64,
     },

@@ -3,7 +3,7 @@
 use super::{Header, Model, ModelError};
 use faer::MatRef;
 use posterior_data::stream::Part;
-use posterior_data::{DataError, Extracted, Table};
+use posterior_data::{DataError, Departure, Extracted, InputMoments, Table, table_fingerprints};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
@@ -28,6 +28,10 @@ pub struct Predictions {
     pub filled_cells: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
+    /// For each predicted row whether the model was trained on a row of the same numbers; where true targets were asked for and the model knows its rows.
+    pub trained_on: Option<Vec<bool>>,
+    /// Where the inputs lay, in their own units; [`Model::departures`] compares.
+    pub inputs: InputMoments,
 }
 
 /// Where the variances of a model with posterior samples come from. Models in closed form have nothing to choose.
@@ -71,6 +75,20 @@ impl Predictions {
         // The central interval of level |2p - 1| ends at the p-quantile.
         let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
         self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
+    }
+
+    /// The predictions at these positions.
+    pub fn select(&self, positions: &[usize]) -> Self {
+        let pick = |values: &[f64]| positions.iter().map(|&i| values[i]).collect::<Vec<_>>();
+        Self {
+            rows: positions.iter().map(|&i| self.rows[i]).collect(),
+            mean: pick(&self.mean),
+            deviation: pick(&self.deviation),
+            latent_deviation: pick(&self.latent_deviation),
+            truth: self.truth.as_deref().map(pick),
+            trained_on: self.trained_on.as_ref().map(|t| positions.iter().map(|&i| t[i]).collect()),
+            ..self.clone()
+        }
     }
 
     /// Scores against the truth. `scale` is the target's scale in training.
@@ -129,6 +147,14 @@ impl Model {
             }
         };
         let extracted = self.extract(table, rows, options.truth)?;
+        let ranges = self.header.input_ranges.as_ref();
+        let inputs = ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default();
+        let trained_on = match (&extracted.y, self.fingerprints()) {
+            (Some(y), Some(known)) => Some(
+                table_fingerprints(extracted.x.as_ref(), y).into_iter().map(|f| known.contains(f)).collect(),
+            ),
+            _ => None,
+        };
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
             self.posterior.predict_by(x.as_ref(), options.variances)?;
@@ -145,7 +171,14 @@ impl Model {
             clipped,
             filled_cells: extracted.notes.filled_cells,
             solves,
+            trained_on,
+            inputs,
         })
+    }
+
+    /// Inputs that are unlike those of training: in other units, or far outside. None for files of releases that did not record where they were.
+    pub fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
+        Some(self.header.input_ranges.as_ref()?.departures(inputs))
     }
 
     /// As [`Model::predict_with`] for all rows of a part of a large table: rows are counted within the part, errors name those of the file. A part may have
@@ -165,7 +198,7 @@ impl Model {
 
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
     ///
-    /// Needs `16 m²` bytes for m rows where draws are made when asked for, `16 m s` where the model keeps s samples.
+    /// Needs `32 m² + 16 m n + 24 m c` bytes for c draws at m rows by n training rows or inducing points where draws are made when asked for, `32 m s + 16 m c` where the model keeps s samples.
     ///
     /// # Errors
     /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`Model::predict`].
@@ -177,9 +210,10 @@ impl Model {
         seed: u64,
         memory_limit: u64,
     ) -> Result<Vec<Vec<f64>>, ModelError> {
-        // A joint covariance and its factor; or every kept sample at every row, and the choice of them.
-        let width = self.posterior.stored_samples().unwrap_or(rows.len());
-        let needed = (rows.len() as u64).saturating_mul(width as u64).saturating_mul(16);
+        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
+            return Err(ModelError::TooManySamples { wanted: count, kept });
+        }
+        let needed = self.sample_bytes(rows.len(), count);
         if needed > memory_limit {
             return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
         }

@@ -26,7 +26,7 @@ pub use item::{
 };
 pub use panels::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
 pub use regression::{
-    Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, Predictions, RegressionReport,
+    Baseline, FeatureLengthscale, Hyperparameter, PosteriorPanel, Predictions, RegressionReport, ScoredRows,
 };
 use serde::{Deserialize, Serialize};
 

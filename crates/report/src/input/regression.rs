@@ -19,11 +19,13 @@ pub struct RegressionReport {
     pub target_unit: Option<String>,
     /// Facts about the model and its fit, in order (method, kernel, rows, seconds, ...).
     pub summary: Vec<SummaryRow>,
-    /// Scores on held-out rows.
+    /// What the rows of scores and predictions are to the model.
+    pub rows: ScoredRows,
+    /// Scores on these rows.
     pub scores: Option<RegressionScores>,
     /// Scores of a simple competitor on the same rows.
     pub baseline: Option<Baseline>,
-    /// Held-out predictions, row by row.
+    /// Predictions, row by row.
     pub predictions: Option<Predictions>,
     /// Fitted hyperparameters.
     pub hyperparameters: Vec<Hyperparameter>,
@@ -35,6 +37,39 @@ pub struct RegressionReport {
     pub posterior: Option<PosteriorPanel>,
 }
 
+/// What scored rows are to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScoredRows {
+    /// It was not trained on them.
+    #[default]
+    HeldOut,
+    /// It was trained on them: scores say how well it fits, not how well it predicts.
+    Training,
+    /// Nobody recorded what it was trained on.
+    Unknown,
+}
+
+impl ScoredRows {
+    /// One of them, in words.
+    pub(crate) fn one(self) -> &'static str {
+        match self {
+            Self::HeldOut => "a held-out row",
+            Self::Training => "a row that the model was trained on",
+            Self::Unknown => "a row",
+        }
+    }
+
+    /// So many of them, in words.
+    pub(crate) fn several(self, count: &str) -> String {
+        match self {
+            Self::HeldOut => format!("{count} held-out rows"),
+            Self::Training => format!("{count} rows that the model was trained on"),
+            Self::Unknown => format!("{count} rows (whether the model was trained on them is not known)"),
+        }
+    }
+}
+
 /// A competitor by which the scores are judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
@@ -44,7 +79,7 @@ pub struct Baseline {
     pub scores: RegressionScores,
 }
 
-/// Held-out predictions; three arrays of one length in units of the target. Rows beyond the shortest array, and rows
+/// Predictions of rows; three arrays of one length in units of the target. Rows beyond the shortest array, and rows
 /// with a number that is not finite or a standard deviation that is not positive, are left out and counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Predictions {

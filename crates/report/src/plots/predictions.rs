@@ -1,6 +1,7 @@
 //! Predictions against truth, with 95 % intervals: near the diagonal is accurate, bars that cross it are honest.
 
 use super::Z95;
+use crate::ScoredRows;
 use crate::{
     figure::{Figure, SIZE},
     points::Points,
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// The figure; `target` is the name of the target with its unit.
-pub(crate) fn predictions(points: &Points, target: &str) -> Figure {
+pub(crate) fn predictions(points: &Points, rows: ScoredRows, target: &str) -> Figure {
     let drawn = points.thinned();
     let label = format!("Predictions against observed values of {target}, with 95 % intervals");
     let mut s = Surface::new(SIZE.0, SIZE.1, label);
@@ -58,8 +59,9 @@ pub(crate) fn predictions(points: &Points, target: &str) -> Figure {
         title: "Predictions against truth".into(),
         svg: s.finish("plot"),
         caption: format!(
-            "Each mark is a held-out row, its bar the 95 % interval: a bar that reaches the dashed diagonal contains \
+            "Each mark is {}, its bar the 95 % interval: a bar that reaches the dashed diagonal contains \
              the truth. {} of {} do not; about {} would be expected.{}",
+            rows.one(),
             count(missed),
             count(points.rows.len()),
             count((0.05 * points.rows.len() as f64).round() as usize),

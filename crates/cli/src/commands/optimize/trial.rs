@@ -1,11 +1,13 @@
 //! One trial by somebody's program.
 
+use super::template::{Template, cannot_start};
 use crate::interrupt::Interrupt;
+use crate::output::Failure;
 use posterior::decisions::campaign::{Outcome, Trial};
-use std::io::{self, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::thread::{Builder, ScopedJoinHandle};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Most bytes of output that are kept: the value is in the last line.
@@ -17,66 +19,65 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Most programs that run at once.
 pub(super) const MOST_AT_ONCE: usize = 500;
 
-/// Tries all points at once, one process each; those for which the system has no thread one after the other. Outcomes come in the order of the trials; None for one that an interruption ended.
+/// What became of an attempt.
+pub(super) enum Attempt {
+    /// The program ran: this is to be told.
+    Tried(Outcome),
+    /// An interruption ended it: nothing is known.
+    Interrupted,
+    /// The program did not start.
+    NotStarted(Failure),
+}
+
+/// Tries all points at once, one process each; those for which the system has no thread one after the other. `done` hears of each as soon as it has ended.
 pub(super) fn try_all(
-    command: &[String],
-    names: &[String],
+    template: &Template<'_>,
     trials: &[Trial],
     timeout: Option<Duration>,
     interrupt: &Interrupt,
-) -> Vec<(usize, Option<Outcome>)> {
+    mut done: impl FnMut(&Trial, Attempt),
+) {
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        let start = |trial| {
-            let work = move || try_one(command, names, trial, timeout, interrupt);
-            Builder::new().spawn_scoped(scope, work)
-        };
-        let running: Vec<_> = trials.iter().map(|trial| (trial, start(trial))).collect();
-        let failed = || Some(Outcome::Failed { reason: "the trial's thread panicked".into() });
-        let end = |(trial, thread): (&Trial, io::Result<ScopedJoinHandle<'_, _>>)| {
-            let outcome = match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
-                Err(_) => try_one(command, names, trial, timeout, interrupt),
+        let mut left = Vec::new();
+        for trial in trials {
+            let sender = sender.clone();
+            let work = move || {
+                let _ = sender.send((trial, try_one(template, trial, timeout, interrupt)));
             };
-            (trial.id, outcome)
-        };
-        running.into_iter().map(end).collect()
-    })
-}
-
-/// The command with numbers for names.
-fn filled(text: &str, names: &[String], trial: &Trial) -> String {
-    let mut out = text.replace("{id}", &trial.id.to_string());
-    for (name, value) in names.iter().zip(&trial.point) {
-        out = out.replace(&format!("{{{name}}}"), &value.to_string());
-    }
-    out
-}
-
-/// The name of an axis as shells allow it.
-fn variable(name: &str) -> String {
-    let sign = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("POSTERIOR_{}", name.chars().map(sign).collect::<String>())
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                left.push(trial);
+            }
+        }
+        drop(sender);
+        for (trial, attempt) in receiver {
+            done(trial, attempt);
+        }
+        for trial in left {
+            done(trial, try_one(template, trial, timeout, interrupt));
+        }
+    });
 }
 
 fn try_one(
-    command: &[String],
-    names: &[String],
+    template: &Template<'_>,
     trial: &Trial,
     timeout: Option<Duration>,
     interrupt: &Interrupt,
-) -> Option<Outcome> {
-    let failed = |reason: String| Some(Outcome::Failed { reason });
-    let [program, arguments @ ..] = command else { return failed("no command was given".into()) };
-    let mut prepared = Command::new(filled(program, names, trial));
-    prepared.args(arguments.iter().map(|a| filled(a, names, trial)));
+) -> Attempt {
+    let failed = |reason: String| Attempt::Tried(Outcome::Failed { reason });
+    let command = template.filled(trial);
+    let [program, arguments @ ..] = &command[..] else {
+        return Attempt::NotStarted(cannot_start("", "no command was given"));
+    };
+    let mut prepared = Command::new(program);
+    prepared.args(arguments);
     // The point in the environment as well, for programs that read it there.
-    for (name, value) in names.iter().zip(&trial.point) {
-        prepared.env(variable(name), value.to_string());
-    }
+    prepared.envs(template.variables(trial));
     let spawned = prepared.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
     let mut child = match spawned {
         Ok(child) => child,
-        Err(e) => return failed(format!("`{program}` cannot be started: {e}")),
+        Err(e) => return Attempt::NotStarted(cannot_start(program, e)),
     };
     let Some(output) = child.stdout.take() else { return failed("its output cannot be read".into()) };
     let (sender, receiver) = mpsc::channel();
@@ -96,7 +97,7 @@ fn try_one(
         }
         if interrupt.requested() {
             end(&mut child);
-            return None;
+            return Attempt::Interrupted;
         }
         if timeout.is_some_and(|t| started.elapsed() > t) {
             end(&mut child);
@@ -106,16 +107,28 @@ fn try_one(
     };
     // A grandchild may hold the pipe open; what it prints is nobody's result.
     let text = receiver.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
+    if let Some(why) = not_started(status) {
+        return Attempt::NotStarted(cannot_start(program, why));
+    }
     if !status.success() {
         return failed(format!("the command ended with {status}"));
     }
     let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default().trim();
     match last.parse::<f64>() {
-        Ok(value) if value.is_finite() => Some(Outcome::Done { value }),
+        Ok(value) if value.is_finite() => Attempt::Tried(Outcome::Done { value }),
         _ => failed(format!(
             "its last line of output is no finite number: `{}`",
             last.chars().take(60).collect::<String>()
         )),
+    }
+}
+
+/// The two statuses by which shells and their like (sh, env, nice, timeout) say that the program they were given did not start.
+fn not_started(status: ExitStatus) -> Option<&'static str> {
+    match status.code() {
+        Some(126) => Some("it ended with status 126, by which shells say that a program is not executable"),
+        Some(127) => Some("it ended with status 127, by which shells say that a program was not found"),
+        _ => None,
     }
 }
 
@@ -138,15 +151,4 @@ fn tail(mut output: impl Read) -> String {
         }
     }
     String::from_utf8_lossy(&kept).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variables_have_names_that_shells_allow() {
-        assert_eq!(variable("max depth"), "POSTERIOR_MAX_DEPTH");
-        assert_eq!(variable("learning-rate.0"), "POSTERIOR_LEARNING_RATE_0");
-    }
 }

@@ -79,9 +79,9 @@ pub(in crate::model) fn fit_scalable(
     let earlier = keeper.load()?.map_or(0.0, |saved| saved.seconds());
     let allowance = &Allowance::new(settings.seconds).after(earlier);
     let count = settings.held_back_of(data.rows());
-    let Prepared { schema, standardisation, notes, data } = prepared;
+    let Prepared { data, .. } = prepared;
     let (train, held) = HeldBack::draw(data, count, request.options.seed)?;
-    let prepared = &Prepared { schema, standardisation, notes, data: train };
+    let prepared = &Prepared { data: train, ..prepared };
     let held = held.as_ref();
     let bounding = Bounding { held, start: None, allowance };
     let fit = match method {

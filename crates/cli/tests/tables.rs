@@ -1,0 +1,254 @@
+//! What `predict` and `evaluate` say of the rows they are given: rows of the training, columns in other units, more than memory holds.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_posterior");
+
+fn run(folder: &Path, line: &str) -> Output {
+    Command::new(BINARY).current_dir(folder).args(line.split_whitespace()).output().unwrap()
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    let output = run(folder, &format!("{line} --json"));
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Everything that a command prints, results and remarks.
+fn text(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn error(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert_eq!(output.status.code(), Some(1), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A table of 100 rows, `a` from 0 to 1 and `b` around 50, in a folder.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.csv"), table(0..100, 1.0)).unwrap();
+    folder
+}
+
+fn table(rows: std::ops::Range<u32>, scale: f64) -> String {
+    let row = |i: u32| {
+        let (a, b) = (f64::from(i * 37 % 101) / 100.0, 50.0 + 7.0 * (f64::from(i) * 1.7).sin());
+        let y = (6.0 * a).sin() + 0.02 * b + 0.05 * (f64::from(i) * 12.9).sin();
+        format!("{},{b},{y}\n", scale * a)
+    };
+    "a,b,y\n".to_string() + &rows.map(row).collect::<String>()
+}
+
+const FIT: &str = "fit gp --data t.csv --target y --steps 15";
+
+#[test]
+fn rows_of_the_training_are_scored_apart() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --test-fraction 0.3 --seed 1 --out m.posterior"));
+    let evaluate = "evaluate --model m.posterior --data t.csv";
+
+    // The rows that were left out, and no others.
+    let held_out = json(at, &format!("{evaluate} --test-fraction 0.3"));
+    assert_eq!(
+        (held_out["scored_rows"].as_str(), held_out["rows_trained_on"].as_u64()),
+        (Some("held-out"), Some(0))
+    );
+    assert_eq!((held_out["n"].as_u64(), held_out.get("training_rows")), (Some(30), None));
+
+    // All rows: 30 that are new to the model, scored as before, and 70 apart.
+    let all = json(at, evaluate);
+    assert_eq!((all["n"].as_u64(), all["rows_trained_on"].as_u64()), (Some(30), Some(70)));
+    assert_eq!(all["training_rows"]["n"], 70);
+    // The same rows in another order; sums differ by rounding.
+    for key in ["rmse", "nll", "crps"] {
+        let (one, two) = (all[key].as_f64().unwrap(), held_out[key].as_f64().unwrap());
+        assert!((one - two).abs() <= 1e-12 * two.abs().max(1.0), "{key}: {one} {two}");
+        assert_ne!(all["training_rows"][key], all[key]);
+    }
+
+    // Another fraction than at the fit takes rows of the training.
+    let other = json(at, &format!("{evaluate} --test-fraction 0.6"));
+    let (new, seen) = (other["n"].as_u64().unwrap(), other["rows_trained_on"].as_u64().unwrap());
+    assert!(new + seen == 60 && seen >= 30, "{new} {seen}");
+    let said = text(at, &format!("{evaluate} --test-fraction 0.6 --report r.html"));
+    assert!(said.contains(&format!("{new} rows that the model was not trained on")), "{said}");
+    assert!(said.contains(&format!("{seen} rows that the model was trained on")), "{said}");
+    let page = std::fs::read_to_string(at.join("r.html")).unwrap();
+    assert!(page.contains(&format!("On {new} held-out rows")), "held-out");
+    assert!(page.contains(&format!("On {seen} rows that the model was trained on")), "trained on");
+
+    // Only rows of the training: no score is called held-out.
+    json(at, &format!("{FIT} --out all.posterior"));
+    let said = text(at, "evaluate --model all.posterior --data t.csv --report all.html");
+    assert!(
+        said.contains("100 rows that the model was trained on") && said.contains("new rows come out worse"),
+        "{said}"
+    );
+    let page = std::fs::read_to_string(at.join("all.html")).unwrap();
+    assert!(
+        page.contains("On 100 rows that the model was trained on") && !page.contains("100 held-out rows")
+    );
+    assert!(!page.contains("Each mark is a held-out row"));
+    let scores = json(at, "evaluate --model all.posterior --data t.csv");
+    assert_eq!(
+        (scores["scored_rows"].as_str(), scores["rows_trained_on"].as_u64()),
+        (Some("training"), Some(100))
+    );
+
+    // Rows are known by their numbers, whatever their order, file and method, and whichever way they were read.
+    let mut lines: Vec<String> = table(0..100, 1.0).lines().map(String::from).collect();
+    lines[1..].reverse();
+    std::fs::write(at.join("reversed.csv"), lines.join("\n")).unwrap();
+    text(at, "predict --model all.posterior --data reversed.csv --out reversed.parquet");
+    for flags in ["--stream", "--method sgpr --inducing 8", "--method cg --samples 2 --random-features 50"] {
+        json(at, &format!("{FIT} {flags} --out other.posterior"));
+        let scores = json(at, "evaluate --model other.posterior --data reversed.parquet");
+        assert_eq!(scores["rows_trained_on"], 100, "{flags}");
+        std::fs::write(at.join("new.csv"), table(200..240, 1.0)).unwrap();
+        assert_eq!(
+            json(at, "evaluate --model other.posterior --data new.csv")["rows_trained_on"],
+            0,
+            "{flags}"
+        );
+    }
+}
+
+#[test]
+fn files_of_older_releases_say_that_they_do_not_know() {
+    let folder = folder();
+    let at = folder.path();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/before_fingerprints.posterior");
+    let scores = json(at, &format!("evaluate --model {fixture} --data t.csv"));
+    assert_eq!(scores["scored_rows"], "unknown");
+    assert!(scores["rows_trained_on"].is_null() && scores["inputs_unlike_training"].is_null(), "{scores}");
+    let said = text(at, &format!("evaluate --model {fixture} --data t.csv"));
+    assert!(said.contains("does not say which rows it was trained on"), "{said}");
+    assert!(!said.contains("not trained on"), "{said}");
+    text(at, &format!("predict --model {fixture} --data t.csv --out p.csv"));
+}
+
+#[test]
+fn columns_in_other_units_are_named() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --test-fraction 0.3 --out m.posterior"));
+    std::fs::write(at.join("new.csv"), table(100..200, 1.0)).unwrap();
+    std::fs::write(at.join("bytes.csv"), table(100..200, 255.0)).unwrap();
+    // Ordinary rows are quiet.
+    for line in ["predict --model m.posterior --data new.csv", "evaluate --model m.posterior --data t.csv"] {
+        assert_eq!(json(at, line)["inputs_unlike_training"], serde_json::json!([]), "{line}");
+        assert!(!text(at, line).contains("warning"));
+    }
+    for line in [
+        "predict --model m.posterior --data bytes.csv --out p.csv",
+        "predict --model m.posterior --data bytes.csv --out p.csv --stream",
+        "evaluate --model m.posterior --data bytes.csv",
+    ] {
+        let found = json(at, line)["inputs_unlike_training"].clone();
+        assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+        let one = &found[0];
+        assert_eq!(
+            (one["column"].as_str(), one["sign"].as_str(), one["rows"].as_u64()),
+            (Some("a"), Some("far-outside"), Some(100))
+        );
+        assert!((one["range"][1].as_f64().unwrap() - 255.0).abs() < 3.0, "{one}");
+        let said = text(at, line);
+        assert!(said.contains("warning: column `a` is") && said.contains("in training"), "{said}");
+    }
+    text(at, "evaluate --model m.posterior --data bytes.csv --report r.html");
+    let page = std::fs::read_to_string(at.join("r.html")).unwrap();
+    assert!(page.contains("column `a` is") && page.contains("Are the units the same?"));
+}
+
+#[test]
+fn predictions_keep_to_the_memory_that_was_given() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --out m.posterior"));
+    std::fs::write(at.join("many.csv"), table(0..1500, 1.0)).unwrap();
+    // Refused before anything is allocated, with the way out.
+    for flags in [
+        "--samples 100000000",
+        "--samples 18446744073709551615",
+        "--samples 300000 --memory 0.001",
+        "--samples 2 --data many.csv --memory 0.02",
+    ] {
+        let flags =
+            if flags.contains("--data") { flags.to_string() } else { format!("{flags} --data t.csv") };
+        let said = error(at, &format!("predict --model m.posterior {flags}"));
+        assert!(said.contains("above the limit") && said.contains("--memory"), "{flags}\n{said}");
+    }
+    let many =
+        (0..4000).map(|k| format!("{:.6}", (f64::from(k) + 0.5) / 4000.0)).collect::<Vec<_>>().join(",");
+    let said =
+        error(at, &format!("predict --model m.posterior --data many.csv --memory 0.1 --quantiles {many}"));
+    assert!(said.contains("above the limit") && said.contains("quantiles"), "{said}");
+    // Planned, stated, kept, and not far from what is used; without a plan for anything there is the program itself.
+    for flags in [
+        "",
+        "--samples 400",
+        "--samples 400 --out p.csv",
+        "--samples 400 --out p.parquet",
+        "--quantiles 0.1,0.9",
+    ] {
+        let report = json(at, &format!("predict --model m.posterior --data many.csv {flags}"));
+        let planned = report["planned_memory_bytes"].as_u64().unwrap();
+        let Some(peak) = report["peak_memory_bytes"].as_u64() else { continue };
+        println!("{flags}: planned {:.1} MB, peak {:.1} MB", planned as f64 / 1e6, peak as f64 / 1e6);
+        assert!(peak <= planned + (64 << 20), "{flags}: planned {planned}, peak {peak}");
+        assert!(planned <= 2 * peak + (64 << 20), "{flags}: planned {planned}, peak {peak}");
+    }
+    assert!(
+        text(at, "predict --model m.posterior --data many.csv --out p.csv")
+            .contains("plan: predictions of 1500 rows need")
+    );
+    assert!(
+        json(at, "evaluate --model m.posterior --data many.csv")["planned_memory_bytes"].as_u64() > Some(0)
+    );
+    assert!(error(at, "evaluate --model m.posterior --data many.csv --memory 0.0005").contains("above the"));
+}
+
+#[test]
+fn reading_keeps_to_the_memory_that_was_given() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --out m.posterior"));
+    // 2.4 MB of text, 9.6 MB of cells.
+    let rows: String = "1,2,3\n".repeat(400_000);
+    std::fs::write(at.join("cells.csv"), format!("a,b,y\n{rows}")).unwrap();
+    for line in [
+        "fit gp --data cells.csv --target y --out n.posterior",
+        "predict --model m.posterior --data cells.csv",
+        "evaluate --model m.posterior --data cells.csv",
+        "inspect cells.csv",
+        "optimize start --candidates cells.csv --state s.json",
+    ] {
+        let said = error(at, &format!("{line} --memory 0.01"));
+        assert!(said.contains("400000 rows of 3 columns") && said.contains("--memory"), "{line}\n{said}");
+    }
+    json(at, "inspect cells.csv --memory 0.03");
+    // Arrays declare what they take.
+    let mut npy: Vec<u8> = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    npy.extend(
+        format!("{:<117}\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (200000, 1), }").bytes(),
+    );
+    npy.resize(npy.len() + 200_000, 7);
+    std::fs::write(at.join("x.npy"), npy).unwrap();
+    std::fs::write(at.join("net.toml"), "kind = \"perceptron\"\ninputs = 2\nhidden = [4]\noutputs = 1\n")
+        .unwrap();
+    json(
+        at,
+        "train --architecture net.toml --data t.csv --target y --loss mse --epochs 1 --out n.safetensors",
+    );
+    for line in ["forward --network n.safetensors --data x.npy --out y.npy", "inspect x.npy"] {
+        let said = error(at, &format!("{line} --memory 0.0001"));
+        assert!(said.contains("memory limit"), "{line}\n{said}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What predictions take, counted before anything is computed.
+
+use super::{Model, ModelError, ProcessPosterior};
+use posterior_data::Table;
+use serde::Serialize;
+
+/// Bytes of a number.
+const NUMBER: u64 = 8;
+
+/// How the numbers leave, which takes memory of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PredictedInto {
+    /// Columns in memory, or a file of text.
+    #[default]
+    Columns,
+    /// A Parquet file: encoded beside the columns.
+    Parquet,
+    /// Text that is printed at once.
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+impl PredictedInto {
+    /// Bytes of a number on its way out, beside its column.
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Columns => 0,
+            Self::Parquet => 24,
+            Self::Text => 72,
+            Self::Json => 96,
+        }
+    }
+}
+
+/// What is asked of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PredictionRequest {
+    /// Rows.
+    pub rows: usize,
+    /// Quantiles of each.
+    pub quantiles: usize,
+    /// Joint draws.
+    pub samples: usize,
+    /// Whether rows are scored against their truth.
+    pub scored: bool,
+    /// Where the numbers go.
+    pub into: PredictedInto,
+}
+
+/// What that takes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PredictionPlan {
+    /// Rows.
+    pub rows: usize,
+    /// Joint draws.
+    pub samples: usize,
+    /// Bytes that are there at most, beside the model; with the table where [`PredictionPlan::with_table`] counted it.
+    pub peak_bytes: u64,
+    /// Floating-point operations, about.
+    pub flops: f64,
+}
+
+impl std::fmt::Display for PredictionPlan {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rows, samples, peak_bytes, flops } = self;
+        let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
+        write!(out, "predictions of {rows} rows{draws} need {:.3} MB of memory", *peak_bytes as f64 / 1e6)?;
+        write!(out, " and {:.3} Gflop", flops / 1e9)
+    }
+}
+
+impl PredictionPlan {
+    /// The same with a table that stays in memory.
+    pub fn with_table(mut self, table: &Table) -> Self {
+        self.peak_bytes = self.peak_bytes.saturating_add(table.memory());
+        self
+    }
+
+    /// Refuses what does not fit.
+    ///
+    /// # Errors
+    /// [`ModelError::PredictionMemory`].
+    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
+        if self.peak_bytes <= limit {
+            return Ok(());
+        }
+        Err(ModelError::PredictionMemory { plan: self.clone(), limit })
+    }
+}
+
+impl Model {
+    /// What predicting takes beside the model itself, exact variances apart, which have a plan of their own.
+    pub fn plan_prediction(&self, request: &PredictionRequest) -> PredictionPlan {
+        let PredictionRequest { rows, quantiles, samples, scored, into } = *request;
+        let (m, d) = (rows as u64, self.header.schema.features.len() as u64);
+        let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
+        // Columns, matrix, standardised matrix.
+        let inputs = numbers(&[3, m, d]);
+        // Means, variances, deviations, row numbers and what holds them; with truths, fingerprints, a constant prediction and sorted copies.
+        let outputs = numbers(&[if scored { 60 } else { 20 }, m]);
+        let (block, flops) = self.blocks(rows);
+        let columns = (3 + quantiles as u64).saturating_add(samples as u64);
+        let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
+        let peak_bytes = [inputs, outputs, block.saturating_add(self.sample_bytes(rows, samples)), leaving]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
+        PredictionPlan { rows, samples, peak_bytes, flops: flops + drawn }
+    }
+
+    /// What `count` joint draws at so many rows take.
+    pub(super) fn sample_bytes(&self, rows: usize, count: usize) -> u64 {
+        let (m, s) = (rows as u64, count as u64);
+        let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
+        if s == 0 {
+            return 0;
+        }
+        match self.posterior.stored_samples() {
+            // Every kept sample at every row, prior and update, and the choice of them twice.
+            Some(kept) => numbers(&[4, m, kept as u64]).saturating_add(numbers(&[2, m, s])),
+            // Features of all rows; covariance, what is taken from it, their difference, its factor; noise, draws, and their copies.
+            None => numbers(&[2, m, self.support() as u64])
+                .saturating_add(numbers(&[4, m, m]))
+                .saturating_add(numbers(&[3, m, s])),
+        }
+    }
+
+    fn sample_flops(&self, rows: usize, count: usize) -> f64 {
+        let (m, n, s) = (rows as f64, self.support() as f64, count as f64);
+        match self.posterior.stored_samples() {
+            Some(kept) => 2.0 * m * n * kept as f64,
+            None => n * n * m + 2.0 * n * m * m + m * m * m / 3.0 + m * m * s,
+        }
+    }
+
+    /// Points whose kernels make a prediction: training rows or inducing points.
+    fn support(&self) -> usize {
+        match (&*self.posterior, self.posterior.training()) {
+            (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
+            (_, Some((inputs, _))) => inputs.nrows(),
+            _ => self.header.rows,
+        }
+    }
+
+    /// Bytes of the rows that are predicted at a time, and operations for all rows.
+    fn blocks(&self, rows: usize) -> (u64, f64) {
+        let (n, m) = (self.support() as u64, rows as u64);
+        let d = self.header.schema.features.len() as f64;
+        match (&*self.posterior, self.posterior.stored_samples()) {
+            (ProcessPosterior::Exact(_), _) => {
+                (2 * NUMBER * m.min(512).saturating_mul(n), m as f64 * (n * n) as f64)
+            }
+            (ProcessPosterior::Inducing(_), _) => {
+                (3 * NUMBER * m.min(1024).saturating_mul(n), 2.0 * m as f64 * (n * n) as f64)
+            }
+            (_, kept) => {
+                let kept = kept.unwrap_or(0) as u64 + 1;
+                // Samples of a block of rows, prior and update, and tiles of the kernel matrix.
+                let block = 4 * NUMBER * m.min(4096).saturating_mul(kept) + TILES;
+                (block, m as f64 * n as f64 * (2.0 * kept as f64 + 2.0 * d))
+            }
+        }
+    }
+}
+
+/// Tiles of a kernel matrix on all threads, and random features of a block of rows.
+const TILES: u64 = 32 << 20;
