@@ -64,7 +64,8 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let kept = (arguments.checkpoint.is_some() || place.exists()).then_some(place.as_path());
     let outputs = [(Some(arguments.out.as_path()), OutputKind::Model), (kept, OutputKind::Checkpoint)];
     let single = [&arguments.network, &arguments.architecture, &arguments.head, &arguments.continue_from];
-    let several = [&arguments.data, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
+    let several =
+        [&arguments.data, &arguments.labels, &arguments.validation_data, &arguments.validation_labels];
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
     check_outputs(&outputs, inputs, arguments.force)?;
     let mut announce = |line: &str| remarks.say(line);
