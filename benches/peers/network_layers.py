@@ -45,6 +45,15 @@ class Cases:
         stored |= {f"{key}_gradient": gradient for key, gradient in gradients.items()}
         self.store(name, stored, settings)
 
+    def keep(self, largest):
+        """Only the cases with at most so many numbers."""
+        sizes = {}
+        for key, value in self.arrays.items():
+            name = key.rsplit("/", 1)[0]
+            sizes[name] = sizes.get(name, 0) + value.size
+        self.arrays = {k: v for k, v in self.arrays.items() if sizes[k.rsplit("/", 1)[0]] <= largest}
+        self.count = sum(size <= largest for size in sizes.values())
+
     def stream(self, name):
         """draw(shape): standard normal float64 tensors from the stream of this name."""
         random = torch.Generator().manual_seed(self.seed * 2**32 + zlib.crc32(name.encode()))
@@ -211,14 +220,17 @@ def attention(cases):
 def main():
     read = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     read.add_argument("--seed", type=int, default=0)
+    read.add_argument("--largest", type=int, help="leave out cases with more numbers than this (3000 for the file of the tests)")
     read.add_argument("--out", type=pathlib.Path, required=True, help="the .npz to write")
     arguments = read.parse_args()
     torch.set_num_threads(1)
     cases = Cases(arguments.seed)
     for family in (convolutions, normalisations, activations, pools, upsamples, attention):
         family(cases)
+    if arguments.largest is not None:
+        cases.keep(arguments.largest)
     with open(arguments.out, "wb") as out:
-        np.savez(out, **cases.arrays)
+        np.savez_compressed(out, **cases.arrays)
     print(
         json.dumps(
             {

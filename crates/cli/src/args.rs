@@ -4,6 +4,7 @@ mod experiment;
 mod gp;
 mod laplace;
 mod network;
+mod numbers;
 mod online;
 mod optimize;
 
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  posterior demo --out demo")]
     Demo(DemoArgs),
     /// Learn a model from data
+    #[command(
+        after_help = "Examples:\n  posterior fit gp --data house.csv --target price --out house.posterior\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior"
+    )]
     Fit {
         #[command(subcommand)]
         model: FitModel,
@@ -64,7 +68,7 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Train a network
     #[command(
-        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
+        after_help = "Examples:\n  posterior train --architecture mlp.toml --data train-images.gz --labels train-labels.gz --loss cross-entropy \\\n      --epochs 10 --out mlp.safetensors\n  posterior train --architecture net.toml --data house.csv --target price --loss gaussian --validation-fraction 0.1 --patience 20 \\\n      --epochs 500 --out house.safetensors\n\nCtrl-C saves the state; --resume goes on from it, to the same weights bit for bit."
     )]
     Train(Box<TrainArgs>),
     /// Write the outputs of a network on an array of inputs
@@ -107,7 +111,7 @@ pub(crate) enum FitModel {
     Gp(Box<FitArgs>),
     /// Error bars for a trained network: linearised Laplace
     #[command(
-        after_help = "Examples:\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior\n  posterior fit laplace --network net.safetensors --data house.csv --target price --likelihood gaussian --curvature full --out house.posterior\n  posterior fit laplace --head head.npz --data features.npy --labels classes.npy --likelihood categorical --curvature last-layer-kronecker --out head.posterior\n  posterior fit laplace --continue net.posterior --data more.gz --labels more-labels.gz --out net2.posterior\n\nCtrl-C saves the sums of the curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
+        after_help = "Examples:\n  posterior fit laplace --network net.onnx --data train-images.gz --labels train-labels.gz --likelihood categorical --out net.posterior\n  posterior fit laplace --network net.safetensors --data house.csv --target price --likelihood gaussian --curvature full --out house.posterior\n  posterior fit laplace --head head.npz --data features.npy --labels classes.npy --likelihood categorical --curvature last-layer-kronecker --out head.posterior\n  posterior fit laplace --continue net.posterior --data more.gz --labels more-labels.gz --tune evidence --out net2.posterior\n\nCtrl-C saves the sums of the curvature; --resume goes on from them. `posterior inspect --support NETWORK` shows which curvatures a network has."
     )]
     Laplace(Box<LaplaceArgs>),
 }
@@ -142,11 +146,11 @@ pub(crate) struct PredictArgs {
     pub stream: Option<bool>,
 
     /// Quantiles of new observations to add
-    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = probability)]
+    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]
     pub quantiles: Vec<f64>,
 
     /// Joint draws of the noiseless function: columns to add, or for networks an array [N, examples, outputs] in --samples-out
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=100_000))]
     pub samples: usize,
 
     /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
@@ -166,19 +170,23 @@ pub(crate) struct PredictArgs {
     pub latent: bool,
 
     /// Networks: write only the K most probable classes
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub top: Option<usize>,
 
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
     pub limit: Option<usize>,
 
     /// Seed of the draws
@@ -186,7 +194,7 @@ pub(crate) struct PredictArgs {
     pub seed: u64,
 
     /// Most memory that the table, its predictions, joint draws, covariances and exact variances may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Replace files that are there even if they hold no predictions
@@ -194,7 +202,7 @@ pub(crate) struct PredictArgs {
     pub force: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }
 
@@ -247,7 +255,7 @@ pub(crate) struct EvaluateArgs {
     pub fold: Option<i64>,
 
     /// Score the rows that `fit --test-fraction F` (same seed) left out
-    #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = probability)]
+    #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = numbers::share)]
     pub test_fraction: Option<f64>,
 
     /// Write a report to look at
@@ -267,7 +275,7 @@ pub(crate) struct EvaluateArgs {
     pub ood: Vec<PathBuf>,
 
     /// Images: score them turned by these angles as well
-    #[arg(long, value_name = "DEGREES", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "DEGREES", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub rotate: Vec<f64>,
 
     /// Images: score them under corruptions at all severities (gaussian-noise, shot-noise, gaussian-blur, contrast, brightness, pixelation, rotation)
@@ -278,20 +286,24 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "K", value_parser = counts)]
     pub joint_kappa: Option<Counts>,
 
-    /// Networks: functions drawn for --joint-kappa
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub samples: usize,
+    /// Networks: functions drawn for --joint-kappa [default: 100]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub samples: Option<usize>,
 
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Networks: draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub predictive_samples: usize,
+    /// Networks: draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
+
+    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
+    #[arg(long)]
+    pub allow_other_inputs: bool,
 
     /// Networks: only the first N examples
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
     pub limit: Option<usize>,
 
     /// Seed of draws and corruptions
@@ -299,11 +311,11 @@ pub(crate) struct EvaluateArgs {
     pub seed: u64,
 
     /// Most memory that the table, its predictions, draws and exact variances may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }
 
@@ -322,7 +334,7 @@ pub(crate) struct InspectArgs {
     pub support: bool,
 
     /// Most memory that reading a table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 }
 
@@ -332,13 +344,8 @@ pub(crate) struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-fn probability(text: &str) -> Result<f64, String> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|p: &f64| *p > 0.0 && *p < 1.0)
-        .ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
-}
+/// Most labels that are scored jointly.
+const MOST_LABELS: usize = 10_000;
 
 /// A list of whole numbers from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -346,7 +353,8 @@ pub(crate) struct Counts(pub Vec<usize>);
 
 /// `1,2,5` or `1..5` (both ends included).
 fn counts(text: &str) -> Result<Counts, String> {
-    let number = |t: &str| t.trim().parse::<usize>().ok().filter(|n| *n > 0);
+    let number = numbers::whole(1..=MOST_LABELS);
+    let number = |t: &str| number(t).ok();
     let list = match text.split_once("..") {
         Some((low, high)) => match (number(low), number(high)) {
             (Some(low), Some(high)) if low <= high && high - low < 1000 => Some((low..=high).collect()),
@@ -354,6 +362,7 @@ fn counts(text: &str) -> Result<Counts, String> {
         },
         None => text.split(',').map(number).collect(),
     };
-    list.map(Counts)
-        .ok_or_else(|| format!("`{text}` is no list of whole numbers from 1, such as 1,2,5 or 1..5"))
+    list.map(Counts).ok_or_else(|| {
+        format!("it must be a list of whole numbers from 1 to {MOST_LABELS}, such as 1,2,5 or 1..5")
+    })
 }

@@ -3,7 +3,7 @@
 use crate::output::{number, table};
 use posterior::laplace::LaplaceModel;
 use posterior::likelihoods::OutputLikelihood;
-use posterior::linearised::{Approximation, Tune, Weights};
+use posterior::linearised::{Approximation, ComparedBy, Tune, Weights};
 use posterior::report::{Note, SummaryRow};
 use serde::Serialize;
 
@@ -104,6 +104,26 @@ pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
         many => SummaryRow::new("prior precisions", format!("{} groups{kind}", many.len())),
     });
     rows.push(SummaryRow::new("chosen by", tuned(model)));
+    if let Some(unseen) = model.unseen() {
+        let difference =
+            format!("{} +- {}", number(unseen.nll - unseen.plain_nll), number(unseen.difference_error));
+        rows.push(SummaryRow::new(
+            "NLL on unseen rows",
+            format!(
+                "{} on {} (plain network {}; difference {difference})",
+                number(unseen.nll),
+                unseen.examples,
+                number(unseen.plain_nll)
+            ),
+        ));
+        if let (Some(own), Some(plain)) = (unseen.coverage, unseen.plain_coverage) {
+            let percent = |v: f64| format!("{:.1} %", 100.0 * v);
+            rows.push(SummaryRow::new(
+                "coverage of 95 % intervals on unseen rows",
+                format!("{} (plain network {})", percent(own), percent(plain)),
+            ));
+        }
+    }
     if let Some(evidence) = &summary.evidence {
         rows.push(SummaryRow::new("log evidence", format!("{:.3}", evidence.log_evidence)));
         rows.push(SummaryRow::new("log likelihood at the mode", format!("{:.3}", evidence.log_likelihood)));
@@ -148,8 +168,13 @@ fn tuned(model: &LaplaceModel) -> String {
         }
         Tune::Validation | Tune::CrossValidation { .. } => match &summary.held_out {
             Some(r) => format!(
-                "{} held-out examples: NLL {} (plain network {})",
+                "{} held-out {}: NLL {} (plain network {})",
                 r.examples,
+                if model.header().options.seen_by_network {
+                    "rows that the network was trained on (worthless)"
+                } else {
+                    "examples"
+                },
                 number(r.best.nll),
                 number(r.plain_nll)
             ),
@@ -197,18 +222,28 @@ pub(crate) fn described(model: &LaplaceModel) -> String {
         }
     }
     if let Some(report) = &model.header().auto {
-        let mut rows = vec![["candidate", "held-out NLL", "seconds", ""].map(String::from).to_vec()];
+        let by = match report.compared_by {
+            ComparedBy::UnseenExamples => "NLL on unseen rows",
+            ComparedBy::Evidence => "log evidence",
+        };
+        let mut rows = vec![["candidate", by, "seconds", ""].map(String::from).to_vec()];
         for c in &report.candidates {
-            let nll = c.nll.map(number).unwrap_or_else(|| "-".into());
+            let score = match report.compared_by {
+                ComparedBy::UnseenExamples => c.nll.map(|v| number(v + model.unit_shift())),
+                ComparedBy::Evidence => c.log_evidence.map(|v| format!("{v:.1}")),
+            };
             let chosen = if c.name == report.chosen { "chosen".into() } else { String::new() };
             rows.push(vec![
                 c.name.clone(),
-                nll,
+                score.unwrap_or_else(|| "-".into()),
                 format!("{:.2}", c.seconds),
                 c.skipped.clone().unwrap_or(chosen),
             ]);
         }
-        rows.push(vec!["plain network".into(), number(report.plain_nll), String::new(), String::new()]);
+        if let Some(plain) = report.plain_nll {
+            let plain = number(plain + model.unit_shift());
+            rows.push(vec!["plain network".into(), plain, String::new(), String::new()]);
+        }
         parts.push(format!("\n{}", table(&rows)));
     }
     let notes: Vec<String> = notes(model).into_iter().map(|n| format!("note: {}", n.text)).collect();

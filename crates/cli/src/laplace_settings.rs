@@ -17,7 +17,7 @@ use posterior::linearised::{
 use std::path::PathBuf;
 
 /// The predictive of a flag.
-pub(crate) fn integration(predictive: PredictiveArg, samples: usize, seed: u64) -> Integration {
+fn integration(predictive: PredictiveArg, samples: usize, seed: u64) -> Integration {
     match predictive {
         PredictiveArg::Probit => Integration::Probit,
         PredictiveArg::Bridge => Integration::LaplaceBridge,
@@ -25,6 +25,20 @@ pub(crate) fn integration(predictive: PredictiveArg, samples: usize, seed: u64) 
         PredictiveArg::PlugIn => Integration::PlugIn,
     }
 }
+
+/// The predictive that was asked for, if one was.
+pub(crate) fn chosen_integration(
+    predictive: Option<PredictiveArg>,
+    samples: Option<usize>,
+    seed: u64,
+) -> Result<Option<Integration>, Failure> {
+    let sampled = predictive == Some(PredictiveArg::MonteCarlo);
+    only(samples.is_some(), "predictive-samples", sampled, "--predictive monte-carlo")?;
+    Ok(predictive.map(|p| integration(p, samples.unwrap_or(PREDICTIVE_SAMPLES), seed)))
+}
+
+/// Draws of a predictive where no number is given.
+const PREDICTIVE_SAMPLES: usize = 1000;
 
 /// A number of gigabytes in bytes.
 pub(crate) fn memory(gigabytes: f64) -> Result<u64, Failure> {
@@ -81,12 +95,17 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
             "--{name} cannot be changed by --continue: the model has decided it"
         )));
     }
+    if a.seed != 0 && a.predictive != Some(PredictiveArg::MonteCarlo) {
+        return Err(Failure::usage(
+            "--seed cannot be changed by --continue, but for --predictive monte-carlo".into(),
+        ));
+    }
     let mut options = before.clone();
     if let Some(tune) = a.tune {
         options.tune = tune_of(tune, None);
     }
-    if let Some(predictive) = a.predictive {
-        options.integration = integration(predictive, a.predictive_samples, a.seed);
+    if let Some(chosen) = chosen_integration(a.predictive, a.predictive_samples, a.seed)? {
+        options.integration = chosen;
     }
     options.memory = memory(a.memory)?;
     Ok(options)
@@ -103,8 +122,46 @@ fn tune_of(tune: TuneArg, folds: Option<usize>) -> Tune {
 }
 
 /// Refuses a flag that belongs to another choice.
-fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(), Failure> {
+pub(crate) fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(), Failure> {
     if given && !belongs { Err(Failure::usage(format!("--{flag} belongs to {to}"))) } else { Ok(()) }
+}
+
+/// Refuses pairs of choices that have no meaning together.
+fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failure> {
+    let curvature = a.curvature.unwrap_or(CurvatureArg::Auto);
+    let gaussian = likelihood == LikelihoodKind::Gaussian;
+    let bridge = a.predictive == Some(PredictiveArg::Bridge);
+    only(bridge, "predictive bridge", likelihood == LikelihoodKind::Categorical, "--likelihood categorical")?;
+    let sampled = a.predictive == Some(PredictiveArg::MonteCarlo);
+    only(
+        sampled,
+        "predictive monte-carlo",
+        !gaussian,
+        "likelihoods without Gaussian noise, under which probit is exact",
+    )?;
+    let dual = curvature == CurvatureArg::FunctionSpace;
+    let linearised = matches!(a.mode, ModeArg::Linearised | ModeArg::LinearisedSimple);
+    let others = "curvatures of weights, not to --curvature function-space";
+    only(linearised, "mode linearised", !dual, others)?;
+    let scalar = matches!(a.prior, PriorArg::Auto | PriorArg::Scalar);
+    only(!scalar, "prior of several precisions", !dual, others)?;
+    let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);
+    only(
+        a.prior == PriorArg::Diagonal,
+        "prior diagonal",
+        !kronecker,
+        "curvatures without Kronecker factors",
+    )?;
+    let last = matches!(
+        curvature,
+        CurvatureArg::LastLayer | CurvatureArg::LastLayerKronecker | CurvatureArg::LastLayerDiagonal
+    );
+    only(a.without_affine, "without-affine", !last && a.weights.is_empty(), "curvatures of all weights")?;
+    // Only sums can be saved on the way.
+    let sums = !(dual || matches!(curvature, CurvatureArg::Auto | CurvatureArg::LowRank));
+    let saved = "a named curvature made of sums (full, block, diagonal, kronecker, subnetwork, last-layer)";
+    only(a.resume, "resume", sums, saved)?;
+    only(a.checkpoint.is_some(), "checkpoint", sums, saved)
 }
 
 /// The request of a new fit.
@@ -145,19 +202,23 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
     )?;
     let automatic = a.curvature.unwrap_or(CurvatureArg::Auto) == CurvatureArg::Auto;
     only(a.seconds.is_some(), "seconds", automatic, "--curvature auto")?;
-    let tune = a.tune.unwrap_or(if automatic { TuneArg::Validation } else { TuneArg::Evidence });
-    if automatic && tune != TuneArg::Validation {
-        let problem = "--curvature auto compares curvatures on held-out data (--tune validation): name a curvature to tune otherwise";
+    let tune = a.tune.unwrap_or(TuneArg::Evidence);
+    if automatic && tune == TuneArg::CrossValidation {
+        let problem = "--tune cross-validation is for a named curvature: name one";
         return Err(Failure::usage(problem.into()));
     }
-    let validated = a.validation_fraction.is_some() || !a.validation.is_empty();
-    only(validated, "validation", tune == TuneArg::Validation, "--tune validation")?;
-    if tune == TuneArg::Validation && !validated && !automatic {
-        return Err(Failure::usage(
-            "--tune validation needs --validation FILE or --validation-fraction F".into(),
-        ));
-    }
     only(a.folds.is_some(), "folds", tune == TuneArg::CrossValidation, "--tune cross-validation")?;
+    let held_out = matches!(tune, TuneArg::Validation | TuneArg::CrossValidation);
+    only(a.allow_seen_rows, "allow-seen-rows", held_out, "--tune validation and cross-validation")?;
+    let classes = matches!(likelihood, LikelihoodKind::Categorical | LikelihoodKind::Bernoulli);
+    only(!a.class_names.is_empty(), "class-names", classes, "--likelihood categorical and bernoulli")?;
+    only(
+        a.strip_softmax,
+        "strip-softmax",
+        likelihood == LikelihoodKind::Categorical,
+        "--likelihood categorical",
+    )?;
+    check_pairs(a, likelihood)?;
     let (weights, approximation, curvature) = curvature(a)?;
     let options = FitOptions {
         weights,
@@ -185,7 +246,6 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
             ModeArg::Linearised => Mode::Linearised,
             ModeArg::LinearisedSimple => Mode::LinearisedSimple,
         },
-        integration: integration(a.predictive.unwrap_or(PredictiveArg::Probit), a.predictive_samples, a.seed),
         memory: memory(a.memory)?,
         seed: a.seed,
         ..FitOptions::default()
@@ -199,9 +259,10 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         },
         data: data(a),
         validation: ValidationSource {
-            data: a.validation.clone(),
+            data: a.validation_data.clone(),
             labels: a.validation_labels.clone(),
             fraction: a.validation_fraction.unwrap_or(0.0),
+            allow_seen: a.allow_seen_rows,
         },
         likelihood,
         link: if a.link == LinkArg::Probit { Link::Probit } else { Link::Logit },
@@ -209,6 +270,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         weight_decay: a.weight_decay,
         curvature,
         seconds: a.seconds,
+        predictive: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
         options,
         checkpoint: Some(checkpoint(a)),
         resume: a.resume,

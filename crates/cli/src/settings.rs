@@ -1,8 +1,12 @@
 //! From flags and the configuration file to a request: flags win over the file, the file over the defaults.
 
-use crate::args::{FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg};
+use crate::args::{
+    Cli, FitArgs, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg,
+};
 use crate::output::{Failure, check_outputs};
 use crate::scalable_settings;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use posterior::data::{Missing, OutputKind, Selection, Split};
 use posterior::gp::MeanForm;
 use posterior::gp::exact::{Criterion, Optimizer};
@@ -203,8 +207,30 @@ pub(crate) fn positive(name: &str, value: f64) -> Result<f64, Failure> {
 fn read_config(path: &Path) -> Result<FitArgs, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::new(format!("cannot read the configuration {}: {e}", path.display())))?;
-    toml::from_str(&text)
-        .map_err(|e| Failure::usage(format!("{} is not a valid configuration: {e}", path.display())))
+    let invalid =
+        |why: String| Failure::usage(format!("{} is not a valid configuration: {why}", path.display()));
+    let arguments = toml::from_str(&text).map_err(|e| invalid(e.to_string()))?;
+    refuse_numbers(&text).map_err(invalid)?;
+    Ok(arguments)
+}
+
+/// Numbers of a configuration obey the rules of the flags of their names.
+fn refuse_numbers(text: &str) -> Result<(), String> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let flags = table.iter().filter_map(|(name, value)| match value {
+        toml::Value::Integer(number) => Some(format!("--{name}={number}")),
+        toml::Value::Float(number) => Some(format!("--{name}={number}")),
+        _ => None,
+    });
+    let line = ["posterior", "fit", "gp"].map(String::from).into_iter().chain(flags);
+    match Cli::command().try_get_matches_from(line) {
+        Err(e) if e.kind() == ErrorKind::ValueValidation => {
+            let text = e.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Err(line.trim_start_matches("error: ").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Each flag, or the file's value where the flag is absent.

@@ -398,7 +398,7 @@ fn options_of_other_methods_are_refused() {
         ),
         ("--method sdd --time-budget soon", "is no time"),
         ("--method sdd --samples 0", "the number of samples is 0"),
-        ("--method sdd --step-size 0", "--step-size must be a positive number"),
+        ("--method sdd --step-size 0", "--step-size <X>': it must be a finite number above 0"),
         ("--method sdd --hyperparameters t.csv", "t.csv"),
         ("--method sdd --memory 1e-5", "above the limit"),
         ("--method sdd --kernel periodic", "random features"),

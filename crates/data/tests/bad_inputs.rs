@@ -267,11 +267,7 @@ fn folds_must_fit() {
 
 #[test]
 fn the_shared_tables_have_their_documented_sizes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uci");
-    if !folder.exists() {
-        println!("skipped: {} is absent", folder.display());
-        return;
-    }
+    let Some(folder) = posterior_testing::shared("data/uci") else { return };
     for (name, rows, inputs) in
         [("airfoil", 1_503, 5), ("concrete", 1_030, 8), ("energy", 768, 8), ("yacht", 308, 6)]
     {

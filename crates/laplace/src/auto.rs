@@ -1,10 +1,20 @@
-//! **A default that can be trusted**: several posteriors that fit the budget, each tuned on held-out data with the predictive that will be used, and compared with the plain network.
+//! **A default that can be trusted**: posteriors tuned by the evidence, the best of which is kept.
 //!
-//! Published figures and our own show posteriors over all weights that predict worse than the network itself. So nothing is assumed: the best score on data that the curvature has not seen wins,
-//! and where nothing beats the network, class probabilities stay the network's own (the posterior remains for latent variances and samples) and the report says so.
+//! With examples that the network has not seen, everything that fits the budget is compared on them, with the predictive that will be used, and with the plain network: the best score wins, and where nothing
+//! beats the network, predictions stay its own (the posterior remains for latent variances and samples) and the report says so.
+//!
+//! Without, the evidence decides, which learns from the training data and needs no others. It ranks *structures of the same weights*: by Fischer's inequality the determinant of a block-diagonal, Kronecker or
+//! diagonal curvature is an upper bound of the exact one's, so that the exact structure has the largest evidence of them. It does not rank *sets of weights*: a posterior of the last layer is charged for no
+//! other weights, which were chosen by the same data, and always looks better. Which weights are uncertain therefore follows from the likelihood:
+//!
+//! - **numbers with additive noise**: all weights, as exactly as the budget allows. Noise is estimated as `RSS / (n - gamma)`, and weights that are left out of `gamma` make it too small and intervals too narrow.
+//! - **classes, events and counts**: the last layer. There is no noise to estimate, and the tangents of all layers flatten probabilities more than data ask for.
+//!
+//! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
 use crate::fit::{Approximation, FitOptions, Laplace, fit};
-use crate::{FisherEstimate, LaplaceError, Plan, Stage, Tune, Weights};
+use crate::unseen::unseen_scores;
+use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood, VectorLikelihood};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision};
@@ -12,8 +22,8 @@ use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Multiplications and additions a second that a plan counts on; modest, so that a budget is rather kept than used up.
-const RATE: f64 = 3e10;
+/// Weights, or numbers observed, up to which an exact posterior over all weights is among the candidates.
+const EXACT: usize = 3000;
 
 /// What became of one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,10 +34,24 @@ pub struct Candidate {
     pub plan: Plan,
     /// Why it was not tried; None if it was.
     pub skipped: Option<String>,
-    /// Its best score on the held-out examples.
+    /// Its score on the unseen examples, where there are some.
     pub nll: Option<f64>,
+    /// Its log evidence.
+    #[serde(default)]
+    pub log_evidence: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,
+}
+
+/// What candidates are compared by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedBy {
+    /// Scores on examples that the network has not seen.
+    #[default]
+    UnseenExamples,
+    /// The evidence.
+    Evidence,
 }
 
 /// The choice and its reasons.
@@ -37,53 +61,142 @@ pub struct AutoReport {
     pub candidates: Vec<Candidate>,
     /// The one that was chosen.
     pub chosen: String,
-    /// Its score.
-    pub nll: f64,
+    /// What by.
+    #[serde(default)]
+    pub compared_by: ComparedBy,
+    /// Its score on the unseen examples, where there are some.
+    pub nll: Option<f64>,
     /// The plain network's score on the same examples.
-    pub plain_nll: f64,
-    /// Whether the choice beats the network.
-    pub beats_plain: bool,
+    pub plain_nll: Option<f64>,
+    /// Whether the choice beats the network; None where there was nothing to find that out on.
+    pub beats_plain: Option<bool>,
+}
+
+/// Something to try.
+struct Proposal {
+    name: &'static str,
+    weights: Weights,
+    approximation: Approximation,
+    /// Only where nothing before it could be had.
+    fallback: bool,
+}
+
+/// Whether observations have noise whose variance is estimated, or predicted by the network, from residuals.
+fn has_noise(likelihood: &OutputLikelihood) -> bool {
+    use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
+    matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
 }
 
 /// Candidates for a network, cheapest first.
 fn candidates<T: Precision>(
     network: &Network<T>,
-    outputs: usize,
+    likelihood: &OutputLikelihood,
     examples: usize,
-) -> Vec<(&'static str, Weights, Approximation)> {
+    compared: bool,
+) -> Vec<Proposal> {
     let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
-    let mut list = vec![("last-layer-kronecker", Weights::LastLayer, kronecker)];
-    list.push(("last-layer", Weights::LastLayer, Approximation::Full));
-    list.push(("diagonal", Weights::All, Approximation::Diagonal));
-    list.push(("kronecker", Weights::All, kronecker));
+    let proposal = |name, weights, approximation| Proposal { name, weights, approximation, fallback: false };
+    let last = [
+        proposal("last-layer-kronecker", Weights::LastLayer, kronecker),
+        proposal("last-layer", Weights::LastLayer, Approximation::Full),
+    ];
     // Exact posteriors where they are small: in whichever space is smaller.
-    let weights = network.graph().trainable();
-    if weights <= 3000 && weights <= examples * outputs {
-        list.push(("full", Weights::All, Approximation::Full));
-    } else if examples * outputs <= 3000 {
-        list.push(("function-space", Weights::All, Approximation::FunctionSpace { points: None }));
+    let (weights, observed) = (network.graph().trainable(), examples * likelihood.outputs());
+    let exact = if weights <= EXACT && weights <= observed {
+        Some(proposal("full", Weights::All, Approximation::Full))
+    } else if observed <= EXACT {
+        Some(proposal("function-space", Weights::All, Approximation::FunctionSpace { points: None }))
+    } else {
+        None
+    };
+    let all = proposal("kronecker", Weights::All, kronecker);
+    match (compared, has_noise(likelihood)) {
+        (true, _) => {
+            let diagonal = proposal("diagonal", Weights::All, Approximation::Diagonal);
+            last.into_iter().chain([diagonal, all]).chain(exact).collect()
+        }
+        (false, true) => {
+            let fallback = last.into_iter().rev().map(|p| Proposal { fallback: true, ..p });
+            std::iter::once(all).chain(exact).chain(fallback).collect()
+        }
+        (false, false) => last.into(),
     }
-    list
 }
 
-/// Fits what fits the budget and returns the best, by held-out examples that have no part in any curvature.
+/// What [`auto`] would try without anything to compare on (or with it): names and plans, cheapest first, fallbacks left out.
 ///
 /// # Errors
-/// When not even the cheapest candidate fits, or a fit fails.
+/// When a network has no last layer.
+pub fn planned<T: Precision>(
+    network: &Network<T>,
+    likelihood: &OutputLikelihood,
+    examples: usize,
+    compared: bool,
+) -> Result<Vec<(&'static str, Plan)>, LaplaceError> {
+    let graph = network.graph();
+    candidates(network, likelihood, examples, compared)
+        .into_iter()
+        .filter(|p| !p.fallback)
+        .map(|p| {
+            let selection = match p.weights {
+                Weights::LastLayer => posterior_networks::Selection::last_layer(graph)?,
+                _ => posterior_networks::Selection::all(graph),
+            };
+            Ok((p.name, Plan::new(network, &selection, examples, likelihood, &p.approximation)))
+        })
+        .collect()
+}
+
+/// Why a candidate is not tried at all.
+fn reason(plan: &Plan, own: &FitOptions, left: Option<f64>) -> Option<String> {
+    if let Err(error) = plan.check(own) {
+        return Some(error.to_string());
+    }
+    if let Some(left) = left.filter(|left| plan.seconds() > *left) {
+        let left = left.max(0.0);
+        return Some(format!("it would take about {:.0} s, {left:.0} s are left", plan.seconds().ceil()));
+    }
+    let prior = &own.prior;
+    match own.approximation {
+        Approximation::FunctionSpace { .. } if !matches!(prior, PriorKind::Auto | PriorKind::Scalar) => {
+            Some("function space knows the scalar prior only".into())
+        }
+        Approximation::Kronecker(_) if *prior == PriorKind::Diagonal => {
+            Some("Kronecker factors need one prior precision for each layer".into())
+        }
+        _ => None,
+    }
+}
+
+/// Fits what fits the budget, each tuned as `options` say, and returns the best with the options it was fitted with. `unseen` are examples that neither the network nor any curvature learns from; `plain` is the
+/// plain network's likelihood ([`unseen_scores`]). Where `time` is given nothing is begun that would pass it; else all but the first candidate keep to `patience`.
+///
+/// # Errors
+/// When not even the cheapest candidate fits, too few unseen examples, or a fit fails.
 pub fn auto<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
-    validation: &dyn Examples<T>,
-    likelihood: &OutputLikelihood,
+    unseen: Option<&dyn Examples<T>>,
+    (likelihood, plain): (&OutputLikelihood, &OutputLikelihood),
     options: &FitOptions,
     time: Option<Duration>,
+    patience: Duration,
     observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
-) -> Result<(Laplace<T>, AutoReport), LaplaceError> {
+) -> Result<(Laplace<T>, AutoReport, FitOptions), LaplaceError> {
     let started = Instant::now();
-    let mut reports = Vec::new();
-    let mut best: Option<(Laplace<T>, String, f64, f64)> = None;
-    for (name, weights, approximation) in candidates(network, likelihood.outputs(), examples.len()) {
-        let own = FitOptions { weights, approximation, tune: Tune::Validation, ..options.clone() };
+    let mut reports: Vec<Candidate> = Vec::new();
+    // The posterior, its name, options, and what is minimised.
+    let mut best: Option<(Laplace<T>, String, FitOptions, f64)> = None;
+    for proposal in candidates(network, likelihood, examples.len(), unseen.is_some()) {
+        if proposal.fallback && best.is_some() {
+            continue;
+        }
+        let name = proposal.name;
+        let own = FitOptions {
+            weights: proposal.weights,
+            approximation: proposal.approximation,
+            ..options.clone()
+        };
         let selection = own.weights.select(
             network,
             own.affine,
@@ -92,35 +205,31 @@ pub fn auto<T: Precision>(
             own.seed,
             &mut |stage, done, total| observer(name, stage, done, total),
         )?;
-        let plan = Plan::new(network, &selection, examples.len(), likelihood, &approximation);
-        let expected = plan.flops / RATE;
-        let left = time.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
-        let skipped = match plan.check(&own) {
-            Err(error) => Some(error.to_string()),
-            Ok(()) if left.is_some_and(|left| expected > left) => Some(format!(
-                "it would take about {expected:.0} s, {:.0} s are left",
-                left.unwrap_or(0.0).max(0.0)
-            )),
-            // A scalar prior is all that function space knows.
-            Ok(())
-                if matches!(approximation, Approximation::FunctionSpace { .. })
-                    && !matches!(own.prior, crate::PriorKind::Auto | crate::PriorKind::Scalar) =>
-            {
-                Some("function space knows the scalar prior only".into())
-            }
-            Ok(()) => None,
-        };
-        let mut report = Candidate { name: name.into(), plan, skipped, nll: None, seconds: 0.0 };
+        let plan = Plan::new(network, &selection, examples.len(), likelihood, &own.approximation);
+        let limit = time.or((best.is_some() && !proposal.fallback).then_some(patience));
+        let left = limit.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
+        let skipped = reason(&plan, &own, left);
+        let mut report =
+            Candidate { name: name.into(), plan, skipped, nll: None, log_evidence: None, seconds: 0.0 };
         if report.skipped.is_none() {
             let clock = Instant::now();
             let mut own_observer = |stage, done, total| observer(name, stage, done, total);
-            match fit(network, examples, Some(validation), likelihood, &own, &mut None, &mut own_observer) {
+            let tried = fit(network, examples, unseen, likelihood, &own, &mut None, &mut own_observer)
+                .and_then(|mut laplace| {
+                    if let Some(unseen) = unseen {
+                        let scores = unseen_scores(network, &laplace, plain, unseen, &mut own_observer)?;
+                        laplace.summary.unseen = Some(scores);
+                    }
+                    Ok(laplace)
+                });
+            match tried {
                 Ok(laplace) => {
-                    let held_out = laplace.summary.held_out.as_ref();
-                    let (nll, plain) = held_out.map_or((f64::NAN, f64::NAN), |h| (h.best.nll, h.plain_nll));
-                    report.nll = Some(nll);
-                    if best.as_ref().is_none_or(|b| nll < b.2) {
-                        best = Some((laplace, name.to_string(), nll, plain));
+                    report.nll = laplace.summary.unseen.map(|s| s.nll);
+                    report.log_evidence = laplace.summary.evidence.as_ref().map(|e| e.log_evidence);
+                    let cost = if unseen.is_some() { report.nll } else { report.log_evidence.map(|e| -e) };
+                    let cost = cost.filter(|c| c.is_finite()).unwrap_or(f64::INFINITY);
+                    if best.as_ref().is_none_or(|b| cost < b.3) {
+                        best = Some((laplace, name.to_string(), own, cost));
                     }
                 }
                 Err(LaplaceError::Interrupted) => return Err(LaplaceError::Interrupted),
@@ -131,28 +240,57 @@ pub fn auto<T: Precision>(
         }
         reports.push(report);
     }
-    let Some((mut laplace, chosen, nll, plain_nll)) = best else {
+    let Some((mut laplace, chosen, mut own, _)) = best else {
         let reasons: Vec<String> = reports
             .iter()
             .map(|r| format!("{}: {}", r.name, r.skipped.clone().unwrap_or_default()))
             .collect();
         return Err(LaplaceError::Request(format!("no posterior fits the budget ({})", reasons.join("; "))));
     };
-    let beats_plain = nll < plain_nll;
-    laplace.summary.notes.push(match beats_plain {
-        true => format!(
-            "`{chosen}` was chosen of {} candidates: NLL {nll:.4} on {} held-out examples, the plain network {plain_nll:.4}",
-            reports.iter().filter(|r| r.nll.is_some()).count(),
-            validation.len()
-        ),
-        false => format!(
-            "no posterior predicts better than the plain network on {} held-out examples (NLL {plain_nll:.4}; the best, `{chosen}`, {nll:.4}): \
-             predictions are the network's own, the posterior gives latent variances and samples",
-            validation.len()
-        ),
-    });
-    if !beats_plain {
+    let scores = laplace.summary.unseen;
+    let beats_plain = scores.map(|s| s.nll < s.plain_nll);
+    let tried = reports.iter().filter(|r| r.skipped.is_none()).count();
+    laplace.summary.notes.push(sentence(&chosen, tried, &laplace, likelihood));
+    if beats_plain == Some(false) {
         laplace.integration = Integration::PlugIn;
+        own.integration = Integration::PlugIn;
     }
-    Ok((laplace, AutoReport { candidates: reports, chosen, nll, plain_nll, beats_plain }))
+    let compared_by = if unseen.is_some() { ComparedBy::UnseenExamples } else { ComparedBy::Evidence };
+    let (nll, plain_nll) = (scores.map(|s| s.nll), scores.map(|s| s.plain_nll));
+    let report = AutoReport { candidates: reports, chosen, compared_by, nll, plain_nll, beats_plain };
+    Ok((laplace, report, own))
+}
+
+/// What was chosen, and what that says.
+fn sentence<T: Precision>(
+    chosen: &str,
+    tried: usize,
+    laplace: &Laplace<T>,
+    likelihood: &OutputLikelihood,
+) -> String {
+    let Some(scores) = laplace.summary.unseen else {
+        let narrow = if has_noise(likelihood) && chosen.starts_with("last-layer") {
+            "; the other layers are taken as certain, which makes noise and intervals too small: allow more memory or time (--memory, --seconds), or name a curvature of all weights"
+        } else {
+            ""
+        };
+        return format!(
+            "`{chosen}` was chosen by the evidence of the training data ({tried} tried); not compared on unseen data: give --validation-data to learn whether it beats the plain network{narrow}"
+        );
+    };
+    let difference = format!("+- {:.4}", scores.difference_error);
+    if scores.nll < scores.plain_nll {
+        format!(
+            "`{chosen}` was chosen of {tried} candidates on {} unseen examples: it beats the plain network by {:.4} {difference} nats each",
+            scores.examples,
+            scores.plain_nll - scores.nll
+        )
+    } else {
+        format!(
+            "no posterior predicts better than the plain network on {} unseen examples (the best, `{chosen}`, is worse by {:.4} {difference} nats each): \
+             predictions are the network's own, the posterior gives latent variances and samples",
+            scores.examples,
+            scores.nll - scores.plain_nll
+        )
+    }
 }

@@ -18,6 +18,9 @@ use posterior_networks::{Array, Network, Outputs, Precision, Selection};
 use posterior_optim::Signal;
 use rand::seq::SliceRandom;
 
+/// Share of a prior variance that rounding may take off a posterior variance of zero.
+const ROUNDING: f64 = 1e-8;
+
 /// Training points with their kernel, before a prior is chosen.
 #[derive(Clone, Debug)]
 pub struct FunctionSpace<T> {
@@ -79,10 +82,12 @@ impl<T: Precision> FunctionSpace<T> {
         }
         let batch = Batch { range: 0..chosen.len(), x: x.clone(), targets };
         let rows = cotangents(FisherEstimate::Exact, likelihood, &batch, &f)?;
-        let along = Outputs::Combinations(rows.clone());
-        let kernel = network.tangent_kernel(selection, (&x, &along), (&x, &along), memory)?;
+        // Variances are differences of kernels: in single precision rounding alone can make them negative.
+        let (wide, wide_x) = (network.cast::<f64>()?, x.cast::<f64>());
+        let along = Outputs::Combinations(rows.cast::<f64>());
+        let kernel = wide.tangent_kernel(selection, (&wide_x, &along), (&wide_x, &along), memory)?;
         let n = rows.rows();
-        let gram = Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j].to_f64());
+        let gram = Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j]);
         let rows = rows.reshaped(vec![n, outputs]);
         if observer(Stage::Curvature, count, count) == Signal::Stop {
             return Err(LaplaceError::Interrupted);
@@ -193,12 +198,13 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     /// When inputs do not fit.
     pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
         let outputs: usize = network.graph().output_shape().iter().product();
-        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted };
+        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
+        let wide = network.cast::<f64>()?;
         let each = (1usize << 24) / (self.base.rows.rows() * outputs).max(1);
         for range in posterior_linalg::tiles::pieces(x.rows(), each.clamp(1, 512)) {
             let x = x.slice_rows(range);
             latent.mean.extend(doubles(network.forward(&x)?.values()));
-            let joint = self.joint_parts(network, &x)?;
+            let joint = self.joint_parts(&wide, &x.cast())?;
             for n in 0..x.rows() {
                 let white = joint.1.subcols(n * outputs, outputs);
                 for o in 0..outputs {
@@ -206,9 +212,14 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
                         if wanted == Wanted::Full || o == k {
                             let explained: f64 =
                                 (0..white.nrows()).map(|r| white[(r, o)] * white[(r, k)]).sum();
-                            latent
-                                .covariance
-                                .push(joint.0[n * outputs * outputs + o * outputs + k] - explained);
+                            let prior = joint.0[n * outputs * outputs + o * outputs + k];
+                            let mut left = prior - explained;
+                            // What rounding leaves of two numbers that are equal; more than that is an error that the likelihood finds.
+                            if o == k && left < 0.0 && left > -ROUNDING * prior {
+                                left = 0.0;
+                                latent.clipped += 1;
+                            }
+                            latent.covariance.push(left);
                         }
                     }
                 }
@@ -218,23 +229,28 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     }
 
     /// Prior covariances `[examples, C, C]` and whitened cross covariances `S^(-1/2) T`, `[observed, examples * C]`.
-    fn joint_parts(&self, network: &Network<T>, x: &Array<T>) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
+    fn joint_parts(
+        &self,
+        network: &Network<f64>,
+        x: &Array<f64>,
+    ) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
         let (selection, base) = (&self.base.selection, &self.base);
         let prior = network.tangent_kernel_diagonal(selection, x, &Outputs::All)?;
-        let prior: Vec<f64> = prior.values().iter().map(|v| v.to_f64() / self.precision).collect();
+        let prior: Vec<f64> = prior.values().iter().map(|v| v / self.precision).collect();
         let along = Outputs::Combinations(self.rows_as_outputs(network));
-        let cross = network.tangent_kernel(selection, (&base.x, &along), (x, &Outputs::All), u64::MAX)?;
+        let own = (&base.x.cast::<f64>(), &along);
+        let cross = network.tangent_kernel(selection, own, (x, &Outputs::All), u64::MAX)?;
         let (rows, columns) = (base.rows.rows(), cross.len() / base.rows.rows().max(1));
         let scale = self.strength.sqrt() / self.precision;
-        let mut white = Mat::from_fn(rows, columns, |i, j| scale * cross.values()[i * columns + j].to_f64());
+        let mut white = Mat::from_fn(rows, columns, |i, j| scale * cross.values()[i * columns + j]);
         self.factor.solve_factor_in_place(white.as_mut());
         Ok((prior, white))
     }
 
-    fn rows_as_outputs(&self, network: &Network<T>) -> Array<T> {
+    fn rows_as_outputs(&self, network: &Network<f64>) -> Array<f64> {
         let mut shape = vec![self.base.rows.rows()];
         shape.extend_from_slice(network.graph().output_shape());
-        self.base.rows.clone().reshaped(shape)
+        self.base.rows.cast::<f64>().reshaped(shape)
     }
 
     /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
@@ -242,13 +258,12 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     /// # Errors
     /// When it would pass `memory` bytes or inputs do not fit.
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let kernel =
-            network.tangent_kernel(&self.base.selection, (x, &Outputs::All), (x, &Outputs::All), memory)?;
-        let (_, white) = self.joint_parts(network, x)?;
+        let (wide, x) = (network.cast::<f64>()?, x.cast::<f64>());
+        let all = (&x, &Outputs::All);
+        let kernel = wide.tangent_kernel(&self.base.selection, all, all, memory)?;
+        let (_, white) = self.joint_parts(&wide, &x)?;
         let n = white.ncols();
         let explained = white.transpose() * &white;
-        Ok(Mat::from_fn(n, n, |i, j| {
-            kernel.values()[i * n + j].to_f64() / self.precision - explained[(i, j)]
-        }))
+        Ok(Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j] / self.precision - explained[(i, j)]))
     }
 }

@@ -11,8 +11,9 @@
 //! | [`predict`] | latent means and covariances |
 //! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
 //! | [`mode`] | the optimum of the linearised model |
-//! | [`auto`](mod@auto) | several posteriors, the best of which is kept if it beats the plain network |
+//! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
 //! | [`tune`] | hyperparameters by held-out data |
+//! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`low_rank`], [`function_space`] | a few eigenvectors plus a diagonal; the dual form for small data |
 //! | [`plan`] | memory and work, before anything is done |
@@ -32,10 +33,11 @@ pub mod predict;
 mod prior;
 mod roots;
 pub mod tune;
+pub mod unseen;
 mod weights;
 
 pub use accumulate::{Accumulator, Form};
-pub use auto::{AutoReport, auto};
+pub use auto::{AutoReport, ComparedBy, auto};
 pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
@@ -47,6 +49,7 @@ pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
 pub use roots::FisherEstimate;
 pub use tune::Tune;
+pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};
 
 use serde::{Deserialize, Serialize};

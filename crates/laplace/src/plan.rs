@@ -1,11 +1,17 @@
 //! **Memory and work** of a fit, known before it starts.
 
+mod workspace;
+
 use crate::accumulate::{Form, Head, weight_matrix};
 use crate::fit::Approximation;
-use crate::{FitOptions, LaplaceError};
+use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_networks::{Network, Precision, Selection};
 use serde::{Deserialize, Serialize};
+use workspace::{Use, Workspace};
+
+/// Multiplications and additions a second that a plan counts on.
+const RATE: f64 = 3e10;
 
 /// What a fit needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,43 +50,42 @@ impl Plan {
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
         let head = Head::of(graph, selection);
         let square = |n: u64| n.saturating_mul(n).saturating_mul(8);
-        // Sum, scaled copy, factor.
-        let dense = |n: u64| square(n).saturating_mul(3);
         let n = examples as f64;
-        let width = approximation.estimate().map_or(c as f64, |e| e.width(likelihood) as f64);
-        let backward = if head.is_some() { 0.0 } else { 2.0 * width * graph.flops() as f64 };
+        let width = approximation.estimate().map_or_else(
+            || FisherEstimate::Exact.width(likelihood) as u64,
+            |estimate| estimate.width(likelihood) as u64,
+        );
+        // With its exact curvature an output layer sends nothing back.
+        let head = head.filter(|_| approximation.estimate().is_none_or(|e| e == FisherEstimate::Exact));
+        let backward = if head.is_some() { 0.0 } else { 2.0 * width as f64 * graph.flops() as f64 };
         let mut flops = n * (graph.flops() as f64 + backward);
-        let batch = crate::observations::batch_size(network, width.max(1.0) as usize) as u64;
-        let rows_at_once = batch.min(examples as u64) * width as u64;
-        let number = size_of::<T>() as u64;
-        // Rows of the Jacobian, and the same in double precision, up to the size at which the network cuts them.
-        let piece = |weights: u64| {
-            let one =
-                if head.is_some() { 0 } else { weights.saturating_mul(rows_at_once * number).min(32 << 20) };
-            one * 2 * rayon::current_num_threads() as u64
+        let space = Workspace { network, selection, examples: examples as u64, outputs: c };
+        let workspace = |dense: bool, used: Use| match &head {
+            Some(head) => space.head(head, dense),
+            None => space.batch_bytes(width, used),
         };
-        let (curvature_bytes, pieces) = match approximation {
+        // Bytes of the sums, of everything while they are factored, of one worker's batch, and of what no worker does alone.
+        let (sums, factored, batch, shared) = match approximation {
             Approximation::Full => {
-                let per_example = if head.is_some() { d as f64 * d as f64 } else { width * (d * d) as f64 };
+                let per_example = if head.is_some() { (d * d) as f64 } else { (width * d * d) as f64 };
                 flops += n * per_example + (d as f64).powi(3) * 4.0 / 3.0;
-                (dense(d), piece(d))
+                (square(d), 3 * square(d), workspace(true, Use::Rows { by_layer: false }), 0)
             }
             Approximation::Block => {
-                let (mut bytes, mut largest) = (0u64, 0);
+                let mut sums = 0u64;
                 for (_, range) in crate::accumulate::layers(graph, selection) {
                     let size: u64 = selection.parts()[range].iter().map(|p| p.length as u64).sum();
-                    bytes = bytes.saturating_add(dense(size));
-                    largest = largest.max(size);
-                    flops += n * width * (size * size) as f64 + (size as f64).powi(3) * 4.0 / 3.0;
+                    sums = sums.saturating_add(square(size));
+                    flops += n * (width * size * size) as f64 + (size as f64).powi(3) * 4.0 / 3.0;
                 }
-                (bytes, piece(largest))
+                (sums, sums.saturating_mul(3), workspace(true, Use::Rows { by_layer: true }), 0)
             }
             Approximation::Diagonal => {
-                flops += n * width * d as f64;
-                (d * 24, 0)
+                flops += n * (width * d) as f64;
+                (d * 8, d * 24, workspace(true, Use::Squares), 0)
             }
             Approximation::Kronecker(_) => {
-                let (mut bytes, mut largest) = (d * 8, 0);
+                let (mut sums, mut largest) = (0u64, 0);
                 for part in selection.parts() {
                     let factors = match weight_matrix(graph, part.parameter) {
                         Some((outputs, inputs, _)) => vec![outputs as u64, inputs as u64],
@@ -88,46 +93,50 @@ impl Plan {
                         None => vec![],
                     };
                     for size in factors {
-                        // Sum, eigenvectors, basis.
-                        bytes = bytes.saturating_add(dense(size));
+                        sums = sums.saturating_add(square(size));
                         largest = largest.max(size);
                         flops += n * (size * size) as f64 + 20.0 * (size as f64).powi(3);
                     }
                 }
-                // What the eigendecomposition of one factor works in.
-                (bytes.saturating_add(square(largest) * 3), 0)
+                // Sum, eigenvectors, basis; variances of all weights; what the eigendecomposition of one factor works in.
+                let factored = sums.saturating_mul(3).saturating_add(d * 8 + square(largest) * 3);
+                (sums, factored, workspace(false, Use::Factors), 0)
             }
             Approximation::LowRank { rank, iterations, .. } => {
                 let columns = (*rank as u64 + 10).min(d.max(1));
                 flops += n * graph.flops() as f64 * 4.0 * columns as f64 * (*iterations as f64 + 1.0);
-                let rows =
-                    (crate::observations::batch_size(network, columns as usize) as u64).min(examples as u64);
-                // Tangents before and after each operation.
-                let tangents = rows.saturating_mul(graph.activations() as u64 * columns * 2 * number);
-                (d.saturating_mul(columns).saturating_mul(8 * 3 + 2 * number), tangents)
+                // The subspace, its image, the orthogonal factor and what makes it, in doubles; vectors, products and their sum in the network's precision.
+                let number = size_of::<T>() as u64;
+                let subspace = d.saturating_mul(columns).saturating_mul(8 * 4 + 3 * number);
+                (d * 8, subspace, space.batch_bytes(width, Use::Squares), space.tangents(columns))
             }
             Approximation::FunctionSpace { points } => {
-                let rows = points.unwrap_or(examples).min(examples) as u64 * c;
+                let count = points.unwrap_or(examples).min(examples) as u64;
+                let rows = count * FisherEstimate::Exact.width(likelihood) as u64;
                 flops += (rows as f64).powi(2) * d as f64 + (rows as f64).powi(3) * 2.0;
-                (dense(rows), square(rows))
+                (0, 5 * square(rows) + d * 24, 0, space.kernel(count, rows / count.max(1)))
             }
         };
-        let sums = curvature_bytes / 3;
         let workers = crate::accumulate::workers(sums.try_into().unwrap_or(usize::MAX)) as u64;
-        let at_once = (workers * batch).min(examples as u64);
-        // Inputs as they were read and as they were gathered; trained weights, gradient and precisions as doubles.
-        let inputs = at_once * graph.input_shape().iter().product::<usize>() as u64 * number * 2 + d * 8 * 6;
-        let curvature_bytes = curvature_bytes.max(sums.saturating_mul(workers + 1));
-        let activations = graph.activations() as u64 * number * at_once * (width as u64 + 1);
+        // No more workers than batches.
+        let at_once = workers
+            .min((examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1)));
+        // Private sums are added up before anything is factored.
+        let collected = if at_once > 1 { sums.saturating_mul(at_once + 1) } else { sums };
         Self {
             curvature: approximation.name().into(),
             weights: selection.len(),
             examples,
             outputs: c as usize,
-            curvature_bytes,
-            batch_bytes: activations.saturating_add(inputs).saturating_add(pieces),
+            curvature_bytes: factored.max(collected).saturating_add(d * 8 * 6),
+            batch_bytes: batch.saturating_mul(at_once.max(1)).max(shared),
             flops,
         }
+    }
+
+    /// Seconds that it takes, about: at a modest rate, so that a budget is rather kept than used up.
+    pub fn seconds(&self) -> f64 {
+        self.flops / RATE
     }
 
     /// Refuses what does not fit, with the way out.
@@ -153,14 +162,25 @@ impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} curvature of {} weights from {} examples: {} MB for curvature and factors, {} MB for batches, {:.1e} operations",
+            "{} curvature of {} weights from {} examples: {} MB for curvature and factors, {} MB for batches, {:.1e} operations, about {}",
             self.curvature,
             self.weights,
             self.examples,
             self.curvature_bytes.div_ceil(1 << 20),
             self.batch_bytes.div_ceil(1 << 20),
-            self.flops
+            self.flops,
+            seconds_for_people(self.seconds())
         )
+    }
+}
+
+/// Rounded up, and in minutes or hours where they are many.
+fn seconds_for_people(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "a second".into(),
+        s if s < 120.0 => format!("{:.0} s", s.ceil()),
+        s if s < 7200.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
+        s => format!("{:.0} hours", (s / 3600.0).ceil()),
     }
 }
 

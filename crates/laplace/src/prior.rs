@@ -19,8 +19,6 @@ pub enum PriorKind {
     Layerwise,
     /// One for each parameter tensor.
     Parameter,
-    /// One for each of the named groups of parameters (patterns); what matches none forms a group `rest`.
-    Groups(Vec<(String, Vec<String>)>),
     /// One for each weight.
     Diagonal,
     /// One, for features scaled to a unit diagonal of the curvature (thesis section 5.4.3): predictions do not depend on the units of any weight.
@@ -40,7 +38,7 @@ impl PriorKind {
     /// The prior with one precision everywhere.
     ///
     /// # Errors
-    /// When a pattern is malformed or matches nothing.
+    /// When there are no weights.
     pub(crate) fn prior(
         &self,
         graph: &Graph,
@@ -69,23 +67,6 @@ impl PriorKind {
                 named(parts.iter().enumerate().map(|(i, p)| (p.name.clone(), vec![i])).collect())
             }
             Self::Diagonal => Ok(Prior::each(vec![precision; selection.len()])?),
-            Self::Groups(groups) => {
-                let mut taken = vec![false; parts.len()];
-                let mut out = Vec::new();
-                for (name, patterns) in groups {
-                    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-                    let matched = Selection::matching(graph, &patterns)?;
-                    let own: Vec<usize> = (0..parts.len())
-                        .filter(|&i| {
-                            !taken[i] && matched.parts().iter().any(|p| p.parameter == parts[i].parameter)
-                        })
-                        .collect();
-                    own.iter().for_each(|&i| taken[i] = true);
-                    out.push((name.clone(), own));
-                }
-                out.push(("rest".into(), (0..parts.len()).filter(|&i| !taken[i]).collect()));
-                named(out)
-            }
         }
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{inputs, network};
-use posterior_laplace::{AutoReport, FitOptions, Laplace, LaplaceError, Stage, auto};
+use posterior_laplace::{AutoReport, ComparedBy, FitOptions, Laplace, LaplaceError, Stage, auto};
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood};
 use posterior_networks::train::{Tabular, Targets};
 use posterior_networks::{Array, Network};
@@ -55,7 +55,25 @@ fn choose(
     observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
 ) -> Result<(Laplace<f64>, AutoReport), LaplaceError> {
     let likelihood = OutputLikelihood::Categorical(Categorical::new(3).unwrap());
-    auto(network, data, validation, &likelihood, options, time, observer)
+    compare(network, data, Some(validation), &likelihood, options, time, observer)
+}
+
+/// As [`auto`], without what was chosen to be fitted.
+fn compare(
+    network: &Network<f64>,
+    data: &Tabular<f64>,
+    validation: Option<&Tabular<f64>>,
+    likelihood: &OutputLikelihood,
+    options: &FitOptions,
+    time: Option<Duration>,
+    observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
+) -> Result<(Laplace<f64>, AutoReport), LaplaceError> {
+    let unseen = validation.map(|v| v as &dyn posterior_networks::train::Examples<f64>);
+    let patience = Duration::from_secs(30);
+    let (laplace, report, own) =
+        auto(network, data, unseen, (likelihood, likelihood), options, time, patience, observer)?;
+    assert_eq!(own.integration, laplace.integration());
+    Ok((laplace, report))
 }
 
 fn quiet(_: &str, _: Stage, _: usize, _: usize) -> Signal {
@@ -68,15 +86,16 @@ fn nothing_beats_a_calibrated_network() {
     let (data, validation) = (calibrated(&network, 20, 1), calibrated(&network, 15, 2));
     let (laplace, report) =
         choose(&network, &data, &validation, &FitOptions::default(), None, &mut quiet).unwrap();
-    assert!(!report.beats_plain && report.nll >= report.plain_nll, "{report:?}");
+    assert_eq!((report.beats_plain, report.compared_by), (Some(false), ComparedBy::UnseenExamples));
+    assert!(report.nll >= report.plain_nll, "{report:?}");
     assert_eq!(laplace.integration(), Integration::PlugIn);
     assert!(laplace.summary.notes.iter().any(|n| n.contains("no posterior predicts better")));
     // All candidates were tried, and the best of them is the one kept.
     let scores: Vec<f64> = report.candidates.iter().map(|c| c.nll.unwrap()).collect();
     assert!(scores.len() >= 5);
-    assert_eq!(scores.iter().copied().fold(f64::INFINITY, f64::min), report.nll);
+    assert_eq!(scores.iter().copied().fold(f64::INFINITY, f64::min), report.nll.unwrap());
     let chosen = report.candidates.iter().find(|c| c.name == report.chosen).unwrap();
-    assert_eq!(chosen.nll, Some(report.nll));
+    assert_eq!(chosen.nll, report.nll);
     // Plain predictions are the network's own.
     let x = inputs(&network, 4, 9);
     let rule = laplace.rule(laplace.integration()).unwrap();
@@ -97,8 +116,9 @@ fn a_posterior_beats_an_overconfident_network() {
     let loud = overconfident(&calm);
     let (laplace, report) =
         choose(&loud, &data, &validation, &FitOptions::default(), None, &mut quiet).unwrap();
-    assert!(report.beats_plain, "{report:?}");
-    assert!(report.nll < report.plain_nll - 0.02, "{} {}", report.nll, report.plain_nll);
+    assert_eq!(report.beats_plain, Some(true), "{report:?}");
+    let (own, plain) = (report.nll.unwrap(), report.plain_nll.unwrap());
+    assert!(own < plain - 0.02, "{own} {plain}");
     assert_eq!(laplace.integration(), FitOptions::default().integration);
     assert!(laplace.summary.notes.iter().any(|n| n.contains(&format!("`{}` was chosen", report.chosen))));
 }
@@ -153,4 +173,35 @@ fn interruptions_are_passed_on() {
     assert!(matches!(result, Err(LaplaceError::Interrupted)));
     assert_eq!(seen.first().unwrap().0, "last-layer-kronecker");
     assert_eq!(seen.last().unwrap(), &("last-layer".to_string(), Stage::Validation));
+}
+
+/// Without unseen examples the evidence decides between structures of the same weights, whose exact one it is largest for, and nothing is said about the plain network.
+#[test]
+fn without_unseen_examples_the_evidence_decides() {
+    let network = network(common::PERCEPTRON, 4);
+    let classes = OutputLikelihood::Categorical(Categorical::new(3).unwrap());
+    let data = calibrated(&network, 3, 1);
+    let (laplace, report) =
+        compare(&network, &data, None, &classes, &FitOptions::default(), None, &mut quiet).unwrap();
+    assert_eq!((report.compared_by, report.beats_plain, report.nll), (ComparedBy::Evidence, None, None));
+    let evidence = |i: usize| report.candidates[i].log_evidence.unwrap();
+    assert!(report.candidates.len() == 2 && evidence(1) >= evidence(0), "{report:?}");
+    assert_eq!(report.chosen, "last-layer");
+    assert_ne!(laplace.integration(), Integration::PlugIn);
+    assert!(laplace.summary.notes.iter().any(|n| n.contains("not compared on unseen data")));
+    // Numbers with noise: all weights, which the noise is estimated with.
+    let gaussian = common::likelihoods().swap_remove(1);
+    let numbers = common::data(&network, &gaussian, 60, 3);
+    let (laplace, report) =
+        compare(&network, &numbers, None, &gaussian, &FitOptions::default(), None, &mut quiet).unwrap();
+    assert_eq!(laplace.selection().len(), network.graph().trainable());
+    let names: Vec<&str> = report.candidates.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["kronecker", "full"]);
+    assert_eq!(report.chosen, "full");
+    // Where memory is short the last layer is better than nothing, and said to be.
+    let needs: Vec<u64> = report.candidates.iter().map(|c| c.plan.bytes()).collect();
+    let short = FitOptions { memory: needs.iter().min().unwrap() - 1, ..FitOptions::default() };
+    let (laplace, report) = compare(&network, &numbers, None, &gaussian, &short, None, &mut quiet).unwrap();
+    assert!(report.chosen.starts_with("last-layer"), "{report:?}");
+    assert!(laplace.summary.notes.iter().any(|n| n.contains("noise and intervals too small")));
 }

@@ -8,7 +8,7 @@ use posterior_laplace::{
     Approximation, Choice, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, VectorLikelihood};
-use posterior_networks::train::Examples;
+use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network};
 use posterior_optim::Signal;
 use posterior_optim::check::assert_close;
@@ -343,7 +343,7 @@ fn the_g_prior_does_not_see_the_scale_of_normalised_weights() {
 fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
     let network = network(PERCEPTRON, 4);
     for likelihood in &likelihoods()[..2] {
-        let (train, held_out) = (data(&network, likelihood, 40, 7), data(&network, likelihood, 30, 17));
+        let (train, held_out) = (data(&network, likelihood, 40, 7), data(&network, likelihood, 60, 17));
         for integration in [Integration::Probit, Integration::MonteCarlo { samples: 64, seed: 1 }] {
             if matches!(likelihood, OutputLikelihood::Gaussian(_)) && integration != Integration::Probit {
                 continue;
@@ -365,22 +365,40 @@ fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
             .unwrap();
             let report = laplace.summary.held_out.clone().unwrap();
             assert!(report.grid.iter().all(|p| p.nll.is_nan() || p.nll >= report.best.nll));
-            assert_eq!(report.examples, 30);
+            assert_eq!(report.examples, 60);
             // Scored again from the finished posterior.
             let rule = laplace.rule(integration).unwrap();
-            let indices: Vec<usize> = (0..30).collect();
+            let indices: Vec<usize> = (0..60).collect();
             let (x, _) = held_out.batch(&indices, None);
             let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
-            let nll: f64 = (0..30)
+            let nll: f64 = (0..60)
                 .map(|i| {
-                    -rule.log_predictive_density(&target(&held_out, i), latent.example(i)).unwrap() / 30.0
+                    -rule.log_predictive_density(&target(&held_out, i), latent.example(i)).unwrap() / 60.0
                 })
                 .sum();
             assert!((nll - report.best.nll).abs() < 1e-8, "{nll} {}", report.best.nll);
         }
         let o = FitOptions { tune: Tune::CrossValidation { folds: 4 }, ..options(Approximation::Diagonal) };
+        // The network has seen these rows, whatever part is left out.
+        let text = quiet(&network, &train, likelihood, &o).map(|_| ()).unwrap_err().to_string();
+        assert!(text.contains("rows that the network was trained on"), "{text}");
+        let o = FitOptions { seen_by_network: true, ..o };
         let laplace = quiet(&network, &train, likelihood, &o).unwrap();
+        assert!(
+            laplace
+                .summary
+                .notes
+                .iter()
+                .any(|n| n.starts_with("WARNING: hyperparameters were chosen on rows"))
+        );
         assert_eq!(laplace.summary.held_out.unwrap().examples, 40);
+        let few = data(&network, likelihood, 30, 17);
+        let o = FitOptions { tune: Tune::Validation, ..options(Approximation::Diagonal) };
+        let mut quiet = |_, _, _| Signal::Continue;
+        let fitted =
+            posterior_laplace::fit(&network, &train, Some(&few), likelihood, &o, &mut None, &mut quiet);
+        let text = fitted.map(|_| ()).unwrap_err().to_string();
+        assert!(text.contains("30 held-out examples are too few") && text.contains("at least 50"), "{text}");
     }
 }
 
@@ -427,4 +445,40 @@ fn noise_is_learned_for_each_output_or_with_its_correlations() {
     };
     let c = full.covariance();
     [c[0], c[4], c[8], c[1]].iter().zip([0.04, 0.25, 1.0, 0.08]).for_each(|(v, t)| near(*v, t));
+}
+
+/// In single precision the kernel's rounding alone would make variances negative: they are differences of large numbers.
+#[test]
+fn function_space_predicts_in_single_precision() {
+    let wide = network(PERCEPTRON, 4);
+    let network = wide.cast::<f32>().unwrap();
+    let likelihood = &likelihoods()[1];
+    let x: Array<f32> = inputs(&wide, 25, 7).cast();
+    let f = wide.forward(&inputs(&wide, 25, 7)).unwrap();
+    let y = Targets::Values(Array::new(vec![25, 3], f.values().iter().map(|v| *v as f32 + 0.1).collect()));
+    let data = Tabular::new(x.clone(), y);
+    for (precision, noise) in [(1e-3, 1e-4), (1e-4, 1e-6)] {
+        let o = FitOptions {
+            tune: Tune::None,
+            initial_precision: precision,
+            noise: posterior_laplace::NoiseModel::Fixed,
+            ..options(Approximation::FunctionSpace { points: None })
+        };
+        let quieter = posterior_laplace::fit::scaled_noise(likelihood, noise).unwrap();
+        let mut quiet = |_, _, _| Signal::Continue;
+        let laplace =
+            posterior_laplace::fit(&network, &data, None, &quieter, &o, &mut None, &mut quiet).unwrap();
+        laplace.check_predictions(&network, &data).unwrap();
+        let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
+        // Against the same in double precision, relative to the noise that the data were seen through.
+        let wide_data = Tabular::new(inputs(&wide, 25, 7), Targets::Values(f.clone()));
+        let exact =
+            posterior_laplace::fit(&wide, &wide_data, None, &quieter, &o, &mut None, &mut quiet).unwrap();
+        let expected = exact.latent(&wide, &inputs(&wide, 25, 7), Wanted::Full).unwrap();
+        for i in 0..25 {
+            for (a, b) in latent.variances(i).zip(expected.variances(i)) {
+                assert!(a >= 0.0 && (a - b).abs() < 1e-2 * b + 1e-3 * noise, "{precision}: {a} {b}");
+            }
+        }
+    }
 }

@@ -7,11 +7,13 @@
 //! It is concave in `log A`, with the slope `1/2 (gamma_l - a_l |u_l|^2)`. Under Gaussian noise `s = 1 / sigma^2` and the slope in `log sigma^2` is
 //! `1/2 (RSS / sigma^2 - n + gamma)`. Both vanish at MacKay's fixed points `a_l = gamma_l / |u_l|^2` and `sigma^2 = RSS / (n - gamma)`.
 
+mod search;
+
+pub use search::degrees_of_freedom;
+
 use crate::structure::{Structure, StructureError};
 use crate::{Prior, PriorError};
-use posterior_optim::{
-    Lbfgs, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Reason, Signal, minimise,
-};
+use posterior_optim::OptimError;
 use serde::{Deserialize, Serialize};
 
 /// How well the mode fits the data.
@@ -250,8 +252,13 @@ impl<'a> LaplaceEvidence<'a> {
             Maximiser::Mackay => self.mackay(learn_noise, options, &mut steps)?,
             Maximiser::Gradient => self.gradient(learn_noise, options, &mut steps)?,
         };
-        // MacKay's updates may pass the maximum on the way; the last step is the fixed point.
-        let EvidenceStep { precisions, noise_variance, .. } = steps[steps.len() - 1].clone();
+        // Where a search ends is where it was best; the start is one of its steps.
+        let best = steps.iter().rev().filter(|s| s.log_evidence.is_finite());
+        let best = best.fold(None, |best: Option<&EvidenceStep>, s| match best {
+            Some(b) if b.log_evidence >= s.log_evidence => Some(b),
+            _ => Some(s),
+        });
+        let EvidenceStep { precisions, noise_variance, .. } = best.unwrap_or(&steps[0]).clone();
         let value = self.at(&precisions, noise_variance)?;
         let near = |v: f64, (low, high): (f64, f64)| v <= low * 1.000_001 || v >= high / 1.000_001;
         let mut at_bounds: Vec<String> = precisions
@@ -265,135 +272,5 @@ impl<'a> LaplaceEvidence<'a> {
         }
         let prior = self.prior.with_precisions(&precisions)?;
         Ok(MaximisedEvidence { prior, noise_variance, value, steps, converged, at_bounds })
-    }
-
-    fn mackay(
-        &self,
-        learn_noise: bool,
-        options: &EvidenceOptions,
-        steps: &mut Vec<EvidenceStep>,
-    ) -> Result<bool, EvidenceError> {
-        let (low, high) = options.precisions;
-        let last = &steps[steps.len() - 1];
-        let (mut precisions, mut noise) = (last.precisions.clone(), last.noise_variance);
-        let mut value = self.at(&precisions, noise)?;
-        for _ in 0..options.steps {
-            let mut change = 0.0f64;
-            for (l, a) in precisions.iter_mut().enumerate() {
-                let new =
-                    (value.effective_dimensions[l].max(1e-300) / self.squared_norms[l]).clamp(low, high);
-                change = change.max((new / *a).ln().abs());
-                *a = new;
-            }
-            if let (true, DataFit::Gaussian { residual_sum, values, .. }) = (learn_noise, self.fit) {
-                let gamma: f64 = value.effective_dimensions.iter().sum();
-                // More effective weights than observations leave nothing to estimate noise from: keep at least one.
-                let freedom = (values as f64 - gamma).max(1.0);
-                let new =
-                    (residual_sum / freedom).clamp(options.noise_variances.0, options.noise_variances.1);
-                change = change.max((new / noise).ln().abs());
-                noise = new;
-            }
-            value = self.at(&precisions, noise)?;
-            steps.push(EvidenceStep {
-                precisions: precisions.clone(),
-                noise_variance: noise,
-                log_evidence: value.log_evidence,
-            });
-            if change <= options.tolerance {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn gradient(
-        &self,
-        learn_noise: bool,
-        options: &EvidenceOptions,
-        steps: &mut Vec<EvidenceStep>,
-    ) -> Result<bool, EvidenceError> {
-        let start = steps[0].clone();
-        let mut theta: Vec<f64> = start.precisions.iter().map(|p| p.ln()).collect();
-        if learn_noise {
-            theta.push(start.noise_variance.ln());
-        }
-        let effective: f64 =
-            self.at(&start.precisions, start.noise_variance)?.effective_dimensions.iter().sum();
-        let settings = LoopOptions {
-            steps: options.steps,
-            // Slopes are counted in effective weights.
-            gradient_tolerance: options.tolerance * effective.max(1.0),
-            value_tolerance: 1e-13,
-            ..LoopOptions::default()
-        };
-        let noise = start.noise_variance;
-        let mut objective = Search { evidence: self, learn_noise, noise, options, steps };
-        let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-        let outcome = minimise(&mut objective, &theta, optimiser, &settings, &mut |_, _| Signal::Continue)?;
-        let (precisions, noise_variance) = objective_point(&outcome.theta, learn_noise, noise, options);
-        steps.push(EvidenceStep { precisions, noise_variance, log_evidence: -outcome.value });
-        Ok(matches!(outcome.reason, Reason::Gradient | Reason::Value))
-    }
-}
-
-/// The point that a vector of logarithms stands for, kept within the bounds.
-fn objective_point(
-    theta: &[f64],
-    learn_noise: bool,
-    noise: f64,
-    options: &EvidenceOptions,
-) -> (Vec<f64>, f64) {
-    let groups = theta.len() - usize::from(learn_noise);
-    let (low, high) = options.precisions;
-    let precisions = theta[..groups].iter().map(|t| t.exp().clamp(low, high)).collect();
-    let noise = if learn_noise {
-        theta[groups].exp().clamp(options.noise_variances.0, options.noise_variances.1)
-    } else {
-        noise
-    };
-    (precisions, noise)
-}
-
-/// Minus the evidence as a function of logarithms, flat beyond the bounds.
-struct Search<'a, 'b> {
-    evidence: &'a LaplaceEvidence<'b>,
-    learn_noise: bool,
-    noise: f64,
-    options: &'a EvidenceOptions,
-    steps: &'a mut Vec<EvidenceStep>,
-}
-
-impl Objective for Search<'_, '_> {
-    fn dimension(&self) -> usize {
-        self.evidence.squared_norms.len() + usize::from(self.learn_noise)
-    }
-
-    fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        let (precisions, noise) = objective_point(theta, self.learn_noise, self.noise, self.options);
-        let value =
-            self.evidence.at(&precisions, noise).map_err(|error| ObjectiveError(error.to_string()))?;
-        self.steps.push(EvidenceStep {
-            precisions: precisions.clone(),
-            noise_variance: noise,
-            log_evidence: value.log_evidence,
-        });
-        for (l, g) in gradient.iter_mut().enumerate() {
-            let (inside, slope) = match precisions.get(l) {
-                Some(a) => ((a.ln() - theta[l]).abs() < 1e-9, value.slopes[l]),
-                None => ((noise.ln() - theta[l]).abs() < 1e-9, value.noise_slope),
-            };
-            *g = if inside { -slope } else { 0.0 };
-        }
-        Ok(-value.log_evidence)
-    }
-
-    fn parameter_names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.evidence.prior.names().iter().map(|n| format!("log precision of {n}")).collect();
-        if self.learn_noise {
-            names.push("log noise variance".into());
-        }
-        names
     }
 }

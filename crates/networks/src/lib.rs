@@ -22,6 +22,7 @@ pub use architecture::{Architecture, ArchitectureError};
 pub use array::{Activation, Array, Matrix, Precision, add_gram, product};
 pub use derivatives::{Curvature, OuterTap, Outputs, TangentFeatures, Tap, TapAt};
 pub use graph::{
-    Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Selection, Trace, Value, describe,
+    Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Node, OutputLink, Selection, Trace,
+    Value, describe,
 };
 pub use operation::{Mode, Operation};

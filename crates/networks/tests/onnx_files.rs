@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::shared;
 use posterior_data::{CifarLabels, ReadOptions, read_array, read_cifar, read_idx};
 use posterior_networks::formats::onnx::{Imported, read_onnx};
 use posterior_networks::{Array, Operation};
+use posterior_testing::shared;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

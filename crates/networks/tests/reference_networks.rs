@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::shared;
 use posterior_data::{CifarLabels, ReadOptions, read_array, read_cifar, read_idx};
 use posterior_networks::architecture::{Perceptron, Resnet};
 use posterior_networks::formats::safetensors::{load_safetensors, read_network};
 use posterior_networks::{Activation, Architecture, Array};
+use posterior_testing::shared;
 
 /// Largest error of `found`, relative to the largest reference.
 fn error(found: &Array<f64>, reference: &[f64]) -> f64 {

@@ -14,10 +14,31 @@ fn quick(name: &str) -> Outcome {
     run(&experiment, &options, &mut |_| Signal::Continue).unwrap()
 }
 
+/// The same with parts of the file replaced.
+fn quick_with(name: &str, changes: &[(&str, &str)]) -> Outcome {
+    let path = folder().join(format!("{name}.toml"));
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{name}: {from}");
+        text = text.replace(from, to);
+    }
+    let options = RunOptions { quick: true, ..RunOptions::default() };
+    run(&Experiment::parse(&text, &path).unwrap(), &options, &mut |_| Signal::Continue).unwrap()
+}
+
 #[test]
 fn digits_by_made_up_images() {
     let outcome = quick("thesis_mnist");
     assert!(outcome.published.iter().all(|p| p.found.is_some()), "{:?}", outcome.published);
+    // Whoever knows nothing about four classes is surprised by ln 4, and right in a quarter of 200 cases, give or take three hundredths.
+    for network in ["CNN", "ResNet"] {
+        for cell in
+            ["network alone", "mode, single", "mode, layerwise", "trained, single", "trained, layerwise"]
+        {
+            let of = |key: &str| number(&outcome, &["networks", network, cell, key]);
+            assert!(of("nll") < 4f64.ln() && of("accuracy") > 0.35, "{network}, {cell}: {:?}", outcome.mean);
+        }
+    }
 }
 
 /// Runs quickly; everything that the file expects must hold, and there must be something.
@@ -128,7 +149,6 @@ fn gaussian_processes_on_made_up_tables() {
         // The same linear system, solved to a hundredth: stochastic dual descent and conjugate gradients predict alike.
         assert!((of("SDD", "rmse") / of("CG", "rmse") - 1.0).abs() < 0.1, "{set}: {outcome:?}");
         for method in ["SDD", "SGD", "CG", "SVGP"] {
-            assert!(of(method, "rmse") > 0.0 && of(method, "rmse") < 1.5 && of(method, "nll").is_finite());
             let folds =
                 ["fold 0", "fold 1"].map(|f| number(&outcome, &["sets", set, method, "folds", f, "rmse"]));
             assert!((of(method, "rmse") - 0.5 * (folds[0] + folds[1])).abs() < 1e-12);
@@ -142,9 +162,25 @@ fn exact_solutions_of_made_up_tables() {
     assert!(outcome.published.iter().all(|p| p.found.is_some()), "{:?}", outcome.published);
     // Made up as the other experiment makes them up: its solvers come close to these.
     let solved = quick("thesis_uci");
+    // Inducing points at all 180 rows, a step of full length on all of them: the exact posterior. Gradient descent with more steps.
+    let longer = quick_with(
+        "thesis_uci",
+        &[
+            (
+                "points = 40, choice = \"k-means\", learn_inputs = false, batch = 64, natural_length = 0.3",
+                "points = 180, choice = \"random\", learn_inputs = false, batch = 180, natural_length = 1.0",
+            ),
+            ("steps = 100\nsolver.descent", "steps = 3000\nsolver.descent"),
+        ],
+    );
     for set in ["pol", "bike"] {
         let exact = number(&outcome, &["sets", set, "exact", "rmse"]);
-        assert!((number(&solved, &["sets", set, "CG", "rmse"]) / exact - 1.0).abs() < 0.05, "{set}: {exact}");
+        let off = |outcome: &Outcome, method: &str| {
+            (number(outcome, &["sets", set, method, "rmse"]) / exact - 1.0).abs()
+        };
+        assert!(off(&solved, "CG") < 0.05, "{set}: {exact}");
+        assert!(off(&longer, "SVGP") < 1e-5 && off(&solved, "SVGP") > 1e-2, "{set}: {exact}");
+        assert!(off(&longer, "SGD") < off(&solved, "SGD"), "{set}: {exact}");
     }
 }
 
@@ -181,8 +217,7 @@ fn thinned_inducing_points_come_close_to_all_rows() {
 #[test]
 fn gaussian_processes_on_real_tables() {
     let path = folder().join("thesis_uci.toml");
-    if !folder().join("../../shared/data/uci/pol.csv.gz").exists() {
-        println!("skipped: there is no ../shared/data/uci beside the repository");
+    if posterior_testing::shared("data/uci/pol.csv.gz").is_none() {
         return;
     }
     let text = std::fs::read_to_string(&path).unwrap();
@@ -201,9 +236,14 @@ fn gaussian_processes_on_real_tables() {
 #[test]
 fn thompson_sampling_beats_random_points() {
     let outcome = quick("thesis_thompson");
+    let of = |method: &str, key: &str| number(&outcome, &["lengths", "length 0_3", method, key]);
+    // All begin with the same points. Solvers that are done in their seconds find better ones, and better than chance does; a dozen random points need not.
     for method in ["SDD", "SGD", "CG", "SVGP", "random search"] {
-        let of = |key: &str| number(&outcome, &["lengths", "length 0_3", method, key]);
-        assert!(of("best") >= of("initial"), "{method}");
+        assert_eq!(of(method, "initial"), of("CG", "initial"), "{method}");
+    }
+    for method in ["SDD", "CG"] {
+        assert!(of(method, "best") > of(method, "initial"), "{method}: {:?}", outcome.mean);
+        assert!(of(method, "best") > of("random search", "best"), "{method}: {:?}", outcome.mean);
     }
     assert!(number(&outcome, &["lead", "random search", "difference"]) > 0.0, "{:?}", outcome.mean);
     let curve = outcome.by_seed[0].series["length 0_3 SDD"][0]["best"].as_array().unwrap();
@@ -284,8 +324,7 @@ fn every_size_reaches_the_same_error() {
         let of = |key: &str| number(&outcome, &["sizes", n, key]);
         assert!(of("error") <= 0.25 && of("seconds") > 0.0 && of("parts_megabytes") > 0.0);
     }
-    // Bytes of the parts are linear in the rows; the memory of a process that runs other tests as well says nothing.
-    assert!((number(&outcome, &["parts_growth"]) - 1.0).abs() < 1e-9);
+    // What memory does is seen in a process of its own: `crates/cli/tests/usage/memory.rs`.
 }
 
 #[test]

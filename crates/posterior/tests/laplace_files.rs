@@ -148,11 +148,15 @@ fn validation_examples_are_not_learned_from_and_precision_is_kept() {
     request.numbers = NumberFormat::Double;
     request.options.tune = Tune::Validation;
     request.validation = ValidationSource { fraction: 0.2, ..ValidationSource::default() };
+    let refused = |request: &LaplaceRequest| {
+        LaplaceModel::fit(request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap().to_string()
+    };
+    assert!(refused(&request).contains("their score is worthless"), "{}", refused(&request));
+    request.validation.allow_seen = true;
     let model = fit(&request);
     assert_eq!((model.precision(), model.header().data.examples), ("f64", 4000));
     assert_eq!(model.header().summary.held_out.as_ref().unwrap().examples, 1000);
     // A share that nothing uses is refused.
     request.options.tune = Tune::Evidence;
-    let error = LaplaceModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).err().unwrap();
-    assert!(error.to_string().contains("--tune validation only"), "{error}");
+    assert!(refused(&request).contains("--tune validation --allow-seen-rows"), "{}", refused(&request));
 }

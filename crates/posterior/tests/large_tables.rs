@@ -65,14 +65,15 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let evidence = exact.header().fit.log_evidence.unwrap();
     let mut collapsed: Option<(Predictions, f64)> = None;
-    for (method, steps, tolerance, ratio) in [
-        (Method::Cg, 500, 0.01, 0.4),
-        (Method::Sdd, 15_000, 0.02, 0.4),
-        (Method::Sgd, 3000, f64::INFINITY, f64::INFINITY),
-        (Method::InducingSgd, 4000, f64::INFINITY, f64::INFINITY),
+    for (method, steps, tolerances) in [
+        (Method::Cg, 500, Some((0.01, 0.4))),
+        (Method::Sdd, 15_000, Some((0.02, 0.4))),
+        // Descent on the primal is slow where eigenvalues are small: far from done, it is judged by the way that it has come.
+        (Method::Sgd, 3000, None),
+        (Method::InducingSgd, 4000, None),
         // As far as 120 points in ten dimensions can: within a standard deviation of the exact mean, and not surer than twice too much.
-        (Method::Sgpr, 1, 1.0, 1.0),
-        (Method::Svgp, 150, 1.0, 1.0),
+        (Method::Sgpr, 1, Some((1.0, 1.0))),
+        (Method::Svgp, 150, Some((1.0, 1.0))),
     ] {
         let mut request = request(method);
         request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
@@ -90,7 +91,26 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         let model = fit(&request);
         let predictions = model.predict(&fresh, None).unwrap();
         let (mean, variance) = compare(&predictions, &truth);
-        assert!(mean < tolerance && (variance - 1.0).abs() < ratio, "{method:?}: {mean} {variance}");
+        match tolerances {
+            Some((tolerance, ratio)) => {
+                assert!(mean < tolerance && (variance - 1.0).abs() < ratio, "{method:?}: {mean} {variance}");
+            }
+            None => {
+                // A tenth of the steps leaves more of the exact mean unexplained and more of the prior's variance, and so does no step at all.
+                request.scalable.steps = Some(steps / 10);
+                let before = fit(&request).predict(&fresh, None).unwrap();
+                let level = truth.mean.iter().sum::<f64>() / truth.mean.len() as f64;
+                let spread: f64 = truth.mean.iter().map(|b| (b - level).powi(2)).sum();
+                let missing = |p: &Predictions| {
+                    p.mean.iter().zip(&truth.mean).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / spread
+                };
+                let (now, early) = (missing(&predictions), missing(&before));
+                assert!(now < early && early < 1.0, "{method:?}: {now} {early}");
+                // 200 samples tell a variance to a tenth, so the exact one is less than four tenths above what was found.
+                let wider = compare(&before, &truth).1;
+                assert!(variance > 0.6 && variance < wider, "{method:?}: {variance} {wider}");
+            }
+        }
         // Solved for instead of sampled, variances are the exact ones; elsewhere there is nothing to solve, or nothing to solve with.
         let solves = |memory_limit| PredictOptions {
             variances: VarianceMethod::Solves { tolerance: 1e-6, iterations: 500, memory_limit },
@@ -126,13 +146,6 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
                     assert!((bound - best).abs() < 1e-3 * best.abs(), "{bound} {best}");
                 }
             }
-        }
-        if tolerance.is_infinite() {
-            // Descent on the primal is slow where eigenvalues are small: far from done, it explains a part of the exact mean and is less sure.
-            let level = truth.mean.iter().sum::<f64>() / truth.mean.len() as f64;
-            let error: f64 = predictions.mean.iter().zip(&truth.mean).map(|(a, b)| (a - b).powi(2)).sum();
-            let spread: f64 = truth.mean.iter().map(|b| (b - level).powi(2)).sum();
-            assert!(error < 0.8 * spread && variance > 0.9, "{method:?}: {error} of {spread}, {variance}");
         }
         assert_eq!(model.header().method, method.name());
         let summary = model.header().fit.scalable.clone().unwrap();

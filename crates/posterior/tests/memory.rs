@@ -8,7 +8,7 @@ use posterior::{FitRequest, Model, peak_memory_bytes};
 #[test]
 fn a_fit_keeps_to_its_plan() {
     let Some(before) = peak_memory_bytes() else {
-        println!("skipped: this system does not tell the peak memory of a process");
+        posterior_testing::skip("this system does not tell the peak memory of a process");
         return;
     };
     let rows = 3_000;

@@ -32,7 +32,7 @@ fn attribute<'a>(dom: &'a str, name: &str) -> &'a str {
 /// The page as a browser of each width sees it, with sizes of pictures (width, height); nothing if there is no browser.
 fn look(report: &posterior_report::Report, check: impl Fn(&str, &[(f64, f64)])) {
     let Some(browser) = browser() else {
-        println!("skipped: no chromium, chromium-browser or google-chrome on the path");
+        posterior_testing::skip("no chromium, chromium-browser or google-chrome on the path");
         return;
     };
     let html = report.to_html();

@@ -1,13 +1,20 @@
 //! Flags of `experiment`.
 
+use super::numbers;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExperimentCommand {
     /// Run one experiment: train, compute, compare with what was published, write report and numbers
+    #[command(
+        after_help = "Examples:\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json"
+    )]
     Run(ExperimentRunArgs),
     /// List the experiments of a folder
+    #[command(
+        after_help = "Examples:\n  posterior experiment list\n  posterior experiment list experiments --json"
+    )]
     List {
         /// Folder of TOML files
         #[arg(value_name = "DIR", default_value = "experiments")]
@@ -42,6 +49,6 @@ pub(crate) struct ExperimentRunArgs {
     pub fresh: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }

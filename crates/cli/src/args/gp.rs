@@ -1,5 +1,6 @@
 //! The grammar of `fit gp`.
 
+use super::numbers;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -53,23 +54,23 @@ pub(crate) struct FitArgs {
     pub optimizer: Option<OptimizerArg>,
 
     /// Step size of Adam, also of a stochastic search [default: 0.1]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
     pub learning_rate: Option<f64>,
 
     /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(0..=numbers::MOST_STEPS))]
     pub steps: Option<usize>,
 
     /// Starts: the kernel's initial values, the same with little noise, then random ones [default: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=1000))]
     pub restarts: Option<usize>,
 
     /// Noise variance at the start, as a share of the target's variance [default: 0.1]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
     /// Least noise variance, as a share of the target's variance [default: 1e-4]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::not_negative)]
     pub noise_floor: Option<f64>,
 
     /// Beliefs about lengthscales that --config says nothing about [default: weak]
@@ -77,15 +78,15 @@ pub(crate) struct FitArgs {
     pub lengthscale_prior: Option<LengthscalePriorArg>,
 
     /// Most memory that the fit may need, in gigabytes [default: 8]
-    #[arg(long, value_name = "GB")]
+    #[arg(long, value_name = "GB", value_parser = numbers::gigabytes)]
     pub memory: Option<f64>,
 
     /// Posterior samples of methods for large tables; variances come from them [default: 64]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub samples: Option<usize>,
 
     /// Random features of prior functions [default: 2000]
-    #[arg(long = "random-features", value_name = "N", help_heading = "Large tables")]
+    #[arg(long = "random-features", value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub random_features: Option<usize>,
 
     /// The form of random features of waves [default: paired]
@@ -109,23 +110,23 @@ pub(crate) struct FitArgs {
     pub bound: Option<Vec<String>>,
 
     /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(0..=numbers::MOST_STEPS))]
     pub iterations: Option<usize>,
 
     /// Rows of a batch [default: 512; svgp 1024]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub batch: Option<usize>,
 
     /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::positive)]
     pub step_size: Option<f64>,
 
     /// Momentum of sdd [default: 0.9]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::share_or_none)]
     pub momentum: Option<f64>,
 
     /// Relative residual at which a solver stops; inducing-sgd knows none [default: 1e-3 for cg, none for others]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::positive)]
     pub tolerance: Option<f64>,
 
     /// Preconditioner of cg and of stochastic searches [default: pivoted-cholesky]
@@ -133,7 +134,7 @@ pub(crate) struct FitArgs {
     pub preconditioner: Option<PreconditionerArg>,
 
     /// Rank of the preconditioner [default: 100]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(0..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Precision of kernel products [default: f32]
@@ -141,11 +142,11 @@ pub(crate) struct FitArgs {
     pub precision: Option<KernelPrecisionArg>,
 
     /// Gigabytes that may be used to keep the kernel matrix in memory [default: 0]
-    #[arg(long, value_name = "GB", help_heading = "Large tables")]
+    #[arg(long, value_name = "GB", help_heading = "Large tables", value_parser = numbers::gigabytes_or_none)]
     pub cache: Option<f64>,
 
     /// Inducing points of inducing-sgd, sgpr, svgp [default: 512]
-    #[arg(long, value_name = "M", help_heading = "Large tables")]
+    #[arg(long, value_name = "M", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub inducing: Option<usize>,
 
     /// How they are chosen, at most as many [default: k-means]
@@ -153,11 +154,11 @@ pub(crate) struct FitArgs {
     pub inducing_choice: Option<InducingChoiceArg>,
 
     /// Radius of --inducing-choice cover in lengthscales; it grows while too many points are left [default: 0.5]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::positive)]
     pub cover_radius: Option<f64>,
 
     /// The larger the more rows --inducing-choice pruned keeps (0.5, 1 or 2 in the literature), up to --inducing [default: 1]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::positive)]
     pub pruning_ratio: Option<f64>,
 
     /// Keep inducing points where they were chosen, as those among counts always are
@@ -169,7 +170,7 @@ pub(crate) struct FitArgs {
     pub variational: Option<VariationalArg>,
 
     /// Length of natural-gradient steps, above 0 and at most 1 [default: 0.1]
-    #[arg(long, value_name = "X", help_heading = "Large tables")]
+    #[arg(long, value_name = "X", help_heading = "Large tables", value_parser = numbers::share_or_all)]
     pub natural_length: Option<f64>,
 
     /// How hyperparameters of iterative methods are learned [default: blocks]
@@ -177,7 +178,7 @@ pub(crate) struct FitArgs {
     pub hyperparameter_search: Option<HyperparameterSearchArg>,
 
     /// Probes of a stochastic search [default: 16]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub probes: Option<usize>,
 
     /// What the probes are [default: signs]
@@ -185,35 +186,35 @@ pub(crate) struct FitArgs {
     pub probe_kind: Option<ProbeKindArg>,
 
     /// Iterations of each step's solve of a stochastic search [default: 15]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub search_iterations: Option<usize>,
 
     /// Blocks of each kind, uniform rows and neighbourhoods, whose joint evidence gives the hyperparameters of iterative methods [default: 4]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=100_000))]
     pub blocks: Option<usize>,
 
     /// Rows of each [default: 500]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub block_size: Option<usize>,
 
     /// Uniform rows of the larger block that the search goes on with, as far as time and memory allow; 0 for none [default: 4000]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(0..=numbers::MOST_KEPT))]
     pub refining_rows: Option<usize>,
 
     /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(0..=numbers::MOST_KEPT))]
     pub held_back: Option<usize>,
 
     /// Samples that share random features; the error of features averages out over groups of them [default: 8]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub samples_per_features: Option<usize>,
 
     /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods [default: 10]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=100_000))]
     pub neighbourhoods: Option<usize>,
 
     /// Rows of each of those [default: 2000]
-    #[arg(long, value_name = "N", help_heading = "Large tables")]
+    #[arg(long, value_name = "N", help_heading = "Large tables", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub neighbourhood_size: Option<usize>,
 
     /// Take the hyperparameters of this model, or of a JSON object of names and numbers, instead of learning them
@@ -229,7 +230,7 @@ pub(crate) struct FitArgs {
     pub fresh: Option<bool>,
 
     /// Seconds between two checkpoints [default: 30]
-    #[arg(long, value_name = "S", help_heading = "Large tables")]
+    #[arg(long, value_name = "S", help_heading = "Large tables", value_parser = numbers::seconds)]
     pub checkpoint_every: Option<f64>,
 
     /// Read the table part by part, so that only the model's own numbers stay in memory [default: from 256 MB on]
@@ -250,7 +251,7 @@ pub(crate) struct FitArgs {
     pub fold: Option<i64>,
 
     /// Share of the rows to leave out at random
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = numbers::share)]
     pub test_fraction: Option<f64>,
 
     /// Seed of everything random [default: 0]
@@ -258,7 +259,7 @@ pub(crate) struct FitArgs {
     pub seed: Option<u64>,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     /// File to write the model to

@@ -1,5 +1,6 @@
 //! The grammar of `fit laplace`.
 
+use super::numbers;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ pub(crate) enum PreprocessArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CurvatureArg {
-    /// Several, compared on held-out data: the best is kept
+    /// The best of several, by data that the network has not seen or by the evidence
     Auto,
     /// All entries
     Full,
@@ -105,7 +106,7 @@ pub(crate) enum TuneArg {
     Evidence,
     /// By the evidence, with MacKay's updates
     Mackay,
-    /// By --validation data
+    /// By data that the network has not seen
     Validation,
     /// By leaving out one of --folds parts after another
     CrossValidation,
@@ -159,7 +160,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_name = "FILE.toml", requires = "network")]
     pub architecture: Option<PathBuf>,
 
-    /// Drop a softmax at the end, so that outputs are logits
+    /// Drop a softmax at the end, which must be there (with --likelihood categorical it is dropped anyway)
     #[arg(long, requires = "network")]
     pub strip_softmax: bool,
 
@@ -192,14 +193,14 @@ pub(crate) struct LaplaceArgs {
     pub preprocess: PreprocessArg,
 
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
-    /// Names of the classes, in order
+    /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
     #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
     pub class_names: Vec<String>,
 
@@ -215,8 +216,8 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from")]
     pub curvature: Option<CurvatureArg>,
 
-    /// Curvature auto: time for all candidates together, about [default: as long as it takes]
-    #[arg(long, value_name = "S")]
+    /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
+    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
@@ -224,15 +225,15 @@ pub(crate) struct LaplaceArgs {
     pub fisher: Option<FisherArg>,
 
     /// Low rank: eigenvectors [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Function space: training points drawn at random [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub points: Option<usize>,
 
     /// Sub-network: weights [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub subnetwork_size: Option<usize>,
 
     /// Sub-network: which weights [default: variance]
@@ -252,27 +253,31 @@ pub(crate) struct LaplaceArgs {
     pub prior: PriorArg,
 
     /// Prior precision at the start [default: 1]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 
-    /// How precisions and noise are chosen [default: evidence; with --curvature auto validation]
+    /// How precisions and noise are chosen [default: evidence]
     #[arg(long, value_enum)]
     pub tune: Option<TuneArg>,
 
-    /// Validation data of their own
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
-    pub validation: Vec<PathBuf>,
+    /// Data that the network has not seen: they score the fit, choose between curvatures and, with --tune validation, choose precisions [default: the rows that `posterior train` set aside, if it did]
+    #[arg(long, alias = "validation", value_name = "FILE", num_args = 1.., value_delimiter = ',', conflicts_with = "continue_from")]
+    pub validation_data: Vec<PathBuf>,
 
     /// Their labels
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation")]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
-    /// Share of the examples set aside for validation [default: with --curvature auto 0.1]
-    #[arg(long, value_name = "F", conflicts_with_all = ["validation", "continue_from"])]
+    /// Share of --data set aside for --tune validation; only with --allow-seen-rows, since the network was trained on them
+    #[arg(long, value_name = "F", conflicts_with_all = ["validation_data", "continue_from"], value_parser = numbers::share)]
     pub validation_fraction: Option<f64>,
 
+    /// Tune on rows that the network was trained on, by --validation-fraction or cross-validation. What comes of it is worthless, and the model says so
+    #[arg(long, conflicts_with = "continue_from")]
+    pub allow_seen_rows: bool,
+
     /// Parts for cross-validation [default: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(2..=1000))]
     pub folds: Option<usize>,
 
     /// Whose norm the evidence charges for
@@ -284,19 +289,19 @@ pub(crate) struct LaplaceArgs {
     pub noise: Option<NoiseArg>,
 
     /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub initial_noise: Option<f64>,
 
-    /// How uncertainty becomes a prediction [default: probit]
+    /// How uncertainty becomes a prediction [default: monte-carlo for up to 100 classes, else probit]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
 
-    /// Draws of --predictive monte-carlo
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub predictive_samples: usize,
+    /// Draws of --predictive monte-carlo [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub predictive_samples: Option<usize>,
 
     /// Weight decay that the network was trained with, if its file does not say: only to be compared with the prior
-    #[arg(long, value_name = "X", conflicts_with = "continue_from")]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::not_negative)]
     pub weight_decay: Option<f64>,
 
     /// Single precision for the network [default: that of its file]
@@ -308,7 +313,7 @@ pub(crate) struct LaplaceArgs {
     pub float64: bool,
 
     /// Most memory that the fit may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Seed of every random choice
@@ -324,7 +329,7 @@ pub(crate) struct LaplaceArgs {
     pub resume: bool,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     /// File to write the model to

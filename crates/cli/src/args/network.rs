@@ -1,5 +1,6 @@
 //! The grammar of the commands for networks.
 
+use super::numbers;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -38,16 +39,16 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_enum, default_value = "f32")]
     pub precision: PrecisionArg,
 
-    /// Drop a softmax at the end, so that outputs are logits
+    /// Drop a softmax at the end, which must be there, so that outputs are logits
     #[arg(long)]
     pub strip_softmax: bool,
 
     /// Most memory that reading the inputs may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }
 
@@ -118,11 +119,11 @@ pub(crate) struct TrainArgs {
     pub force: bool,
 
     /// Passes over the data
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub epochs: usize,
 
     /// Examples of a step
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub batch: usize,
 
     /// What a step does
@@ -130,59 +131,63 @@ pub(crate) struct TrainArgs {
     pub optimizer: RuleArg,
 
     /// Step size
-    #[arg(long, value_name = "X", default_value_t = 1e-3)]
+    #[arg(long, value_name = "X", default_value_t = 1e-3, value_parser = numbers::positive)]
     pub learning_rate: f64,
 
     /// Weight decay
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = numbers::not_negative)]
     pub weight_decay: f64,
 
-    /// Momentum of sgd
-    #[arg(long, value_name = "X", default_value_t = 0.9)]
-    pub momentum: f64,
+    /// Optimizer sgd: momentum [default: 0.9]
+    #[arg(long, value_name = "X", value_parser = numbers::share_or_none)]
+    pub momentum: Option<f64>,
 
     /// How the step size changes
     #[arg(long, value_enum, default_value = "constant")]
     pub schedule: ScheduleArg,
 
-    /// Schedule one-cycle: share of the steps spent rising
-    #[arg(long, value_name = "X", default_value_t = 0.3)]
-    pub warm_up: f64,
+    /// Schedule one-cycle: share of the steps spent rising [default: 0.3]
+    #[arg(long, value_name = "X", value_parser = numbers::share)]
+    pub warm_up: Option<f64>,
 
-    /// Schedule step: steps between drops
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub drop_every: usize,
+    /// Schedule step: steps between drops [default: 1000]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub drop_every: Option<usize>,
 
-    /// Schedule step: what each drop multiplies by
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
-    pub drop_factor: f64,
+    /// Schedule step: what each drop multiplies by [default: 0.1]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
+    pub drop_factor: Option<f64>,
 
     /// Shorten longer gradients to this length
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
     pub clip: Option<f64>,
 
-    /// Share of the examples set aside for validation
-    #[arg(long, value_name = "F", default_value_t = 0.0, conflicts_with = "validation_data")]
-    pub validation: f64,
+    /// Share of the examples set aside for validation; the network's file records which, so that `fit laplace` can use them
+    #[arg(long, alias = "validation", value_name = "F", conflicts_with = "validation_data", value_parser = numbers::share_or_none)]
+    pub validation_fraction: Option<f64>,
 
     /// Validation data of their own
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub validation_data: Vec<PathBuf>,
 
     /// Their labels
-    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
     /// Stop after so many epochs without a better validation loss
-    #[arg(long, value_name = "EPOCHS")]
+    #[arg(long, value_name = "EPOCHS", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 
+    /// Table: the labels in the order of the network's outputs [default: by value or alphabet]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub class_names: Vec<String>,
+
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',')]
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
     /// Images: mirror half of them while training
@@ -190,7 +195,7 @@ pub(crate) struct TrainArgs {
     pub flip: bool,
 
     /// Images: shift by up to so many pixels while training
-    #[arg(long, value_name = "PIXELS", default_value_t = 0)]
+    #[arg(long, value_name = "PIXELS", default_value_t = 0, value_parser = numbers::whole(0..=10000))]
     pub shift: usize,
 
     /// Precision of the network's numbers
@@ -206,7 +211,7 @@ pub(crate) struct TrainArgs {
     pub checkpoint: Option<PathBuf>,
 
     /// Steps between checkpoints
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub checkpoint_every: usize,
 
     /// Go on from the checkpoint, if there is one
@@ -214,11 +219,11 @@ pub(crate) struct TrainArgs {
     pub resume: bool,
 
     /// Memory for weights and activations, in GB
-    #[arg(long, value_name = "GB", default_value_t = 8.0)]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     #[command(flatten)]

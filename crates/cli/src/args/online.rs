@@ -1,6 +1,6 @@
 //! The grammar of `train --laplace`: hyperparameters that are learned with the weights.
 
-use super::FisherArg;
+use super::{FisherArg, numbers};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,24 +54,24 @@ pub(crate) struct OnlineArgs {
     #[arg(long, value_enum, default_value = "kronecker", requires = "laplace")]
     pub laplace_curvature: OnlineCurvatureArg,
 
-    /// Kronecker: gradients that the factors are made of
-    #[arg(long, value_enum, default_value = "exact", requires = "laplace")]
-    pub laplace_fisher: FisherArg,
+    /// Kronecker: gradients that the factors are made of [default: exact]
+    #[arg(long, value_enum, requires = "laplace")]
+    pub laplace_fisher: Option<FisherArg>,
 
     /// Weights that share a precision
     #[arg(long, value_enum, default_value = "layerwise", requires = "laplace")]
     pub laplace_prior: OnlinePriorArg,
 
     /// Epochs before anything is learned
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace", value_parser = numbers::whole(0..=numbers::MOST_STEPS))]
     pub laplace_burn_in: usize,
 
     /// Epochs between two updates
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "laplace", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub laplace_every: usize,
 
     /// Steps of an update
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "laplace")]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "laplace", value_parser = numbers::whole(1..=1_000_000))]
     pub laplace_steps: usize,
 
     /// What a step is

@@ -1,19 +1,31 @@
 //! Flags of `optimize`.
 
+use super::numbers;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OptimizeCommand {
     /// Begin: say what may be chosen and what is good
+    #[command(
+        after_help = "Examples:\n  posterior optimize start --state s.json --space \"rate:1e-5..0.1:log,layers:1..6:integer\"\n  posterior optimize start --state rows.json --candidates table.csv --features a,b --maximize"
+    )]
     Start(Box<StartArgs>),
     /// Ask for the next points to try
+    #[command(after_help = "Example:\n  posterior optimize ask --state s.json -n 4")]
     Ask(AskArgs),
     /// Tell what came out
+    #[command(
+        after_help = "Examples:\n  posterior optimize tell --state s.json --id 1 --value 0.23\n  posterior optimize tell --state s.json --id 2 --failed \"out of memory\"\n  posterior optimize tell --state s.json --point rate=0.01,layers=3 --value 0.2"
+    )]
     Tell(TellArgs),
     /// Ask, try by a command, tell, until the evaluations are used up
+    #[command(
+        after_help = "Example:\n  posterior optimize run --state s.json --evaluations 50 -- ./train.sh {rate} {layers}"
+    )]
     Run(RunArgs),
     /// What was asked and told so far, and the best of it
+    #[command(after_help = "Example:\n  posterior optimize status --state s.json")]
     Status {
         /// State file
         #[arg(long, value_name = "FILE")]
@@ -54,7 +66,7 @@ pub(crate) struct StartArgs {
     pub candidates: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates")]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates", value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Columns of the candidates to describe them by [default: all]
@@ -74,19 +86,19 @@ pub(crate) struct StartArgs {
     pub kernel: String,
 
     /// Points spread over the space before the process is asked, at most 10000 [default: 2 for each axis, plus 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(0..=10_000))]
     pub initial: Option<usize>,
 
     /// Known variance of the noise in what will be told, in its squared units [default: learned]
-    #[arg(long, value_name = "V")]
+    #[arg(long, value_name = "V", value_parser = numbers::not_negative)]
     pub noise: Option<f64>,
 
     /// Candidates drawn in each of the rounds of a search for maxima
-    #[arg(long, value_name = "N", default_value_t = 5000)]
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = numbers::whole(1..=1_000_000))]
     pub search_candidates: usize,
 
     /// Rounds of a search; each gives every draw one start
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = numbers::whole(1..=10_000))]
     pub search_rounds: usize,
 
     /// Seed of everything random
@@ -108,11 +120,11 @@ pub(crate) struct AskArgs {
     pub lock: LockArgs,
 
     /// Points to ask for, at most 2000
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=2000))]
     pub count: usize,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 }
 
@@ -126,7 +138,7 @@ pub(crate) struct TellArgs {
     pub lock: LockArgs,
 
     /// Number of the trial
-    #[arg(long, value_name = "ID", conflicts_with = "point", required_unless_present_any = ["point", "results"])]
+    #[arg(long, value_name = "ID", conflicts_with = "point", required_unless_present_any = ["point", "results"], value_parser = numbers::whole(1..=usize::MAX))]
     pub id: Option<usize>,
 
     /// A point that nobody asked for: NAME=VALUE for each axis, commas between
@@ -134,7 +146,7 @@ pub(crate) struct TellArgs {
     pub point: Vec<String>,
 
     /// What came out
-    #[arg(long, value_name = "Y", allow_negative_numbers = true, required_unless_present_any = ["failed", "results"])]
+    #[arg(long, value_name = "Y", allow_negative_numbers = true, required_unless_present_any = ["failed", "results"], value_parser = numbers::finite)]
     pub value: Option<f64>,
 
     /// It could not be tried, because of this
@@ -146,7 +158,7 @@ pub(crate) struct TellArgs {
     pub results: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results")]
+    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results", value_parser = numbers::gigabytes)]
     pub memory: f64,
 
     /// Replace what was told before
@@ -164,19 +176,19 @@ pub(crate) struct RunArgs {
     pub lock: LockArgs,
 
     /// Trials in all, those told before included
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=1_000_000))]
     pub evaluations: usize,
 
     /// Points asked for and tried at a time, at most 500
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=500))]
     pub batch: usize,
 
     /// Most seconds for one trial; later it counts as failed
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
     pub timeout: Option<f64>,
 
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
 
     /// The program that tries a point, after `--`: {NAME} stands for a coordinate, {id} for the trial's number; its last line of output is the value, a status other than 0 a failure (126 and 127, a program that cannot be started, end the run)

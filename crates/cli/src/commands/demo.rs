@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
-use posterior::metrics::{ClassificationScores, RegressionScores};
+use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model, VarianceMethod, peak_memory_bytes};
@@ -23,6 +23,8 @@ struct Output {
     table: RegressionScores,
     /// A network's two classes.
     moons: ClassificationScores,
+    /// The NLL with error bars minus that of the plain network.
+    moons_nll_difference: Option<Average>,
     /// The curve again, by a network.
     network: RegressionScores,
     report: PathBuf,
@@ -79,6 +81,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
             curve,
             table,
             moons: networks.moons,
+            moons_nll_difference: networks.moons_nll_difference,
             network: networks.curve,
             report,
             files,
@@ -92,7 +95,9 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     print(shown(curve))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
     print(shown(table))?;
-    print("\nTwo moons, by a network that was trained before it got its error bars:\n")?;
+    print(
+        "\nTwo moons from sixty noisy points, by a network that was trained before it got its error bars:\n",
+    )?;
     print(&networks.moons_text)?;
     print("\nThe curve again, by a network:\n")?;
     print(&networks.curve_text)?;

@@ -11,7 +11,7 @@ use posterior::laplace::{About, Evaluation, LaplaceModel, LaplacePredictions, Pr
 use posterior::likelihoods::{Categorical, IndependentGaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
-use posterior::metrics::{ClassificationScores, RegressionScores};
+use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 /// What came of both.
 pub(crate) struct Networks {
     pub moons: ClassificationScores,
+    /// The NLL with error bars minus that of the plain network, point by point.
+    pub moons_nll_difference: Option<Average>,
     pub moons_text: String,
     pub curve: RegressionScores,
     pub curve_text: String,
@@ -29,11 +31,27 @@ pub(crate) struct Networks {
     pub files: Vec<PathBuf>,
 }
 
+/// Points of the moons, and the share that is not learned from: few noisy points are what networks are too sure about.
+const MOONS: usize = 400;
+const MOONS_UNSEEN: f64 = 0.85;
+
 pub(crate) fn solve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Result<Networks, Failure> {
     let (moons, moons_text, moons_section, mut files) = moons(seed, folder, interrupt)?;
     let (curve, curve_text, curve_section, own) = curve(seed, folder, interrupt)?;
     files.extend(own);
-    Ok(Networks { moons, moons_text, curve, curve_text, sections: vec![moons_section, curve_section], files })
+    let moons_nll_difference = match &moons_section {
+        Section::Classification(report) => report.nll_difference,
+        _ => None,
+    };
+    Ok(Networks {
+        moons,
+        moons_nll_difference,
+        moons_text,
+        curve,
+        curve_text,
+        sections: vec![moons_section, curve_section],
+        files,
+    })
 }
 
 /// Fully connected layers with tanh between them.
@@ -91,7 +109,7 @@ fn fit<T: SavedPrecision>(
 type Solved<S> = Result<(S, String, Section, Vec<PathBuf>), Failure>;
 
 fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<ClassificationScores> {
-    let points = synthetic::two_moons(400, 0.25, Streams::new(seed)).map_err(Failure::from_error)?;
+    let points = synthetic::two_moons(MOONS, 0.4, Streams::new(seed)).map_err(Failure::from_error)?;
     let mut table = points.table();
     // Names instead of numbers, as tables have them.
     let names = ["upper", "lower"];
@@ -99,7 +117,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
         let name = |c: &u32| names.get(*c as usize).map(|n| n.to_string());
         column.values = Values::Text(points.labels.iter().map(name).collect());
     }
-    let split = Split::random(table.rows(), 0.5, Streams::new(seed));
+    let split = Split::random(table.rows(), MOONS_UNSEEN, Streams::new(seed));
     let (train_table, test_table) = (table.select(&split.train), table.select(&split.test));
     let selection = Selection { target: "class".into(), ..Selection::default() };
     let classes: Vec<String> = vec!["lower".into(), "upper".into()];
@@ -109,7 +127,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     let examples =
         Tabular::new(Array::new(vec![split.train.len(), 2], inputs), Targets::Classes(labels.clone()));
     let graph = perceptron(&[2, 16, 16, 2]).map_err(Failure::from_display)?;
-    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 120, seed, interrupt)?;
+    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 600, seed, interrupt)?;
     // The schema of the features, with the target's classes as numbers.
     let mut numbered = train_table.clone();
     for column in numbered.columns.iter_mut().filter(|c| c.name == "class") {
@@ -147,8 +165,9 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     let mut section = class_section(&model, &data, classes, &findings)?;
     if let Section::Classification(report) = &mut section {
         report.dataset = "Two moons".into();
-        report.description = "A small network, trained as usual, then given error bars (linearised Laplace, full curvature). Both are sure where the data were; \
-                              away from them the plain network stays sure of itself, the model does not."
+        report.description = "Sixty noisy points, and a small network that was trained until it had learned them by heart: it is far too sure of the others. The same \
+                              network with error bars (linearised Laplace, full curvature) knows how little sixty points say, between the moons and far from them. Where data \
+                              are many and clear, error bars change probabilities little; they then pay off away from the data."
             .into();
         report.plane = Some(plane);
     }
@@ -265,4 +284,26 @@ fn panel(model: &LaplaceModel, train: &Table) -> Result<PosteriorPanel, Failure>
         train_input: numbers("x"),
         train_target: numbers("y"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_bars_help_where_points_are_few_whatever_the_seed() {
+        let folder = std::env::temp_dir().join(format!("posterior-demo-test-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for seed in 0..5 {
+            let (_, _, section, _) = moons(seed, &folder, &Interrupt::listen()).unwrap();
+            let Section::Classification(report) = section else { panic!("the moons are classes") };
+            let difference = report.nll_difference.unwrap();
+            // Beyond what chance explains, as the report's verdict judges.
+            assert!(
+                difference.mean + 1.96 * difference.standard_error.unwrap() < 0.0,
+                "{seed}: {difference:?}"
+            );
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

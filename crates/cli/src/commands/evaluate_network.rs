@@ -5,7 +5,7 @@ use super::network_report::{class_section, event_section, value_section};
 use super::predict_network::limited;
 use super::remarks;
 use crate::args::{Cli, EvaluateArgs};
-use crate::laplace_settings::{integration, memory};
+use crate::laplace_settings::{chosen_integration, memory, only};
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::AnyModel;
 use posterior::data::transform::{Corruption, SEVERITIES};
@@ -17,6 +17,9 @@ use posterior::metrics::Classes;
 use posterior::report::{Report, ShiftCurve, ShiftCurves};
 use serde::Serialize;
 use std::time::Instant;
+
+/// Functions drawn for joint scores where no number is given.
+const JOINT_SAMPLES: usize = 100;
 
 /// A method with its scores.
 pub(crate) struct Scored {
@@ -52,8 +55,10 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         return Err(Failure::usage("--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into()));
     }
     let limit = memory(a.memory)?;
-    let choice = a.predictive.map(|p| integration(p, a.predictive_samples, a.seed));
-    let data = limited(model.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+    only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
+    let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
+    let mut data = limited(model.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let evaluate =
         |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
@@ -70,6 +75,10 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
             )));
         };
         let own = limited(other.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+        for note in other.check_inputs(&own, a.allow_other_inputs).map_err(Failure::from_display)? {
+            data.notes.push(format!("{}: {note}", path.display()));
+            remarks.say(format!("note: {}: {note}", path.display()));
+        }
         let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let evaluation = evaluate(&other, &own)?;
         if std::mem::discriminant(&evaluation) != std::mem::discriminant(&scored[0].evaluation) {
@@ -84,9 +93,9 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     let strange = strange(a, model, &scored[0].evaluation, choice)?;
     let joint = match &a.joint_kappa {
         None => Vec::new(),
-        Some(points) => {
-            model.joint_scores(&data, &points.0, a.samples, a.seed, limit).map_err(Failure::from_display)?
-        }
+        Some(points) => model
+            .joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)
+            .map_err(Failure::from_display)?,
     };
     let findings = Findings { scored, shifts, strange, joint };
     let seconds = started.elapsed().as_secs_f64();
@@ -161,6 +170,8 @@ fn strange(
         return Err(Failure::usage("--ood is for classifiers".into()));
     };
     let data = limited(model.read(&a.ood, &[], false).map_err(Failure::from_display)?, a.limit)?;
+    // That these leave the range is what they are for; another kind of numbers is a mistake.
+    model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?;
     let own = model.predict(&data, choice).map_err(Failure::from_display)?;
     let plain = model.predict_plain(&data).map_err(Failure::from_display)?;
     let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from_display);
@@ -183,6 +194,7 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     joint: &'a [JointRow],
     clipped_variances: usize,
+    notes: &'a [String],
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a std::path::Path>,
@@ -217,6 +229,7 @@ fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, se
         }),
         joint: &findings.joint,
         clipped_variances: clipped,
+        notes: &data.notes,
         seconds,
         report: a.report.as_deref(),
     }

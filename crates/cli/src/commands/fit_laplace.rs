@@ -24,6 +24,8 @@ pub(crate) struct Report<'a> {
     pub log_evidence: Option<f64>,
     pub effective_dimensions: Option<f64>,
     pub noise_deviations: Vec<f64>,
+    /// Scores on rows that the network has not seen, in the target's units.
+    pub unseen: Option<posterior::linearised::UnseenScores>,
     pub notes: Vec<String>,
     pub header: &'a LaplaceHeader,
 }
@@ -48,6 +50,7 @@ pub(crate) fn report(model: &LaplaceModel) -> Report<'_> {
         log_evidence: header.summary.evidence.as_ref().map(|e| e.log_evidence),
         effective_dimensions: describe_laplace::effective_dimensions(model),
         noise_deviations: describe_laplace::noise(model),
+        unseen: model.unseen(),
         notes: describe_laplace::notes(model).into_iter().map(|n| n.text).collect(),
         header,
     }

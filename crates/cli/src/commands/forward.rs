@@ -5,7 +5,7 @@ use crate::args::{Cli, ForwardArgs, PrecisionArg};
 use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
-use posterior::network::{forward, open_network};
+use posterior::network::{Strip, forward, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
 use std::time::Instant;
@@ -34,9 +34,9 @@ pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
 fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static str) -> Result<(), Failure> {
     let started = Instant::now();
     let remarks = remarks(cli);
-    let opened =
-        open_network::<T>(&arguments.network, arguments.architecture.as_deref(), arguments.strip_softmax)
-            .map_err(Failure::from_display)?;
+    let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
+    let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)
+        .map_err(Failure::from_display)?;
     let reading = ReadOptions { memory_limit: memory(arguments.memory)? };
     let data = read_images(&arguments.data, &reading).map_err(Failure::from_error)?;
     let forwarded = forward(&opened, &data).map_err(Failure::from_display)?;

@@ -6,7 +6,7 @@ use crate::describe_laplace;
 use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::{Column, Values};
-use posterior::network::open_network;
+use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
 use posterior::{AnyModel, FORMAT_VERSION, Header};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         return layers(cli, "architecture", &graph, Vec::new());
     }
     if has_extension(path, "onnx") || has_extension(path, "safetensors") {
-        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), false)
+        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)
             .map_err(Failure::from_display)?;
         if arguments.support {
             return support::run(cli, opened.network.graph());

@@ -2,7 +2,7 @@
 
 use super::remarks;
 use crate::args::{Cli, PredictArgs};
-use crate::laplace_settings::{integration, memory};
+use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, print, print_json};
 use posterior::data::{ArrayValues, Column, NumericArray, Table, Values, write_npy, write_table};
 use posterior::laplace::{LaplaceModel, LaplacePredictions, ModelData, Predicted};
@@ -47,10 +47,11 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
             "--quantiles, --top and --latent need named columns: write .csv or .parquet".into(),
         ));
     }
+    let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
     let data = model.read(&a.data, &[], false).map_err(Failure::from_display)?;
+    let mut data = limited(data, a.limit)?;
+    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    let data = limited(data, a.limit)?;
-    let choice = a.predictive.map(|p| integration(p, a.predictive_samples, a.seed));
     let predictions = model.predict(&data, choice).map_err(Failure::from_display)?;
     if predictions.clipped > 0 {
         remarks

@@ -50,10 +50,15 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
             note,
         });
     }
+    // Parameters that several layers share are weights only once.
+    let total: usize = (0..graph.parameters().len())
+        .filter(|&p| graph.parameters()[p].trainable && users(p) > 0)
+        .map(|p| graph.parameters()[p].len())
+        .sum();
     let invariant = posterior::linearised::normalisation::scale_invariant_layers(graph);
     if cli.json {
         return print_json(
-            &serde_json::json!({ "kind": "support", "layers": rows, "scale_invariant": invariant }),
+            &serde_json::json!({ "kind": "support", "layers": rows, "weights": total, "scale_invariant": invariant }),
         );
     }
     let head = [
@@ -77,7 +82,6 @@ pub(crate) fn run(cli: &Cli, graph: &Graph) -> Result<(), Failure> {
             row.note.into(),
         ]);
     }
-    let total: usize = rows.iter().map(|r| r.weights).sum();
     let mut lines = vec![table(&out), String::new(), format!("{total} weights")];
     lines.push(
         "kronecker: vectors of up to 1,024 entries (biases, gains) get a dense block, longer ones a diagonal"

@@ -2,9 +2,12 @@
 
 use super::remarks;
 use super::train_online;
-use crate::args::{Cli, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
+use crate::args::{
+    Cli, LossArg, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, SelectArg, TrainArgs,
+};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
+use crate::laplace_settings::only;
 use crate::progress::TrainProgress;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
@@ -31,10 +34,44 @@ pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
     }
 }
 
-fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
-    if !(a.warm_up > 0.0 && a.warm_up < 1.0) {
-        return Err(Failure::usage("--warm-up must lie between 0 and 1".into()));
+/// Refuses flags that would do nothing, and numbers that mean nothing.
+fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
+    let rule = matches!(a.optimizer, RuleArg::Sgd);
+    only(a.momentum.is_some(), "momentum", rule, "--optimizer sgd")?;
+    let (one_cycle, step) =
+        (matches!(a.schedule, ScheduleArg::OneCycle), matches!(a.schedule, ScheduleArg::Step));
+    only(a.warm_up.is_some(), "warm-up", one_cycle, "--schedule one-cycle")?;
+    only(a.drop_every.is_some(), "drop-every", step, "--schedule step")?;
+    only(a.drop_factor.is_some(), "drop-factor", step, "--schedule step")?;
+    let validated = a.validation_fraction.is_some_and(|f| f > 0.0) || !a.validation_data.is_empty();
+    only(a.patience.is_some(), "patience", validated, "--validation-fraction or --validation-data")?;
+    let o = &a.online;
+    let kronecker = o.laplace_curvature == OnlineCurvatureArg::Kronecker;
+    only(o.laplace_fisher.is_some(), "laplace-fisher", kronecker, "--laplace-curvature kronecker")?;
+    let judged = o.laplace_select == SelectArg::Validation;
+    only(judged, "laplace-select validation", validated, "--validation-fraction or --validation-data")?;
+    let wrong = [
+        (a.warm_up.is_some_and(|v| !(v > 0.0 && v < 1.0)), "--warm-up must lie between 0 and 1"),
+        (a.momentum.is_some_and(|v| !(0.0..1.0).contains(&v)), "--momentum must lie in [0, 1)"),
+        (a.drop_every == Some(0), "--drop-every must be at least 1"),
+        (
+            a.drop_factor.is_some_and(|v| !(v > 0.0 && v.is_finite())),
+            "--drop-factor must be a positive number",
+        ),
+        (a.checkpoint_every == 0, "--checkpoint-every must be at least 1"),
+        (
+            !(a.weight_decay >= 0.0 && a.weight_decay.is_finite()),
+            "--weight-decay must be a number that is not negative",
+        ),
+    ];
+    match wrong.iter().find(|w| w.0) {
+        Some((_, problem)) => Err(Failure::usage((*problem).into())),
+        None => Ok(()),
     }
+}
+
+fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
+    check_flags(a)?;
     let checkpoint = a.checkpoint.clone().unwrap_or_else(|| {
         let mut name = a.out.clone().into_os_string();
         name.push(".checkpoint");
@@ -55,7 +92,8 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
             },
             validation: a.validation_data.clone(),
             validation_labels: a.validation_labels.clone(),
-            validation_fraction: a.validation,
+            validation_fraction: a.validation_fraction.unwrap_or(0.0),
+            class_names: a.class_names.clone(),
             mean: a.mean.clone(),
             deviation: a.std.clone(),
             augmentation: Augmentation { flip: a.flip, shift: a.shift },
@@ -77,14 +115,17 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
                     decoupled: false,
                 },
                 RuleArg::Adamw => Rule::adamw(a.weight_decay),
-                RuleArg::Sgd => Rule::nesterov(a.momentum, a.weight_decay),
+                RuleArg::Sgd => Rule::nesterov(a.momentum.unwrap_or(0.9), a.weight_decay),
             },
             learning_rate: a.learning_rate,
             schedule: match a.schedule {
                 ScheduleArg::Constant => Schedule::Constant,
                 ScheduleArg::Cosine => Schedule::Cosine,
-                ScheduleArg::OneCycle => Schedule::OneCycle { warm_up: a.warm_up },
-                ScheduleArg::Step => Schedule::Step { every: a.drop_every, factor: a.drop_factor },
+                ScheduleArg::OneCycle => Schedule::OneCycle { warm_up: a.warm_up.unwrap_or(0.3) },
+                ScheduleArg::Step => Schedule::Step {
+                    every: a.drop_every.unwrap_or(1000),
+                    factor: a.drop_factor.unwrap_or(0.1),
+                },
             },
             clip: a.clip,
             patience: a.patience,

@@ -9,7 +9,7 @@ pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOp
     if !a.laplace {
         return None;
     }
-    let estimate = match a.laplace_fisher {
+    let estimate = match a.laplace_fisher.unwrap_or(FisherArg::Exact) {
         FisherArg::Exact => FisherEstimate::Exact,
         FisherArg::MonteCarlo => FisherEstimate::MonteCarlo { samples: 1, seed },
         FisherArg::Empirical => FisherEstimate::Empirical,

@@ -75,10 +75,5 @@ pub fn npy(header: &str, data: &[u8]) -> Vec<u8> {
 
 /// A file of the folder of real data, or nothing and a message where the folder is absent.
 pub fn shared(file: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
-        return None;
-    }
-    Some(path)
+    posterior_testing::shared(&format!("data/{file}"))
 }

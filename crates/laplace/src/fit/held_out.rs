@@ -122,6 +122,9 @@ impl<T: Precision> Fitting<'_, T> {
             }
             _ => return Ok(None),
         };
+        if !options.seen_by_network {
+            crate::unseen::check_enough(sets.iter().map(|s| s.1.len()).sum())?;
+        }
         let held_out = HeldOut {
             network: self.network,
             selection: &self.selection,

@@ -91,6 +91,9 @@ pub struct FitOptions {
     pub alternations: usize,
     /// The predictive that will be used; tuning by held-out data uses it too.
     pub integration: Integration,
+    /// The held-out examples, if some are used, are ones that the network was trained on: then their scores are worthless, as notes say, and [`Tune::CrossValidation`] is refused without it.
+    #[serde(default)]
+    pub seen_by_network: bool,
     /// Memory that the fit may take, bytes.
     pub memory: u64,
     /// Seed of every random choice.
@@ -111,6 +114,7 @@ impl Default for FitOptions {
             mode_options: ModeOptions::default(),
             alternations: 10,
             integration: Integration::Probit,
+            seen_by_network: false,
             memory: 8 << 30,
             seed: 0,
         }

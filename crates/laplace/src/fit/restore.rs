@@ -198,6 +198,7 @@ impl<T: Precision> Laplace<T> {
             evidence: Some(value),
             maximised,
             held_out: None,
+            unseen: None,
             evidence_at_trained: None,
             mode: None,
             corrections: structure.corrections(),

@@ -4,13 +4,14 @@ use crate::accumulate::FitSums;
 use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
 use crate::normalisation::ScaleInvariant;
 use crate::tune::HeldOutReport;
-use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, Wanted};
+use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, UnseenScores, Wanted};
 use faer::Mat;
-use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
+use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::random::Streams;
 use posterior_linear::evidence::MaximisedEvidence;
 use posterior_linear::structure::{Conditioned, Corrections, Structure};
 use posterior_linear::{Prior, evidence::EvidenceValue};
+use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,9 @@ pub struct FitSummary {
     pub maximised: Option<MaximisedEvidence>,
     /// What held-out data said, if they chose.
     pub held_out: Option<HeldOutReport>,
+    /// Scores on examples that neither network nor posterior has learned from, where there are some.
+    #[serde(default)]
+    pub unseen: Option<UnseenScores>,
     /// The evidence with the same precisions and the trained weights' norm, where the mode is another.
     pub evidence_at_trained: Option<EvidenceValue>,
     /// How the mode was found, if it is not the trained weights.
@@ -86,6 +90,13 @@ pub struct Laplace<T> {
     pub(crate) posterior: Posterior<T>,
     /// What was done and chosen.
     pub summary: FitSummary,
+}
+
+/// The fit went through, but what came of it is of no use.
+fn cannot_predict(example: usize, why: &str) -> LaplaceError {
+    LaplaceError::Request(format!(
+        "the fit cannot predict example {example} of its own training data ({why}): nothing is written; try --float64 or another curvature"
+    ))
 }
 
 /// Conditioned curvature.
@@ -173,6 +184,39 @@ impl<T: Precision> Laplace<T> {
             Curvature::Structure { .. } => None,
             Curvature::FunctionSpace(points) => Some(points),
         }
+    }
+
+    /// Predicts a few examples as a user would, so that a fit that cannot predict is an error and not a file. Says how many variances rounding had made negative.
+    ///
+    /// # Errors
+    /// What a prediction would fail with, or one that is not finite.
+    pub fn check_predictions(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+    ) -> Result<Option<String>, LaplaceError> {
+        let count = examples.len().min(64);
+        let (x, _) = examples.batch(&(0..count).collect::<Vec<_>>(), None);
+        let latent = self.latent(network, &x, crate::tune::wanted(self.integration, &self.likelihood))?;
+        let rule = self.rule(self.integration)?;
+        let (mut workspace, mut prediction) = (PredictiveWorkspace::default(), rule.empty_prediction());
+        let mut clipped = latent.clipped;
+        for i in 0..count {
+            let found = rule.predict_into(latent.example(i), &mut workspace, &mut prediction);
+            clipped += found.map_err(|e| cannot_predict(i, &e.to_string()))?.count;
+            let finite = match &prediction {
+                Prediction::Classes(p) | Prediction::Events(p) => p.iter().all(|p| p.is_finite()),
+                Prediction::Moments { mean, variance, .. } => {
+                    mean.iter().chain(variance).all(|v| v.is_finite())
+                }
+            };
+            if !finite {
+                return Err(cannot_predict(i, "the prediction is not finite"));
+            }
+        }
+        Ok((clipped > 0).then(|| {
+            format!("{clipped} latent variances of the first {count} examples were rounded up to 0")
+        }))
     }
 
     /// The rule that turns latent predictions into predictions of observations.

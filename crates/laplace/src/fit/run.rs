@@ -10,8 +10,8 @@ use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
 use crate::observations::check_outputs;
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
-use posterior_likelihoods::OutputLikelihood;
-use posterior_linear::evidence::LaplaceEvidence;
+use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
@@ -104,7 +104,7 @@ pub fn fit<T: Precision>(
     let clock = Instant::now();
     let held_out = fitting.held_out(validation, &curvature, &likelihood, &fit, &mut solved, observer)?;
     seconds[3] += clock.elapsed().as_secs_f64();
-    notes.extend(solved.notes(&held_out));
+    notes.extend(solved.notes(&held_out, options.seen_by_network));
 
     let strength = if is_gaussian(&likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
     let posterior = Posterior::new(network, &fitting.selection, &curvature, &solved.prior, strength)?;
@@ -115,6 +115,7 @@ pub fn fit<T: Precision>(
     };
     let own_fit = solved.data_fit(&likelihood, &fit);
     let evidence = Some(at(&solved.mode, own_fit)?);
+    notes.extend(evidence.as_ref().and_then(|e| absurd(e, fit.examples, &likelihood)));
     let evidence_at_trained =
         if solved.summary.is_some() { Some(at(&fitting.trained, fit.data_fit(&likelihood))?) } else { None };
     let (corrections, points) = match &curvature {
@@ -127,6 +128,7 @@ pub fn fit<T: Precision>(
         evidence,
         maximised: solved.maximised,
         held_out,
+        unseen: None,
         evidence_at_trained,
         mode: solved.summary,
         corrections,
@@ -150,6 +152,24 @@ pub fn fit<T: Precision>(
     })
 }
 
+/// Nats for each observed number beyond which what the evidence charges for weights says more about the approximation than about the model.
+const ABSURD: f64 = 20.0;
+
+/// A remark on an evidence that no model of these data could deserve.
+fn absurd(value: &EvidenceValue, examples: usize, likelihood: &OutputLikelihood) -> Option<String> {
+    let numbers = (examples * likelihood.target_width()) as f64;
+    let charged = value.log_likelihood - value.log_evidence;
+    let fine = value.log_evidence.is_finite() && charged <= ABSURD * numbers;
+    (!fine).then(|| {
+        format!(
+            "WARNING: the log evidence {:.3e} charges {:.1e} nats for each observed number, more than any model of these data is worth: the prior precision does not fit the weights, or the curvature is \
+             too crude for them; do not compare it, and tune by --tune evidence or choose a more exact curvature",
+            value.log_evidence,
+            charged / numbers.max(1.0)
+        )
+    })
+}
+
 fn check(options: &FitOptions, validation: bool) -> Result<(), LaplaceError> {
     let refuse = |problem: String| Err(LaplaceError::Request(problem));
     if !(options.initial_precision.is_finite() && options.initial_precision > 0.0) {
@@ -165,6 +185,11 @@ fn check(options: &FitOptions, validation: bool) -> Result<(), LaplaceError> {
         Tune::CrossValidation { folds } if folds < 2 => {
             refuse("cross-validation needs at least two folds".into())
         }
+        Tune::CrossValidation { .. } if !options.seen_by_network => refuse(
+            "cross-validation scores rows that the network was trained on, whichever part is left out of the curvature, and so favours no error bars at all: let the evidence choose (--tune evidence), \
+             give --validation-data that the network has not seen, or insist with --allow-seen-rows"
+                .into(),
+        ),
         Tune::CrossValidation { .. } if options.approximation.form().is_none() => refuse(
             "cross-validation needs a curvature made of sums: full, block, diagonal or kronecker".into(),
         ),

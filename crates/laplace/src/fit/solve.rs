@@ -37,7 +37,7 @@ impl Solved {
         }
     }
 
-    pub(super) fn notes(&self, held_out: &Option<HeldOutReport>) -> Vec<String> {
+    pub(super) fn notes(&self, held_out: &Option<HeldOutReport>, seen: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(m) = &self.maximised {
             if !m.converged {
@@ -57,7 +57,13 @@ impl Solved {
             if report.not_finite > 0 {
                 notes.push(format!("{} points of the grid had no finite score", report.not_finite));
             }
-            if report.best.nll >= report.plain_nll {
+            if seen {
+                notes.push(
+                    "WARNING: hyperparameters were chosen on rows that the network was trained on. It fits them better than any new row, so that their score favours no error bars at all: \
+                     neither it nor the choice says anything about new data"
+                        .into(),
+                );
+            } else if report.best.nll >= report.plain_nll {
                 notes.push(format!(
                     "on {} held-out examples nothing beats the plain network: NLL {:.4} against {:.4}",
                     report.examples, report.best.nll, report.plain_nll

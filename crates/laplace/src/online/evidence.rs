@@ -7,7 +7,9 @@
 use super::HyperparameterRule;
 use crate::LaplaceError;
 use posterior_linear::Prior;
-use posterior_linear::evidence::{DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence};
+use posterior_linear::evidence::{
+    DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, degrees_of_freedom,
+};
 use posterior_linear::structure::Structure;
 use posterior_optim::Adam;
 
@@ -78,7 +80,7 @@ impl<'a> TangentEvidence<'a> {
         Ok((value, term))
     }
 
-    /// Climbs `steps` times from `precisions` and `noise`, which are changed, and returns the value before the first step and after the last with its first-order term.
+    /// Climbs `steps` times from `precisions` and `noise`, which become the best that were met, and returns the value before the first step and there, with its first-order term.
     ///
     /// # Errors
     /// As [`Self::at`].
@@ -96,6 +98,7 @@ impl<'a> TangentEvidence<'a> {
         let within = |v: f64, (low, high): (f64, f64)| v.clamp(low, high);
         let start = self.at(precisions, *noise)?;
         let before = start.0.log_evidence;
+        let mut best = (precisions.to_vec(), *noise, start.clone());
         let mut now = start;
         for _ in 0..steps {
             match rule {
@@ -125,14 +128,22 @@ impl<'a> TangentEvidence<'a> {
                         *a = within(*a * g.max(1e-300) / norm, bounds.precisions);
                     }
                     if let (true, DataFit::Gaussian { values, .. }) = (learn_noise, self.fit) {
-                        let freedom = (values as f64 - gamma).max(1.0);
                         let residual = (2.0 * now.0.noise_slope + values as f64 - gamma).max(0.0);
-                        *noise = within(*noise * residual / freedom, bounds.noise_variances);
+                        *noise = within(
+                            *noise * residual / degrees_of_freedom(values, gamma),
+                            bounds.noise_variances,
+                        );
                     }
                 }
             }
             now = self.at(precisions, *noise)?;
+            if now.0.log_evidence >= best.2.0.log_evidence {
+                best = (precisions.to_vec(), *noise, now.clone());
+            }
         }
-        Ok((before, now.0, now.1))
+        // Steps may pass the maximum, and fixed points run away under approximate curvatures: what is kept is never worse than the start.
+        precisions.copy_from_slice(&best.0);
+        *noise = best.1;
+        Ok((before, best.2.0, best.2.1))
     }
 }

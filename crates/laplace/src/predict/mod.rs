@@ -45,9 +45,16 @@ pub struct Latent {
     pub covariance: Vec<f64>,
     /// Which of the two.
     pub wanted: Wanted,
+    /// Variances that rounding had made negative and that were taken as zero.
+    pub clipped: usize,
 }
 
 impl Latent {
+    /// Outputs without any variance.
+    pub fn certain(outputs: usize, mean: Vec<f64>) -> Self {
+        Self { outputs, covariance: vec![0.0; mean.len()], mean, wanted: Wanted::Diagonal, clipped: 0 }
+    }
+
     /// Number of examples.
     pub fn examples(&self) -> usize {
         self.mean.len() / self.outputs.max(1)
@@ -117,7 +124,7 @@ impl<T: Precision> Predictor<T> {
     ) -> Result<Vec<Latent>, LaplaceError> {
         let outputs = network.graph().output_shape().iter().product();
         let mut all: Vec<Latent> = (0..self.count())
-            .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted })
+            .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
             .collect();
         let width = if self.head().is_some() { 1 } else { outputs };
         for range in posterior_linalg::tiles::pieces(x.rows(), batch_size(network, width)) {

@@ -212,14 +212,14 @@ fn same_on_every_instruction_set<T: Real>(x: &[T]) {
                 Simd::vectorize(simd, Every(x, &mut out));
                 same(&out, "AVX2");
             }
-            None => println!("skipped: no AVX2 here"),
+            None => posterior_testing::skip("no AVX2 here"),
         }
         match pulp::x86::V4::try_new() {
             Some(simd) => {
                 Simd::vectorize(simd, Every(x, &mut out));
                 same(&out, "AVX-512");
             }
-            None => println!("skipped: no AVX-512 here"),
+            None => posterior_testing::skip("no AVX-512 here"),
         }
     }
 }

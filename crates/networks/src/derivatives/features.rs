@@ -78,8 +78,8 @@ impl<T> TangentFeatures<T> {
     }
 }
 
-/// Values that the features of one row take.
-pub(super) fn row_size(graph: &Graph, selection: &Selection) -> usize {
+/// Values that the features of one row take: what the memory of a tangent kernel follows from.
+pub fn tangent_feature_size(graph: &Graph, selection: &Selection) -> usize {
     groups(graph, selection)
         .iter()
         .map(|group| match group {

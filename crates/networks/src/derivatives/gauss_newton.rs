@@ -9,7 +9,7 @@ use crate::operation::Factors;
 use posterior_linalg::tiles::pieces;
 
 /// Values of gradients by example that are held at one time, where they cannot be avoided.
-pub(super) const GRADIENTS: usize = 1 << 25;
+pub const GRADIENTS: usize = 1 << 25;
 
 impl<T: Precision> Network<T> {
     /// Examples for which `width` rows of every activation, and of the largest parameter's gradients, stay within bounds.

@@ -31,6 +31,8 @@ mod taps;
 mod tests;
 
 pub use curvature::Curvature;
-pub use features::TangentFeatures;
+pub use features::{TangentFeatures, tangent_feature_size};
+pub use gauss_newton::GRADIENTS;
 pub use outputs::Outputs;
+pub use tangent_kernel::FEATURES;
 pub use taps::{OuterTap, Tap, TapAt};

@@ -5,14 +5,14 @@
 //! sensitivities before multiplying; that is another, wrong kernel.)
 
 use super::Outputs;
-use super::features::{Feature, TangentFeatures, row_size};
+use super::features::{Feature, TangentFeatures, tangent_feature_size};
 use crate::array::{Array, Matrix, Precision, product};
 use crate::graph::{Network, NetworkError, Selection};
 use posterior_linalg::tiles::pieces;
 use rayon::prelude::*;
 
 /// Values of features that are held at one time, of each side.
-const FEATURES: usize = 1 << 26;
+pub const FEATURES: usize = 1 << 26;
 
 /// Examples of a tile of the kernel on the side of its rows, and rows on the other side: a few hundred kilobytes of sums.
 const TILE_EXAMPLES: usize = 16;
@@ -48,7 +48,7 @@ impl<T: Precision> Network<T> {
             return Ok(out);
         }
         let (width_x, width_z) = (rows / x.rows(), columns / z.rows());
-        let size = row_size(self.graph(), selection).max(1);
+        let size = tangent_feature_size(self.graph(), selection).max(1);
         let each = |width: usize| (FEATURES / (size * width)).min(self.examples_at_once() / width).max(1);
         let same = x == z && of_x == of_z;
         let features = |points: &Array<T>, outputs: &Outputs<T>, range: std::ops::Range<usize>| {
@@ -92,7 +92,7 @@ impl<T: Precision> Network<T> {
         let rows = outputs.cotangents(x.rows(), self.graph().output_shape())?.rows();
         let width = rows / x.rows().max(1);
         let mut out = Array::zeros(vec![x.rows(), width, width]);
-        let size = row_size(self.graph(), selection).max(1) * width.max(1);
+        let size = tangent_feature_size(self.graph(), selection).max(1) * width.max(1);
         let each = (FEATURES / size).min(self.examples_at_once() / width.max(1)).max(1);
         for range in pieces(x.rows(), each) {
             let own = outputs.of_examples(range.clone(), x.rows());

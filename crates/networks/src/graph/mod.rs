@@ -17,6 +17,6 @@ pub use builder::GraphBuilder;
 pub use error::{GraphError, NetworkError};
 pub use network::Network;
 pub use selection::{SelectedParameter, Selection};
-pub use structure::{Graph, Node, ParameterSlot, Value};
+pub use structure::{Graph, Node, OutputLink, ParameterSlot, Value};
 pub use table::{LayerRow, LayerTable, describe};
 pub use trace::Trace;

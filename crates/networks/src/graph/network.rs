@@ -211,7 +211,7 @@ impl<T: Precision> Network<T> {
     }
 
     /// Examples whose activations are kept at one time.
-    pub(crate) fn examples_at_once(&self) -> usize {
+    pub fn examples_at_once(&self) -> usize {
         (PIECE / self.graph.activations().max(1)).max(1)
     }
 

@@ -1,6 +1,28 @@
 //! What a network is made of, without its numbers.
 
-use crate::operation::{Initial, Operation};
+use crate::operation::{Activation, Initial, Operation};
+
+/// What turns a network's last values into probabilities, where the graph itself does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputLink {
+    /// Probabilities of classes.
+    Softmax,
+    /// Logarithms of them; ONNX files only.
+    LogSoftmax,
+    /// Probabilities of events.
+    Sigmoid,
+}
+
+impl OutputLink {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::LogSoftmax => "log-softmax",
+            Self::Sigmoid => "sigmoid",
+        }
+    }
+}
 
 /// The output of a node, or the network's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,19 +139,31 @@ impl Graph {
     ///
     /// Inference wants logits: probabilities have lost a direction, and their Jacobian is singular.
     pub fn without_final_softmax(&self) -> Option<Self> {
+        self.without_output_link().filter(|found| found.1 == OutputLink::Softmax).map(|found| found.0)
+    }
+
+    /// The same graph returning what its last operation reads, if that makes probabilities of it: a softmax or a sigmoid, up to views that change nothing. None for every other graph.
+    pub fn without_output_link(&self) -> Option<(Self, OutputLink)> {
         let mut output = self.output;
-        // Views between the softmax and the output change nothing.
         while let Some(node) = output.node().map(|n| &self.nodes[n]) {
-            match node.operation {
-                Operation::Softmax => {
-                    let mut graph = self.clone();
-                    graph.output = node.inputs[0];
-                    graph.remove_unused();
-                    return Some(graph);
+            let link = match node.operation {
+                Operation::Softmax => OutputLink::Softmax,
+                Operation::Activation(Activation::Sigmoid) => OutputLink::Sigmoid,
+                Operation::Activation(Activation::Identity) => {
+                    output = node.inputs[0];
+                    continue;
                 }
-                Operation::Activation(crate::operation::Activation::Identity) => output = node.inputs[0],
+                // Another shape, but the same values in the same order.
+                Operation::Reshape(_) => {
+                    output = node.inputs[0];
+                    continue;
+                }
                 _ => return None,
-            }
+            };
+            let mut graph = self.clone();
+            graph.output = node.inputs[0];
+            graph.remove_unused();
+            return Some((graph, link));
         }
         None
     }

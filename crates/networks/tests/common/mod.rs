@@ -38,13 +38,3 @@ pub(crate) fn formula_input(shape: &[usize]) -> Array<f64> {
     let length = shape.iter().product::<usize>();
     Array::new(shape, (0..length).map(|i| (0.11 * i as f64 + 0.5).sin()).collect())
 }
-
-/// A file of the folder `shared` beside the workspace; None, with a message, where it is not there.
-pub(crate) fn shared(file: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not there", path.display());
-    None
-}

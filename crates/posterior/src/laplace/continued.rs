@@ -74,6 +74,13 @@ fn continue_in<T: SavedPrecision>(
     let mut record = header.data.clone();
     record.examples += set.examples.len();
     record.files.extend(data.data.iter().map(|p| file_name(p)));
+    if let Some(before) = &record.record {
+        if before.kind != set.record.kind {
+            let problem = "these data hold another kind of numbers than those of the fit (bytes, whole or floating-point numbers): convert them";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        record.record = Some(before.merged(&set.record));
+    }
     record.notes.extend(set.notes);
     let weights = (header.data.examples as f64, set.examples.len() as f64);
     let parts = Parts {

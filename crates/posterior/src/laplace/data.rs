@@ -1,7 +1,7 @@
 //! Inputs to ask a model about, with truths where there are some.
 
+use super::numbers::{class_numbers, converted, numbers};
 use super::source::file_name;
-use super::training::{class_numbers, converted, numbers};
 use super::{InputKind, LaplaceModel, LaplaceModelError};
 use crate::network::{Preparation, apply_classes, is_table};
 use posterior_data::{
@@ -300,6 +300,26 @@ impl LaplaceModel {
             }
         };
         Ok(ModelData::new(file_name(&data[0]), NumericArray::new(vec![count, width], values)?, truth))
+    }
+
+    /// What is to be known of inputs beside those of the fit: numbers outside their range, and, if `allowed` and not refused, of another kind. Nothing for models of older versions, which
+    /// recorded neither.
+    ///
+    /// # Errors
+    /// Numbers of another kind (bytes for floating-point numbers, say), unless `allowed`.
+    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, LaplaceModelError> {
+        let Some(record) = &self.header.data.record else { return Ok(Vec::new()) };
+        let mut notes: Vec<String> =
+            record.check_kind(&data.name, &data.inputs, allowed)?.into_iter().collect();
+        let names = match &self.header.data.inputs {
+            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } => {
+                schema.feature_names()
+            }
+            InputKind::Prepared { .. } => Vec::new(),
+            InputKind::Features { columns, .. } => columns.clone(),
+        };
+        notes.extend(record.sentences(&data.inputs, &names));
+        Ok(notes)
     }
 
     /// Prepared inputs of some examples, as the network takes them.

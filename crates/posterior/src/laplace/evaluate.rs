@@ -1,6 +1,7 @@
 //! Scores of a model beside those of its plain network on the same examples.
 
 use super::{LaplaceModel, LaplaceModelError, LaplacePredictions, ModelData, Predicted, Truth};
+use posterior_laplace::UnseenScores;
 use posterior_likelihoods::Integration;
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, Probabilities,
@@ -100,6 +101,17 @@ impl OutOfDistribution {
 }
 
 impl LaplaceModel {
+    /// What negative log densities in the network's units lack of those in the target's.
+    pub fn unit_shift(&self) -> f64 {
+        super::predict::jacobian(self.likelihood(), self.header.data.target_scale().1)
+    }
+
+    /// Scores on rows that the network had not seen at the fit, if there were some, in the target's units.
+    pub fn unseen(&self) -> Option<UnseenScores> {
+        let (scores, shift) = (self.header.summary.unseen?, self.unit_shift());
+        Some(UnseenScores { nll: scores.nll + shift, plain_nll: scores.plain_nll + shift, ..scores })
+    }
+
     /// Scores the model and its plain network on examples with truths.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 
 use super::checkpoint::{self, Identity};
 use super::file::describe;
-use super::noise::{check_positive, likelihood, plain_likelihood};
+use super::held_out::held_out;
+use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
 use super::source::{Source, architecture, file_name};
 use super::training::{Reading, TrainingSet};
 use super::{
@@ -10,22 +11,20 @@ use super::{
     LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::network::{Preparation, TrainingRecord};
-use posterior_data::Split;
+use posterior_laplace::auto::planned;
 use posterior_laplace::{
-    Accumulator, Approximation, AutoReport, FisherEstimate, FitOptions, FitSummary, Laplace, LaplaceError,
-    Plan, Stage, Tune, Weights, auto,
+    Accumulator, AutoReport, FitOptions, FitSummary, Laplace, LaplaceError, Plan, Stage, Tune, Weights, auto,
+    unseen_scores,
 };
-use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Subset};
+use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
+use posterior_networks::train::Examples;
 use posterior_networks::{Network, Selection};
 use posterior_optim::Signal;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Share of the examples that `Auto` sets aside where no others are given.
-const SET_ASIDE: f64 = 0.1;
+/// What `Auto` takes for its second and later candidates where no time is given.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Told the stage, what is done of it and how much there is; may say stop.
 pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
@@ -52,7 +51,7 @@ impl LaplaceModel {
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
     ) -> Result<Self, LaplaceModelError> {
-        let mut source = Source::open(&request.network)?;
+        let mut source = Source::open(request)?;
         if let Some(weight_decay) = request.weight_decay {
             check_positive("the weight decay", weight_decay, true)?;
             let loss = posterior_networks::train::Loss::CrossEntropy;
@@ -61,6 +60,8 @@ impl LaplaceModel {
                 weight_decay,
                 decoupled: false,
                 examples: 0,
+                data: Vec::new(),
+                set_aside: None,
                 noise_variance: Vec::new(),
                 online: None,
             };
@@ -104,6 +105,7 @@ impl LaplaceModel {
             files: Vec::new(),
             examples: examples.len(),
             inputs: InputKind::Prepared { preparation: about.preparation },
+            record: None,
             preprocess: Preprocess::Auto,
             class_names: about.class_names,
             notes: Vec::new(),
@@ -136,22 +138,27 @@ fn fit_in<T: SavedPrecision>(
         known: Some(&known),
         from_network: true,
     };
-    let TrainingSet { mut examples, inputs, class_names, notes: data_notes } =
+    let TrainingSet { mut examples, inputs, record, class_names, notes: data_notes } =
         reading.read::<T>(&request.data.data, &request.data.labels)?;
-    let validation = validation(request, &reading, &inputs, &mut examples)?;
     let training = source.record.training.clone();
+    let held_out = held_out(request, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
+    check_class_names(&class_names, &likelihood)?;
     let mut options = request.options.clone();
-    for line in source.record.notes.iter().chain(&data_notes) {
+    options.integration = request.predictive.unwrap_or_else(|| suited(&likelihood, options.seed));
+    options.seen_by_network = request.validation.allow_seen;
+    // Pairs that have no meaning are refused before the work, not when the model is asked.
+    PredictiveRule::new(likelihood.clone(), options.integration).map_err(LaplaceError::from)?;
+    let mut notes = looks_like_probabilities(&network, &*examples, &likelihood)?;
+    notes.extend(held_out.iter().flat_map(|h| h.notes.iter().cloned()));
+    for line in source.record.notes.iter().chain(&data_notes).chain(&notes) {
         announce(&format!("note: {line}"));
     }
     let automatic = request.curvature == CurvatureChoice::Auto;
+    let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
     if automatic {
-        let held_out = validation.as_ref().map_or(0, |v| v.len());
-        announce(&format!(
-            "plan: several curvatures of {} examples, compared on {held_out} others; the best is kept",
-            examples.len()
-        ));
+        let plans = planned(&network, &likelihood, examples.len(), unseen.is_some())?;
+        announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;
         let plan = Plan::new(&network, &selection, examples.len(), &likelihood, &options.approximation);
@@ -162,6 +169,7 @@ fn fit_in<T: SavedPrecision>(
         files: request.data.data.iter().map(|p| file_name(p)).collect(),
         examples: examples.len(),
         inputs,
+        record: Some(record),
         preprocess: request.data.preprocess,
         class_names,
         notes: data_notes,
@@ -179,30 +187,44 @@ fn fit_in<T: SavedPrecision>(
         saved = Some(sums);
     }
     let plain = plain_likelihood(&network, &*examples, &likelihood, &options, observer)?;
-    let validation = validation.as_deref().map(|v| v as &dyn Examples<T>);
-    if automatic {
+    let rows = held_out.as_ref().map(|h| &*h.examples as &dyn Examples<T>);
+    let (mut laplace, auto) = if automatic {
+        let likelihoods = (&likelihood, &plain);
         let (laplace, report) =
-            choose(&network, &*examples, validation, &likelihood, request, &mut options, observer)?;
-        let record = source.record;
-        let parts = Parts { record, data, options, plain, notes: Vec::new(), started, auto: Some(report) };
-        return Ok(assemble(network, laplace, parts));
-    }
-    let laplace =
-        posterior_laplace::fit(&network, &*examples, validation, &likelihood, &options, &mut saved, observer);
-    let laplace = match laplace {
-        Err(LaplaceError::Interrupted) => {
-            if let (Some(path), Some(sums)) = (&request.checkpoint, &saved) {
-                checkpoint::save(path, &identity, sums)?;
+            choose(&network, &*examples, rows, likelihoods, request, &mut options, observer)?;
+        (laplace, Some(report))
+    } else {
+        let laplace =
+            posterior_laplace::fit(&network, &*examples, rows, &likelihood, &options, &mut saved, observer);
+        let mut laplace = match laplace {
+            Err(LaplaceError::Interrupted) => {
+                if let (Some(path), Some(sums)) = (&request.checkpoint, &saved) {
+                    checkpoint::save(path, &identity, sums)?;
+                }
+                return Err(LaplaceError::Interrupted.into());
             }
-            return Err(LaplaceError::Interrupted.into());
+            other => other?,
+        };
+        if let (Some(rows), Some(_)) = (rows, unseen) {
+            laplace.summary.unseen = Some(unseen_scores(&network, &laplace, &plain, rows, observer)?);
         }
-        other => other?,
+        (laplace, None)
     };
+    if unseen.is_some() && options.tune == Tune::Validation {
+        notes.push("the unseen rows that score this fit also chose its hyperparameters, which flatters the score a little".into());
+    } else if unseen.is_none() && !automatic && !options.seen_by_network {
+        notes.push(
+            "not compared on unseen data: give --validation-data to learn whether it beats the plain network"
+                .into(),
+        );
+    }
+    notes.extend(laplace.check_predictions(&network, &*examples)?);
     remove_checkpoint(request);
+    notes.append(&mut laplace.summary.notes);
     Ok(assemble(
         network,
         laplace,
-        Parts { record: source.record, data, options, plain, notes: Vec::new(), started, auto: None },
+        Parts { record: source.record, data, options, plain, notes, started, auto },
     ))
 }
 
@@ -213,71 +235,74 @@ fn remove_checkpoint(request: &LaplaceRequest) {
     }
 }
 
-/// Validation examples: their own files, or a share of the others, which are then no longer learned from.
-fn validation<T: SavedPrecision>(
-    request: &LaplaceRequest,
-    reading: &Reading<'_>,
-    inputs: &InputKind,
-    examples: &mut Arc<dyn Examples<T> + Send>,
-) -> Result<Option<Arc<dyn Examples<T> + Send>>, LaplaceModelError> {
-    let source = &request.validation;
-    let refuse = |problem: &str| Err(LaplaceModelError::Request(problem.into()));
-    if !source.data.is_empty() {
-        let reading = Reading { known: Some(inputs), from_network: false, ..*reading };
-        return Ok(Some(reading.read::<T>(&source.data, &source.labels)?.examples));
+/// Refuses names of classes that are not as many as the network's outputs; two name an event and its absence.
+fn check_class_names(names: &[String], likelihood: &OutputLikelihood) -> Result<(), LaplaceModelError> {
+    let (expected, what) = match likelihood {
+        OutputLikelihood::Categorical(c) => (c.classes(), "classes"),
+        OutputLikelihood::Bernoulli(_) => (2, "sides of an event"),
+        _ if !names.is_empty() => {
+            let problem = "--class-names belongs to --likelihood categorical and bernoulli";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        _ => return Ok(()),
+    };
+    if names.is_empty() || names.len() == expected {
+        return Ok(());
     }
-    if !(0.0..1.0).contains(&source.fraction) {
-        return refuse("the validation share must lie in [0, 1)");
+    Err(LaplaceModelError::Request(format!(
+        "the network has {expected} {what}, but there are {} labels or names: {}",
+        names.len(),
+        names.iter().take(20).cloned().collect::<Vec<_>>().join(", ")
+    )))
+}
+
+/// The predictive that suits a likelihood. Logits of classes vary together: a closed form that takes each on its own flattens probabilities where nothing calls for it (the book has the
+/// numbers). The covariance of many classes is large, so that beyond 100 the closed form stays.
+fn suited(likelihood: &OutputLikelihood, seed: u64) -> Integration {
+    match likelihood {
+        OutputLikelihood::Categorical(c) if c.classes() <= 100 => {
+            Integration::MonteCarlo { samples: 1000, seed }
+        }
+        _ => Integration::Probit,
     }
-    let auto = request.curvature == CurvatureChoice::Auto;
-    let fraction = if auto && source.fraction == 0.0 { SET_ASIDE } else { source.fraction };
-    if fraction == 0.0 || (auto && examples.len() < 2) {
-        return Ok(None);
-    }
-    if request.options.tune != Tune::Validation && !auto {
-        return refuse(
-            "a validation share is used by --tune validation only: choose that, or learn from all examples",
-        );
-    }
-    let split = Split::random(examples.len(), fraction, Streams::new(request.options.seed));
-    if split.train.is_empty() || split.test.is_empty() {
-        return refuse("the validation share leaves no examples on one side: change it or add data");
-    }
-    let whole = examples.clone();
-    *examples = Arc::new(Subset::new(whole.clone(), split.train));
-    Ok(Some(Arc::new(Subset::new(whole, split.test))))
 }
 
 /// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
 fn choose<T: SavedPrecision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
-    validation: Option<&dyn Examples<T>>,
-    likelihood: &OutputLikelihood,
+    unseen: Option<&dyn Examples<T>>,
+    likelihoods: (&OutputLikelihood, &OutputLikelihood),
     request: &LaplaceRequest,
     options: &mut FitOptions,
     observer: Observer<'_>,
 ) -> Result<(Laplace<T>, AutoReport), LaplaceModelError> {
-    let Some(validation) = validation else {
-        let problem = "there are too few examples to set some aside: name a curvature";
-        return Err(LaplaceModelError::Request(problem.into()));
-    };
     let time = request
         .seconds
         .map(|s| check_positive("the time", s, false).map(|()| Duration::from_secs_f64(s.min(1e9))));
     let mut observer = |_: &str, stage, done, total| observer(stage, done, total);
-    let (laplace, report) =
-        auto(network, examples, validation, likelihood, options, time.transpose()?, &mut observer)?;
-    options.tune = Tune::Validation;
-    options.integration = laplace.integration();
-    options.weights = if report.chosen.starts_with("last-layer") { Weights::LastLayer } else { Weights::All };
-    options.approximation = match report.chosen.as_str() {
-        "diagonal" => Approximation::Diagonal,
-        "kronecker" | "last-layer-kronecker" => Approximation::Kronecker(FisherEstimate::Exact),
-        "function-space" => Approximation::FunctionSpace { points: None },
-        _ => Approximation::Full,
-    };
+    let (laplace, report, own) =
+        auto(network, examples, unseen, likelihoods, options, time.transpose()?, PATIENCE, &mut observer)?;
+    *options = own;
     Ok((laplace, report))
+}
+
+/// What the comparison will try, in one sentence.
+fn announced(plans: &[(&str, Plan)], examples: usize, unseen: Option<usize>) -> String {
+    let names: Vec<&str> = plans.iter().map(|p| p.0).collect();
+    let largest = plans.iter().map(|p| p.1.bytes()).max().unwrap_or(0);
+    let operations: f64 = plans.iter().map(|p| p.1.flops).sum();
+    let seconds: f64 = plans.iter().map(|p| p.1.seconds()).sum();
+    let by = match unseen {
+        Some(count) => format!("compared on {count} unseen examples"),
+        None => "compared by the evidence".into(),
+    };
+    format!(
+        "plan: {} from {examples} examples, {by}; up to {} MB, {operations:.1e} operations, about {:.0} s if all are tried",
+        names.join(", "),
+        largest.div_ceil(1 << 20),
+        seconds.ceil()
+    )
 }
 
 /// The weights, where they are known without data; as many of them, where not.

@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::Preprocess;
+use super::{InputRecord, Preprocess};
 use crate::network::{Preparation, TrainingRecord};
 use posterior_laplace::{AutoReport, FitOptions, FitSummary};
 use posterior_likelihoods::OutputLikelihood;
@@ -54,6 +54,9 @@ pub struct DataRecord {
     pub examples: usize,
     /// Inputs.
     pub inputs: InputKind,
+    /// Their kind and range, before anything is done to them; None for networks in memory and files of older versions.
+    #[serde(default)]
+    pub record: Option<InputRecord>,
     /// What was asked to be done to them.
     pub preprocess: Preprocess,
     /// Names of the classes; empty where they are only numbered.

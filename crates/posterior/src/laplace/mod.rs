@@ -16,6 +16,9 @@
 //! | `source` | the network, from a file or as a head on features |
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
+//! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
+//! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
+//! | `numbers` | arrays of targets and classes |
 //! | `noise` | the likelihood, with noise to begin with |
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
@@ -35,9 +38,12 @@ mod evaluate;
 mod file;
 mod fit;
 mod header;
+mod held_out;
+mod input_record;
 mod joint;
 mod model;
 mod noise;
+mod numbers;
 mod predict;
 mod request;
 mod samples;
@@ -52,6 +58,7 @@ pub use error::LaplaceModelError;
 pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
 pub use fit::About;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
+pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
 pub use predict::{LaplacePredictions, Predicted};

@@ -123,3 +123,32 @@ pub(super) fn plain_likelihood<T: SavedPrecision>(
     let variances = mean_squares(network, examples, likelihood.outputs(), observer)?;
     Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
 }
+
+/// A warning where outputs that should be logits look like probabilities: rows within [0, 1], which for classes sum to 1. A network may end in an operation that no graph shows as a softmax.
+pub(super) fn looks_like_probabilities<T: SavedPrecision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    likelihood: &OutputLikelihood,
+) -> Result<Vec<String>, LaplaceModelError> {
+    let (classes, remedy) = match likelihood {
+        OutputLikelihood::Categorical(_) => (true, "logarithms of them would do"),
+        OutputLikelihood::Bernoulli(_) => (false, "log(p / (1 - p)) would do"),
+        _ => return Ok(Vec::new()),
+    };
+    let count = examples.len().min(LOOKED_AT);
+    let (x, _) = examples.batch(&(0..count).collect::<Vec<_>>(), None);
+    let f = network.forward(&x)?;
+    let within = f.values().iter().all(|v| (-1e-6..=1.0 + 1e-6).contains(&v.to_f64()));
+    let one = |row: usize| (f.row(row).iter().map(|v| v.to_f64()).sum::<f64>() - 1.0).abs() < 1e-3;
+    if count == 0 || !within || (classes && !(0..count).all(one)) {
+        return Ok(Vec::new());
+    }
+    let what = if classes { "are between 0 and 1 and sum to 1" } else { "are between 0 and 1" };
+    Ok(vec![format!(
+        "WARNING: the outputs of the first {count} examples {what}: they look like probabilities, but are taken for logits, which flattens everything twice; export the network without what makes them \
+         ({remedy})"
+    )])
+}
+
+/// Examples whose outputs are looked at.
+const LOOKED_AT: usize = 200;

@@ -189,6 +189,7 @@ impl LaplaceModel {
                 })
                 .collect::<Result<_, _>>()?;
             out.latent_mean.extend_from_slice(&latent.mean);
+            out.clipped += latent.clipped;
             for (i, (prediction, clipping, density)) in rows.into_iter().enumerate() {
                 out.clipped += usize::from(clipping.count > 0);
                 out.latent_deviation.extend(latent.variances(i).map(|v| v.max(0.0).sqrt()));
@@ -256,6 +257,5 @@ pub(super) fn target(truth: &Truth, example: usize, (centre, scale): (f64, f64))
 /// The network's outputs without any variance.
 fn certain<T: SavedPrecision>(fitted: &Fitted<T>, x: &Array<T>) -> Result<Latent, LaplaceModelError> {
     let f = fitted.network.forward(x)?;
-    let mean: Vec<f64> = f.values().iter().map(|v| v.to_f64()).collect();
-    Ok(Latent { outputs: f.row_len(), covariance: vec![0.0; mean.len()], mean, wanted: Wanted::Diagonal })
+    Ok(Latent::certain(f.row_len(), f.values().iter().map(|v| v.to_f64()).collect()))
 }

@@ -2,7 +2,7 @@
 
 use posterior_data::Selection;
 use posterior_laplace::FitOptions;
-use posterior_likelihoods::Link;
+use posterior_likelihoods::{Integration, Link};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -59,15 +59,17 @@ pub struct DataSource {
     pub class_names: Vec<String>,
 }
 
-/// Held-out data that choose hyperparameters.
+/// Held-out data that score a fit and choose its hyperparameters where that was asked for. Without any, rows that `posterior train` set aside of the same files are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidationSource {
     /// Their files.
     pub data: Vec<PathBuf>,
     /// Their labels.
     pub labels: Vec<PathBuf>,
-    /// Else this share of the training examples, at random.
+    /// Else this share of the training examples, at random; refused unless `allow_seen`.
     pub fraction: f64,
+    /// Whether rows that the network was trained on may choose hyperparameters. The result is worthless, and said to be.
+    pub allow_seen: bool,
 }
 
 /// What a network's outputs mean.
@@ -106,8 +108,7 @@ pub enum CurvatureChoice {
     /// [`FitOptions::weights`] and [`FitOptions::approximation`].
     #[default]
     Options,
-    /// Several that fit memory and time, tuned and compared on held-out examples ([`posterior_laplace::auto()`]): the best, or the plain network's own
-    /// predictions where nothing beats them. Without validation data a tenth of the examples is set aside.
+    /// Several that fit memory and time, compared on examples that the network has not seen, or else by the evidence ([`posterior_laplace::auto()`]).
     Auto,
 }
 
@@ -132,9 +133,11 @@ pub struct LaplaceRequest {
     pub weight_decay: Option<f64>,
     /// Who chooses weights and curvature.
     pub curvature: CurvatureChoice,
-    /// Seconds that [`CurvatureChoice::Auto`] may take, about.
+    /// Seconds that [`CurvatureChoice::Auto`] may take, about; without, what it tries after its first candidate keeps to half a minute.
     pub seconds: Option<f64>,
-    /// Curvature, prior, tuning, memory, seed.
+    /// How uncertainty becomes a prediction; None for what suits the likelihood: sampled averages for up to 100 classes, whose logits vary together, and closed forms otherwise.
+    pub predictive: Option<Integration>,
+    /// Curvature, prior, tuning, memory, seed. Its predictive is replaced by `predictive`.
     pub options: FitOptions,
     /// A file for the sums of an interrupted fit.
     pub checkpoint: Option<PathBuf>,
@@ -165,6 +168,7 @@ impl LaplaceRequest {
             weight_decay: None,
             curvature: CurvatureChoice::Options,
             seconds: None,
+            predictive: None,
             options: FitOptions::default(),
             checkpoint: None,
             resume: false,

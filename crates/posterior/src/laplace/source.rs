@@ -1,13 +1,12 @@
 //! The network of a request: from a file, or as a head on features.
 
-use super::{LaplaceModelError, NetworkRecord, NetworkSource};
-use crate::network::{NetworkFileError, Preparation, open_network};
+use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
+use crate::network::{NetworkFileError, Preparation, Strip, file_digest, open_network};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
+use posterior_likelihoods::Link;
 use posterior_networks::formats::safetensors::load_safetensors;
 use posterior_networks::operation::Linear;
-use posterior_networks::{Architecture, Array, Graph, GraphBuilder, Network, Operation};
-use sha2::{Digest, Sha256};
-use std::io::Read;
+use posterior_networks::{Architecture, Array, Graph, GraphBuilder, Network, Operation, OutputLink};
 use std::path::Path;
 
 /// An opened network.
@@ -22,10 +21,15 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn open(source: &NetworkSource) -> Result<Self, LaplaceModelError> {
+    /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
+    pub(super) fn open(request: &LaplaceRequest) -> Result<Self, LaplaceModelError> {
+        let source = &request.network;
         let (path, network, preparation, format, training, notes) = match source {
             NetworkSource::File { path, architecture, strip_softmax } => {
-                let opened = open_network::<f64>(path, architecture.as_deref(), *strip_softmax)?;
+                let strip = strip(request, *strip_softmax)?;
+                let mut opened = open_network::<f64>(path, architecture.as_deref(), strip)?;
+                let left = opened.network.graph().without_output_link().map(|found| found.1);
+                opened.notes.extend(misunderstood(request, left)?);
                 (path, opened.network, opened.preparation, opened.format, opened.training, opened.notes)
             }
             NetworkSource::Head { path } => (path, head(path)?, Preparation::None, "head", None, Vec::new()),
@@ -47,6 +51,41 @@ impl Source {
     }
 }
 
+/// What is taken off the end of a network for a likelihood.
+fn strip(request: &LaplaceRequest, asked: bool) -> Result<Strip, LaplaceModelError> {
+    Ok(match request.likelihood {
+        LikelihoodKind::Categorical if asked => Strip::Softmax,
+        _ if asked => {
+            let problem = "--strip-softmax belongs to --likelihood categorical";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        LikelihoodKind::Categorical => Strip::SoftmaxIfThere,
+        LikelihoodKind::Bernoulli if request.link == Link::Logit => Strip::SigmoidIfThere,
+        _ => Strip::Nothing,
+    })
+}
+
+/// A warning about an operation at the end that does not belong to the likelihood.
+fn misunderstood(
+    request: &LaplaceRequest,
+    link: Option<OutputLink>,
+) -> Result<Option<String>, LaplaceModelError> {
+    let (kind, suited) = match (request.likelihood, link) {
+        (LikelihoodKind::Bernoulli, Some(OutputLink::Sigmoid)) => {
+            let problem =
+                "the network ends in a sigmoid, which belongs to --link logit: leave --link probit out";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        (LikelihoodKind::Categorical, Some(OutputLink::Sigmoid)) => ("categorical", "bernoulli"),
+        (LikelihoodKind::Bernoulli, Some(OutputLink::Softmax)) => ("bernoulli", "categorical"),
+        _ => return Ok(None),
+    };
+    let name = link.map(OutputLink::name).unwrap_or_default();
+    Ok(Some(format!(
+        "WARNING: the network ends in a {name}, but --likelihood {kind} takes its outputs for logits, which flattens everything twice: is --likelihood {suited} what it was trained for?"
+    )))
+}
+
 /// A graph as the text of an architecture file.
 pub(super) fn architecture(graph: &Graph) -> Result<String, LaplaceModelError> {
     let text = Architecture::from_graph(graph)?.to_toml();
@@ -60,17 +99,7 @@ pub(super) fn file_name(path: &Path) -> String {
 
 /// SHA-256 of a file.
 fn sha256(path: &Path) -> Result<String, LaplaceModelError> {
-    let failed =
-        |e: std::io::Error| LaplaceModelError::Request(format!("cannot read {}: {e}", path.display()));
-    let mut file = std::fs::File::open(path).map_err(failed)?;
-    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buffer).map_err(failed)? {
-            0 => break,
-            count => hasher.update(&buffer[..count]),
-        }
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    file_digest(path).map_err(|e| LaplaceModelError::Request(format!("cannot read {}: {e}", path.display())))
 }
 
 /// A linear layer from `weight` `[C, P]` and, if there is one, `bias` `[C]`.

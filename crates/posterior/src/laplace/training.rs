@@ -1,10 +1,11 @@
 //! Examples with the targets that a likelihood describes, from tables, arrays, images and features.
 
+use super::numbers::{class_numbers, converted, image_shape, values};
 use super::source::file_name;
-use super::{DataSource, InputKind, LaplaceModelError, LikelihoodKind, Preprocess};
-use crate::network::{Preparation, apply_classes, is_table, number_classes};
+use super::{DataSource, InputKind, InputRecord, LaplaceModelError, LikelihoodKind, Preprocess};
+use crate::network::{Preparation, apply_classes, check_names, is_table, named, number_classes};
 use posterior_data::{
-    ArrayValues, FeatureOptions, ImageSet, ReadOptions, Schema, Standardisation, Table, Values, read_array,
+    ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Schema, Standardisation, Table, Values,
     read_feature_matrix, read_table,
 };
 use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct TrainingSet<T> {
     pub(super) examples: Arc<dyn Examples<T> + Send>,
     pub(super) inputs: InputKind,
+    /// Kind and range of the inputs, before anything is done to them.
+    pub(super) record: InputRecord,
     pub(super) class_names: Vec<String>,
     pub(super) notes: Vec<String>,
 }
@@ -56,7 +59,8 @@ impl Reading<'_> {
         } else {
             self.arrays(data, labels)?
         };
-        if !self.source.class_names.is_empty() {
+        if !self.source.class_names.is_empty() && set.class_names.is_empty() {
+            check_names(&self.source.class_names)?;
             set.class_names = self.source.class_names.clone();
         }
         Ok(set)
@@ -66,7 +70,19 @@ impl Reading<'_> {
         self.likelihood == LikelihoodKind::Categorical
     }
 
+    /// Refuses flags that say something about data of another kind.
+    fn refuse_flags(&self, given: &[(bool, &str)], kind: &str) -> Result<(), LaplaceModelError> {
+        match given.iter().find(|g| g.0) {
+            Some((_, flags)) => request(format!("{flags} say nothing about {kind}: leave them out")),
+            None => Ok(()),
+        }
+    }
+
     fn table<T: Precision>(&self, path: &Path) -> Result<TrainingSet<T>, LaplaceModelError> {
+        let source = self.source;
+        let scales = !source.mean.is_empty() || !source.deviation.is_empty();
+        let pixels = source.preprocess == Preprocess::Pixels;
+        self.refuse_flags(&[(scales, "--mean and --std"), (pixels, "--preprocess pixels")], "a table")?;
         let mut table = read_table(path, &ReadOptions::default())?;
         let mut notes = table.notes.clone();
         let known = match self.known {
@@ -114,6 +130,9 @@ impl Reading<'_> {
         }
         let y = extracted.y.unwrap_or_default();
         let x = standardisation.features(extracted.x.as_ref());
+        let (n, raw) = (x.nrows(), extracted.x.as_ref());
+        let cells = (0..n * width).map(|k| raw[(k / width, k % width)]).collect();
+        let record = InputRecord::of(&NumericArray::new(vec![n, width], ArrayValues::F64(cells))?, width);
         let values =
             (0..x.nrows()).flat_map(|i| (0..width).map(move |j| (i, j))).map(|(i, j)| T::from_f64(x[(i, j)]));
         let inputs = Array::new([&[x.nrows()], self.input].concat(), values.collect());
@@ -124,10 +143,32 @@ impl Reading<'_> {
                 |v: &f64| T::from_f64(if classes.is_some() { *v } else { standardisation.target(*v) });
             Targets::Values(Array::new(vec![y.len(), 1], y.iter().map(value).collect()))
         };
-        let class_names = classes.clone().unwrap_or_default();
+        let class_names = match &classes {
+            Some(classes) => named(classes, &self.source.class_names)?,
+            None => Vec::new(),
+        };
+        if let (None, Some(classes), true) =
+            (self.known_classes(), &classes, self.source.class_names.is_empty())
+            && classes.iter().any(|c| c.parse::<f64>().is_err())
+        {
+            notes.push(format!(
+                "labels are taken for the network's outputs in alphabetical order ({}); if they are in another, give --class-names",
+                classes.iter().take(20).cloned().collect::<Vec<_>>().join(", ")
+            ));
+        }
         let preparation = Preparation::Columns { schema, standardisation, classes };
         let examples = Arc::new(Tabular::new(inputs, targets));
-        Ok(TrainingSet { examples, inputs: InputKind::Prepared { preparation }, class_names, notes })
+        Ok(TrainingSet { examples, inputs: InputKind::Prepared { preparation }, record, class_names, notes })
+    }
+
+    /// Classes that are known before the data are read.
+    fn known_classes(&self) -> Option<&[String]> {
+        match self.known {
+            Some(InputKind::Prepared { preparation: Preparation::Columns { classes, .. } }) => {
+                classes.as_deref()
+            }
+            _ => None,
+        }
     }
 
     /// Roles, scales and classes of a table that no network's file knows about.
@@ -143,7 +184,9 @@ impl Reading<'_> {
         let text = matches!(table.column(&selection.target)?.values, Values::Text(_));
         let event = self.likelihood == LikelihoodKind::Bernoulli;
         let classes = if self.classes() || (event && text) {
-            Some(number_classes(table, &selection.target)?)
+            // Numbers may be given names, text must be named as it is.
+            let names: &[String] = if text { &self.source.class_names } else { &[] };
+            Some(number_classes(table, &selection.target, names)?)
         } else {
             None
         };
@@ -175,6 +218,9 @@ impl Reading<'_> {
         data: &[PathBuf],
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, LaplaceModelError> {
+        let columns = &self.source.selection;
+        let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
+        self.refuse_flags(&named, "images and arrays")?;
         let own = if self.classes() { labels } else { &[] };
         let set = ImageSet::read(data, own, &ReadOptions::for_arrays())?;
         let shape = set.images.example_shape().to_vec();
@@ -192,6 +238,9 @@ impl Reading<'_> {
             (false, _) => values(labels, count)?,
         };
         let preparation = self.pixels(&set.images, &shape)?;
+        let bytes = matches!(set.images.values(), ArrayValues::U8(_));
+        let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(&shape)[0] };
+        let record = InputRecord::of(&set.images, groups);
         let (_, numbers) = set.images.into_parts();
         let examples: Arc<dyn Examples<T> + Send> = match (&preparation, numbers) {
             (Preparation::Pixels { mean, deviation }, ArrayValues::U8(bytes)) => {
@@ -205,7 +254,7 @@ impl Reading<'_> {
             }
         };
         let inputs = InputKind::Prepared { preparation };
-        Ok(TrainingSet { examples, inputs, class_names: Vec::new(), notes: Vec::new() })
+        Ok(TrainingSet { examples, inputs, record, class_names: Vec::new(), notes: Vec::new() })
     }
 
     /// What is done to arrays.
@@ -269,7 +318,11 @@ impl Reading<'_> {
         data: &[PathBuf],
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, LaplaceModelError> {
-        let target = &self.source.selection.target;
+        let source = self.source;
+        let scales = !source.mean.is_empty() || !source.deviation.is_empty();
+        let prepared = !matches!(source.preprocess, Preprocess::Auto | Preprocess::Raw);
+        self.refuse_flags(&[(scales, "--mean and --std"), (prepared, "--preprocess")], "features")?;
+        let target = &source.selection.target;
         let options = FeatureOptions {
             label_column: (!target.is_empty()).then(|| target.clone()),
             columns: self.source.selection.features.clone(),
@@ -278,6 +331,7 @@ impl Reading<'_> {
         let width: usize = self.input.iter().product();
         let (mut all, mut rows, mut own, mut columns): (Vec<T>, _, Vec<f64>, _) =
             (Vec::new(), 0, Vec::new(), Vec::new());
+        let mut record = None;
         for path in data {
             let matrix = read_feature_matrix(path, &options)?;
             let shape = matrix.values.shape().to_vec();
@@ -288,6 +342,8 @@ impl Reading<'_> {
                     shape[1]
                 ));
             }
+            let found = InputRecord::of(&matrix.values, width);
+            record = Some(record.map_or(found.clone(), |r: InputRecord| r.merged(&found)));
             rows += shape[0];
             own.extend(matrix.labels.iter().flatten());
             columns = matrix.column_names;
@@ -315,85 +371,9 @@ impl Reading<'_> {
         if targets.len() != rows {
             return request(format!("{rows} rows of features, but {} labels", targets.len()));
         }
+        let Some(record) = record else { return request("there are no data: give --data") };
         let inputs = InputKind::Features { columns, label: options.label_column };
         let examples = Arc::new(Tabular::new(Array::new([&[rows], self.input].concat(), all), targets));
-        Ok(TrainingSet { examples, inputs, class_names: Vec::new(), notes: Vec::new() })
+        Ok(TrainingSet { examples, inputs, record, class_names: Vec::new(), notes: Vec::new() })
     }
-}
-
-/// Numbers in a network's precision.
-pub(super) fn converted<T: Precision>(values: ArrayValues) -> Vec<T> {
-    match values {
-        ArrayValues::F32(v) => v.into_iter().map(|v| T::from_f64(v.into())).collect(),
-        ArrayValues::F64(v) => v.into_iter().map(T::from_f64).collect(),
-        ArrayValues::I64(v) => v.into_iter().map(|v| T::from_f64(v as f64)).collect(),
-        ArrayValues::U8(v) => v.into_iter().map(|v| T::from_f64(v.into())).collect(),
-    }
-}
-
-/// Channels, height and width of one image.
-pub(super) fn image_shape(shape: &[usize]) -> [usize; 3] {
-    match shape[..] {
-        [channels, height, width] => [channels, height, width],
-        [height, width] => [1, height, width],
-        _ => [1, 1, shape.iter().product()],
-    }
-}
-
-/// Whole numbers from 0.
-pub(super) fn class_numbers(values: &[f64], name: &str) -> Result<Vec<u32>, LaplaceModelError> {
-    let class = |(row, v): (usize, &f64)| {
-        let class = *v as u32;
-        if f64::from(class) == *v {
-            return Ok(class);
-        }
-        request(format!(
-            "{name}, row {}: the label is {v}; classes are whole numbers, counted from 0",
-            row + 1
-        ))
-    };
-    values.iter().enumerate().map(class).collect()
-}
-
-/// Targets from files of numbers: `[examples]` or `[examples, outputs]`.
-pub(super) fn numbers(labels: &[PathBuf], count: usize) -> Result<(Vec<f64>, usize), LaplaceModelError> {
-    let (mut all, mut width, mut rows) = (Vec::new(), None, 0);
-    for path in labels {
-        let array = match posterior_data::read_images(path, &ReadOptions::for_arrays()) {
-            Ok(array) => array,
-            Err(_) => read_array(path, &ReadOptions::for_arrays())?,
-        };
-        array.require_finite(path)?;
-        let own = match *array.shape() {
-            [_] => 1,
-            [_, width] => width,
-            _ => {
-                return request(format!(
-                    "{}: targets of shape {:?}; they must be [examples] or [examples, outputs]",
-                    path.display(),
-                    array.shape()
-                ));
-            }
-        };
-        if width.is_some_and(|w| w != own) {
-            return request(format!("{}: targets of another width than those before", path.display()));
-        }
-        width = Some(own);
-        rows += array.examples();
-        all.extend(array.to_f64());
-    }
-    let Some(width) = width else {
-        return request(
-            "targets are needed: give --labels FILE with a number (or a row of numbers) for each example",
-        );
-    };
-    if rows != count {
-        return request(format!("{count} inputs, but targets for {rows}"));
-    }
-    Ok((all, width))
-}
-
-fn values<T: Precision>(labels: &[PathBuf], count: usize) -> Result<Targets<T>, LaplaceModelError> {
-    let (all, width) = numbers(labels, count)?;
-    Ok(Targets::Values(Array::new(vec![count, width], all.into_iter().map(T::from_f64).collect())))
 }

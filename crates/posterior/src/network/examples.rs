@@ -1,14 +1,12 @@
 //! Examples to train on, from tables, arrays and images.
 
-use super::{NetworkFileError, Preparation};
+use super::{NetworkFileError, Preparation, SetAside, apply_classes, number_classes};
 use posterior_data::{
-    ArrayValues, Column, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, Table, Values,
-    read_table,
+    ArrayValues, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, read_table,
 };
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Augmentation, Examples, Images, Loss, Subset, Tabular, Targets};
 use posterior_networks::{Array, Precision};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +25,8 @@ pub struct DataRequest {
     pub validation_labels: Vec<PathBuf>,
     /// Else this share of the examples is set aside, at random.
     pub validation_fraction: f64,
+    /// Table: the labels in the order of the network's outputs; by value or alphabet where absent.
+    pub class_names: Vec<String>,
     /// Images: mean of each channel, on the scale of 0 to 1; one number for all.
     pub mean: Vec<f64>,
     /// Images: standard deviation of each channel.
@@ -41,6 +41,8 @@ pub struct TrainingData<T> {
     pub examples: Arc<dyn Examples<T> + Send>,
     /// To validate on.
     pub validation: Option<Arc<dyn Examples<T> + Send>>,
+    /// Which of the examples those are, where a share was set aside.
+    pub set_aside: Option<SetAside>,
     /// What was done to them.
     pub preparation: Preparation,
     /// What was dropped or filled.
@@ -82,6 +84,12 @@ impl<T: Precision> TrainingData<T> {
                 let problem = "the validation share leaves no examples on one side: change it or add data";
                 return Err(NetworkFileError::Request(problem.into()));
             }
+            data.set_aside = Some(SetAside {
+                fraction: request.validation_fraction,
+                seed,
+                of: data.examples.len(),
+                examples: split.test.len(),
+            });
             let whole = data.examples;
             data.validation = Some(Arc::new(Subset::new(whole.clone(), split.test)));
             data.examples = Arc::new(Subset::new(whole, split.train));
@@ -98,10 +106,23 @@ impl<T: Precision> TrainingData<T> {
         if request.data.len() > 1 || !request.labels.is_empty() {
             return Err(NetworkFileError::Request("give one table, whose target is a column".into()));
         }
+        let images = [
+            (!request.mean.is_empty() || !request.deviation.is_empty(), "--mean and --std"),
+            (request.augmentation != Augmentation::default(), "--flip and --shift"),
+            (!request.validation_labels.is_empty(), "--validation-labels"),
+        ];
+        if let Some((_, flags)) = images.iter().find(|given| given.0) {
+            let problem = format!("{flags} belong to images and arrays, {} is a table", path.display());
+            return Err(NetworkFileError::Request(problem));
+        }
+        if !request.class_names.is_empty() && loss != Loss::CrossEntropy {
+            let problem = "--class-names belongs to --loss cross-entropy";
+            return Err(NetworkFileError::Request(problem.into()));
+        }
         let mut table = read_table(path, &ReadOptions::default())?;
         let mut notes = table.notes.clone();
         let classes = if loss == Loss::CrossEntropy {
-            Some(number_classes(&mut table, &request.selection.target)?)
+            Some(number_classes(&mut table, &request.selection.target, &request.class_names)?)
         } else {
             None
         };
@@ -147,10 +168,19 @@ impl<T: Precision> TrainingData<T> {
             }
         };
         let preparation = Preparation::Columns { schema, standardisation, classes };
-        Ok(Self { examples: Arc::new(examples), validation, preparation, notes })
+        Ok(Self { examples: Arc::new(examples), validation, set_aside: None, preparation, notes })
     }
 
     fn from_arrays(request: &DataRequest, input: &[usize], loss: Loss) -> Result<Self, NetworkFileError> {
+        let columns = [
+            (!request.selection.target.is_empty(), "--target"),
+            (request.selection.features.is_some(), "--features"),
+            (!request.class_names.is_empty(), "--class-names"),
+        ];
+        if let Some((_, flag)) = columns.iter().find(|given| given.0) {
+            let problem = format!("{flag} belongs to tables, these are images or arrays");
+            return Err(NetworkFileError::Request(problem));
+        }
         let (examples, preparation) =
             Self::arrays(request, &request.data, &request.labels, input, loss, request.augmentation)?;
         let validation = if request.validation.is_empty() {
@@ -161,7 +191,7 @@ impl<T: Precision> TrainingData<T> {
                 Self::arrays(request, &request.validation, &request.validation_labels, input, loss, plain)?;
             Some(validation)
         };
-        Ok(Self { examples, validation, preparation, notes: Vec::new() })
+        Ok(Self { examples, validation, set_aside: None, preparation, notes: Vec::new() })
     }
 
     fn arrays(
@@ -230,62 +260,4 @@ impl<T: Precision> TrainingData<T> {
         let images = Images::new(image, bytes, targets, &mean, &deviation, augmentation, input.to_vec());
         Ok((Arc::new(images), Preparation::Pixels { mean, deviation }))
     }
-}
-
-/// Replaces the target column by class numbers; returns the classes in order (numbers by value, text by alphabet).
-pub(crate) fn number_classes(table: &mut Table, target: &str) -> Result<Vec<String>, NetworkFileError> {
-    let classes: Vec<String> = match &table.column(target)?.values {
-        Values::Text(values) => {
-            values.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
-        }
-        Values::Numeric(values) => {
-            let mut distinct: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-            distinct.sort_by(f64::total_cmp);
-            distinct.dedup();
-            distinct.into_iter().map(|v| v.to_string()).collect()
-        }
-    };
-    if classes.len() < 2 || classes.len() > 10_000 {
-        let problem = format!(
-            "column `{target}` has {} different values: cross-entropy needs 2 to 10,000 classes",
-            classes.len()
-        );
-        return Err(NetworkFileError::Request(problem));
-    }
-    apply_classes(table, target, &classes)?;
-    Ok(classes)
-}
-
-/// Replaces the target column by the numbers of known classes; missing cells stay missing.
-pub(crate) fn apply_classes(
-    table: &mut Table,
-    target: &str,
-    classes: &[String],
-) -> Result<(), NetworkFileError> {
-    let column = table.column(target)?;
-    let name = column.name.clone();
-    let texts: Vec<Option<String>> = match &column.values {
-        Values::Text(values) => values.to_vec(),
-        Values::Numeric(values) => values.iter().map(|v| (!v.is_nan()).then(|| v.to_string())).collect(),
-    };
-    let mut numbers = Vec::with_capacity(texts.len());
-    for (row, text) in texts.into_iter().enumerate() {
-        numbers.push(match text {
-            None => f64::NAN,
-            Some(text) => match classes.iter().position(|c| *c == text) {
-                Some(class) => class as f64,
-                None => {
-                    let problem = format!(
-                        "row {} has class `{text}` in column `{name}`, which training does not know",
-                        row + 1
-                    );
-                    return Err(NetworkFileError::Request(problem));
-                }
-            },
-        });
-    }
-    for column in table.columns.iter_mut().filter(|c| c.name == name) {
-        *column = Column { name: name.clone(), values: Values::Numeric(numbers.clone()) };
-    }
-    Ok(())
 }

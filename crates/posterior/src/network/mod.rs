@@ -6,18 +6,24 @@
 //! | `preparation` | what is done to data before a network sees it, stored with the network |
 //! | `examples` | training and validation examples from tables, arrays and images |
 //! | `train` | architecture + data -> trained network in a file |
+//! | `classes` | labels of a table and the classes that they are |
+//! | `digest` | which files a network learned from |
 //! | `forward` | arrays in, outputs out |
 
+mod classes;
+mod digest;
 mod examples;
 mod forward;
 mod open;
 mod preparation;
 mod train;
 
+pub(crate) use classes::{apply_classes, check_names, named, number_classes};
+pub(crate) use digest::{digests, file_digest};
+pub(crate) use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
-pub(crate) use examples::{apply_classes, is_table, number_classes};
 pub use forward::{Forwarded, forward};
-pub use open::{Opened, TrainingRecord, open_network};
+pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 

@@ -1,6 +1,6 @@
 //! From an architecture and data to a trained network in a file.
 
-use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord};
+use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests};
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
@@ -177,6 +177,8 @@ pub fn train_network<T: Precision>(
             weight_decay,
             decoupled,
             examples: plan.examples,
+            data: digests(request.data.data.iter().chain(&request.data.labels)),
+            set_aside: data.set_aside.clone(),
             noise_variance: trained.noise_variance.clone(),
             online: learned.clone(),
         };

@@ -102,3 +102,29 @@ fn bad_weights_are_refused() {
     assert!(with(&mode, fit).contains("inf as weight 4"));
     assert!(with(&[0.0; 27], DataFit::LogLikelihood { value: f64::NAN }).contains("NaN"));
 }
+
+/// A diagonal of many weights counts more effective dimensions than there are targets. Full updates then send noise and precision away from the maximum; shortened ones climb to it.
+#[test]
+fn fixed_points_do_not_run_away_where_effective_dimensions_exceed_the_targets() {
+    let d = 300;
+    let matrix = BlockMatrix::Diagonal(Diagonal::new((0..d).map(|i| 2.0 + (i % 7) as f64 * 5.0).collect()));
+    let structure = Structure::new(vec![Block { name: "all".into(), range: 0..d, matrix }]).unwrap();
+    let mode: Vec<f64> = (0..d).map(|i| 0.6 * (i as f64 * 0.7).sin()).collect();
+    let fit = DataFit::Gaussian { residual_sum: 0.5, values: 60, log_relative_precision: 0.0 };
+    let options = EvidenceOptions { steps: 2000, tolerance: 1e-8, ..EvidenceOptions::default() };
+    for (precision, noise) in [(1.0, 1.0), (1e-3, 1e-3), (100.0, 0.01)] {
+        let prior = Prior::scalar(d, precision).unwrap();
+        let evidence = LaplaceEvidence::new(&structure, prior, &mode, fit).unwrap();
+        let start = evidence.at(&[precision], noise).unwrap();
+        assert!(precision > 0.5 || start.effective_dimensions[0] > 60.0, "{start:?}");
+        let best = evidence.maximise(noise, true, Maximiser::Gradient, &options).unwrap();
+        let found = evidence.maximise(noise, true, Maximiser::Mackay, &options).unwrap();
+        let (a, b) = (best.value.log_evidence, found.value.log_evidence);
+        assert!(found.converged, "{precision} {noise}: {:?}", found.steps.last());
+        assert!(b >= start.log_evidence && (a - b).abs() < 1e-5 * a.abs().max(1.0), "{precision}: {a} {b}");
+        // Never downhill on the way.
+        for pair in found.steps.windows(2) {
+            assert!(pair[1].log_evidence >= pair[0].log_evidence - 1e-9 * pair[0].log_evidence.abs());
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::model::Model;
 use super::node::Node;
 use super::{Imported, folding, operators, tensor};
 use crate::array::Array;
-use crate::graph::{GraphBuilder, Value};
+use crate::graph::{GraphBuilder, OutputLink, Value};
 use crate::operation::Operation;
 use std::collections::{HashMap, HashSet};
 
@@ -46,6 +46,8 @@ pub(super) struct Importer<'a> {
     pub(super) model: &'a Model<'a>,
     pub(super) builder: GraphBuilder,
     pub(super) notes: Vec<String>,
+    /// What was dropped at the end.
+    pub(super) dropped: Option<OutputLink>,
     file: &'a str,
     known: HashMap<String, Known>,
     parameters: HashMap<String, Array<f64>>,
@@ -69,6 +71,7 @@ pub(super) fn run(model: &Model<'_>, file: &str, size: u64) -> Result<Imported, 
     let mut importer = Importer {
         model,
         notes: model.notes.clone(),
+        dropped: None,
         file,
         known: HashMap::new(),
         parameters: HashMap::new(),
@@ -378,6 +381,7 @@ impl Importer<'_> {
             graph,
             parameters: values,
             notes,
+            dropped: self.dropped,
             opset: model.opset,
             producer: model.producer.clone(),
         })

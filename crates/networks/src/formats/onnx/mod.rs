@@ -39,7 +39,7 @@ pub use error::OnnxError;
 pub use operators::SUPPORTED;
 
 use crate::array::{Array, Precision};
-use crate::graph::{Graph, Network, NetworkError};
+use crate::graph::{Graph, Network, NetworkError, OutputLink};
 use std::path::Path;
 
 /// Oldest and newest operator set that is read.
@@ -63,6 +63,8 @@ pub struct Imported {
     pub parameters: Vec<Array<f64>>,
     /// What was chosen, put together, changed or left out.
     pub notes: Vec<String>,
+    /// What was dropped at the end, where [`OnnxOptions::strip_final_softmax`] found something.
+    pub dropped: Option<OutputLink>,
     /// Version of the operator set.
     pub opset: i64,
     /// Name and version of the program that wrote the file.
@@ -89,7 +91,8 @@ impl Imported {
             .collect();
         let mut notes = self.notes.clone();
         notes.push("the final softmax was dropped: the outputs are logits".into());
-        Some(Self { graph, parameters, notes, opset: self.opset, producer: self.producer.clone() })
+        let dropped = Some(OutputLink::Softmax);
+        Some(Self { graph, parameters, notes, dropped, opset: self.opset, producer: self.producer.clone() })
     }
 }
 

@@ -92,7 +92,13 @@ fn scores(
             None => {
                 let mean: Vec<f64> = network.forward(&x)?.values().iter().map(|v| f64::from(*v)).collect();
                 let covariance = vec![0.0; mean.len()];
-                posterior_laplace::Latent { outputs: classes, mean, covariance, wanted: Wanted::Diagonal }
+                posterior_laplace::Latent {
+                    outputs: classes,
+                    mean,
+                    covariance,
+                    wanted: Wanted::Diagonal,
+                    clipped: 0,
+                }
             }
         };
         for i in 0..indices.len() {

@@ -6,6 +6,7 @@ use super::super::importer::{Importer, Parameter};
 use super::super::layout::{Tracked, axis};
 use super::super::node::{Fused, Node};
 use super::binary::{plus, times};
+use crate::graph::OutputLink;
 use crate::operation::{BatchNorm, Normalise, Operation, Over};
 
 /// What patterns were put together to.
@@ -156,6 +157,8 @@ pub(super) fn softmax(importer: &mut Importer<'_>, node: &Node) -> Result<Tracke
     let x = importer.tracked(node, 0)?;
     let is_final = node.outputs.first().is_some_and(|name| importer.leads_to_output(name));
     if is_final && importer.model.options.strip_final_softmax {
+        let log = node.operator == "LogSoftmax";
+        importer.dropped = Some(if log { OutputLink::LogSoftmax } else { OutputLink::Softmax });
         importer.notes.push(format!("the final {} was dropped: the outputs are logits", node.operator));
         return Ok(x);
     }

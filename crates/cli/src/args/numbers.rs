@@ -1,0 +1,126 @@
+//! What numbers a flag may have: every flag with a number names one of these parsers, whose messages say what is allowed.
+//!
+//! Bounds of counts are far beyond any use and small enough that sizes computed from them cannot overflow; whether so much fits the memory
+//! is for the plans to say.
+
+use std::ops::RangeInclusive;
+
+/// Most steps, epochs and the like.
+pub(crate) const MOST_STEPS: usize = 100_000_000;
+
+/// Most rows, points, draws and the like that are kept in memory.
+pub(crate) const MOST_KEPT: usize = 10_000_000;
+
+/// Most gigabytes.
+const MOST_GIGABYTES: f64 = 1e6;
+
+/// Most threads on small machines; larger ones may have four for each core.
+const THREADS_ANYWHERE: usize = 64;
+
+/// A whole number of the range, both ends included.
+pub(crate) fn whole(
+    allowed: RangeInclusive<usize>,
+) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|n| allowed.contains(n))
+            .ok_or_else(|| format!("it must be a whole number from {} to {}", allowed.start(), allowed.end()))
+    }
+}
+
+/// As many threads as this machine may start without harm.
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    whole(1..=THREADS_ANYWHERE.max(4 * cores))(text)
+        .map_err(|problem| format!("{problem}: this machine has {cores} cores"))
+}
+
+/// A finite number.
+pub(crate) fn finite(text: &str) -> Result<f64, String> {
+    real(text, |_| true, "a finite number")
+}
+
+/// A finite number above 0.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    real(text, |v| v > 0.0, "a finite number above 0")
+}
+
+/// A finite number that is not below 0.
+pub(crate) fn not_negative(text: &str) -> Result<f64, String> {
+    real(text, |v| v >= 0.0, "0 or a finite number above it")
+}
+
+/// A number between 0 and 1, neither included.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    real(text, |v| v > 0.0 && v < 1.0, "a number between 0 and 1")
+}
+
+/// A number from 0 to below 1.
+pub(crate) fn share_or_none(text: &str) -> Result<f64, String> {
+    real(text, |v| (0.0..1.0).contains(&v), "a number from 0 to below 1")
+}
+
+/// A number above 0 and up to 1.
+pub(crate) fn share_or_all(text: &str) -> Result<f64, String> {
+    real(text, |v| v > 0.0 && v <= 1.0, "a number above 0 and at most 1")
+}
+
+/// A limit of memory.
+pub(crate) fn gigabytes(text: &str) -> Result<f64, String> {
+    let allowed = |v| v > 0.0 && v <= MOST_GIGABYTES;
+    real(text, allowed, &format!("a number of gigabytes above 0 and at most {MOST_GIGABYTES}"))
+}
+
+/// A limit of memory that may be nothing.
+pub(crate) fn gigabytes_or_none(text: &str) -> Result<f64, String> {
+    let allowed = |v| (0.0..=MOST_GIGABYTES).contains(&v);
+    real(text, allowed, &format!("a number of gigabytes from 0 to {MOST_GIGABYTES}"))
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    real(text, |v| v > 0.0 && v <= 1e9, "a number of seconds above 0 and at most 1e9")
+}
+
+fn real(text: &str, allowed: impl Fn(f64) -> bool, what: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|v: &f64| v.is_finite() && allowed(*v));
+    number.ok_or_else(|| format!("it must be {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_include_their_ends_and_nothing_beyond() {
+        let parse = whole(2..=5);
+        assert_eq!((parse("2"), parse(" 5 ")), (Ok(2), Ok(5)));
+        for bad in ["1", "6", "-3", "2.5", "NaN", "", "18446744073709551616"] {
+            assert_eq!(parse(bad), Err("it must be a whole number from 2 to 5".into()), "{bad}");
+        }
+        assert_eq!((share("0.5"), share_or_none("0"), share_or_all("1")), (Ok(0.5), Ok(0.0), Ok(1.0)));
+        for bad in ["0", "1", "-0.1", "nan", "inf", "x"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+        assert!(share_or_none("1").is_err() && share_or_all("0").is_err());
+        for parse in [finite, positive, not_negative, gigabytes, gigabytes_or_none, seconds] {
+            assert_eq!(parse("2.5"), Ok(2.5));
+            for bad in ["nan", "inf", "-inf", "", "one"] {
+                assert!(parse(bad).is_err(), "{bad}");
+            }
+        }
+        assert!(positive("0").is_err() && gigabytes("0").is_err() && seconds("0").is_err());
+        assert_eq!((not_negative("0"), gigabytes_or_none("0"), finite("-1")), (Ok(0.0), Ok(0.0), Ok(-1.0)));
+        assert!(gigabytes("9223372036854775808").is_err() && seconds("2e9").is_err());
+    }
+
+    #[test]
+    fn small_machines_start_sixteen_threads_and_none_starts_a_hundred_thousand() {
+        assert_eq!(threads("16"), Ok(16));
+        for bad in ["0", "100000", "-1"] {
+            assert!(threads(bad).unwrap_err().contains("cores"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The `posterior` binary: arguments, progress, output, exit codes; nothing is computed here.
+//!
+//! It is a library so that tests can ask for its [`grammar`]; `main.rs` only calls [`main`].
+
+mod args;
+mod commands;
+mod describe;
+mod describe_laplace;
+mod interrupt;
+mod laplace_settings;
+mod output;
+mod progress;
+mod scalable_settings;
+mod settings;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use output::Failure;
+use std::process::ExitCode;
+
+/// Every command with its flags, as clap knows them.
+pub fn grammar() -> clap::Command {
+    Cli::command()
+}
+
+/// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    output::init_tracing(cli.quiet);
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Demo(arguments) => commands::demo::run(cli, arguments),
+        Command::Fit { model: args::FitModel::Gp(arguments) } => commands::fit::run(cli, arguments),
+        Command::Fit { model: args::FitModel::Laplace(arguments) } => {
+            commands::fit_laplace::run(cli, arguments)
+        }
+        Command::Predict(arguments) => commands::predict::run(cli, arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(cli, arguments),
+        Command::Train(arguments) => commands::train::run(cli, arguments),
+        Command::Forward(arguments) => commands::forward::run(cli, arguments),
+        Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
+        Command::Optimize { command } => commands::optimize::run(cli, command),
+        Command::Experiment { command } => commands::experiment::run(cli, command),
+        Command::Completions(arguments) => commands::completions::run(cli, arguments),
+    }
+}

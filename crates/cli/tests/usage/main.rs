@@ -1,0 +1,8 @@
+//! The binary as its documentation and its grammar say: every command line that is printed runs, no number that a flag may get makes it panic.
+
+mod documents;
+mod inputs;
+mod links;
+mod memory;
+mod printed;
+mod sweep;

@@ -1,0 +1,360 @@
+//! Every command with every flag that takes a number, at numbers that nobody had in mind: success or an error, soon and within the memory, never a panic.
+//!
+//! Which flags there are is asked of the grammar, so a new flag is swept from the day it exists; a new command needs a line in [`lines`], and the
+//! test says so. CI draws one run for each flag of each command; `POSTERIOR_SWEEP=all` makes them all, `POSTERIOR_SWEEP=SEED` another draw.
+
+use super::inputs;
+use clap::Arg;
+use clap::builder::ValueParser;
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// 0, 1, 2^31, 2^63, 2^64 - 1, and what is no count.
+const VALUES: [&str; 8] =
+    ["0", "1", "2147483648", "9223372036854775808", "18446744073709551615", "-1", "NaN", "inf"];
+
+/// Numbers that most flags allow, for the whole sweep.
+const ORDINARY: [&str; 2] = ["0.5", "7"];
+
+/// Numbers within most bounds, for the whole sweep: such runs may take long and are ended, but must keep to the memory.
+const LARGE: [&str; 2] = ["100000", "10000000"];
+
+/// Address space of a run: the commands get a tenth of that as `--memory` where they have it.
+const ADDRESS_SPACE_KB: u64 = 2_000_000;
+
+/// Seconds of a run: of the processor where others use the machine too, on the clock in the whole sweep.
+const SECONDS: u64 = 5;
+
+/// Value names of flags that take text.
+const TEXT: [&str; 12] = [
+    "COL",
+    "TEXT",
+    "REASON",
+    "A,B",
+    "A,B,C",
+    "GLOB",
+    "KIND",
+    "AXES",
+    "NAME=VALUE,...",
+    "COMMAND",
+    "SHELL",
+    "MODEL|FILE.json",
+];
+
+/// A command line on the files of [`folder`]; `demo` and its like are slow and wait for the whole sweep.
+struct Line {
+    words: &'static str,
+    quick: bool,
+}
+
+/// Command lines that reach the flags of every command.
+fn lines() -> Vec<Line> {
+    let quick = [
+        // Methods that differ in what they allocate.
+        "fit gp --data t.csv --target y --memory 0.2 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --optimizer adam --steps 5 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --folds folds.csv --fold 1 --restarts 1 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method sdd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method sgd --iterations 20 --batch 8 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method cg --samples 4 --random-features 20 --hyperparameter-search stochastic --steps 3 --probes 2 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method inducing-sgd --iterations 20 --batch 8 --inducing 10 --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method sgpr --inducing 10 --iterations 3 --inducing-choice cover --out o.posterior",
+        "fit gp --data t.csv --target y --memory 0.2 --method svgp --inducing 10 --iterations 3 --inducing-choice pruned --out o.posterior",
+        "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
+        "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
+        "predict --model images.posterior --data images.gz --memory 0.2 --predictive monte-carlo --samples 2 --samples-out s.npy --out p.csv",
+        "evaluate --model exact.posterior --data t.csv --memory 0.2 --folds folds.csv --fold 1",
+        "evaluate --model exact.posterior --data t.csv --memory 0.2",
+        "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --predictive monte-carlo --predictive-samples 10",
+        "evaluate --model images.posterior --data images.gz --labels labels.gz --memory 0.2 --joint-kappa 1,2 --samples 4 --rotate 10",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --optimizer sgd --schedule step --validation 0.2 --out o.safetensors",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle --out o.safetensors",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 --out o.safetensors",
+        "train --architecture images.toml --data images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 --out o.safetensors",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature auto --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature low-rank --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature function-space --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature subnetwork --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature diagonal --tune validation --validation-fraction 0.2 --memory 0.2 --out o.posterior",
+        "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature diagonal --tune cross-validation --memory 0.2 --out o.posterior",
+        "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --predictive monte-carlo --memory 0.2 --out o.posterior",
+        "forward --network net.onnx --data x.npy --out y.npy",
+        "inspect exact.posterior",
+        "optimize start --state new.json --space a:0..1,b:1..6:integer",
+        "optimize ask --state s.json",
+        "optimize tell --state s.json --id 1 --value 0.5",
+        "optimize run --state s.json --evaluations 9 -- ./train.sh {a}",
+        "optimize status --state s.json",
+        "experiment list experiments",
+        "completions bash",
+    ];
+    let slow = ["demo --out o", "experiment run experiments/tanimoto.toml --quick --out o"];
+    let line = |quick| move |words: &&'static str| Line { words, quick };
+    quick.iter().map(line(true)).chain(slow.iter().map(line(false))).collect()
+}
+
+/// The files that the lines speak of.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    inputs::table(&at.join("t.csv"), &["a", "b"], Some("y"), 40);
+    inputs::table(&at.join("new.csv"), &["a", "b"], None, 20);
+    inputs::folds(&at.join("folds.csv"), 40);
+    inputs::images(&at.join("images.gz"), 40);
+    inputs::labels(&at.join("labels.gz"), 40);
+    inputs::npy(&at.join("x.npy"), &[3, inputs::SIDE, inputs::SIDE]);
+    inputs::perceptron(&at.join("net.toml"), 2, 1);
+    inputs::perceptron(&at.join("images.toml"), inputs::SIDE * inputs::SIDE, inputs::CLASSES);
+    inputs::onnx(&at.join("net.onnx"));
+    inputs::script(&at.join("train.sh"));
+    let experiments = at.join("experiments");
+    std::fs::create_dir(&experiments).unwrap();
+    let file = "tanimoto.toml";
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments").join(file);
+    std::fs::copy(source, experiments.join(file)).unwrap();
+    for line in [
+        "fit gp --data t.csv --target y --restarts 1 --steps 5 --out exact.posterior",
+        "fit gp --data t.csv --target y --method cg --samples 4 --random-features 20 --blocks 2 --block-size 10 --refining-rows 0 --steps 3 --out samples.posterior",
+        "train --architecture net.toml --data t.csv --target y --loss gaussian --epochs 5 --out net.safetensors",
+        "fit laplace --network net.onnx --data images.gz --labels labels.gz --likelihood categorical --curvature last-layer-kronecker --out images.posterior",
+        "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
+        "optimize ask --state s.json -n 3",
+        "optimize tell --state s.json --id 2 --value 0.25",
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_posterior"))
+            .current_dir(at)
+            .args(line.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    folder
+}
+
+/// Whether a flag takes numbers: not a choice, not a path, not what is known to be text.
+fn takes_numbers(flag: &Arg) -> bool {
+    let is = |type_id: TypeId| ValueParser::type_id(flag.get_value_parser()) == type_id;
+    let named = |name: &str| flag.get_value_names().is_some_and(|names| names.iter().any(|n| n == name));
+    flag.get_long().is_some()
+        && flag.get_action().takes_values()
+        && flag.get_possible_values().is_empty()
+        && !is(TypeId::of::<PathBuf>())
+        && !(is(TypeId::of::<String>()) && TEXT.iter().any(|name| named(name)))
+}
+
+/// Commands without sub-commands, by their words, with the flags that take numbers.
+fn flags() -> BTreeMap<String, Vec<String>> {
+    fn walk(command: &clap::Command, words: &str, out: &mut BTreeMap<String, Vec<String>>) {
+        let below: Vec<&clap::Command> =
+            command.get_subcommands().filter(|c| c.get_name() != "help").collect();
+        for one in &below {
+            walk(one, format!("{words} {}", one.get_name()).trim(), out);
+        }
+        if below.is_empty() {
+            let numbers = command.get_arguments().filter(|a| takes_numbers(a));
+            out.insert(words.into(), numbers.filter_map(|a| Some(a.get_long()?.to_string())).collect());
+        }
+    }
+    let mut grammar = posterior_cli::grammar();
+    grammar.build();
+    let mut out = BTreeMap::new();
+    walk(&grammar, "", &mut out);
+    out
+}
+
+/// One command line to be run.
+#[derive(Clone)]
+struct Run {
+    flag: String,
+    value: &'static str,
+    words: Vec<String>,
+}
+
+/// The line with the flag at the value, in place of the value that the line has.
+fn with_flag(line: &str, flag: &str, value: &str) -> Vec<String> {
+    let (ours, theirs) = line.split_once(" -- ").map_or((line, None), |(a, b)| (a, Some(b)));
+    let mut words: Vec<String> = ours.split_whitespace().map(String::from).collect();
+    let name = format!("--{flag}");
+    if let Some(at) = words.iter().position(|w| *w == name) {
+        words.drain(at..at + 2);
+    }
+    words.push(format!("{name}={value}"));
+    words.extend(
+        theirs.into_iter().flat_map(|t| std::iter::once("--").chain(t.split_whitespace())).map(String::from),
+    );
+    words
+}
+
+/// How a run ended.
+struct End {
+    status: Option<ExitStatus>,
+    stderr: String,
+    seconds: f64,
+}
+
+/// Runs the binary in a copy of the folder, with limits on address space and processor time.
+fn end(template: &Path, run: &Run, clock: Option<Duration>) -> End {
+    let folder = tempfile::tempdir().unwrap();
+    copy(template, folder.path());
+    let stderr = folder.path().join("stderr");
+    let started = Instant::now();
+    // A limit on the processor's time also ends what spins; the clock ends what waits.
+    let limits = format!("ulimit -v {ADDRESS_SPACE_KB}; ulimit -t {}; exec \"$0\" \"$@\"", 2 * SECONDS);
+    let mut child = Command::new("bash")
+        .args(["-c", &limits, env!("CARGO_BIN_EXE_posterior")])
+        .args(&run.words)
+        .current_dir(folder.path())
+        // Arenas reserve address space by the thread.
+        .env("MALLOC_ARENA_MAX", "2")
+        .env("RAYON_NUM_THREADS", "2")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&stderr).unwrap())
+        .spawn()
+        .unwrap();
+    let most = clock.unwrap_or(Duration::from_secs(60));
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if started.elapsed() > most {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    End { status, stderr: String::from_utf8_lossy(&std::fs::read(&stderr).unwrap()).into_owned(), seconds }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// What is wrong with how a run ended.
+fn finding(run: &Run, end: &End) -> Option<String> {
+    let large = LARGE.contains(&run.value);
+    let first = end.stderr.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+    let why = match end.status {
+        None if large => return None,
+        None => format!("did not end in {:.0} s", end.seconds),
+        Some(status) => match (status.code(), status.signal()) {
+            _ if end.stderr.contains("panicked at") => "panicked".into(),
+            (Some(0..=2), _) => return None,
+            // SIGXCPU or SIGKILL by the limit on the processor's time.
+            (_, Some(24 | 9)) if large => return None,
+            (Some(code), _) => format!("exit status {code}"),
+            (_, signal) => format!("signal {signal:?}"),
+        },
+    };
+    Some(format!("{why} after {:.1} s: posterior {}\n    {first}", end.seconds, run.words.join(" ")))
+}
+
+/// A draw from `0..count` that depends on the arguments alone.
+fn draw(seed: u64, what: &str, count: usize) -> usize {
+    // Fowler, Noll and Vo's hash.
+    let hash = what
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325 ^ seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    ((hash ^ (hash >> 32)) % count as u64) as usize
+}
+
+#[test]
+fn no_number_makes_a_command_panic_hang_or_take_all_memory() {
+    let asked = std::env::var("POSTERIOR_SWEEP").unwrap_or_default();
+    let all = asked == "all";
+    let seed: u64 = asked.parse().unwrap_or(0);
+    let (flags, lines) = (flags(), lines());
+    assert!(flags.values().map(Vec::len).sum::<usize>() > 80, "{flags:?}");
+    let mut runs = Vec::new();
+    for (command, names) in &flags {
+        let own: Vec<&Line> = lines.iter().filter(|l| l.words.starts_with(&format!("{command} "))).collect();
+        assert!(!own.is_empty(), "`posterior {command}` is not swept: add a line for it");
+        for flag in names {
+            let made = |line: &Line, value: &'static str| Run {
+                flag: format!("{command} --{flag}"),
+                value,
+                words: with_flag(line.words, flag, value),
+            };
+            if all {
+                let values = || VALUES.iter().chain(&ORDINARY).chain(&LARGE);
+                runs.extend(own.iter().flat_map(|line| values().map(|value| made(line, value))));
+            } else if own[0].quick {
+                // Both draws depend on the flag's name, so that a new flag changes no other's.
+                let what = format!("{command} {flag}");
+                let line = own[draw(seed, &format!("{what} line"), own.len())];
+                runs.push(made(line, VALUES[draw(seed, &format!("{what} value"), VALUES.len())]));
+            }
+        }
+    }
+    // What was found by hand once.
+    for line in [
+        "predict --model exact.posterior --data new.csv --samples 100000000 --out p.csv",
+        "predict --model exact.posterior --data new.csv --samples 3000000 --memory 0.001 --out p.csv",
+        "fit gp --data t.csv --target y --samples 18446744073709551615 --out o.posterior",
+        "fit gp --data t.csv --target y --restarts 99999999999 --out o.posterior",
+        "fit gp --data t.csv --target y --restarts 100000000 --out o.posterior",
+        "fit gp --data t.csv --target y --threads 100000 --out o.posterior",
+    ] {
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        runs.push(Run { flag: "by hand".into(), value: "by hand", words });
+    }
+    let template = folder();
+    let clock = all.then(|| Duration::from_secs(SECONDS));
+    let (count, queue) = (runs.len(), Mutex::new(runs.clone()));
+    let findings = Mutex::new(Vec::new());
+    let accepted = Mutex::new(BTreeMap::<String, usize>::new());
+    let slowest = Mutex::new((0.0, String::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(run) = queue.lock().unwrap().pop() else { break };
+                    let slow = run.words.first().is_some_and(|w| w == "demo" || w == "experiment");
+                    let end = end(template.path(), &run, if slow { None } else { clock });
+                    let success = usize::from(end.status.is_some_and(|s| s.success()));
+                    *accepted.lock().unwrap().entry(run.flag.clone()).or_default() += success;
+                    let mut slowest = slowest.lock().unwrap();
+                    if end.seconds > slowest.0 && end.status.is_some() {
+                        *slowest = (end.seconds, run.words.join(" "));
+                    }
+                    findings.lock().unwrap().extend(finding(&run, &end));
+                }
+            });
+        }
+    });
+    let (findings, slowest) = (findings.into_inner().unwrap(), slowest.into_inner().unwrap());
+    println!(
+        "{} commands, {} flags with numbers, {count} runs, {} findings; the slowest took {:.1} s: posterior {}",
+        flags.len(),
+        flags.values().map(Vec::len).sum::<usize>(),
+        findings.len(),
+        slowest.0,
+        slowest.1
+    );
+    if all {
+        // A flag that no line can use is not swept, only refused.
+        let never: Vec<String> =
+            accepted.into_inner().unwrap().into_iter().filter(|a| a.1 == 0).map(|a| a.0).collect();
+        println!("never accepted at any of the values: {}", never.join(", "));
+    }
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}

@@ -1,0 +1,213 @@
+//! Bytes that are alive while examples are worked through, besides sums: an upper bound for every interleaving of threads.
+//!
+//! Threads that work through batches of their own may all be at their largest at one time, and whichever of them asks for a product of its own finds the others' threads helping it: so what one
+//! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
+
+use crate::accumulate::{Head, layers, weight_matrix};
+use crate::observations::batch_size;
+use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
+use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
+
+/// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
+const PIECE: u64 = 32 << 20;
+
+/// Columns from which a Gram matrix is made in one part for all threads.
+const SHARED_GRAM: u64 = 512;
+
+/// What batches are sent through.
+pub(super) struct Workspace<'a, T> {
+    pub(super) network: &'a Network<T>,
+    pub(super) selection: &'a Selection,
+    pub(super) examples: u64,
+    pub(super) outputs: u64,
+}
+
+/// How rows that come back from the network are used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Inputs and sensitivities of layers.
+    Factors,
+    /// Squares of gradients.
+    Squares,
+    /// Rows of the Jacobian over a layer, or all weights where it is None.
+    Rows { by_layer: bool },
+}
+
+impl<T: Precision> Workspace<'_, T> {
+    fn number(&self) -> u64 {
+        size_of::<T>() as u64
+    }
+
+    fn graph(&self) -> &Graph {
+        self.network.graph()
+    }
+
+    fn activations(&self) -> u64 {
+        self.graph().activations() as u64
+    }
+
+    /// Examples of a batch with `width` rows each.
+    pub(super) fn batch(&self, width: u64) -> u64 {
+        (batch_size(self.network, width.max(1) as usize) as u64).min(self.examples)
+    }
+
+    /// Inputs as they were read and gathered, targets, and everything that a forward pass keeps.
+    fn forward(&self, batch: u64) -> u64 {
+        let input = self.graph().input_shape().iter().product::<usize>() as u64;
+        batch * ((2 * input + self.activations()) * self.number() + 16 * self.outputs)
+    }
+
+    /// Sensitivities of every node.
+    fn backward(&self, batch: u64, width: u64) -> u64 {
+        batch * width * (self.activations() + 2 * self.outputs) * self.number()
+    }
+
+    /// What [`posterior_networks::add_gram`] makes of so many columns, for one caller.
+    fn gram(&self, columns: u64) -> u64 {
+        let parts = if columns >= SHARED_GRAM { 2 } else { rayon::current_num_threads() as u64 };
+        columns * columns * self.number() * parts
+    }
+
+    /// One worker's bytes for an output layer, whose features are all that is needed.
+    pub(super) fn head(&self, head: &Head, dense: bool) -> u64 {
+        let batch = self.batch(1);
+        let columns = head.features as u64 + u64::from(head.bias);
+        let own = if dense {
+            // Features with ones, the same weighted, output curvatures, one product.
+            batch * (2 * columns * self.number() + self.outputs * self.outputs * 8)
+                + columns * columns * self.number()
+        } else {
+            batch * self.outputs * 8
+                + self.gram(head.features as u64)
+                + self.outputs * self.outputs * 16 * rayon::current_num_threads() as u64
+        };
+        self.forward(batch) + own
+    }
+
+    /// One worker's bytes for rows that are sent back through the network.
+    pub(super) fn batch_bytes(&self, width: u64, used: Use) -> u64 {
+        let batch = self.batch(width);
+        let both = self.forward(batch) + self.backward(batch, width);
+        let own = match used {
+            Use::Factors => self.factors(batch, width),
+            Use::Squares => {
+                let largest = self.largest_parameter();
+                let within = self.network.examples_at_once() as u64 / width.max(1);
+                let piece = batch.min(within).min(GRADIENTS as u64 / (largest * width).max(1)).max(1);
+                // The pass is made again, and the roots of all examples are kept beside it.
+                let again = self.forward(piece) + self.backward(piece, width);
+                again
+                    + batch * width * self.outputs * self.number() * 2
+                    + self.squares(piece, width)
+                    + 8 * self.selection.len() as u64
+            }
+            Use::Rows { by_layer } => {
+                let weights = if by_layer { self.largest_layer() } else { self.selection.len() as u64 };
+                let row = weights * width * self.number();
+                let piece = (PIECE / row.max(1)).clamp(1, batch.max(1));
+                self.forward(piece) + self.backward(piece, width) + 2 * piece * row + self.gram(weights)
+            }
+        };
+        both + own
+    }
+
+    /// Bytes of a pass with `columns` tangents at once, forwards and backwards.
+    pub(super) fn tangents(&self, columns: u64) -> u64 {
+        let batch = self.batch(columns);
+        let threads = rayon::current_num_threads() as u64;
+        // Tangents of all nodes, their cotangents, one copy on the way; weights spread by parameter; what threads hold of one layer.
+        let largest_node = self.graph().nodes().iter().map(node_size).max().unwrap_or(0);
+        let layer = self.largest_parameter() * columns + batch * largest_node;
+        self.forward(batch)
+            + 2 * self.backward(batch, columns)
+            + layer * self.number() * threads.min(columns).max(1)
+    }
+
+    /// Bytes of the kernel between points: features of two pieces, one turned, and the passes that make them, in double precision.
+    pub(super) fn kernel(&self, points: u64, width: u64) -> u64 {
+        let size = tangent_feature_size(self.graph(), self.selection).max(1) as u64 * width.max(1);
+        let within = self.network.examples_at_once() as u64 / width.max(1);
+        let piece = (FEATURES as u64 / size).min(within).max(1).min(points);
+        let input = self.graph().input_shape().iter().product::<usize>() as u64;
+        let pass = piece * (self.activations() * (1 + width) + input * 2) * 8;
+        let weights = self.graph().parameters().iter().map(|p| p.len() as u64).sum::<u64>();
+        // The wide network, the points in both precisions.
+        3 * piece * size * 8 + 2 * pass + weights * 8 + points * (input * 16 + width * self.outputs * 16)
+    }
+
+    fn largest_parameter(&self) -> u64 {
+        let parts = self.selection.parts().iter();
+        parts.map(|p| p.shape.iter().product::<usize>() as u64).max().unwrap_or(1)
+    }
+
+    fn largest_layer(&self) -> u64 {
+        let sizes = layers(self.graph(), self.selection)
+            .into_iter()
+            .map(|(_, range)| self.selection.parts()[range].iter().map(|p| p.length as u64).sum::<u64>());
+        sizes.max().unwrap_or(0)
+    }
+
+    fn is_selected(&self, parameter: usize) -> bool {
+        self.selection.parts().iter().any(|part| part.parameter == parameter)
+    }
+
+    /// Nodes with selected parameters.
+    fn own_nodes(&self) -> impl Iterator<Item = &Node> {
+        let selected = |n: &&Node| n.parameters.iter().any(|p| self.is_selected(*p));
+        self.network.graph().nodes().iter().filter(selected)
+    }
+
+    /// Patches of one example at a convolution (or none), and values of its sensitivities by position.
+    fn patches(&self, node: &Node, width: u64) -> u64 {
+        let Operation::Convolution(convolution) = &node.operation else { return 0 };
+        let shape = &self.graph().parameters()[node.parameters[0]].shape;
+        let columns = shape[1..].iter().product::<usize>() as u64;
+        let input = self.graph().shape(node.inputs[0]);
+        let positions = |shape: &[usize]| shape[1..].iter().product::<usize>() as u64;
+        if convolution.transposed {
+            width * positions(input) * columns + input.iter().product::<usize>() as u64
+        } else {
+            positions(&node.shape) * columns + width * node_size(node)
+        }
+    }
+
+    /// Factors of the largest layer, gradients of all parameters that are no weight matrices, and products of factors.
+    fn factors(&self, batch: u64, width: u64) -> u64 {
+        let (mut largest, mut gram, mut vectors) = (0u64, 0u64, 0u64);
+        for node in self.own_nodes() {
+            let scaled = if matches!(node.operation, Operation::Convolution(_)) { 1 } else { 0 };
+            let own = self.patches(node, width) + scaled * width * node_size(node);
+            largest = largest.max(batch * own * self.number());
+            for &parameter in node.parameters.iter().filter(|p| self.is_selected(**p)) {
+                let length = self.graph().parameters()[parameter].len() as u64;
+                match weight_matrix(self.graph(), parameter) {
+                    Some((outputs, inputs, _)) => {
+                        gram = gram.max(self.gram(outputs as u64)).max(self.gram(inputs as u64));
+                    }
+                    None => {
+                        vectors += batch * width * length * self.number();
+                        gram = gram.max(self.gram(length.min(1024)));
+                    }
+                }
+            }
+        }
+        largest + gram + vectors
+    }
+
+    /// Squares of the largest layer: factors where there are some, else gradients by example.
+    fn squares(&self, batch: u64, width: u64) -> u64 {
+        let one = |node: &Node| {
+            let parameters = node.parameters.iter().map(|p| self.graph().parameters()[*p].len() as u64);
+            let input: u64 =
+                node.inputs.iter().map(|v| self.graph().shape(*v).iter().product::<usize>() as u64).sum();
+            let outer = matches!(node.operation, Operation::Linear(_)) && node.shape.len() == 1;
+            let gradients = if outer { node_size(node) } else { parameters.max().unwrap_or(0) };
+            batch * (width * (gradients + 2 * node_size(node)) + 2 * input + self.patches(node, width))
+        };
+        self.own_nodes().map(one).max().unwrap_or(0) * self.number()
+    }
+}
+
+fn node_size(node: &Node) -> u64 {
+    node.shape.iter().product::<usize>() as u64
+}

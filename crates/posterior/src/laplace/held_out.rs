@@ -1,0 +1,154 @@
+//! Rows that score a fit: given in files of their own, recorded by `posterior train`, or, where insisted upon, rows that the network was trained on.
+
+use super::training::Reading;
+use super::{CurvatureChoice, InputKind, InputRecord, LaplaceModelError, LaplaceRequest, SavedPrecision};
+use crate::network::{TrainingRecord, digests};
+use posterior_data::Split;
+use posterior_laplace::unseen::check_enough;
+use posterior_laplace::{LEAST_HELD_OUT, Tune};
+use posterior_linalg::random::Streams;
+use posterior_networks::train::{Examples, Subset, Targets};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+/// Rows that are no part of the curvature.
+pub(super) struct HeldOut<T> {
+    pub(super) examples: Arc<dyn Examples<T> + Send>,
+    /// Whether the network was trained on them (or may have been).
+    pub(super) seen: bool,
+    pub(super) notes: Vec<String>,
+}
+
+const WAYS_OUT: &str = "give --validation-data that the network has not seen; or train with `posterior train --validation-fraction F`, which records the rows that it sets aside; \
+     or let the evidence choose (--tune evidence), which needs none";
+
+/// The rows of a request, which are taken out of `examples` where they are among them.
+pub(super) fn held_out<T: SavedPrecision>(
+    request: &LaplaceRequest,
+    reading: &Reading<'_>,
+    (inputs, record): (&InputKind, &InputRecord),
+    training: Option<&TrainingRecord>,
+    examples: &mut Arc<dyn Examples<T> + Send>,
+) -> Result<Option<HeldOut<T>>, LaplaceModelError> {
+    let source = &request.validation;
+    let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
+    let tuned = request.options.tune == Tune::Validation;
+    let allow = source.allow_seen;
+    if !(0.0..1.0).contains(&source.fraction) {
+        return refuse("the validation share must lie in [0, 1)".into());
+    }
+    if allow && request.curvature == CurvatureChoice::Auto {
+        return refuse(
+            "--allow-seen-rows is for a named curvature: --curvature auto compares on rows that the network has not seen, or by the evidence".into(),
+        );
+    }
+    if !source.data.is_empty() {
+        let reading = Reading { known: Some(inputs), from_network: false, ..*reading };
+        let set = reading.read::<T>(&source.data, &source.labels)?;
+        check_enough(set.examples.len())?;
+        if set.record.kind != record.kind {
+            return refuse("--validation-data hold another kind of numbers than --data (bytes, whole or floating-point numbers): convert them".into());
+        }
+        let repeated = repeated(&**examples, &*set.examples);
+        let (count, mut notes) = (set.examples.len(), Vec::new());
+        let seen = 2 * repeated > count;
+        if seen && !(allow && tuned) {
+            return refuse(format!(
+                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {WAYS_OUT}"
+            ));
+        }
+        if repeated > 0 {
+            notes.push(format!("{repeated} of {count} validation rows stand in the training data as well"));
+        }
+        return Ok(Some(HeldOut { examples: set.examples, seen, notes }));
+    }
+    if source.fraction > 0.0 {
+        if !(allow && tuned) {
+            let known = match training {
+                Some(t) if t.set_aside.is_some() => {
+                    " (the network's file records rows that were set aside: they are used without this flag)"
+                }
+                _ => "",
+            };
+            return refuse(format!(
+                "--validation-fraction would set aside rows of --data, on which the network was trained as far as its file says: their score is worthless{known}; {WAYS_OUT}; \
+                 or insist with --tune validation --allow-seen-rows"
+            ));
+        }
+        let split = Split::random(examples.len(), source.fraction, Streams::new(request.options.seed));
+        if split.train.is_empty() || split.test.is_empty() {
+            return refuse(
+                "the validation share leaves no examples on one side: change it or add data".into(),
+            );
+        }
+        return Ok(Some(HeldOut { examples: take(examples, split), seen: true, notes: Vec::new() }));
+    }
+    if let Some(held_out) = recorded(request, training, examples) {
+        return Ok(held_out);
+    }
+    if tuned {
+        return refuse(format!("--tune validation needs rows that the network has not seen: {WAYS_OUT}"));
+    }
+    Ok(None)
+}
+
+/// The rows that `posterior train` set aside of the same files; None where nothing is known of any, Some(None) where they are too few.
+fn recorded<T: SavedPrecision>(
+    request: &LaplaceRequest,
+    training: Option<&TrainingRecord>,
+    examples: &mut Arc<dyn Examples<T> + Send>,
+) -> Option<Option<HeldOut<T>>> {
+    let (record, set_aside) = training.and_then(|t| Some((t, t.set_aside.as_ref()?)))?;
+    let same = !record.data.is_empty()
+        && record.data == digests(request.data.data.iter().chain(&request.data.labels));
+    if !same || set_aside.of != examples.len() {
+        return None;
+    }
+    if set_aside.examples < LEAST_HELD_OUT && request.options.tune != Tune::Validation {
+        return Some(None);
+    }
+    let split = Split::random(examples.len(), set_aside.fraction, Streams::new(set_aside.seed));
+    let note = format!(
+        "{} of {} rows, which `posterior train` set aside, are no part of the curvature: the fit is scored on them",
+        split.test.len(),
+        examples.len()
+    );
+    Some(Some(HeldOut { examples: take(examples, split), seen: false, notes: vec![note] }))
+}
+
+/// Leaves the training rows and returns the others.
+fn take<T: SavedPrecision>(
+    examples: &mut Arc<dyn Examples<T> + Send>,
+    split: Split,
+) -> Arc<dyn Examples<T> + Send> {
+    let whole = examples.clone();
+    *examples = Arc::new(Subset::new(whole.clone(), split.train));
+    Arc::new(Subset::new(whole, split.test))
+}
+
+/// How many rows of `others` stand, input and target, among `rows`. Eight bytes for each row of the smaller set.
+fn repeated<T: SavedPrecision>(rows: &dyn Examples<T>, others: &dyn Examples<T>) -> usize {
+    let others = fingerprints(others);
+    let known: HashSet<u64> = others.iter().copied().collect();
+    let found: HashSet<u64> = fingerprints(rows).into_iter().filter(|f| known.contains(f)).collect();
+    others.iter().filter(|f| found.contains(f)).count()
+}
+
+/// A hash of each row.
+fn fingerprints<T: SavedPrecision>(rows: &dyn Examples<T>) -> Vec<u64> {
+    let mut out = Vec::with_capacity(rows.len());
+    for range in posterior_linalg::tiles::pieces(rows.len(), 512) {
+        let (x, y) = rows.batch(&range.clone().collect::<Vec<_>>(), None);
+        for i in 0..range.len() {
+            let mut hasher = DefaultHasher::new();
+            x.row(i).iter().for_each(|v| hasher.write_u64(v.to_f64().to_bits()));
+            match &y {
+                Targets::Values(v) => v.row(i).iter().for_each(|v| hasher.write_u64(v.to_f64().to_bits())),
+                Targets::Classes(c) => hasher.write_u32(c[i]),
+            }
+            out.push(hasher.finish());
+        }
+    }
+    out
+}
