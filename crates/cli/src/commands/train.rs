@@ -6,8 +6,8 @@ use crate::args::{
     Cli, LossArg, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, SelectArg, TrainArgs,
 };
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::laplace_settings::only;
+use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::TrainProgress;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
