@@ -146,8 +146,11 @@ fn rows_on_lines(n: usize) -> Observations {
 fn one_objective_over_blocks_finds_what_averages_over_neighbourhoods_miss() {
     let n = 720;
     let data = rows_on_lines(n);
-    let squared: Box<dyn Kernel<f64>> =
-        "se(ard, lengthscale=8)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap();
+    let squared: Box<dyn Kernel<f64>> = "se(ard, lengthscale=8)"
+        .parse::<KernelExpression>()
+        .unwrap()
+        .build(&["a".into(), "b".into()])
+        .unwrap();
     let model = ExactGp::new(squared, MeanForm::Zero, Gaussian::new(0.1, 1e-6), 2, 1);
     let options = FitOptions { restarts: 1, ..FitOptions::default() };
     // Neighbours of a row lie on its own line, where nothing says how far lines are apart: the lengthscale stays where it began.
