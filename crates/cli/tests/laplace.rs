@@ -320,7 +320,7 @@ fn mistakes_are_explained_and_nothing_is_written() {
         (format!("{RINGS} --curvature full --tune validation"), "rows that the network has not seen"),
         (format!("{RINGS} --curvature full --validation-fraction 0.2"), "their score is worthless"),
         (format!("{RINGS} --curvature full --precision -1"), "unexpected argument"),
-        (format!("{RINGS} --curvature full --precision=-1"), "prior precision is -1"),
+        (format!("{RINGS} --curvature full --precision=-1"), "a finite number above 0"),
         (format!("{RINGS} --curvature full --memory 1e-9"), "above the limit"),
         (format!("{RINGS} --curvature full --preprocess raw"), "leave --features, --preprocess"),
         (format!("{RINGS} --curvature subnetwork --subnetwork-size 100000"), "a sub-network of 100000 weights"),

@@ -155,7 +155,7 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         ("--method cg --hyperparameter-search stochastic --fix noise_variance", "searches by exact evidence"),
         ("--method cg --search-iterations 3", "--hyperparameter-search stochastic or refined"),
         ("--method cg --hyperparameter-search stochastic --optimizer adam", "searches by exact evidence"),
-        ("--method cg --hyperparameter-search stochastic --probes 0", "at least 1"),
+        ("--method cg --hyperparameter-search stochastic --probes 0", "a whole number from 1"),
         (
             "--method cg --hyperparameters cg.posterior --hyperparameter-search refined",
             "--hyperparameters gives",
@@ -397,7 +397,7 @@ fn options_of_other_methods_are_refused() {
             "--tolerance belongs to --method cg, sgd, sdd; inducing-sgd has none",
         ),
         ("--method sdd --time-budget soon", "is no time"),
-        ("--method sdd --samples 0", "the number of samples is 0"),
+        ("--method sdd --samples 0", "a whole number from 1"),
         ("--method sdd --step-size 0", "--step-size <X>': it must be a finite number above 0"),
         ("--method sdd --hyperparameters t.csv", "t.csv"),
         ("--method sdd --memory 1e-5", "above the limit"),
@@ -443,14 +443,14 @@ fn a_minimum_by_asking_and_telling() {
     assert_eq!(json(at, "optimize status --state s.json")["best"]["value"], 0.0);
     for (line, expected) in [
         ("tell --state s.json --id 1 --value 5", "has an outcome already"),
-        ("tell --state s.json --id 1 --value nan", "not a finite number"),
+        ("tell --state s.json --id 1 --value nan", "it must be a finite number"),
         ("tell --state s.json --point x=0.5 --value 5", "`k` is missing"),
         ("tell --state s.json --point x=0.5,z=2 --value 5", "no axis `z`"),
         ("ask --state absent.json", "absent.json"),
         ("start --state t.json --space x:1..0", "smaller number first"),
-        ("start --state t.json --space x:0..1 --initial 1000000000", "at most 10000"),
-        ("ask --state s.json -n 1000000", "ask for 1 to 2000 at a time"),
-        ("run --state s.json --evaluations 9 --batch 100000 -- true", "1 to 500 programs"),
+        ("start --state t.json --space x:0..1 --initial 1000000000", "from 0 to 10000"),
+        ("ask --state s.json -n 1000000", "from 1 to 2000"),
+        ("run --state s.json --evaluations 9 --batch 100000 -- true", "from 1 to 500"),
     ] {
         let text = error(at, &format!("optimize {line}"));
         assert!(text.contains(expected), "{line}\n{text}");

@@ -183,8 +183,14 @@ fn mistakes_are_explained() {
     ]));
     assert!(message.contains("not finite") && message.contains("step"), "{message}");
     assert!(!at.join("n.safetensors").exists());
-    let message =
-        error(posterior(at).args(flags).args(["--loss", "mse", "--out", "n.safetensors", "--memory", "0"]));
+    let message = error(posterior(at).args(flags).args([
+        "--loss",
+        "mse",
+        "--out",
+        "n.safetensors",
+        "--memory",
+        "1e-9",
+    ]));
     assert!(message.contains("limit"), "{message}");
     let message =
         error(posterior(at).args(flags).args(["--loss", "cross-entropy", "--out", "n.safetensors"]));

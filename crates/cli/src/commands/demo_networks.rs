@@ -127,7 +127,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     let examples =
         Tabular::new(Array::new(vec![split.train.len(), 2], inputs), Targets::Classes(labels.clone()));
     let graph = perceptron(&[2, 16, 16, 2]).map_err(Failure::from_display)?;
-    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 600, seed, interrupt)?;
+    let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 2500, seed, interrupt)?;
     // The schema of the features, with the target's classes as numbers.
     let mut numbered = train_table.clone();
     for column in numbered.columns.iter_mut().filter(|c| c.name == "class") {
