@@ -48,7 +48,7 @@ fn every_method_from_fit_to_scores() {
     for (method, flags) in [
         ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
         ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
-        ("sgd", format!("{quick} --iterations 800 --batch 64 --samples 8 --random-features 200")),
+        ("sgd", format!("{quick} --iterations 6000 --batch 64 --samples 8 --random-features 200")),
         (
             "inducing-sgd",
             format!("{quick} --iterations 800 --batch 64 --samples 16 --random-features 200 --inducing 60"),

@@ -40,7 +40,7 @@ pub enum DataError {
         /// The file that the lock is for.
         path: PathBuf,
         /// Who holds the lock, where that can be read.
-        holder: Option<LockHolder>,
+        holder: Option<Box<LockHolder>>,
         /// How long this process waited.
         waited: std::time::Duration,
     },

@@ -82,7 +82,7 @@ impl FileLock {
             }
             let (holder, waited) = (holder(&mut file), started.elapsed());
             if waited >= limit || !waiting(holder.as_ref(), waited) {
-                return Err(DataError::Locked { path: path.into(), holder, waited });
+                return Err(DataError::Locked { path: path.into(), holder: holder.map(Box::new), waited });
             }
             std::thread::sleep(PAUSE.min(limit - waited));
         }

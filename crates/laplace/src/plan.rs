@@ -10,6 +10,9 @@ use posterior_networks::{Network, Precision, Selection};
 use serde::{Deserialize, Serialize};
 use workspace::{Use, Workspace};
 
+/// Copies of a dense curvature at the peak: the sums, the matrix, the posterior's factor and the predictor's (or what they are made from).
+const DENSE_COPIES: u64 = 4;
+
 /// Multiplications and additions a second that a plan counts on.
 const RATE: f64 = 3e10;
 
@@ -67,18 +70,23 @@ impl Plan {
         // Bytes of the sums, of everything while they are factored, of one worker's batch, and of what no worker does alone.
         let (sums, factored, batch, shared) = match approximation {
             Approximation::Full => {
-                let per_example = if head.is_some() { (d * d) as f64 } else { (width * d * d) as f64 };
+                let per_example = (d as f64).powi(2) * if head.is_some() { 1.0 } else { width as f64 };
                 flops += n * per_example + (d as f64).powi(3) * 4.0 / 3.0;
-                (square(d), 3 * square(d), workspace(true, Use::Rows { by_layer: false }), 0)
+                (
+                    square(d),
+                    square(d).saturating_mul(DENSE_COPIES),
+                    workspace(true, Use::Rows { by_layer: false }),
+                    0,
+                )
             }
             Approximation::Block => {
                 let mut sums = 0u64;
                 for (_, range) in crate::accumulate::layers(graph, selection) {
                     let size: u64 = selection.parts()[range].iter().map(|p| p.length as u64).sum();
                     sums = sums.saturating_add(square(size));
-                    flops += n * (width * size * size) as f64 + (size as f64).powi(3) * 4.0 / 3.0;
+                    flops += n * width as f64 * (size as f64).powi(2) + (size as f64).powi(3) * 4.0 / 3.0;
                 }
-                (sums, sums.saturating_mul(3), workspace(true, Use::Rows { by_layer: true }), 0)
+                (sums, sums.saturating_mul(DENSE_COPIES), workspace(true, Use::Rows { by_layer: true }), 0)
             }
             Approximation::Diagonal => {
                 flops += n * (width * d) as f64;
@@ -98,8 +106,9 @@ impl Plan {
                         flops += n * (size * size) as f64 + 20.0 * (size as f64).powi(3);
                     }
                 }
-                // Sum, eigenvectors, basis; variances of all weights; what the eigendecomposition of one factor works in.
-                let factored = sums.saturating_mul(3).saturating_add(d * 8 + square(largest) * 3);
+                // Sums, factors with their eigenvectors, bases twice and in the network's precision; variances of all weights likewise; what the eigendecomposition of one factor works in.
+                let bases = sums.saturating_mul(5).saturating_add(sums / 8 * size_of::<T>() as u64);
+                let factored = bases.saturating_add(d * 24 + square(largest).saturating_mul(3));
                 (sums, factored, workspace(false, Use::Factors), 0)
             }
             Approximation::LowRank { rank, iterations, .. } => {
@@ -114,7 +123,12 @@ impl Plan {
                 let count = points.unwrap_or(examples).min(examples) as u64;
                 let rows = count * FisherEstimate::Exact.width(likelihood) as u64;
                 flops += (rows as f64).powi(2) * d as f64 + (rows as f64).powi(3) * 2.0;
-                (0, 5 * square(rows) + d * 24, 0, space.kernel(count, rows / count.max(1)))
+                (
+                    0,
+                    square(rows).saturating_mul(5).saturating_add(d * 24),
+                    0,
+                    space.kernel(count, rows / count.max(1)),
+                )
             }
         };
         let workers = crate::accumulate::workers(sums.try_into().unwrap_or(usize::MAX)) as u64;

@@ -9,7 +9,7 @@
 
 mod search;
 
-pub use search::degrees_of_freedom;
+pub use search::noise_update;
 
 use crate::structure::{Structure, StructureError};
 use crate::{Prior, PriorError};

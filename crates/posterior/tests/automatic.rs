@@ -33,6 +33,8 @@ fn request() -> FitRequest {
     request.scalable.inducing = 40;
     request.scalable.blocks = Blocks { uniform: 2, neighbourhoods: 2, size: 120, seed: 0 };
     request.scalable.refining_rows = 300;
+    // Bounds the fallback, too.
+    request.scalable.seconds = Some(12.0);
     request
 }
 

@@ -353,7 +353,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         request.scalable.search = HyperparameterSearch::Stochastic(short);
         request.scalable.features.count = 64;
         request.scalable.blocks = quick_blocks();
-        request.scalable.refining_rows = 90;
+        request.scalable.refining_rows = 100;
         request.options.steps.steps = 5;
         let straight = fit(&FitRequest {
             scalable: posterior::ScalableSettings { checkpoint: None, ..request.scalable.clone() },
@@ -381,7 +381,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters);
         let sizes: Vec<Vec<usize>> =
             straight.header().fit.scalable.as_ref().unwrap().blocks.iter().map(|b| b.sizes.clone()).collect();
-        assert_eq!(sizes, if refined { vec![vec![60, 60], vec![90, 45]] } else { Vec::new() });
+        assert_eq!(sizes, if refined { vec![vec![60, 60], vec![100, 50]] } else { Vec::new() });
     }
     // Steps that lead to where no model is do not end in a file that cannot be read.
     let wild = StochasticSearch { steps: 2, learning_rate: 1e4, ..search };

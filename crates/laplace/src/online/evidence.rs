@@ -7,9 +7,7 @@
 use super::HyperparameterRule;
 use crate::LaplaceError;
 use posterior_linear::Prior;
-use posterior_linear::evidence::{
-    DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, degrees_of_freedom,
-};
+use posterior_linear::evidence::{DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, noise_update};
 use posterior_linear::structure::Structure;
 use posterior_optim::Adam;
 
@@ -129,10 +127,8 @@ impl<'a> TangentEvidence<'a> {
                     }
                     if let (true, DataFit::Gaussian { values, .. }) = (learn_noise, self.fit) {
                         let residual = (2.0 * now.0.noise_slope + values as f64 - gamma).max(0.0);
-                        *noise = within(
-                            *noise * residual / degrees_of_freedom(values, gamma),
-                            bounds.noise_variances,
-                        );
+                        let wanted = noise_update(residual * *noise, values, gamma, *noise);
+                        *noise = within(wanted, bounds.noise_variances);
                     }
                 }
             }

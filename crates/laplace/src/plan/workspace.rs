@@ -65,7 +65,7 @@ impl<T: Precision> Workspace<'_, T> {
     /// What [`posterior_networks::add_gram`] makes of so many columns, for one caller.
     fn gram(&self, columns: u64) -> u64 {
         let parts = if columns >= SHARED_GRAM { 2 } else { rayon::current_num_threads() as u64 };
-        columns * columns * self.number() * parts
+        columns.saturating_mul(columns).saturating_mul(self.number() * parts)
     }
 
     /// One worker's bytes for an output layer, whose features are all that is needed.
@@ -103,9 +103,9 @@ impl<T: Precision> Workspace<'_, T> {
             }
             Use::Rows { by_layer } => {
                 let weights = if by_layer { self.largest_layer() } else { self.selection.len() as u64 };
-                let row = weights * width * self.number();
+                let row = weights.saturating_mul(width * self.number());
                 let piece = (PIECE / row.max(1)).clamp(1, batch.max(1));
-                self.forward(piece) + self.backward(piece, width) + 2 * piece * row + self.gram(weights)
+                self.forward(piece) + self.backward(piece, width) + piece * row + self.gram(weights)
             }
         };
         both + own

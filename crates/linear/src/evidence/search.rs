@@ -3,10 +3,15 @@
 use super::{DataFit, EvidenceError, EvidenceOptions, EvidenceStep, EvidenceValue, LaplaceEvidence};
 use posterior_optim::{Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Reason, Signal, minimise};
 
-/// Observed numbers beyond those that the weights use up, at least one: what a noise variance is estimated from. Exact effective dimensions are fewer than the observed numbers, those of approximate
-/// curvatures need not be, and what is beyond says nothing about the noise.
-pub fn degrees_of_freedom(values: usize, effective_dimensions: f64) -> f64 {
-    (values as f64 - effective_dimensions).max(1.0)
+/// The next noise variance of a fixed-point search: MacKay's `RSS / (n - gamma)` for `n` observed numbers. Exact effective dimensions are fewer than `n`; those of approximate curvatures need not be, and then
+/// there is nothing left to estimate noise from: the step of expectation maximisation, `(RSS + sigma^2 gamma) / n`, which has the same fixed point and always moves up the evidence's slope, leads back to
+/// noise at which they are fewer.
+pub fn noise_update(residual_sum: f64, values: usize, effective_dimensions: f64, noise: f64) -> f64 {
+    let freedom = values as f64 - effective_dimensions;
+    if freedom >= 1.0 {
+        return residual_sum / freedom;
+    }
+    (residual_sum + noise * effective_dimensions) / (values as f64).max(1.0)
 }
 
 /// The largest difference of the logarithms.
@@ -44,7 +49,7 @@ impl LaplaceEvidence<'_> {
             if let (true, DataFit::Gaussian { residual_sum, values, .. }) = (learn_noise, self.fit) {
                 let gamma: f64 = value.effective_dimensions.iter().sum();
                 let (low, high) = options.noise_variances;
-                let wanted = (residual_sum / degrees_of_freedom(values, gamma)).clamp(low, high);
+                let wanted = noise_update(residual_sum, values, gamma, noise).clamp(low, high);
                 change = change.max(largest_move(&[noise], &[wanted]));
                 let moved = self.shortened((&precisions, noise), (&precisions, wanted), &value)?;
                 if let Some((_, next, found)) = moved {

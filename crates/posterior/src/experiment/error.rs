@@ -57,7 +57,7 @@ pub enum ExperimentError {
     Setting(String),
     /// The model that the default fits.
     #[error(transparent)]
-    Model(#[from] crate::ModelError),
+    Model(Box<crate::ModelError>),
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -109,4 +109,10 @@ pub enum ExperimentError {
     /// The caller asked to stop; nothing was written.
     #[error("interrupted; no results were written")]
     Interrupted,
+}
+
+impl From<crate::ModelError> for ExperimentError {
+    fn from(error: crate::ModelError) -> Self {
+        Self::Model(Box::new(error))
+    }
 }
