@@ -29,9 +29,6 @@ use std::time::Instant;
 /// Steps of dual descent that its share of the budget must have time for: fewer never converged in our runs.
 const LEAST_STEPS: f64 = 500.0;
 
-/// Share of the budget by whose end dual descent is over, so that inducing points have a turn.
-const DESCENT_SHARE: f64 = 0.75;
-
 /// Share of the budget that inducing points need to be worth a start.
 const BOUND_SHARE: f64 = 0.12;
 
@@ -56,7 +53,8 @@ pub(super) fn fit<T: Kept>(
         consider(fit, started, &mut best, &mut tried);
     }
     let each = seconds_of_step::<T>(prepared, request, &searched.model)?;
-    let share = allowance.until(DESCENT_SHARE);
+    // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
+    let share = allowance.left();
     let affordable = share.map_or(f64::INFINITY, |left| left / each);
     // What is under way goes on, whatever it can still reach.
     let under_way = saved.as_ref().is_some_and(|s| s.has_solver());

@@ -153,11 +153,13 @@ impl Course {
     }
 }
 
-/// Whether a score that went from `a` to `b` over the last look, and gains as much at each of the looks to come, stays above `goal`.
+/// Whether a score that went from `a` to `b` over the last look, and gains as much at each of the looks to come, stays above `goal`. The last look that
+/// leaves time for something else decides by what is there.
 fn is_hopeless(a: f64, b: f64, goal: f64, spent: f64) -> bool {
     const MARGIN: f64 = 0.02;
     let looks = -spent.ln() / FACTOR.ln();
-    b - (a - b).max(0.0) * looks > goal + MARGIN
+    let promised = if looks < 1.0 { 0.0 } else { (a - b).max(0.0) * looks };
+    b - promised > goal + MARGIN
 }
 
 fn drift(before: &HeldBackPredictions, now: &HeldBackPredictions) -> f64 {
@@ -238,6 +240,8 @@ mod tests {
             }
             last
         };
+        // Where less than a look is left, only what is there counts.
+        assert!(is_hopeless(1.5, 1.0, 0.9, 0.7) && !is_hopeless(1.5, 1.0, 0.9, 0.5));
         assert_eq!(
             (run(Some(0.5)), run(Some(0.95)), run(None)),
             (Outlook::Hopeless, Outlook::Open, Outlook::Open)
