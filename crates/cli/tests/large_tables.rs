@@ -48,7 +48,12 @@ fn every_method_from_fit_to_scores() {
     for (method, flags) in [
         ("sdd", format!("{quick} --iterations 800 --batch 64 --samples 32 --random-features 500")),
         ("cg", format!("{quick} --samples 32 --random-features 500 --precision f64 --rank 20")),
-        ("sgd", format!("{quick} --iterations 6000 --batch 64 --samples 8 --random-features 200")),
+        (
+            "sgd",
+            format!(
+                "{quick} --fix noise_variance=0.3 --iterations 12000 --batch 64 --samples 8 --random-features 200"
+            ),
+        ),
         (
             "inducing-sgd",
             format!("{quick} --iterations 800 --batch 64 --samples 16 --random-features 200 --inducing 60"),
@@ -63,9 +68,12 @@ fn every_method_from_fit_to_scores() {
         assert_eq!(fitted["method"], method);
         assert!(fitted["large_table"]["steps"].as_u64().unwrap() > 0, "{fitted}");
         assert!(fitted["planned_memory_bytes"].as_u64().unwrap() > 0);
+        // Slow is not called converged.
+        assert!(method != "sgd" || fitted["check"]["converged"] == false, "{fitted}");
         let scores = json(at, &format!("evaluate --model {method}.posterior --data new.csv"));
         let rmse = scores["rmse"].as_f64().unwrap_or(f64::NAN);
-        // The noise is within 0.1; the target's deviation is 0.43. Descent on the primal is far from done after so few steps.
+        // The noise is within 0.1; the target's deviation is 0.43. Descent on the primal, slow at best, is given noise that it can
+        // follow, and is far from done all the same.
         let baseline = scores["baseline"]["rmse"].as_f64().unwrap_or(f64::NAN);
         assert!(rmse < if method.contains("sgd") { 0.85 * baseline } else { 0.12 }, "{method}: {scores}");
         let text = String::from_utf8(run(at, &format!("inspect {method}.posterior")).stdout).unwrap();

@@ -1,5 +1,8 @@
 //! Experiments: every file of the project is valid and shows what was published when run quickly; files and settings that make no sense are refused.
 
+// Errors of experiments carry paths and causes; tests do not mind their size.
+#![allow(clippy::result_large_err)]
+
 use posterior::experiment::{Experiment, ExperimentError, Outcome, RunOptions, kinds, list, run};
 use posterior::optim::Signal;
 use std::path::{Path, PathBuf};

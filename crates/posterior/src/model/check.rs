@@ -63,6 +63,9 @@ pub struct FitCheck {
     pub drift: Option<f64>,
     /// The relative standard error of variances that come from samples, that of their random features included.
     pub variance_error: Option<f64>,
+    /// The largest relative residual that the solver ended with, where it is of a system on all rows.
+    #[serde(default)]
+    pub residual: Option<f64>,
     /// What `auto` tried, in order.
     pub tried: Vec<TriedMethod>,
     /// What a user must know.
@@ -113,7 +116,35 @@ impl FitCheck {
                 scores.rmse
             ));
         }
-        Self { on, rows, scores, chance, converged, drift, variance_error: None, tried: Vec::new(), warnings }
+        Self {
+            on,
+            rows,
+            scores,
+            chance,
+            converged,
+            drift,
+            variance_error: None,
+            residual: None,
+            tried: Vec::new(),
+            warnings,
+        }
+    }
+
+    /// With the relative residual that the solver ended with. Predictions of a slow solver hardly move either: where more is left than `harmless`, it has not
+    /// converged.
+    pub(super) fn with_residual(mut self, residual: f64, harmless: f64) -> Self {
+        self.residual = Some(residual);
+        if residual > harmless {
+            self.converged = Some(false);
+            self.warnings.insert(
+                0,
+                format!(
+                    "the solver has not converged: a relative residual of {residual:.2} is left, where {harmless:.2} would be harmless. The mean is not yet that of the model, \
+                     and intervals do not know of that error: give more time (--time-budget, --iterations), or take --method svgp"
+                ),
+            );
+        }
+        self
     }
 
     /// Whether nothing speaks against it.
@@ -158,5 +189,9 @@ mod tests {
         assert!(moving.warnings[0].contains("0.40 of their standard deviations"), "{:?}", moving.warnings);
         assert_eq!(check(500, 0.95, Some(0.02)).converged, Some(true));
         assert_eq!(check(500, 0.95, None).converged, None);
+        // A solver that hardly moves has not converged while most of the system is unsolved.
+        let slow = check(500, 0.95, Some(0.01)).with_residual(0.65, 0.4);
+        assert!(slow.converged == Some(false) && slow.warnings[0].contains("0.65 is left"), "{slow:?}");
+        assert_eq!(check(500, 0.95, Some(0.01)).with_residual(0.3, 0.4).converged, Some(true));
     }
 }

@@ -115,14 +115,15 @@ impl Course {
     }
 
     /// Looks at predictions after `step` steps of which `spent` (a share of steps or time, whichever is more) are used up. `to_beat` is the score of
-    /// something simpler.
+    /// something simpler; `settled` says whether no more of the
+    /// system is left than is harmless.
     pub(super) fn look(
         &mut self,
         step: usize,
         now: HeldBackPredictions,
         nll: f64,
         spent: f64,
-        to_beat: Option<f64>,
+        (to_beat, settled): (Option<f64>, bool),
     ) -> Outlook {
         self.next = ((step as f64 * FACTOR).ceil() as usize).max(step + 1);
         if let Some((_, before)) = &self.last {
@@ -131,7 +132,9 @@ impl Course {
         }
         self.last = Some((step, now));
         match self.looks[..] {
-            [.., a, b] if [a, b].iter().all(|l| l.drift < STEADY && l.width < STEADY) => Outlook::Steady,
+            [.., a, b] if settled && [a, b].iter().all(|l| l.drift < STEADY && l.width < STEADY) => {
+                Outlook::Steady
+            }
             [.., a, b]
                 if spent > 0.4 && to_beat.is_some_and(|goal| is_hopeless(a.nll, b.nll, goal, spent)) =>
             {
@@ -211,7 +214,7 @@ mod tests {
         let mut moving = Course::new(100);
         assert!(!moving.is_due(99) && moving.is_due(100));
         for (k, step) in [100, 150, 225].into_iter().enumerate() {
-            assert_eq!(moving.look(step, at(0.1 * k as f64, 0.25), 1.0, 0.1, None), Outlook::Open);
+            assert_eq!(moving.look(step, at(0.1 * k as f64, 0.25), 1.0, 0.1, (None, true)), Outlook::Open);
         }
         assert!(moving.is_due(338) && !moving.is_due(337));
         // At a step half-way to the next look what moved is stretched.
@@ -222,13 +225,13 @@ mod tests {
         assert!((moving.final_drift(226, &at(0.2, 0.25)).unwrap() - 0.2).abs() < 1e-12);
         let mut still = Course::new(10);
         let outlooks: Vec<Outlook> =
-            [10, 15, 23].into_iter().map(|s| still.look(s, at(1.0, 1.0), 0.5, 0.1, None)).collect();
+            [10, 15, 23].into_iter().map(|s| still.look(s, at(1.0, 1.0), 0.5, 0.1, (None, true))).collect();
         assert_eq!(outlooks, [Outlook::Open, Outlook::Open, Outlook::Steady]);
         // Deviations that still shrink are not steady.
         let mut shrinking = Course::new(10);
         let shrunk: Vec<Outlook> = [10, 15, 23]
             .into_iter()
-            .map(|s| shrinking.look(s, at(1.0, 10.0 / s as f64), 0.5, 0.1, None))
+            .map(|s| shrinking.look(s, at(1.0, 10.0 / s as f64), 0.5, 0.1, (None, true)))
             .collect();
         assert_eq!(shrunk[2], Outlook::Open);
         // Half is spent, 1.7 looks are left, and each gains 0.05: from 1.0 it will not get to 0.5, but to 0.95.
@@ -236,7 +239,7 @@ mod tests {
             let mut course = Course::new(100);
             let mut last = Outlook::Open;
             for (k, step) in [100, 150, 225].into_iter().enumerate() {
-                last = course.look(step, at(k as f64, 1.0), 1.1 - 0.05 * k as f64, 0.5, to_beat);
+                last = course.look(step, at(k as f64, 1.0), 1.1 - 0.05 * k as f64, 0.5, (to_beat, true));
             }
             last
         };

@@ -93,6 +93,7 @@ pub(super) fn fit<T: Kept>(
         data: &prepared.data,
         support: support.clone(),
         conditioning: &conditioning,
+        harmless: (method != Method::InducingSgd).then(|| harmless(model.noise().noise_variance())),
     };
     let mut course = Course::new(if method == Method::Cg { 6 } else { 100 });
     let mut stopped = Outlook::Open;
@@ -126,6 +127,9 @@ pub(super) fn fit<T: Kept>(
             let end = held.predictions(&posterior)?;
             let drift = course.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
+            if let (Some(harmless), true) = (looking.harmless, progress.residual.is_finite()) {
+                check = check.with_residual(progress.residual, harmless);
+            }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
             Some(check)
         }
@@ -187,6 +191,14 @@ struct Looking<'a, T: Kept> {
     data: &'a Observations,
     support: Support,
     conditioning: &'a PathwiseSettings,
+    /// The relative residual below which what is left does not matter; none for inducing inputs, whose misfit keeps the noise.
+    harmless: Option<f64>,
+}
+
+/// The noise of the targets is solved for last, in directions that predictions hardly see: its share of a relative residual is its standard deviation, in
+/// units of the target's. A quarter on top of it is left to the rest.
+fn harmless(noise_variance: f64) -> f64 {
+    noise_variance.min(1.0).sqrt() + 0.25
 }
 
 impl<T: Kept> Looking<'_, T> {
@@ -211,7 +223,14 @@ impl<T: Kept> Looking<'_, T> {
         let nll = held.scores(&now)?.nll;
         let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
-        Ok(course.look(progress.step, now, nll, of_steps.max(of_time).clamp(1e-6, 1.0), judging.to_beat))
+        let settled = self.harmless.is_none_or(|h| progress.residual <= h);
+        Ok(course.look(
+            progress.step,
+            now,
+            nll,
+            of_steps.max(of_time).clamp(1e-6, 1.0),
+            (judging.to_beat, settled),
+        ))
     }
 }
 
