@@ -3,7 +3,6 @@
 #![allow(dead_code)]
 
 use posterior_networks::{Array, Graph, Network, NetworkError};
-use std::path::PathBuf;
 
 /// Weights by formula: `sin(0.37 i + phase(name))`, scaled so that activations keep their size.
 pub(crate) fn formula_network(graph: Graph) -> Result<Network<f64>, NetworkError> {
