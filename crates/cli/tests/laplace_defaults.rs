@@ -362,8 +362,9 @@ fn inputs_of_another_kind_or_scale_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     // Images of two kinds as bytes and as floats of 0 to 1.
-    let byte =
-        |i: usize, p: usize| ((255.0 * uniform(i * 16 + p, 0.0)) as u8) / if i.is_multiple_of(2) { 1 } else { 3 };
+    let byte = |i: usize, p: usize| {
+        ((255.0 * uniform(i * 16 + p, 0.0)) as u8) / if i.is_multiple_of(2) { 1 } else { 3 }
+    };
     let bytes: Vec<u8> = (0..120).flat_map(|i| (0..16).map(move |p| byte(i, p))).collect();
     let write = |name: &str, values| {
         write_npy(&at.join(name), &NumericArray::new(vec![120, 1, 4, 4], values).unwrap()).unwrap();
