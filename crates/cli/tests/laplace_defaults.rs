@@ -179,6 +179,17 @@ fn rows_that_training_set_aside_are_unseen() {
     // Of other data nothing is known.
     let fit = json(at, &start.replace("train.csv", "test.csv"));
     assert!(fit["unseen"].is_null() && fit["header"]["data"]["examples"] == 1000);
+    // Too few to score anything: they are learned from, and that is said.
+    json(
+        at,
+        "train --architecture net.toml --data train.csv --target colour --loss cross-entropy --epochs 2 --validation-fraction 0.1 --out few.safetensors",
+    );
+    let fit = json(at, &start.replace("aside", "few"));
+    assert!(fit["unseen"].is_null() && fit["header"]["data"]["examples"] == 400);
+    assert!(
+        fit["notes"].to_string().contains("40 rows, which `posterior train` set aside, are too few"),
+        "{fit}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! From files to models: preparation, interruption, checkpoints, the prior beside the weight decay.
 
-use posterior::data::{ArrayValues, NumericArray, write_npy};
+use posterior::data::{ArrayValues, NumericArray, ReadOptions, write_npy};
 use posterior::laplace::{
     InputKind, LaplaceModel, LaplaceRequest, LikelihoodKind, NumberFormat, Preprocess, ValidationSource,
 };
@@ -62,7 +62,7 @@ fn bytes_are_prepared_as_asked() {
     assert_eq!(kind(&request), Preparation::None);
     // The model asks the network what it would be asked by hand.
     let model = fit(&request);
-    let data = model.read(&[folder.path().join("x.npy")], &[], false).unwrap();
+    let data = model.read(&[folder.path().join("x.npy")], &[], false, &ReadOptions::for_arrays()).unwrap();
     let few = data.selected(&[0, 7]).unwrap();
     let fitted = model.fitted::<f32>().unwrap();
     let byte = |i: usize| ((i * 7919) % 251) as f32;

@@ -218,7 +218,7 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub resume: bool,
 
-    /// Memory for weights and activations, in GB
+    /// Most memory that reading the data may need, and that weights and activations may need beside them, in GB
     #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
     pub memory: f64,
 

@@ -8,6 +8,7 @@ use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::{chosen_integration, memory, only};
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::AnyModel;
+use posterior::data::ReadOptions;
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::laplace::{
     Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution, Predicted, Shift,
@@ -55,9 +56,11 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         return Err(Failure::usage("--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into()));
     }
     let limit = memory(a.memory)?;
+    let reading = ReadOptions { memory_limit: limit };
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
     let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let mut data = limited(model.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+    let mut data =
+        limited(model.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
     data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let evaluate =
@@ -74,7 +77,8 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
                 path.display()
             )));
         };
-        let own = limited(other.read(&a.data, &a.labels, true).map_err(Failure::from_display)?, a.limit)?;
+        let own =
+            limited(other.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
         for note in other.check_inputs(&own, a.allow_other_inputs).map_err(Failure::from_display)? {
             data.notes.push(format!("{}: {note}", path.display()));
             remarks.say(format!("note: {}: {note}", path.display()));
@@ -90,7 +94,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         scored.push(Scored { name, evaluation, seconds: Some(other.header().seconds) });
     }
     let shifts = shifts(a, model, &data, choice)?;
-    let strange = strange(a, model, &scored[0].evaluation, choice)?;
+    let strange = strange(a, model, &scored[0].evaluation, choice, &reading)?;
     let joint = match &a.joint_kappa {
         None => Vec::new(),
         Some(points) => model
@@ -162,6 +166,7 @@ fn strange(
     model: &LaplaceModel,
     inside: &Evaluation,
     choice: Option<Integration>,
+    reading: &ReadOptions,
 ) -> Result<Option<Strange>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
@@ -169,7 +174,7 @@ fn strange(
     let Evaluation::Classes(inside) = inside else {
         return Err(Failure::usage("--ood is for classifiers".into()));
     };
-    let data = limited(model.read(&a.ood, &[], false).map_err(Failure::from_display)?, a.limit)?;
+    let data = limited(model.read(&a.ood, &[], false, reading).map_err(Failure::from_display)?, a.limit)?;
     // That these leave the range is what they are for; another kind of numbers is a mistake.
     model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?;
     let own = model.predict(&data, choice).map_err(Failure::from_display)?;

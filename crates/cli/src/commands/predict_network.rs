@@ -4,7 +4,9 @@ use super::remarks;
 use crate::args::{Cli, PredictArgs};
 use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, print, print_json};
-use posterior::data::{ArrayValues, Column, NumericArray, Table, Values, write_npy, write_table};
+use posterior::data::{
+    ArrayValues, Column, NumericArray, ReadOptions, Table, Values, write_npy, write_table,
+};
 use posterior::laplace::{LaplaceModel, LaplacePredictions, ModelData, Predicted};
 use serde::Serialize;
 use std::path::Path;
@@ -48,7 +50,9 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
         ));
     }
     let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let data = model.read(&a.data, &[], false).map_err(Failure::from_display)?;
+    let data = model
+        .read(&a.data, &[], false, &ReadOptions { memory_limit: limit })
+        .map_err(Failure::from_display)?;
     let mut data = limited(data, a.limit)?;
     data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));

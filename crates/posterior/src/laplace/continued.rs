@@ -7,6 +7,7 @@ use super::training::Reading;
 use super::{
     DataSource, Fitted, InputKind, LaplaceModel, LaplaceModelError, LikelihoodKind, Numbers, SavedPrecision,
 };
+use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
 use std::path::Path;
@@ -60,6 +61,7 @@ fn continue_in<T: SavedPrecision>(
     let input = fitted.network.graph().input_shape();
     let reading = Reading {
         source: &data,
+        limits: ReadOptions { memory_limit: options.memory },
         input,
         likelihood,
         head,

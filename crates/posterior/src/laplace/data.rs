@@ -121,7 +121,7 @@ pub(super) fn rows(
 
 impl LaplaceModel {
     /// Reads files of the kind that the model learned from: a table with the same columns; arrays or images; features. Truths come from the table, the files themselves or
-    /// `labels`, and are left alone unless asked for.
+    /// `labels`, and are left alone unless asked for. No file may take more memory than `reading` allows.
     ///
     /// # Errors
     /// When a file cannot be read or does not fit the model.
@@ -130,19 +130,20 @@ impl LaplaceModel {
         data: &[PathBuf],
         labels: &[PathBuf],
         truth: bool,
+        reading: &ReadOptions,
     ) -> Result<ModelData, LaplaceModelError> {
         let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
         let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
         let labels = if truth { labels } else { &[] };
         let read = match &self.header.data.inputs {
             InputKind::Features { columns, label } => {
-                self.read_features(data, labels, truth, columns, label.as_deref())?
+                self.read_features(data, labels, truth, columns, label.as_deref(), reading)?
             }
             InputKind::Prepared { preparation: Preparation::Columns { .. } } if is_table(first) => {
                 if data.len() > 1 || !labels.is_empty() {
                     return refuse("give one table, whose target is a column".into());
                 }
-                self.read_rows(read_table(first, &ReadOptions::default())?, truth)?
+                self.read_rows(read_table(first, reading)?, truth)?
             }
             InputKind::Prepared { .. } if is_table(first) => {
                 return refuse(format!(
@@ -150,7 +151,7 @@ impl LaplaceModel {
                     first.display()
                 ));
             }
-            InputKind::Prepared { .. } => self.read_arrays(data, labels, truth)?,
+            InputKind::Prepared { .. } => self.read_arrays(data, labels, truth, reading)?,
         };
         let shape = self.graph().input_shape();
         let found: usize = read.inputs.example_shape().iter().product();
@@ -236,8 +237,9 @@ impl LaplaceModel {
         data: &[PathBuf],
         labels: &[PathBuf],
         truth: bool,
+        reading: &ReadOptions,
     ) -> Result<ModelData, LaplaceModelError> {
-        let set = ImageSet::read(data, &[], &ReadOptions::for_arrays())?;
+        let set = ImageSet::read(data, &[], reading)?;
         let own = set.labels.map(|labels| (labels.into_iter().map(f64::from).collect::<Vec<_>>(), 1));
         let truth = match (truth, labels.is_empty(), own) {
             (false, _, _) => None,
@@ -250,7 +252,7 @@ impl LaplaceModel {
                 return Err(LaplaceModelError::Request(problem));
             }
             (true, false, None) => {
-                let (values, width) = numbers(labels, set.images.examples())?;
+                let (values, width) = numbers(labels, set.images.examples(), reading)?;
                 Some(self.truth(values, width)?)
             }
         };
@@ -264,6 +266,7 @@ impl LaplaceModel {
         truth: bool,
         columns: &[String],
         label: Option<&str>,
+        reading: &ReadOptions,
     ) -> Result<ModelData, LaplaceModelError> {
         let width: usize = self.graph().input_shape().iter().product();
         let (mut values, mut count, mut own, mut single) = (Vec::new(), 0, Vec::new(), true);
@@ -272,7 +275,7 @@ impl LaplaceModel {
             let options = FeatureOptions {
                 columns: is_table(path).then(|| columns.to_vec()),
                 label_column: label.filter(|_| truth).map(String::from),
-                ..FeatureOptions::default()
+                read: *reading,
             };
             let matrix = read_feature_matrix(path, &options)?;
             let shape = matrix.values.shape().to_vec();
@@ -295,7 +298,7 @@ impl LaplaceModel {
             (false, _) => None,
             (true, false) => Some(self.truth(own, 1)?),
             (true, true) => {
-                let (values, width) = numbers(labels, count)?;
+                let (values, width) = numbers(labels, count, reading)?;
                 Some(self.truth(values, width)?)
             }
         };

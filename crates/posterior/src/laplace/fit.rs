@@ -11,6 +11,7 @@ use super::{
     LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::network::{Preparation, TrainingRecord};
+use posterior_data::ReadOptions;
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
     Accumulator, AutoReport, FitOptions, FitSummary, Laplace, LaplaceError, Plan, Stage, Tune, Weights, auto,
@@ -132,6 +133,7 @@ fn fit_in<T: SavedPrecision>(
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
     let reading = Reading {
         source: &request.data,
+        limits: ReadOptions { memory_limit: request.options.memory },
         input: network.graph().input_shape(),
         likelihood: request.likelihood,
         head: source.head,
@@ -141,7 +143,8 @@ fn fit_in<T: SavedPrecision>(
     let TrainingSet { mut examples, inputs, record, class_names, notes: data_notes } =
         reading.read::<T>(&request.data.data, &request.data.labels)?;
     let training = source.record.training.clone();
-    let held_out = held_out(request, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
+    let (held_out, held_out_notes) =
+        held_out(request, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;
     let mut options = request.options.clone();
@@ -150,7 +153,7 @@ fn fit_in<T: SavedPrecision>(
     // Pairs that have no meaning are refused before the work, not when the model is asked.
     PredictiveRule::new(likelihood.clone(), options.integration).map_err(LaplaceError::from)?;
     let mut notes = looks_like_probabilities(&network, &*examples, &likelihood)?;
-    notes.extend(held_out.iter().flat_map(|h| h.notes.iter().cloned()));
+    notes.extend(held_out_notes);
     for line in source.record.notes.iter().chain(&data_notes).chain(&notes) {
         announce(&format!("note: {line}"));
     }

@@ -17,8 +17,10 @@ pub(super) struct HeldOut<T> {
     pub(super) examples: Arc<dyn Examples<T> + Send>,
     /// Whether the network was trained on them (or may have been).
     pub(super) seen: bool,
-    pub(super) notes: Vec<String>,
 }
+
+/// Rows that score a fit, if there are any, and what is to be said of them.
+type Found<T> = (Option<HeldOut<T>>, Vec<String>);
 
 const WAYS_OUT: &str = "give --validation-data that the network has not seen; or train with `posterior train --validation-fraction F`, which records the rows that it sets aside; \
      or let the evidence choose (--tune evidence), which needs none";
@@ -30,7 +32,7 @@ pub(super) fn held_out<T: SavedPrecision>(
     (inputs, record): (&InputKind, &InputRecord),
     training: Option<&TrainingRecord>,
     examples: &mut Arc<dyn Examples<T> + Send>,
-) -> Result<Option<HeldOut<T>>, LaplaceModelError> {
+) -> Result<Found<T>, LaplaceModelError> {
     let source = &request.validation;
     let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
     let tuned = request.options.tune == Tune::Validation;
@@ -61,7 +63,7 @@ pub(super) fn held_out<T: SavedPrecision>(
         if repeated > 0 {
             notes.push(format!("{repeated} of {count} validation rows stand in the training data as well"));
         }
-        return Ok(Some(HeldOut { examples: set.examples, seen, notes }));
+        return Ok((Some(HeldOut { examples: set.examples, seen }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -82,23 +84,23 @@ pub(super) fn held_out<T: SavedPrecision>(
                 "the validation share leaves no examples on one side: change it or add data".into(),
             );
         }
-        return Ok(Some(HeldOut { examples: take(examples, split), seen: true, notes: Vec::new() }));
+        return Ok((Some(HeldOut { examples: take(examples, split), seen: true }), Vec::new()));
     }
-    if let Some(held_out) = recorded(request, training, examples) {
-        return Ok(held_out);
+    if let Some(found) = recorded(request, training, examples) {
+        return Ok(found);
     }
     if tuned {
         return refuse(format!("--tune validation needs rows that the network has not seen: {WAYS_OUT}"));
     }
-    Ok(None)
+    Ok((None, Vec::new()))
 }
 
-/// The rows that `posterior train` set aside of the same files; None where nothing is known of any, Some(None) where they are too few.
+/// The rows that `posterior train` set aside of the same files; None where nothing is known of any. Where they are too few to score a fit, they are learned from.
 fn recorded<T: SavedPrecision>(
     request: &LaplaceRequest,
     training: Option<&TrainingRecord>,
     examples: &mut Arc<dyn Examples<T> + Send>,
-) -> Option<Option<HeldOut<T>>> {
+) -> Option<Found<T>> {
     let (record, set_aside) = training.and_then(|t| Some((t, t.set_aside.as_ref()?)))?;
     let same = !record.data.is_empty()
         && record.data == digests(request.data.data.iter().chain(&request.data.labels));
@@ -106,7 +108,11 @@ fn recorded<T: SavedPrecision>(
         return None;
     }
     if set_aside.examples < LEAST_HELD_OUT && request.options.tune != Tune::Validation {
-        return Some(None);
+        let note = format!(
+            "{} rows, which `posterior train` set aside, are too few to score a fit ({LEAST_HELD_OUT} are needed): the curvature learns from them too",
+            set_aside.examples
+        );
+        return Some((None, vec![note]));
     }
     let split = Split::random(examples.len(), set_aside.fraction, Streams::new(set_aside.seed));
     let note = format!(
@@ -114,7 +120,7 @@ fn recorded<T: SavedPrecision>(
         split.test.len(),
         examples.len()
     );
-    Some(Some(HeldOut { examples: take(examples, split), seen: false, notes: vec![note] }))
+    Some((Some(HeldOut { examples: take(examples, split), seen: false }), vec![note]))
 }
 
 /// Leaves the training rows and returns the others.

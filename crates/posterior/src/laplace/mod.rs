@@ -5,7 +5,7 @@
 //! let request = LaplaceRequest::new("net.onnx", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
 //! let model = LaplaceModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior::optim::Signal::Continue)?;
 //! model.save("net.posterior".as_ref())?;
-//! let data = model.read(&["test.gz".into()], &[], false)?;
+//! let data = model.read(&["test.gz".into()], &[], false, &posterior::data::ReadOptions::for_arrays())?;
 //! let predictions = model.predict(&data, None)?;
 //! # Ok::<(), posterior::laplace::LaplaceModelError>(())
 //! ```

@@ -45,12 +45,16 @@ pub(super) fn class_numbers(values: &[f64], name: &str) -> Result<Vec<u32>, Lapl
 }
 
 /// Targets from files of numbers: `[examples]` or `[examples, outputs]`.
-pub(super) fn numbers(labels: &[PathBuf], count: usize) -> Result<(Vec<f64>, usize), LaplaceModelError> {
+pub(super) fn numbers(
+    labels: &[PathBuf],
+    count: usize,
+    reading: &ReadOptions,
+) -> Result<(Vec<f64>, usize), LaplaceModelError> {
     let (mut all, mut width, mut rows) = (Vec::new(), None, 0);
     for path in labels {
-        let array = match posterior_data::read_images(path, &ReadOptions::for_arrays()) {
+        let array = match posterior_data::read_images(path, reading) {
             Ok(array) => array,
-            Err(_) => read_array(path, &ReadOptions::for_arrays())?,
+            Err(_) => read_array(path, reading)?,
         };
         array.require_finite(path)?;
         let own = match *array.shape() {
@@ -85,7 +89,8 @@ pub(super) fn numbers(labels: &[PathBuf], count: usize) -> Result<(Vec<f64>, usi
 pub(super) fn values<T: Precision>(
     labels: &[PathBuf],
     count: usize,
+    reading: &ReadOptions,
 ) -> Result<Targets<T>, LaplaceModelError> {
-    let (all, width) = numbers(labels, count)?;
+    let (all, width) = numbers(labels, count, reading)?;
     Ok(Targets::Values(Array::new(vec![count, width], all.into_iter().map(T::from_f64).collect())))
 }

@@ -30,6 +30,8 @@ fn request<T>(problem: impl Into<String>) -> Result<T, LaplaceModelError> {
 /// What to read.
 pub(super) struct Reading<'a> {
     pub(super) source: &'a DataSource,
+    /// Limits of reading a file.
+    pub(super) limits: ReadOptions,
     /// Shape of the network's input.
     pub(super) input: &'a [usize],
     pub(super) likelihood: LikelihoodKind,
@@ -83,7 +85,7 @@ impl Reading<'_> {
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let pixels = source.preprocess == Preprocess::Pixels;
         self.refuse_flags(&[(scales, "--mean and --std"), (pixels, "--preprocess pixels")], "a table")?;
-        let mut table = read_table(path, &ReadOptions::default())?;
+        let mut table = read_table(path, &self.limits)?;
         let mut notes = table.notes.clone();
         let known = match self.known {
             Some(InputKind::Prepared {
@@ -222,7 +224,7 @@ impl Reading<'_> {
         let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
         self.refuse_flags(&named, "images and arrays")?;
         let own = if self.classes() { labels } else { &[] };
-        let set = ImageSet::read(data, own, &ReadOptions::for_arrays())?;
+        let set = ImageSet::read(data, own, &self.limits)?;
         let shape = set.images.example_shape().to_vec();
         if shape.iter().product::<usize>() != self.input.iter().product::<usize>() {
             return request(format!(
@@ -235,7 +237,7 @@ impl Reading<'_> {
         let targets = match (self.classes(), set.labels) {
             (true, Some(classes)) => Targets::Classes(classes),
             (true, None) => return request("these files hold no labels: give --labels"),
-            (false, _) => values(labels, count)?,
+            (false, _) => values(labels, count, &self.limits)?,
         };
         let preparation = self.pixels(&set.images, &shape)?;
         let bytes = matches!(set.images.values(), ArrayValues::U8(_));
@@ -326,7 +328,7 @@ impl Reading<'_> {
         let options = FeatureOptions {
             label_column: (!target.is_empty()).then(|| target.clone()),
             columns: self.source.selection.features.clone(),
-            ..FeatureOptions::default()
+            read: self.limits,
         };
         let width: usize = self.input.iter().product();
         let (mut all, mut rows, mut own, mut columns): (Vec<T>, _, Vec<f64>, _) =

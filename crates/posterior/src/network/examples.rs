@@ -1,6 +1,7 @@
 //! Examples to train on, from tables, arrays and images.
 
 use super::{NetworkFileError, Preparation, SetAside, apply_classes, number_classes};
+use faer::{Mat, MatRef};
 use posterior_data::{
     ArrayValues, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, read_table,
 };
@@ -49,6 +50,19 @@ pub struct TrainingData<T> {
     pub notes: Vec<String>,
 }
 
+/// The examples that are set aside where a share was asked for, and those that are not.
+fn split(request: &DataRequest, examples: usize, seed: u64) -> Result<Option<Split>, NetworkFileError> {
+    if !request.validation.is_empty() || request.validation_fraction <= 0.0 {
+        return Ok(None);
+    }
+    let split = Split::random(examples, request.validation_fraction, Streams::new(seed));
+    if split.train.is_empty() || split.test.is_empty() {
+        let problem = "the validation share leaves no examples on one side: change it or add data";
+        return Err(NetworkFileError::Request(problem.into()));
+    }
+    Ok(Some(split))
+}
+
 /// Whether a file is a table with named columns.
 pub(crate) fn is_table(path: &Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
@@ -57,7 +71,7 @@ pub(crate) fn is_table(path: &Path) -> bool {
 }
 
 impl<T: Precision> TrainingData<T> {
-    /// Reads everything. Inputs take the shape `input` of the network where they hold as many numbers.
+    /// Reads everything. Inputs take the shape `input` of the network where they hold as many numbers. No file may take more memory than `reading` allows.
     ///
     /// # Errors
     /// When files, labels, columns and network do not fit.
@@ -66,6 +80,7 @@ impl<T: Precision> TrainingData<T> {
         input: &[usize],
         loss: Loss,
         seed: u64,
+        reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let Some(first) = request.data.first() else {
             return Err(NetworkFileError::Request("there are no data: give --data".into()));
@@ -73,17 +88,13 @@ impl<T: Precision> TrainingData<T> {
         if !(0.0..1.0).contains(&request.validation_fraction) {
             return Err(NetworkFileError::Request("the validation share must lie in [0, 1)".into()));
         }
+        let split = |examples: usize| split(request, examples, seed);
         let mut data = if is_table(first) {
-            Self::from_table(request, first, input, loss)?
+            Self::from_table(request, first, input, loss, reading, &split)?
         } else {
-            Self::from_arrays(request, input, loss)?
+            Self::from_arrays(request, input, loss, reading)?
         };
-        if data.validation.is_none() && request.validation_fraction > 0.0 {
-            let split = Split::random(data.examples.len(), request.validation_fraction, Streams::new(seed));
-            if split.train.is_empty() || split.test.is_empty() {
-                let problem = "the validation share leaves no examples on one side: change it or add data";
-                return Err(NetworkFileError::Request(problem.into()));
-            }
+        if let Some(split) = split(data.examples.len())? {
             data.set_aside = Some(SetAside {
                 fraction: request.validation_fraction,
                 seed,
@@ -102,6 +113,8 @@ impl<T: Precision> TrainingData<T> {
         path: &Path,
         input: &[usize],
         loss: Loss,
+        reading: &ReadOptions,
+        split: &dyn Fn(usize) -> Result<Option<Split>, NetworkFileError>,
     ) -> Result<Self, NetworkFileError> {
         if request.data.len() > 1 || !request.labels.is_empty() {
             return Err(NetworkFileError::Request("give one table, whose target is a column".into()));
@@ -119,7 +132,7 @@ impl<T: Precision> TrainingData<T> {
             let problem = "--class-names belongs to --loss cross-entropy";
             return Err(NetworkFileError::Request(problem.into()));
         }
-        let mut table = read_table(path, &ReadOptions::default())?;
+        let mut table = read_table(path, reading)?;
         let mut notes = table.notes.clone();
         let classes = if loss == Loss::CrossEntropy {
             Some(number_classes(&mut table, &request.selection.target, &request.class_names)?)
@@ -131,8 +144,15 @@ impl<T: Precision> TrainingData<T> {
         let extracted = schema.extract(&table, &rows, true)?;
         notes.extend(extracted.notes.sentences());
         let y = extracted.y.clone().unwrap_or_default();
-        let standardisation = Standardisation::learn(extracted.x.as_ref(), &y);
-        let tabular = |x: faer::MatRef<'_, f64>, y: &[f64]| -> Result<Tabular<T>, NetworkFileError> {
+        // Rows that are set aside have no part in means and scales either.
+        let standardisation = match split(y.len())? {
+            None => Standardisation::learn(extracted.x.as_ref(), &y),
+            Some(Split { train, .. }) => {
+                let x = Mat::from_fn(train.len(), extracted.x.ncols(), |i, j| extracted.x[(train[i], j)]);
+                Standardisation::learn(x.as_ref(), &train.iter().map(|&i| y[i]).collect::<Vec<_>>())
+            }
+        };
+        let tabular = |x: MatRef<'_, f64>, y: &[f64]| -> Result<Tabular<T>, NetworkFileError> {
             let width: usize = input.iter().product();
             if x.ncols() != width {
                 let problem = format!("the table gives {} features, the network takes {input:?}", x.ncols());
@@ -156,7 +176,7 @@ impl<T: Precision> TrainingData<T> {
         let validation = match request.validation.first() {
             None => None,
             Some(path) => {
-                let mut table = read_table(path, &ReadOptions::default())?;
+                let mut table = read_table(path, reading)?;
                 if let Some(classes) = &classes {
                     apply_classes(&mut table, &schema.target, classes)?;
                 }
@@ -171,7 +191,12 @@ impl<T: Precision> TrainingData<T> {
         Ok(Self { examples: Arc::new(examples), validation, set_aside: None, preparation, notes })
     }
 
-    fn from_arrays(request: &DataRequest, input: &[usize], loss: Loss) -> Result<Self, NetworkFileError> {
+    fn from_arrays(
+        request: &DataRequest,
+        input: &[usize],
+        loss: Loss,
+        reading: &ReadOptions,
+    ) -> Result<Self, NetworkFileError> {
         let columns = [
             (!request.selection.target.is_empty(), "--target"),
             (request.selection.features.is_some(), "--features"),
@@ -181,14 +206,28 @@ impl<T: Precision> TrainingData<T> {
             let problem = format!("{flag} belongs to tables, these are images or arrays");
             return Err(NetworkFileError::Request(problem));
         }
-        let (examples, preparation) =
-            Self::arrays(request, &request.data, &request.labels, input, loss, request.augmentation)?;
+        let (examples, preparation) = Self::arrays(
+            request,
+            &request.data,
+            &request.labels,
+            input,
+            loss,
+            request.augmentation,
+            reading,
+        )?;
         let validation = if request.validation.is_empty() {
             None
         } else {
             let plain = Augmentation::default();
-            let (validation, _) =
-                Self::arrays(request, &request.validation, &request.validation_labels, input, loss, plain)?;
+            let (validation, _) = Self::arrays(
+                request,
+                &request.validation,
+                &request.validation_labels,
+                input,
+                loss,
+                plain,
+                reading,
+            )?;
             Some(validation)
         };
         Ok(Self { examples, validation, set_aside: None, preparation, notes: Vec::new() })
@@ -201,12 +240,13 @@ impl<T: Precision> TrainingData<T> {
         input: &[usize],
         loss: Loss,
         augmentation: Augmentation,
+        reading: &ReadOptions,
     ) -> Result<(Arc<dyn Examples<T> + Send>, Preparation), NetworkFileError> {
         let error = |problem: String| Err(NetworkFileError::Request(problem));
         if loss != Loss::CrossEntropy {
             return error(format!("{} needs numbers as targets: give a table with --target", loss.name()));
         }
-        let set = ImageSet::read(data, labels, &ReadOptions::for_arrays())?;
+        let set = ImageSet::read(data, labels, reading)?;
         let Some(classes) = set.labels else {
             return error("these files hold no labels: give --labels".into());
         };
@@ -259,5 +299,38 @@ impl<T: Precision> TrainingData<T> {
         }
         let images = Images::new(image, bytes, targets, &mean, &deviation, augmentation, input.to_vec());
         Ok((Arc::new(images), Preparation::Pixels { mean, deviation }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    #[test]
+    fn rows_that_are_set_aside_have_no_part_in_means_and_scales() {
+        let folder = tempfile::tempdir().unwrap();
+        let split = Split::random(40, 0.25, Streams::new(3));
+        // What is set aside lies far off.
+        let mut text = "x,y\n".to_string();
+        for i in 0..40 {
+            let far = if split.test.contains(&i) { 1e6 } else { 0.0 };
+            writeln!(text, "{},{}", i as f64 + far, i as f64 - far).unwrap();
+        }
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, text).unwrap();
+        let request = DataRequest {
+            data: vec![path],
+            selection: Selection { target: "y".into(), ..Selection::default() },
+            validation_fraction: 0.25,
+            ..DataRequest::default()
+        };
+        let data = TrainingData::<f64>::read(&request, &[1], Loss::Mse, 3, &ReadOptions::default()).unwrap();
+        assert_eq!((data.examples.len(), data.validation.unwrap().len()), (30, 10));
+        let Preparation::Columns { standardisation, .. } = data.preparation else { panic!("a table") };
+        let mean = split.train.iter().map(|&i| i as f64).sum::<f64>() / 30.0;
+        assert!((standardisation.feature_means[0] - mean).abs() < 1e-9);
+        assert!((standardisation.target_mean - mean).abs() < 1e-9);
+        assert!(standardisation.target_scale < 20.0);
     }
 }

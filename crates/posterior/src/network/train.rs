@@ -1,6 +1,7 @@
 //! From an architecture and data to a trained network in a file.
 
 use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests};
+use posterior_data::ReadOptions;
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
@@ -121,7 +122,9 @@ pub fn train_network<T: Precision>(
     let options = &request.options;
     let network = Network::<T>::initialised(graph, Streams::new(options.seed))?;
     let graph = network.graph().clone();
-    let data = TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed)?;
+    let reading = ReadOptions { memory_limit: request.memory };
+    let data =
+        TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed, &reading)?;
     let plan = plan(&network, &data, options);
     if plan.memory > request.memory {
         let problem = format!(
