@@ -1,7 +1,7 @@
 //! Writing tables: CSV or Parquet, in one atomic step.
 
 use crate::{Column, DataError, Table, Values, create_atomically};
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Reading tables. Nothing in a file is believed before it is checked: every declared size is compared with the bytes that
 //! are there, decompression stops at the memory limit, and a panic inside a decoder becomes an error.
 
+pub(crate) mod cells;
 pub(crate) mod csv;
 pub(crate) mod numpy;
 pub(crate) mod parquet;

@@ -1,11 +1,10 @@
 //! Parquet: numbers, booleans, strings and dictionaries of strings in flat columns.
 
 use super::ReadOptions;
+use super::cells::{each_text, is_flat, is_text, push};
 use super::plan::{NUMBER, ReadPlan, TEXT, room, text_cell};
 use crate::{Column, DataError, Table, Values};
-use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Fields, Float64Type};
+use arrow_schema::{FieldRef, Fields};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::path::Path;
 
@@ -34,14 +33,13 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     for batch in reader {
         let batch = batch.map_err(|e| malformed(e.to_string()))?;
         for (column, array) in columns.iter_mut().zip(batch.columns()) {
-            let cast = as_cells(&column.values, array).map_err(|e| malformed(e.to_string()))?;
             // A dictionary makes much text of few bytes: counted before it is copied.
             if let Values::Text(_) = &column.values {
-                let text = cast.as_string::<i32>().iter();
-                cells += text.map(|t| text_cell(t.map(str::len)) - TEXT).sum::<u64>();
+                each_text(array, &mut |text| cells += text_cell(text.map(str::len)) - TEXT)
+                    .map_err(malformed)?;
                 plan.check(rows, batch.num_columns(), cells)?;
             }
-            push(&mut column.values, &cast);
+            push(&mut column.values, array).map_err(malformed)?;
         }
     }
     Ok(Table::new(path, columns))
@@ -111,43 +109,6 @@ pub(crate) fn check_sizes(
         return Err(too_large());
     }
     Ok(())
-}
-
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
-}
-
-fn is_flat(kind: &DataType) -> bool {
-    is_text(kind) || kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null)
-}
-
-pub(crate) fn append(values: &mut Values, array: &ArrayRef) -> Result<(), arrow::error::ArrowError> {
-    let cast = as_cells(values, array)?;
-    push(values, &cast);
-    Ok(())
-}
-
-/// The array as doubles or strings, as the column has them.
-fn as_cells(values: &Values, array: &ArrayRef) -> Result<ArrayRef, arrow::error::ArrowError> {
-    let kind = match values {
-        Values::Numeric(_) => DataType::Float64,
-        Values::Text(_) => DataType::Utf8,
-    };
-    cast(array, &kind)
-}
-
-/// Adds what [`as_cells`] made.
-fn push(values: &mut Values, array: &ArrayRef) {
-    match values {
-        Values::Numeric(numbers) => {
-            numbers.extend(array.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)));
-        }
-        Values::Text(texts) => texts.extend(array.as_string::<i32>().iter().map(|v| v.map(String::from))),
-    }
 }
 
 /// Rows decoded at a time, and bytes that they take while they are. A dictionary may hold one long text for all rows of a batch, and how long it is the metadata do not say but for a

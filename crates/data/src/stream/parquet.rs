@@ -1,8 +1,9 @@
 //! Parquet, one batch of a row group at a time.
 
 use super::StreamOptions;
+use crate::read::cells::push;
 use crate::read::guarded;
-use crate::read::parquet::{append, check_sizes, empty_columns};
+use crate::read::parquet::{check_sizes, empty_columns};
 use crate::{DataError, ReadOptions, Table};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use std::fs::File;
@@ -52,7 +53,7 @@ impl ParquetParts {
             let batch = batch.map_err(|e| malformed(e.to_string()))?;
             let mut table = empty.clone();
             for (column, array) in table.columns.iter_mut().zip(batch.columns()) {
-                append(&mut column.values, array).map_err(|e| malformed(e.to_string()))?;
+                push(&mut column.values, array).map_err(malformed)?;
             }
             Ok(Some(table))
         })

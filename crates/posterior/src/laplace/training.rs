@@ -362,7 +362,7 @@ impl Reading<'_> {
                     "these features have no labels: give --labels FILE, or their column with --target",
                 );
             }
-            (false, false) => match (self.classes(), values::<T>(labels, rows)?) {
+            (false, false) => match (self.classes(), values::<T>(labels, rows, &self.limits)?) {
                 (true, Targets::Values(list)) => {
                     let numbers: Vec<f64> = list.values().iter().map(|v| v.to_f64()).collect();
                     Targets::Classes(class_numbers(&numbers, &file_name(&labels[0]))?)

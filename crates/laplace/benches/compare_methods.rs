@@ -1,7 +1,7 @@
 //! Every curvature against the exact posterior, and every way to average over latent values against Monte Carlo, on a small classifier: the tables of the book's chapter on
 //! linearised Laplace.
 //!
-//! `cargo run --release -p posterior-laplace --example compare_methods`
+//! `cargo bench -p posterior-laplace --bench compare_methods`
 
 use posterior_data::synthetic::two_moons;
 use posterior_laplace::{

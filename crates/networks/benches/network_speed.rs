@@ -1,7 +1,7 @@
 //! Seconds of the passes that the book's speed page compares with PyTorch: a training step of a perceptron, a residual network forward and
 //! back, Jacobians and tangent kernels. Random weights and inputs: times do not depend on them.
 //!
-//! `cargo run --release -p posterior-networks --example network_speed [-- THREADS [PART OF A NAME]]`
+//! `cargo bench -p posterior-networks --bench network_speed [-- THREADS [PART OF A NAME]]`
 
 use posterior_linalg::random::Streams;
 use posterior_networks::operation::{BatchNorm, Convolution, Mean, Pad, Slice};
@@ -20,9 +20,14 @@ fn numbers(shape: &[usize]) -> Array<f32> {
     )
 }
 
+/// What was asked for; `cargo bench` adds a flag of its own.
+fn argument(place: usize) -> Option<String> {
+    std::env::args().filter(|a| a != "--bench").nth(place)
+}
+
 /// Whether the command line asks for this measurement.
 fn wanted(name: &str) -> bool {
-    std::env::args().nth(2).is_none_or(|part| name.contains(&part))
+    argument(2).is_none_or(|part| name.contains(&part))
 }
 
 /// Least and middle of the times of `work`, in milliseconds.
@@ -88,7 +93,7 @@ fn residual() -> Result<Network<f32>, Box<dyn std::error::Error>> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let threads = std::env::args().nth(1).map_or(Ok(2), |t| t.parse())?;
+    let threads = argument(1).map_or(Ok(2), |t| t.parse())?;
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     let classes = |count: u32| Targets::Classes((0..count).map(|i| i % 10).collect());
 

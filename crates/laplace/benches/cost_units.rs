@@ -1,7 +1,7 @@
 //! What everything costs, in units of **one gradient** over the same batch (forward, loss, backward): the targets are at most 2.5 for a Gauss-Newton product and at most 3 for Kronecker
 //! factors from one pass back. Random weights and inputs: times do not depend on them.
 //!
-//! `cargo run --release -p posterior-laplace --example cost_units [-- THREADS [REPETITIONS]]`
+//! `cargo bench -p posterior-laplace --bench cost_units [-- THREADS [REPETITIONS]]`
 
 use posterior_laplace::{
     Accumulator, Approximation, FisherEstimate, FitOptions, Form, Laplace, Mode, PriorKind, Tune, Wanted, fit,
@@ -172,7 +172,9 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
 }
 
 fn main() -> Result<(), Failure> {
-    let argument = |i: usize| std::env::args().nth(i).map(|t| t.parse::<usize>()).transpose();
+    // `cargo bench` adds a flag of its own.
+    let argument =
+        |i: usize| std::env::args().filter(|a| a != "--bench").nth(i).map(|t| t.parse::<usize>()).transpose();
     let (threads, repetitions) = (argument(1)?.unwrap_or(2), argument(2)?.unwrap_or(7));
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     println!("{threads} threads, least of {repetitions} times");

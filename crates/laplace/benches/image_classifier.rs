@@ -1,6 +1,6 @@
 //! Seconds, memory and scores of one posterior for an image classifier, as one JSON line: what the book's tables are made of.
 //!
-//! `cargo run --release -p posterior-laplace --example image_classifier -- NETWORK.onnx KIND TEST_COUNT MEAN DEVIATION TRAIN TEST`
+//! `cargo bench -p posterior-laplace --bench image_classifier -- NETWORK.onnx KIND TEST_COUNT MEAN DEVIATION TRAIN TEST`
 //! with `KIND` as in the table below, `MEAN` and `DEVIATION` comma-separated by channel, and `TRAIN`, `TEST` either CIFAR files or `IMAGES:LABELS` IDX files.
 
 use posterior_data::{ImageSet, ReadOptions};
@@ -41,7 +41,7 @@ fn peak_megabytes() -> Option<f64> {
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let [network, kind, count, mean, deviation, train, test] = &arguments[..] else {
         return Err("arguments: NETWORK.onnx KIND TEST_COUNT MEAN DEVIATION TRAIN TEST".into());
     };

@@ -1,7 +1,7 @@
 //! Time and memory of evidence-and-gradient evaluations on a real table, as one JSON line: the counterpart of a peer's optimiser
 //! steps, to be run beside it.
 //!
-//! `cargo run --release -p posterior --example evidence_step -- FILE.csv.gz TARGET ROWS STEPS [KERNEL]`
+//! `cargo bench -p posterior --bench evidence_step -- FILE.csv.gz TARGET ROWS STEPS [KERNEL]`
 
 use posterior::data::{ReadOptions, Schema, Selection, Standardisation, read_table};
 use posterior::gp::exact::{ExactGp, log_evidence_and_gradient};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let [file, target, rows, steps, rest @ ..] = &arguments[..] else {
         return Err("usage: evidence_step FILE TARGET ROWS STEPS [KERNEL]".into());
     };
