@@ -1,7 +1,7 @@
 //! Prints a report with made-up numbers, for work on its looks:
 //! `cargo run -p posterior-report --example demo_report > report.html`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/report/common/mod.rs"]
 mod common;
 
 fn main() {

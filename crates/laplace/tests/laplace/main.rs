@@ -1,0 +1,7 @@
+//! The crate from outside: curvatures, tuning and predictions against brute force.
+
+mod auto;
+mod common;
+mod curvature;
+mod online;
+mod prediction;

@@ -1,0 +1,9 @@
+//! Models and experiments from outside.
+
+mod automatic;
+mod counts;
+mod experiments;
+mod laplace;
+mod laplace_files;
+mod large_tables;
+mod model_file;
