@@ -1,6 +1,7 @@
 //! What a user says about single parameters before a search: that they stay, or where they may go.
 
-use crate::{OptimError, Parameters, Transform};
+use crate::parameters::{Free, entries};
+use crate::{OptimError, Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
 /// A named parameter that a search must not move, or not beyond bounds.
@@ -37,8 +38,8 @@ impl Constraint {
 /// The unconstrained vector of a model some of whose parameters are held or bounded: what [`Parameters`] says, entry by entry, with constraints laid over it.
 #[derive(Clone, Debug)]
 pub struct Constrained {
-    /// Transform and position in its block of every natural value.
-    entries: Vec<(Transform, usize)>,
+    /// What moves, and between which bounds.
+    free: Free,
     /// `matern32.lengthscale[2]` for every natural value.
     names: Vec<String>,
 }
@@ -50,18 +51,10 @@ impl Constrained {
     /// [`OptimError::Constraint`] for a parameter that the model does not have, a value or bounds that it cannot take, and two constraints on one entry.
     pub fn new(model: &mut dyn Parameters, constraints: &[Constraint]) -> Result<Self, OptimError> {
         let segments = model.segments();
-        let (mut entries, mut names, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
-        for segment in &segments {
-            for position in 0..segment.len() {
-                entries.push((segment.transform, position));
-                names.push(if segment.len() == 1 {
-                    segment.name.clone()
-                } else {
-                    format!("{}[{position}]", segment.name)
-                });
-                blocks.push(segment.name.clone());
-            }
-        }
+        let mut entries: Vec<(Transform, usize)> = entries(&segments).collect();
+        let names: Vec<String> = segments.iter().flat_map(Segment::entry_names).collect();
+        let blocks: Vec<&str> =
+            segments.iter().flat_map(|s| std::iter::repeat_n(s.name.as_str(), s.len())).collect();
         let mut values = model.values();
         let mut spoken_for = vec![false; entries.len()];
         for constraint in constraints {
@@ -116,79 +109,57 @@ impl Constrained {
             }
         }
         model.set_values(&values);
-        Ok(Self { entries, names })
-    }
-
-    /// Natural values that are searched for, as their indices.
-    fn free(&self) -> impl Iterator<Item = (usize, Transform, usize)> + '_ {
-        self.entries
-            .iter()
-            .enumerate()
-            .filter(|(_, (transform, _))| *transform != Transform::Fixed)
-            .map(|(i, (transform, position))| (i, *transform, *position))
+        Ok(Self { free: Free::new(entries), names })
     }
 
     /// Number of free entries.
     pub fn dimension(&self) -> usize {
-        self.free().count()
+        self.free.len()
     }
 
     /// Names of the free entries.
     pub fn names(&self) -> Vec<String> {
-        self.free().map(|(i, _, _)| self.names[i].clone()).collect()
+        self.free.indices().map(|i| self.names[i].clone()).collect()
     }
 
     /// The unconstrained numbers of natural values (all of them).
     pub fn unconstrained(&self, values: &[f64]) -> Vec<f64> {
-        self.free().map(|(i, transform, position)| transform.inverse(position, values[i])).collect()
+        self.free.unconstrained(values)
     }
 
     /// Moves the free entries of a model.
     ///
     /// # Panics
-    /// When there are fewer numbers than free entries.
+    /// When there is not one number for each free entry.
     pub fn set(&self, model: &mut dyn Parameters, theta: &[f64]) {
         let mut values = model.values();
-        for ((i, transform, position), u) in self.free().zip(theta) {
-            values[i] = transform.forward(position, *u);
-        }
-        assert_eq!(theta.len(), self.dimension(), "one number for each free entry");
+        self.free.write(theta, &mut values);
         model.set_values(&values);
     }
 
     /// The gradient in the free entries from the one in all natural values, at the unconstrained point `theta`.
     pub fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
-        self.free()
-            .zip(theta)
-            .map(|((i, transform, position), &u)| natural_gradient[i] * transform.derivative(position, u))
-            .collect()
+        self.free.chain(theta, natural_gradient)
     }
 
     /// Free entries within a thousandth (on their logarithmic or linear scale) of a bound that a user set, with that bound.
     pub fn at_bounds(&self, values: &[f64]) -> Vec<(String, f64)> {
-        self.free()
-            .filter_map(|(i, transform, position)| {
-                let (lower, upper) = match transform {
-                    Transform::Bounded { lower, upper } | Transform::LogBounded { lower, upper } => {
-                        (lower, upper)
-                    }
-                    _ => return None,
-                };
-                // logistic(∓6.9) is a thousandth from the end.
-                match transform.inverse(position, values[i]) {
-                    u if u < -6.9 => Some((self.names[i].clone(), lower)),
-                    u if u > 6.9 => Some((self.names[i].clone(), upper)),
-                    _ => None,
-                }
-            })
-            .collect()
+        let bound = |(i, transform, u): (usize, Transform, f64)| {
+            let (Transform::Bounded { lower, upper } | Transform::LogBounded { lower, upper }) = transform
+            else {
+                return None;
+            };
+            // logistic(∓6.9) is a thousandth from the end.
+            let reached = [(u < -6.9, lower), (u > 6.9, upper)].into_iter().find(|end| end.0)?;
+            Some((self.names[i].clone(), reached.1))
+        };
+        self.free.each(values).filter_map(bound).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Segment;
 
     struct Example(Vec<f64>);
 

@@ -24,6 +24,13 @@ impl Segment {
             (_, shape) => shape.iter().product(),
         }
     }
+
+    /// The name of each entry, such as `matern32.lengthscale[2]`; the block's own where it has one entry.
+    pub(crate) fn entry_names(&self) -> Vec<String> {
+        let count = self.len();
+        let name = |i: usize| if count == 1 { self.name.clone() } else { format!("{}[{i}]", self.name) };
+        (0..count).map(name).collect()
+    }
 }
 
 /// Natural values (a lengthscale, not its logarithm) as one flat vector in the order of [`Parameters::segments`], and
@@ -43,11 +50,7 @@ pub trait Parameters {
 
     /// The vector that an optimiser moves: fixed blocks are left out, the others are unconstrained.
     fn unconstrained(&self) -> Vec<f64> {
-        let values = self.values();
-        layout(&self.segments())
-            .filter(|(t, _, _)| *t != Transform::Fixed)
-            .map(|(transform, position, index)| transform.inverse(position, values[index]))
-            .collect()
+        Free::new(entries(&self.segments())).unconstrained(&self.values())
     }
 
     /// Moves to an unconstrained vector; fixed blocks keep their values.
@@ -56,48 +59,78 @@ pub trait Parameters {
     /// When the length is not that of [`Parameters::unconstrained`].
     fn set_unconstrained(&mut self, theta: &[f64]) {
         let mut values = self.values();
-        let mut free = theta.iter();
-        for (transform, position, index) in
-            layout(&self.segments()).filter(|(t, _, _)| *t != Transform::Fixed)
-        {
-            values[index] =
-                transform.forward(position, *free.next().expect("one number for each free parameter"));
-        }
-        assert!(free.next().is_none(), "more numbers than free parameters");
+        Free::new(entries(&self.segments())).write(theta, &mut values);
         self.set_values(&values);
     }
 
     /// The gradient with respect to the unconstrained vector, from the one with respect to the natural values at the
     /// unconstrained point `theta`.
     fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
-        layout(&self.segments())
-            .filter(|(t, _, _)| *t != Transform::Fixed)
-            .zip(theta)
-            .map(|((transform, position, index), &u)| {
-                natural_gradient[index] * transform.derivative(position, u)
-            })
-            .collect()
+        Free::new(entries(&self.segments())).chain(theta, natural_gradient)
     }
 
     /// The name of each entry of the unconstrained vector, such as `matern32.lengthscale[2]`.
     fn unconstrained_names(&self) -> Vec<String> {
-        let named = |s: &Segment| {
-            let (name, count) = (s.name.clone(), s.len());
-            (0..count)
-                .map(move |i| if count == 1 { name.clone() } else { format!("{name}[{i}]") })
-                .collect::<Vec<_>>()
-        };
-        self.segments().iter().filter(|s| s.transform != Transform::Fixed).flat_map(named).collect()
+        let segments = self.segments();
+        let names: Vec<String> = segments.iter().flat_map(Segment::entry_names).collect();
+        Free::new(entries(&segments)).indices().map(|i| names[i].clone()).collect()
     }
 }
 
-/// `(transform, position in its block, index in the flat vector)` of every entry.
-fn layout(segments: &[Segment]) -> impl Iterator<Item = (Transform, usize, usize)> + '_ {
-    segments
-        .iter()
-        .flat_map(|s| (0..s.len()).map(move |position| (s.transform, position)))
-        .enumerate()
-        .map(|(index, (transform, position))| (transform, position, index))
+/// Transform and position in its block of every entry of the flat vector.
+pub(crate) fn entries(segments: &[Segment]) -> impl Iterator<Item = (Transform, usize)> + '_ {
+    segments.iter().flat_map(|s| (0..s.len()).map(move |position| (s.transform, position)))
+}
+
+/// Which entries of a vector of natural values move, and how: `(index, transform, position in its block)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Free(Vec<(usize, Transform, usize)>);
+
+impl Free {
+    /// Those of all entries that are not fixed.
+    pub(crate) fn new(entries: impl IntoIterator<Item = (Transform, usize)>) -> Self {
+        let free =
+            entries.into_iter().enumerate().filter(|(_, (transform, _))| *transform != Transform::Fixed);
+        Self(free.map(|(index, (transform, position))| (index, transform, position)).collect())
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Which of the natural values they are.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().map(|entry| entry.0)
+    }
+
+    /// Index, transform and unconstrained number of each.
+    pub(crate) fn each<'a>(
+        &'a self,
+        values: &'a [f64],
+    ) -> impl Iterator<Item = (usize, Transform, f64)> + 'a {
+        self.0.iter().map(|&(i, transform, position)| (i, transform, transform.inverse(position, values[i])))
+    }
+
+    /// Unconstrained numbers from natural values.
+    pub(crate) fn unconstrained(&self, values: &[f64]) -> Vec<f64> {
+        self.each(values).map(|(_, _, u)| u).collect()
+    }
+
+    /// Natural values from unconstrained numbers; others keep theirs.
+    pub(crate) fn write(&self, theta: &[f64], values: &mut [f64]) {
+        assert_eq!(theta.len(), self.len(), "one number for each free parameter");
+        for (&(i, transform, position), u) in self.0.iter().zip(theta) {
+            values[i] = transform.forward(position, *u);
+        }
+    }
+
+    /// The gradient in unconstrained numbers from the one in natural values.
+    pub(crate) fn chain(&self, theta: &[f64], natural_gradient: &[f64]) -> Vec<f64> {
+        let each = self.0.iter().zip(theta);
+        each.map(|(&(i, transform, position), &u)| natural_gradient[i] * transform.derivative(position, u))
+            .collect()
+    }
 }
 
 #[cfg(test)]
