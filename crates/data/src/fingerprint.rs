@@ -55,6 +55,11 @@ impl RowFingerprints {
         Self::new(table_fingerprints(x, y))
     }
 
+    /// These and others.
+    pub fn with(&self, others: impl IntoIterator<Item = u64>) -> Self {
+        Self::new(self.sorted.iter().copied().chain(others))
+    }
+
     /// Whether a row of this fingerprint is among them.
     pub fn contains(&self, fingerprint: u64) -> bool {
         self.sorted.binary_search(&fingerprint).is_ok()

@@ -16,7 +16,7 @@ use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
 use posterior::optim::{Schedule, Signal};
-use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
+use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, ScoredRows, Section};
 use std::path::{Path, PathBuf};
 
 /// What came of both.
@@ -152,6 +152,8 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     let evaluation = model.evaluate(&data, None).map_err(Failure::from_display)?;
     let plane = plane(&model, &xy, &points.labels)?;
     let findings = Findings {
+        rows: ScoredRows::HeldOut,
+        training: None,
         scored: vec![Scored { name: "model".into(), evaluation, seconds: Some(model.header().seconds) }],
         shifts: Vec::new(),
         strange: None,
@@ -245,7 +247,7 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionSc
     let Evaluation::Values(values) = &scored[0].evaluation else {
         return Err(Failure::new("the curve is numbers".into()));
     };
-    let mut section = value_section(&model, &data, values);
+    let mut section = value_section(&model, &data, ScoredRows::HeldOut, values);
     if let Section::Regression(report) = &mut section {
         report.dataset = "The curve by a network".into();
         report.description = "A network of two hidden layers, trained as usual, then given error bars. The band opens in the gap; the network's own prediction does not change."

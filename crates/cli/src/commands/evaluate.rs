@@ -1,6 +1,7 @@
 //! `posterior evaluate`
 
 use super::predict::solves_text;
+use super::scored_rows::ScoredRowsText;
 use super::{evaluate_network, load, read, remarks, single};
 use crate::args::{Cli, EvaluateArgs, VariancesArg};
 use crate::describe;
@@ -104,7 +105,7 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
         for set in &sets {
             let mut section = section(&model, &set.evaluation, &format!("{name}{}", set.suffix()), "")?;
             section.rows = set.rows;
-            section.notes.extend(set.remark().map(Note::warning));
+            section.notes.extend(set.rows.remark(set.evaluation.scores.n).map(Note::warning));
             section.notes.extend(warnings.iter().map(Note::warning));
             sections.push(section.into());
         }
@@ -135,8 +136,13 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     for (k, set) in sets.iter().enumerate() {
         let scores =
             [("model", &set.evaluation.scores), ("always the training mean", &set.evaluation.baseline)];
-        print(format!("{}{}\n{}", if k > 0 { "\n" } else { "" }, set.heading(), score_table(&scores)))?;
-        if let Some(remark) = set.remark() {
+        print(format!(
+            "{}{}\n{}",
+            if k > 0 { "\n" } else { "" },
+            set.rows.heading(set.evaluation.scores.n),
+            score_table(&scores)
+        ))?;
+        if let Some(remark) = set.rows.remark(set.evaluation.scores.n) {
             remarks(cli).say(format!("note: {remark}"));
         }
     }
@@ -153,37 +159,11 @@ struct Set {
 }
 
 impl Set {
-    /// What stands above its scores.
-    fn heading(&self) -> String {
-        let n = self.evaluation.scores.n;
-        match self.rows {
-            ScoredRows::HeldOut => format!("{n} rows that the model was not trained on"),
-            ScoredRows::Training => {
-                format!("{n} rows that the model was trained on: how well it fits, not how well it predicts")
-            }
-            ScoredRows::Unknown => format!("{n} rows"),
-        }
-    }
-
     /// What stands behind the name of the data in a report.
     fn suffix(&self) -> &'static str {
         match self.rows {
             ScoredRows::Training => ": rows of the training",
             _ => "",
-        }
-    }
-
-    /// What must be known to read its scores.
-    fn remark(&self) -> Option<String> {
-        let n = self.evaluation.scores.n;
-        match self.rows {
-            ScoredRows::HeldOut => None,
-            ScoredRows::Training => Some(format!(
-                "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit by --test-fraction or --folds)"
-            )),
-            ScoredRows::Unknown => Some(
-                "the model file does not say which rows it was trained on, being of an older release: if it was trained on these, their scores say nothing of new rows".into(),
-            ),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::evaluate::{score_table, write_report};
 use super::network_report::{class_section, event_section, value_section};
 use super::predict_network::limited;
 use super::remarks;
+use super::scored_rows::{ScoredRowsText, trained_on};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::{chosen_integration, memory, only};
 use crate::output::{Failure, number, print, print_json, table};
@@ -15,7 +16,7 @@ use posterior::laplace::{
 };
 use posterior::likelihoods::Integration;
 use posterior::metrics::Classes;
-use posterior::report::{Report, ShiftCurve, ShiftCurves};
+use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -40,6 +41,10 @@ pub(crate) struct Strange {
 
 /// All that was found out about a model.
 pub(crate) struct Findings {
+    /// What the scored rows are to the model.
+    pub rows: ScoredRows,
+    /// Rows of the training, apart, where others are scored.
+    pub training: Option<Evaluation>,
     pub scored: Vec<Scored>,
     pub shifts: Vec<ShiftCurves>,
     pub strange: Option<Strange>,
@@ -62,6 +67,11 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     let mut data =
         limited(model.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
     data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
+    let Apart { rows, mut data, positions, training } = apart(model, data)?;
+    data.notes.extend(match &training {
+        Some(training) => ScoredRows::Training.remark(training.len()),
+        None => rows.remark(data.len()),
+    });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let evaluate =
         |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
@@ -79,6 +89,16 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         };
         let own =
             limited(other.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
+        let own = match &positions {
+            None => own,
+            // The rows that the first model is scored on.
+            Some(positions) => own.selected(positions).map_err(Failure::from_display)?,
+        };
+        let seen = other.trained_on(&own).map_or(0, |seen| seen.into_iter().filter(|s| *s).count());
+        if seen > 0 {
+            data.notes.push(format!("{}: {}", path.display(), trained_on(seen)));
+            remarks.say(format!("note: {}: {}", path.display(), trained_on(seen)));
+        }
         for note in other.check_inputs(&own, a.allow_other_inputs).map_err(Failure::from_display)? {
             data.notes.push(format!("{}: {note}", path.display()));
             remarks.say(format!("note: {}: {note}", path.display()));
@@ -101,13 +121,14 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
             .joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)
             .map_err(Failure::from_display)?,
     };
-    let findings = Findings { scored, shifts, strange, joint };
+    let training = training.map(|rows| evaluate(model, &rows)).transpose()?;
+    let findings = Findings { rows, training, scored, shifts, strange, joint };
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &a.report {
         let section = match &findings.scored[0].evaluation {
             Evaluation::Classes(classes) => class_section(model, &data, classes, &findings)?,
             Evaluation::Events(events) => event_section(model, &data, events),
-            Evaluation::Values(values) => value_section(model, &data, values),
+            Evaluation::Values(values) => value_section(model, &data, rows, values),
         };
         let subtitle = format!("A network with error bars on {}", data.name);
         write_report(path, &Report::new("How sure, and how right?", subtitle, vec![section]))?;
@@ -119,6 +140,36 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     match &a.report {
         Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
         _ => Ok(()),
+    }
+}
+
+/// Rows to score, and those that the model has learned from.
+struct Apart {
+    rows: ScoredRows,
+    /// What is scored: rows that the model has not learned from, or all, where it has learned from all.
+    data: ModelData,
+    /// Which of the rows given these are, where they are not all.
+    positions: Option<Vec<usize>>,
+    /// The others.
+    training: Option<ModelData>,
+}
+
+/// Rows that the model has not learned from, apart from those that it has.
+fn apart(model: &LaplaceModel, data: ModelData) -> Result<Apart, Failure> {
+    let whole = |rows, data| Ok(Apart { rows, data, positions: None, training: None });
+    let Some(trained_on) = model.trained_on(&data) else { return whole(ScoredRows::Unknown, data) };
+    let positions =
+        |wanted: bool| -> Vec<usize> { (0..data.len()).filter(|&i| trained_on[i] == wanted).collect() };
+    let (unseen, seen) = (positions(false), positions(true));
+    match (unseen.is_empty(), seen.is_empty()) {
+        (_, true) => whole(ScoredRows::HeldOut, data),
+        (true, false) => whole(ScoredRows::Training, data),
+        (false, false) => {
+            let training = data.selected(&seen).map_err(Failure::from_display)?;
+            let rest = data.selected(&unseen).map_err(Failure::from_display)?;
+            let (positions, training) = (Some(unseen), Some(training));
+            Ok(Apart { rows: ScoredRows::HeldOut, data: rest, positions, training })
+        }
     }
 }
 
@@ -190,8 +241,15 @@ struct Output<'a> {
     kind: &'static str,
     data: &'a str,
     n: usize,
+    /// What these rows are to the model: held-out, training or unknown.
+    scored_rows: ScoredRows,
+    /// Rows given that the model learned from, where its file says so.
+    rows_trained_on: Option<usize>,
     models: Vec<serde_json::Value>,
     plain: serde_json::Value,
+    /// Scores of rows that the model learned from, where others are scored above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training_rows: Option<serde_json::Value>,
     nll_difference: Option<posterior::metrics::Average>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     shifts: &'a [ShiftCurves],
@@ -225,8 +283,18 @@ fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, se
         kind,
         data: &data.name,
         n: data.len(),
+        scored_rows: findings.rows,
+        rows_trained_on: match (findings.rows, &findings.training) {
+            (ScoredRows::Unknown, _) => None,
+            (ScoredRows::Training, _) => Some(data.len()),
+            (ScoredRows::HeldOut, rows) => Some(rows.as_ref().map_or(0, Evaluation::len)),
+        },
         models: findings.scored.iter().map(model).collect(),
         plain: scores(first).1,
+        training_rows: findings.training.as_ref().map(|rows| {
+            let (own, plain) = scores(rows);
+            serde_json::json!({ "n": rows.len(), "scores": own, "plain": plain })
+        }),
         nll_difference,
         shifts: &findings.shifts,
         out_of_distribution: findings.strange.as_ref().map(|s| {
@@ -243,6 +311,10 @@ fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, se
 /// The findings for people.
 fn text(findings: &Findings) -> String {
     let mut parts = vec![scores_text(&findings.scored)];
+    if let Some(rows) = &findings.training {
+        let one = Scored { name: "model".into(), evaluation: rows.clone(), seconds: None };
+        parts.push(format!("{}\n{}", ScoredRows::Training.heading(rows.len()), scores_text(&[one])));
+    }
     for shift in &findings.shifts {
         let mut rows = vec![
             [shift.parameter.as_str(), "NLL", "(plain)", "accuracy", "ECE", "(plain)"]

@@ -14,6 +14,7 @@ mod network_report;
 pub(crate) mod optimize;
 pub(crate) mod predict;
 pub(crate) mod predict_network;
+mod scored_rows;
 mod support;
 pub(crate) mod train;
 mod train_online;

@@ -23,8 +23,9 @@ fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
     describe_laplace::summary(model)
 }
 
-fn notes(model: &LaplaceModel, clipped: usize) -> Vec<Note> {
+fn notes(model: &LaplaceModel, data: &ModelData, clipped: usize) -> Vec<Note> {
     let mut notes = describe_laplace::notes(model);
+    notes.extend(data.notes.iter().map(Note::warning));
     if clipped > 0 {
         notes.push(Note::warning(format!("{clipped} examples had variances that were rounded up to 0")));
     }
@@ -112,7 +113,7 @@ pub(crate) fn class_section(
             vec![joint("model", |r| r.model), joint(plain_name, |r| r.plain)]
         },
         evidence: evidence(model),
-        notes: notes(model, found.predictions.clipped),
+        notes: notes(model, data, found.predictions.clipped),
         ..ClassificationReport::default()
     };
     Ok(report.into())
@@ -205,13 +206,18 @@ pub(crate) fn event_section(model: &LaplaceModel, data: &ModelData, found: &Even
         text: "Events that happen or not, each with a probability.".into(),
         summary: summary(model),
         items,
-        notes: notes(model, found.predictions.clipped),
+        notes: notes(model, data, found.predictions.clipped),
     }
     .into()
 }
 
 /// Numbers.
-pub(crate) fn value_section(model: &LaplaceModel, data: &ModelData, found: &ValueEvaluation) -> Section {
+pub(crate) fn value_section(
+    model: &LaplaceModel,
+    data: &ModelData,
+    rows: ScoredRows,
+    found: &ValueEvaluation,
+) -> Section {
     let (mean, variance) = match &found.predictions.predicted {
         Predicted::Moments { mean, variance, .. } => (mean.clone(), variance.clone()),
         _ => Default::default(),
@@ -227,7 +233,7 @@ pub(crate) fn value_section(model: &LaplaceModel, data: &ModelData, found: &Valu
         dataset: data.name.clone(),
         target: model.header().data.target().unwrap_or("y").to_string(),
         summary,
-        rows: ScoredRows::Unknown,
+        rows,
         scores: Some(found.scores),
         baseline: Some(Baseline { name: "plain network".into(), scores: found.plain_scores }),
         predictions: Some(posterior::report::Predictions {
@@ -235,7 +241,7 @@ pub(crate) fn value_section(model: &LaplaceModel, data: &ModelData, found: &Valu
             standard_deviation: variance.iter().map(|v| v.sqrt()).collect(),
             truth: found.truths.clone(),
         }),
-        notes: notes(model, found.predictions.clipped),
+        notes: notes(model, data, found.predictions.clipped),
         ..RegressionReport::default()
     }
     .into()

@@ -2,8 +2,10 @@
 
 mod laplace;
 mod laplace_defaults;
+mod laplace_inputs;
 mod large_tables;
 mod networks;
+mod networks_common;
 mod optimize;
 mod outputs;
 mod tables;

@@ -11,6 +11,7 @@ use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 impl LaplaceModel {
@@ -97,6 +98,7 @@ fn continue_in<T: SavedPrecision>(
         )],
         started,
         auto: None,
+        fingerprints: model.fingerprints.as_ref().map(|known| Arc::new(known.with(set.fingerprints))),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))
 }

@@ -100,6 +100,22 @@ impl OutOfDistribution {
     }
 }
 
+impl Evaluation {
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Classes(e) => e.predictions.len(),
+            Self::Events(e) => e.predictions.len(),
+            Self::Values(e) => e.predictions.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl LaplaceModel {
     /// What negative log densities in the network's units lack of those in the target's.
     pub fn unit_shift(&self) -> f64 {

@@ -5,7 +5,7 @@ use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
 use super::tensors::{Tensors, add_network, add_posterior, curvature, network, read_selection, sums};
 use super::{Fitted, LaplaceModel, LaplaceModelError, SavedPrecision};
-use crate::model::{Container, ModelFileError, TensorValues};
+use crate::model::{Container, ModelFileError, TensorValues, add_fingerprints, fingerprints};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
 use posterior_networks::{Architecture, Graph};
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::path::Path;
 const NETWORK: &str = "network.";
 
 impl LaplaceModel {
-    /// Writes the file in one atomic step: the network and the sums of the curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights.
+    /// Writes the file in one atomic step: the network and the sums of the curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
     ///
     /// # Errors
     /// [`ModelFileError::Write`]; an older file is untouched then.
@@ -24,6 +24,7 @@ impl LaplaceModel {
             add_network(&fitted.network, &mut tensors);
             add_posterior(&fitted.laplace, &mut tensors);
         });
+        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         Ok(Container { header: self.header.clone(), tensors }.write(path)?)
     }
 
@@ -68,6 +69,7 @@ fn restored<T: SavedPrecision>(
 ) -> Result<LaplaceModel, LaplaceModelError> {
     let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
     let header = container.header.clone();
+    let fingerprints = fingerprints(&mut container, path)?;
     let network = network::<T, _>(graph, &mut container, path)?;
     let selection = read_selection(network.graph(), &header.selected, &mut container, path)?;
     let precisions = container.take("prior.precisions", &[header.group_count], path)?;
@@ -96,7 +98,7 @@ fn restored<T: SavedPrecision>(
         summary: header.summary.clone(),
     };
     let laplace = Laplace::restore(&network, saved).map_err(|e| corrupt(e.to_string()))?;
-    Ok(LaplaceModel { header, numbers: T::numbers(Fitted { network, laplace }) })
+    Ok(LaplaceModel { header, numbers: T::numbers(Fitted { network, laplace }), fingerprints })
 }
 
 /// Parts of a header that follow from a posterior.

@@ -11,7 +11,7 @@ use super::{
     LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::network::{Preparation, TrainingRecord};
-use posterior_data::ReadOptions;
+use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
     Accumulator, AutoReport, FitOptions, FitSummary, Laplace, LaplaceError, Plan, Stage, Tune, Weights, auto,
@@ -22,6 +22,7 @@ use posterior_networks::train::Examples;
 use posterior_networks::{Network, Selection};
 use posterior_optim::Signal;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What `Auto` takes for its second and later candidates where no time is given.
@@ -117,7 +118,16 @@ impl LaplaceModel {
         Ok(assemble(
             network,
             laplace,
-            Parts { record, data, options: options.clone(), plain, notes: Vec::new(), started, auto: None },
+            Parts {
+                record,
+                data,
+                options: options.clone(),
+                plain,
+                notes: Vec::new(),
+                started,
+                auto: None,
+                fingerprints: None,
+            },
         ))
     }
 }
@@ -140,7 +150,7 @@ fn fit_in<T: SavedPrecision>(
         known: Some(&known),
         from_network: true,
     };
-    let TrainingSet { mut examples, inputs, record, class_names, notes: data_notes } =
+    let TrainingSet { mut examples, inputs, record, mut fingerprints, class_names, notes: data_notes } =
         reading.read::<T>(&request.data.data, &request.data.labels)?;
     let training = source.record.training.clone();
     let (held_out, held_out_notes) =
@@ -154,6 +164,9 @@ fn fit_in<T: SavedPrecision>(
     PredictiveRule::new(likelihood.clone(), options.integration).map_err(LaplaceError::from)?;
     let mut notes = looks_like_probabilities(&network, &*examples, &likelihood)?;
     notes.extend(held_out_notes);
+    // Rows that choose are rows that were seen.
+    fingerprints.extend(held_out.iter().flat_map(|h| h.fingerprints.iter().copied()));
+    let fingerprints = Some(Arc::new(RowFingerprints::new(fingerprints)));
     for line in source.record.notes.iter().chain(&data_notes).chain(&notes) {
         announce(&format!("note: {line}"));
     }
@@ -227,7 +240,7 @@ fn fit_in<T: SavedPrecision>(
     Ok(assemble(
         network,
         laplace,
-        Parts { record: source.record, data, options, plain, notes, started, auto },
+        Parts { record: source.record, data, options, plain, notes, started, auto, fingerprints },
     ))
 }
 
@@ -337,6 +350,8 @@ pub(super) struct Parts {
     pub(super) notes: Vec<String>,
     pub(super) started: Instant,
     pub(super) auto: Option<AutoReport>,
+    /// Of the rows learned from, where they came from files.
+    pub(super) fingerprints: Option<Arc<RowFingerprints>>,
 }
 
 /// Header and posterior as one.
@@ -372,5 +387,6 @@ pub(super) fn assemble<T: SavedPrecision>(
     let sentence = decay::sentence(&header, laplace.prior().precisions(), noise);
     header.notes.extend(sentence);
     header.seconds = parts.started.elapsed().as_secs_f64();
-    LaplaceModel { header, numbers: T::numbers(Fitted { network, laplace }) }
+    let numbers = T::numbers(Fitted { network, laplace });
+    LaplaceModel { header, numbers, fingerprints: parts.fingerprints }
 }

@@ -17,6 +17,8 @@ pub(super) struct HeldOut<T> {
     pub(super) examples: Arc<dyn Examples<T> + Send>,
     /// Whether the network was trained on them (or may have been).
     pub(super) seen: bool,
+    /// Of those that stand in files of their own.
+    pub(super) fingerprints: Vec<u64>,
 }
 
 /// Rows that score a fit, if there are any, and what is to be said of them.
@@ -63,7 +65,7 @@ pub(super) fn held_out<T: SavedPrecision>(
         if repeated > 0 {
             notes.push(format!("{repeated} of {count} validation rows stand in the training data as well"));
         }
-        return Ok((Some(HeldOut { examples: set.examples, seen }), notes));
+        return Ok((Some(HeldOut { examples: set.examples, seen, fingerprints: set.fingerprints }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -84,7 +86,10 @@ pub(super) fn held_out<T: SavedPrecision>(
                 "the validation share leaves no examples on one side: change it or add data".into(),
             );
         }
-        return Ok((Some(HeldOut { examples: take(examples, split), seen: true }), Vec::new()));
+        return Ok((
+            Some(HeldOut { examples: take(examples, split), seen: true, fingerprints: Vec::new() }),
+            Vec::new(),
+        ));
     }
     if let Some(found) = recorded(request, training, examples) {
         return Ok(found);
@@ -120,7 +125,8 @@ fn recorded<T: SavedPrecision>(
         split.test.len(),
         examples.len()
     );
-    Some((Some(HeldOut { examples: take(examples, split), seen: false }), vec![note]))
+    let examples = take(examples, split);
+    Some((Some(HeldOut { examples, seen: false, fingerprints: Vec::new() }), vec![note]))
 }
 
 /// Leaves the training rows and returns the others.

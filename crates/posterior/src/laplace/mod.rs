@@ -17,6 +17,7 @@
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
 //! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
+//! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
 //! | `numbers` | arrays of targets and classes |
 //! | `noise` | the likelihood, with noise to begin with |
@@ -47,6 +48,7 @@ mod numbers;
 mod predict;
 mod request;
 mod samples;
+mod seen;
 mod shift;
 mod source;
 mod tensors;

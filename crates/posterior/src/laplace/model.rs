@@ -2,8 +2,10 @@
 
 use super::LaplaceHeader;
 use crate::TensorValues;
+use posterior_data::RowFingerprints;
 use posterior_laplace::Laplace;
 use posterior_networks::{Network, Precision};
+use std::sync::Arc;
 
 /// A network and the posterior over its weights, in one precision.
 pub struct Fitted<T> {
@@ -78,6 +80,8 @@ impl SavedPrecision for f64 {
 pub struct LaplaceModel {
     pub(super) header: LaplaceHeader,
     pub(super) numbers: Numbers,
+    /// Of the rows learned from; none in files of releases that did not record them, and of fits in memory.
+    pub(super) fingerprints: Option<Arc<RowFingerprints>>,
 }
 
 impl LaplaceModel {

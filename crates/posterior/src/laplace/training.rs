@@ -1,6 +1,7 @@
 //! Examples with the targets that a likelihood describes, from tables, arrays, images and features.
 
 use super::numbers::{class_numbers, converted, image_shape, values};
+use super::seen::{fingerprints, target, with_truths};
 use super::source::file_name;
 use super::{DataSource, InputKind, InputRecord, LaplaceModelError, LikelihoodKind, Preprocess};
 use crate::network::{Preparation, apply_classes, check_names, is_table, named, number_classes};
@@ -19,6 +20,8 @@ pub(super) struct TrainingSet<T> {
     pub(super) inputs: InputKind,
     /// Kind and range of the inputs, before anything is done to them.
     pub(super) record: InputRecord,
+    /// Of each example with its target, as they stand in their files.
+    pub(super) fingerprints: Vec<u64>,
     pub(super) class_names: Vec<String>,
     pub(super) notes: Vec<String>,
 }
@@ -134,7 +137,10 @@ impl Reading<'_> {
         let x = standardisation.features(extracted.x.as_ref());
         let (n, raw) = (x.nrows(), extracted.x.as_ref());
         let cells = (0..n * width).map(|k| raw[(k / width, k % width)]).collect();
-        let record = InputRecord::of(&NumericArray::new(vec![n, width], ArrayValues::F64(cells))?, width);
+        let cells = NumericArray::new(vec![n, width], ArrayValues::F64(cells))?;
+        let record = InputRecord::of(&cells, width);
+        let fingerprints = with_truths(fingerprints(&cells), |i| [y[i]]);
+        drop(cells);
         let values =
             (0..x.nrows()).flat_map(|i| (0..width).map(move |j| (i, j))).map(|(i, j)| T::from_f64(x[(i, j)]));
         let inputs = Array::new([&[x.nrows()], self.input].concat(), values.collect());
@@ -160,7 +166,8 @@ impl Reading<'_> {
         }
         let preparation = Preparation::Columns { schema, standardisation, classes };
         let examples = Arc::new(Tabular::new(inputs, targets));
-        Ok(TrainingSet { examples, inputs: InputKind::Prepared { preparation }, record, class_names, notes })
+        let inputs = InputKind::Prepared { preparation };
+        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
     }
 
     /// Classes that are known before the data are read.
@@ -243,6 +250,7 @@ impl Reading<'_> {
         let bytes = matches!(set.images.values(), ArrayValues::U8(_));
         let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(&shape)[0] };
         let record = InputRecord::of(&set.images, groups);
+        let fingerprints = with_truths(fingerprints(&set.images), |i| target(&targets, i));
         let (_, numbers) = set.images.into_parts();
         let examples: Arc<dyn Examples<T> + Send> = match (&preparation, numbers) {
             (Preparation::Pixels { mean, deviation }, ArrayValues::U8(bytes)) => {
@@ -256,7 +264,8 @@ impl Reading<'_> {
             }
         };
         let inputs = InputKind::Prepared { preparation };
-        Ok(TrainingSet { examples, inputs, record, class_names: Vec::new(), notes: Vec::new() })
+        let (class_names, notes) = (Vec::new(), Vec::new());
+        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
     }
 
     /// What is done to arrays.
@@ -333,7 +342,7 @@ impl Reading<'_> {
         let width: usize = self.input.iter().product();
         let (mut all, mut rows, mut own, mut columns): (Vec<T>, _, Vec<f64>, _) =
             (Vec::new(), 0, Vec::new(), Vec::new());
-        let mut record = None;
+        let (mut record, mut seen) = (None, Vec::new());
         for path in data {
             let matrix = read_feature_matrix(path, &options)?;
             let shape = matrix.values.shape().to_vec();
@@ -345,6 +354,7 @@ impl Reading<'_> {
                 ));
             }
             let found = InputRecord::of(&matrix.values, width);
+            seen.extend(fingerprints(&matrix.values));
             record = Some(record.map_or(found.clone(), |r: InputRecord| r.merged(&found)));
             rows += shape[0];
             own.extend(matrix.labels.iter().flatten());
@@ -375,7 +385,9 @@ impl Reading<'_> {
         }
         let Some(record) = record else { return request("there are no data: give --data") };
         let inputs = InputKind::Features { columns, label: options.label_column };
+        let fingerprints = with_truths(seen, |i| target(&targets, i));
         let examples = Arc::new(Tabular::new(Array::new([&[rows], self.input].concat(), all), targets));
-        Ok(TrainingSet { examples, inputs, record, class_names: Vec::new(), notes: Vec::new() })
+        let (class_names, notes) = (Vec::new(), Vec::new());
+        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
     }
 }

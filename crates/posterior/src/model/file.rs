@@ -26,10 +26,7 @@ impl Model {
             ProcessPosterior::Double(posterior) => pathwise_tensors(posterior),
             ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior),
         };
-        if let Some(fingerprints) = &self.fingerprints {
-            let numbers = fingerprints.to_numbers();
-            tensors.insert(FINGERPRINTS.into(), Tensor::new(vec![numbers.len()], numbers));
-        }
+        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         Container { header: self.header.clone(), tensors }.write(path)
     }
 
@@ -96,6 +93,17 @@ impl Model {
 
 /// The tensor of the fingerprints of training rows.
 const FINGERPRINTS: &str = "row_fingerprints";
+
+/// Adds the fingerprints of training rows, where they are known.
+pub(crate) fn add_fingerprints(
+    fingerprints: Option<&RowFingerprints>,
+    tensors: &mut BTreeMap<String, Tensor>,
+) {
+    if let Some(fingerprints) = fingerprints {
+        let numbers = fingerprints.to_numbers();
+        tensors.insert(FINGERPRINTS.into(), Tensor::new(vec![numbers.len()], numbers));
+    }
+}
 
 /// The fingerprints of the training rows, where the file has them.
 pub(crate) fn fingerprints<H>(

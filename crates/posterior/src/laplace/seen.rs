@@ -1,0 +1,62 @@
+//! Which rows a model has learned from: a fingerprint of each, so that scoring them again is not taken for a test.
+
+use super::{LaplaceModel, ModelData, Truth};
+use posterior_data::{ArrayValues, NumericArray, row_fingerprint};
+use posterior_networks::train::Targets;
+use posterior_networks::{Array, Precision};
+
+/// The fingerprint of each example's numbers as they stand in the file.
+pub(super) fn fingerprints(inputs: &NumericArray) -> Vec<u64> {
+    fn each<N: Copy>(values: &[N], examples: usize, number: impl Fn(N) -> f64) -> Vec<u64> {
+        let width = values.len() / examples.max(1);
+        let own = |i: usize| row_fingerprint(values[i * width..(i + 1) * width].iter().map(|v| number(*v)));
+        (0..examples).map(own).collect()
+    }
+    let examples = inputs.examples();
+    match inputs.values() {
+        ArrayValues::U8(v) => each(v, examples, f64::from),
+        ArrayValues::I64(v) => each(v, examples, |v| v as f64),
+        ArrayValues::F32(v) => each(v, examples, f64::from),
+        ArrayValues::F64(v) => each(v, examples, |v| v),
+    }
+}
+
+/// The same with each example's truth, in single precision, to which a network may have rounded it. Fingerprints have 53 bits, so that a double holds them.
+pub(super) fn with_truths<T: IntoIterator<Item = f64>>(
+    inputs: Vec<u64>,
+    truth: impl Fn(usize) -> T,
+) -> Vec<u64> {
+    let both = |(i, own): (usize, u64)| {
+        let truth = truth(i).into_iter().map(|v| f64::from(v as f32));
+        row_fingerprint(std::iter::once(own as f64).chain(truth))
+    };
+    inputs.into_iter().enumerate().map(both).collect()
+}
+
+/// The truth of an example as a network's targets have it, where they are in the units of their file.
+pub(super) fn target<T: Precision>(targets: &Targets<T>, example: usize) -> Vec<f64> {
+    let row = |values: &Array<T>| values.row(example).iter().map(|v| v.to_f64()).collect();
+    match targets {
+        Targets::Classes(classes) => vec![f64::from(classes[example])],
+        Targets::Values(values) => row(values),
+    }
+}
+
+impl Truth {
+    fn of(&self, example: usize) -> Vec<f64> {
+        match self {
+            Self::Classes(classes) => vec![classes[example] as f64],
+            Self::Values { values, width } => values[example * width..(example + 1) * width].to_vec(),
+        }
+    }
+}
+
+impl LaplaceModel {
+    /// For each example with its truth, whether the fit had one with the same numbers, validation data included; None where the data hold no truths, or where the model does not say what
+    /// it learned from: those of older releases, and fits to data in memory.
+    pub fn trained_on(&self, data: &ModelData) -> Option<Vec<bool>> {
+        let (known, truth) = (self.fingerprints.as_ref()?, data.truth.as_ref()?);
+        let own = with_truths(fingerprints(&data.inputs), |i| truth.of(i));
+        Some(own.into_iter().map(|f| known.contains(f)).collect())
+    }
+}
