@@ -1,7 +1,7 @@
 //! Memory and work of a fit to a large table.
 
 use super::fit::{few_rows_memory, refining_memory};
-use super::{HyperparameterSearch, KernelPrecision, ScalableSettings};
+use super::{EXACT_ROWS, HyperparameterSearch, KernelPrecision, ScalableSettings};
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_kernels::inducing::InducingChoice;
@@ -121,11 +121,14 @@ impl ScalablePlan {
             .saturating_add(WORKING_BYTES);
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
         let solver = if request.method == Method::Auto && method == Method::Sdd {
+            let most = few_rows_memory(request.options.memory_limit);
+            let exact =
+                |most_rows: usize| exact::Plan::evidence(most_rows.min(rows), inputs, 1).peak_bytes.min(most);
             let few =
-                exact::Plan::evidence(settings.refining_rows.max(settings.blocks.size).min(rows), inputs, 1);
+                exact(settings.refining_rows.max(settings.blocks.size)).saturating_add(exact(EXACT_ROWS));
             let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
             let kept = product(n, number * 2 * s).saturating_add(prior).saturating_add(bound.peak_bytes);
-            solver.max(kept).saturating_add(few.peak_bytes.min(few_rows_memory(request.options.memory_limit)))
+            solver.max(kept).saturating_add(few)
         } else {
             solver
         };

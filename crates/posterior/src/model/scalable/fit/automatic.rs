@@ -3,21 +3,22 @@
 //! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
 //! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
 //! 3. Stochastic dual descent on all rows, where the budget has time for enough steps.
-//! 4. Inducing points, where descent did not converge, is not better, or its intervals do not fit, and time is left.
+//! 4. Where descent did not converge, is not better, or its intervals do not fit: the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//!    inducing points.
 //! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
 
 use super::ScalableFit;
 use super::bounds::{self, Bounding};
-use super::hyperparameters::{Searched, hyperparameters};
+use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
 use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::model::fit::{FitEvent, Prepared};
+use crate::model::fit::{FitEvent, Prepared, named_values};
 use crate::model::rates::seconds_of_batch;
-use crate::model::scalable::Kept;
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::Keeper;
 use crate::model::scalable::plan::ScalablePlan;
+use crate::model::scalable::{EXACT_ROWS, Kept};
 use crate::model::{ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
@@ -43,11 +44,24 @@ pub(super) fn fit<T: Kept>(
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = keeper.load()?;
     let searched = hyperparameters::<T>(prepared, request, saved.as_mut(), allowance, keeper, observer)?;
-    let hyperparameters = searched.found.hyperparameters.clone();
+    let as_found = searched.as_found();
+    let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
+    let largest_jitter = searched.found.largest_jitter;
     let mut tried = Vec::new();
     let mut best: Option<ScalableFit> = None;
     let started = Instant::now();
-    let simple = few_rows(prepared, request, &searched, held, allowance)?;
+    let exactly = |most: usize, time: Option<f64>| -> Result<Option<ScalableFit>, ModelError> {
+        let Some(rows) = affordable_rows(prepared, request, most, time) else { return Ok(None) };
+        let fit = uniform_rows(prepared, request, as_found.clone(), held, rows)?;
+        Ok(Some(ScalableFit {
+            hyperpriors: hyperpriors.clone(),
+            largest_jitter: largest_jitter.max(fit.largest_jitter),
+            ..fit
+        }))
+    };
+    let few = request.scalable.refining_rows.max(request.scalable.blocks.size);
+    let simple = exactly(few, allowance.until(0.5).map(|left| 0.2 * left))?;
+    let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
         consider(fit, started, &mut best, &mut tried);
@@ -90,6 +104,13 @@ pub(super) fn fit<T: Kept>(
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
         fit.method == Method::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
     });
+    if !sound {
+        let started = Instant::now();
+        let more = exactly(EXACT_ROWS, allowance.left().map(|left| 0.5 * left))?;
+        if let Some(fit) = more.filter(|fit| fit.rows() > simple_rows + simple_rows / 5) {
+            consider(fit, started, &mut best, &mut tried);
+        }
+    }
     let time = allowance.left();
     let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.scalable.seconds.unwrap_or_default());
     let plan = ScalablePlan::new(request, Method::Svgp, prepared.data.rows(), prepared.data.inputs().ncols());
@@ -161,43 +182,48 @@ pub(in crate::model::scalable) fn few_rows_memory(limit: u64) -> u64 {
     limit / 4
 }
 
-/// The exact posterior of uniform rows: as many as the search refined on, fewer where time or memory is short.
-fn few_rows(
+/// How many rows an exact posterior may have: at most `most`, fewer where seconds or memory are short; none where not even few fit.
+fn affordable_rows(
     prepared: &Prepared,
     request: &FitRequest,
-    searched: &Searched,
-    held: &HeldBack,
-    allowance: &Allowance,
-) -> Result<Option<ScalableFit>, ModelError> {
+    most: usize,
+    seconds: Option<f64>,
+) -> Option<usize> {
     /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
     const RATE: f64 = 1e10;
-    let n = prepared.data.rows();
-    let most = request.scalable.refining_rows.max(request.scalable.blocks.size).min(n);
-    let time = allowance.until(0.5).map(|left| 0.2 * left);
+    let most = most.min(prepared.data.rows());
     let fits = |size: usize| {
         let plan = Plan::evidence(size, prepared.data.inputs().ncols(), 1);
-        let seconds = plan.flops_per_evaluation / 3.0 / RATE;
-        plan.peak_bytes <= few_rows_memory(request.options.memory_limit) && time.is_none_or(|t| seconds <= t)
+        let needed = plan.flops_per_evaluation / 3.0 / RATE;
+        plan.peak_bytes <= few_rows_memory(request.options.memory_limit)
+            && seconds.is_none_or(|t| needed <= t)
     };
-    let Some(size) =
-        (0..=20).map(|k| (most as f64 * 0.9f64.powi(k)) as usize).find(|&size| size > 1 && fits(size))
-    else {
-        return Ok(None);
-    };
+    (0..=20).map(|k| (most as f64 * 0.9f64.powi(k)) as usize).find(|&size| size > 1 && fits(size))
+}
+
+/// The exact posterior of so many uniform rows.
+fn uniform_rows(
+    prepared: &Prepared,
+    request: &FitRequest,
+    model: ExactGp,
+    held: &HeldBack,
+    size: usize,
+) -> Result<ScalableFit, ModelError> {
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.options.seed };
     let rows = blocks.rows(&prepared.data)?.swap_remove(0);
-    let posterior = searched.model.clone().condition(prepared.data.select(&rows)?)?;
+    let hyperparameters = named_values(&model);
+    let posterior = model.condition(prepared.data.select(&rows)?)?;
     let scores = held.scores(&held.predictions(&posterior)?)?;
-    Ok(Some(ScalableFit {
+    Ok(ScalableFit {
         method: Method::Exact,
         check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
-        posterior: ProcessPosterior::Exact(posterior),
-        hyperparameters: searched.found.hyperparameters.clone(),
-        hyperpriors: searched.hyperpriors.clone(),
+        hyperparameters,
+        hyperpriors: Vec::new(),
         summary: None,
         reason: Reason::Value,
-        largest_jitter: searched.found.largest_jitter,
-    }))
+        largest_jitter: posterior.cholesky().info().jitter,
+        posterior: ProcessPosterior::Exact(posterior),
+    })
 }
 
 /// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.

@@ -70,10 +70,22 @@ pub(super) fn beliefs(prepared: &Prepared, request: &FitRequest, model: &ExactGp
 
 /// Hyperparameters, where they come from, and what was found on the way.
 pub(super) struct Searched {
+    /// With the noise that iterative solvers can follow.
     pub(super) model: ExactGp,
     pub(super) found: Found,
     pub(super) source: String,
     pub(super) hyperpriors: Vec<Hyperprior>,
+}
+
+impl Searched {
+    /// With the noise that the evidence wants, for methods that solve no large system.
+    pub(super) fn as_found(&self) -> ExactGp {
+        let mut model = self.model.clone();
+        if let Some(noise) = self.found.noise_raised_from {
+            set_noise(&mut model, noise);
+        }
+        model
+    }
 }
 
 /// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind what
@@ -283,13 +295,18 @@ fn solvable<T: Kept>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found
     let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
     let noise = model.noise().noise_variance();
     if noise < least {
-        let mut values = model.values();
-        if let Some(last) = values.last_mut() {
-            *last = least;
-        }
-        model.set_values(&values);
+        set_noise(model, least);
         found.noise_raised_from = Some(noise);
     }
+}
+
+/// Another noise variance, which is the last of a model's values.
+fn set_noise(model: &mut ExactGp, noise: f64) {
+    let mut values = model.values();
+    if let Some(last) = values.last_mut() {
+        *last = noise;
+    }
+    model.set_values(&values);
 }
 
 fn on_neighbourhoods<T: Kept>(
