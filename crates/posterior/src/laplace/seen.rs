@@ -34,7 +34,7 @@ pub(super) fn with_truths<T: IntoIterator<Item = f64>>(
 }
 
 /// The truth of an example as a network's targets have it, where they are in the units of their file.
-pub(super) fn target<T: Precision>(targets: &Targets<T>, example: usize) -> Vec<f64> {
+pub(super) fn target_of<T: Precision>(targets: &Targets<T>, example: usize) -> Vec<f64> {
     let row = |values: &Array<T>| values.row(example).iter().map(|v| v.to_f64()).collect();
     match targets {
         Targets::Classes(classes) => vec![f64::from(classes[example])],

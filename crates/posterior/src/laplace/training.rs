@@ -1,7 +1,7 @@
 //! Examples with the targets that a likelihood describes, from tables, arrays, images and features.
 
 use super::numbers::{class_numbers, converted, image_shape, values};
-use super::seen::{fingerprints, target, with_truths};
+use super::seen::{fingerprints, target_of, with_truths};
 use super::source::file_name;
 use super::{DataSource, InputKind, InputRecord, LaplaceModelError, LikelihoodKind, Preprocess};
 use crate::network::{Preparation, apply_classes, check_names, is_table, named, number_classes};
@@ -250,7 +250,7 @@ impl Reading<'_> {
         let bytes = matches!(set.images.values(), ArrayValues::U8(_));
         let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(&shape)[0] };
         let record = InputRecord::of(&set.images, groups);
-        let fingerprints = with_truths(fingerprints(&set.images), |i| target(&targets, i));
+        let fingerprints = with_truths(fingerprints(&set.images), |i| target_of(&targets, i));
         let (_, numbers) = set.images.into_parts();
         let examples: Arc<dyn Examples<T> + Send> = match (&preparation, numbers) {
             (Preparation::Pixels { mean, deviation }, ArrayValues::U8(bytes)) => {
@@ -385,7 +385,7 @@ impl Reading<'_> {
         }
         let Some(record) = record else { return request("there are no data: give --data") };
         let inputs = InputKind::Features { columns, label: options.label_column };
-        let fingerprints = with_truths(seen, |i| target(&targets, i));
+        let fingerprints = with_truths(seen, |i| target_of(&targets, i));
         let examples = Arc::new(Tabular::new(Array::new([&[rows], self.input].concat(), all), targets));
         let (class_names, notes) = (Vec::new(), Vec::new());
         Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
