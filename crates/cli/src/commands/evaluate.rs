@@ -82,14 +82,14 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     };
     let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
-    let request = PredictionRequest { rows: chosen.len(), scored: true, ..PredictionRequest::default() };
-    let plan = model.plan_prediction(&request).with_table(&rows);
+    let variances = VariancesArg::method(arguments.variances, arguments.memory);
+    let request =
+        PredictionRequest { rows: chosen.len(), scored: true, variances, ..PredictionRequest::default() };
+    let mut plan = model.plan_prediction(&request).with_table(&rows);
     plan.check(limit).map_err(Failure::from_error)?;
+    plan.seconds = Some(model.seconds_of_prediction(&request));
     remarks(cli).say(format!("plan: {plan}"));
-    let options = PredictOptions {
-        truth: true,
-        variances: VariancesArg::method(arguments.variances, arguments.memory),
-    };
+    let options = PredictOptions { truth: true, variances };
     let predictions = model.predict_with(&rows, Some(&chosen), options).map_err(Failure::from_error)?;
     if let Some(solves) = &predictions.solves {
         remarks(cli).say(solves_text(solves));

@@ -122,8 +122,10 @@ fn at_once(
         None if cli.json => PredictedInto::Json,
         None => PredictedInto::Text,
     };
-    let plan = model.plan_prediction(&request(arguments, rows.rows(), into)).with_table(&rows);
+    let asked = request(arguments, rows.rows(), into);
+    let mut plan = model.plan_prediction(&asked).with_table(&rows);
     plan.check(limit).map_err(Failure::from_error)?;
+    plan.seconds = Some(model.seconds_of_prediction(&asked));
     remarks(cli).say(format!("plan: {plan}"));
     let predictions = model.predict_with(&rows, None, options(arguments)).map_err(Failure::from_error)?;
     let columns = columns(model, &rows, &predictions, arguments)?;
@@ -179,12 +181,13 @@ fn by_parts(
             part.table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }
         // The reader holds a part as text, too.
-        let mut plan =
-            model.plan_prediction(&request(arguments, part.table.rows(), into)).with_table(&part.table);
+        let asked = request(arguments, part.table.rows(), into);
+        let mut plan = model.plan_prediction(&asked).with_table(&part.table);
         plan.peak_bytes = plan.peak_bytes.saturating_add(cut.part_bytes as u64);
         plan.check(limit).map_err(Failure::from_error)?;
         if part.first_row == 0 {
-            remarks.say(format!("plan: part by part, {plan}"));
+            plan.seconds = Some(model.seconds_of_prediction(&asked));
+            remarks.say(format!("plan: part by part; of the first part, {plan}"));
         }
         report.planned_memory_bytes = report.planned_memory_bytes.max(plan.peak_bytes);
         let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
@@ -235,6 +238,7 @@ fn request(arguments: &PredictArgs, rows: usize, into: PredictedInto) -> Predict
         samples: arguments.samples,
         scored: false,
         into,
+        variances: options(arguments).variances,
     }
 }
 

@@ -118,6 +118,18 @@ fn searches_features_choices_and_exact_variances_are_flags() {
     // Variances of 512 samples are within 4.5 √(2/512) of the exact ones, and what features leave.
     let predicted = |flags: &str| json(at, &format!("predict --model cg.posterior --data new.csv {flags}"));
     let (sampled, exact) = (predicted(""), predicted("--variances exact"));
+    // Solves are in the plan: a limit that samples keep refuses them before they begin.
+    let planned = |report: &Value| report["planned_memory_bytes"].as_f64().unwrap() / 1e9;
+    assert!(planned(&exact) > planned(&sampled) + 1e-4, "{exact}");
+    let between = 0.5 * (planned(&sampled) + planned(&exact));
+    assert!(predicted(&format!("--memory {between}"))["n"] == 20);
+    let text = error(
+        at,
+        &format!("predict --model cg.posterior --data new.csv --variances exact --memory {between}"),
+    );
+    assert!(text.contains("predictions of 20 rows need") && !text.contains("plan:"), "{text}");
+    let plan = run(at, "predict --model cg.posterior --data new.csv --variances exact");
+    assert!(String::from_utf8_lossy(&plan.stderr).contains("on this machine"));
     assert!(sampled.get("variance_solves").is_none());
     assert!(exact["variance_solves"]["residual"].as_f64().unwrap() <= 1e-4, "{exact}");
     for i in 0..20 {

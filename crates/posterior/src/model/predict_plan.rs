@@ -1,7 +1,12 @@
 //! What predictions take, counted before anything is computed.
 
-use super::{Model, ModelError, ProcessPosterior};
+use super::rates::{dense_rate, seconds_of_batch, time};
+use super::{Model, ModelError, ProcessPosterior, VarianceMethod};
+use faer::MatRef;
 use posterior_data::Table;
+use posterior_gp::iterative::PathwisePosterior;
+use posterior_kernels::Kernel;
+use posterior_linalg::Real;
 use serde::Serialize;
 
 /// Bytes of a number.
@@ -34,7 +39,7 @@ impl PredictedInto {
 }
 
 /// What is asked of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PredictionRequest {
     /// Rows.
     pub rows: usize,
@@ -46,6 +51,8 @@ pub struct PredictionRequest {
     pub scored: bool,
     /// Where the numbers go.
     pub into: PredictedInto,
+    /// Where variances come from.
+    pub variances: VarianceMethod,
 }
 
 /// What that takes.
@@ -57,16 +64,22 @@ pub struct PredictionPlan {
     pub samples: usize,
     /// Bytes that are there at most, beside the model; with the table where [`PredictionPlan::with_table`] counted it.
     pub peak_bytes: u64,
-    /// Floating-point operations, about.
+    /// Floating-point operations, about; at most, where variances are solved for.
     pub flops: f64,
+    /// Seconds on this machine, about, where they were measured ([`Model::seconds_of_prediction`]); at most, where variances are solved for.
+    pub seconds: Option<f64>,
 }
 
 impl std::fmt::Display for PredictionPlan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { rows, samples, peak_bytes, flops } = self;
+        let Self { rows, samples, peak_bytes, flops, seconds } = self;
         let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
         write!(out, "predictions of {rows} rows{draws} need {:.3} MB of memory", *peak_bytes as f64 / 1e6)?;
-        write!(out, " and {:.3} Gflop", flops / 1e9)
+        write!(out, " and {:.3} Gflop", flops / 1e9)?;
+        match seconds {
+            Some(seconds) => write!(out, ", about {} on this machine", time(*seconds)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -90,9 +103,9 @@ impl PredictionPlan {
 }
 
 impl Model {
-    /// What predicting takes beside the model itself, exact variances apart, which have a plan of their own.
+    /// What predicting takes beside the model itself. Seconds are not measured here.
     pub fn plan_prediction(&self, request: &PredictionRequest) -> PredictionPlan {
-        let PredictionRequest { rows, quantiles, samples, scored, into } = *request;
+        let PredictionRequest { rows, quantiles, samples, scored, into, variances } = *request;
         let (m, d) = (rows as u64, self.header.schema.features.len() as u64);
         let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
         // Columns, matrix, standardised matrix.
@@ -102,11 +115,65 @@ impl Model {
         let (block, flops) = self.blocks(rows);
         let columns = (3 + quantiles as u64).saturating_add(samples as u64);
         let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
-        let peak_bytes = [inputs, outputs, block.saturating_add(self.sample_bytes(rows, samples)), leaving]
-            .into_iter()
-            .fold(0, u64::saturating_add);
+        let (solves, solve_flops) = self.solves(rows, variances);
+        let block = block.max(solves).saturating_add(self.sample_bytes(rows, samples));
+        let peak_bytes = [inputs, outputs, block, leaving].into_iter().fold(0, u64::saturating_add);
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
-        PredictionPlan { rows, samples, peak_bytes, flops: flops + drawn }
+        PredictionPlan { rows, samples, peak_bytes, flops: flops + drawn + solve_flops, seconds: None }
+    }
+
+    /// Bytes and most operations of variances that are solved for; nothing where they come from samples or a closed form.
+    fn solves(&self, rows: usize, variances: VarianceMethod) -> (u64, f64) {
+        let VarianceMethod::Solves { iterations, .. } = variances else { return (0, 0.0) };
+        let bytes = match &*self.posterior {
+            ProcessPosterior::Single(posterior) => posterior.exact_variance_bytes(),
+            ProcessPosterior::Double(posterior) => posterior.exact_variance_bytes(),
+            ProcessPosterior::Exact(_) | ProcessPosterior::Inducing(_) => return (0, 0.0),
+        };
+        let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
+        let blocks = rows.div_ceil(SOLVED_AT_ONCE) as f64;
+        (bytes, blocks * iterations as f64 * n * n * (2.0 * d + 30.0 + 2.0 * SOLVED_AT_ONCE as f64))
+    }
+
+    /// Seconds that predicting takes on this machine, about, from entries of the kernel matrix and solves that are timed here in some hundredths of one; at most, where variances are solved
+    /// for.
+    pub fn seconds_of_prediction(&self, request: &PredictionRequest) -> f64 {
+        let (m, n) = (request.rows as f64, self.support() as f64);
+        let dense = |flops: f64| flops / dense_rate();
+        let drawn =
+            |samples: usize| if samples > 0 { dense(self.sample_flops(request.rows, samples)) } else { 0.0 };
+        match &*self.posterior {
+            ProcessPosterior::Exact(posterior) => {
+                let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
+                m * n * pair + dense(m * n * n) + drawn(request.samples)
+            }
+            ProcessPosterior::Inducing(posterior) => {
+                let pair = seconds_of_pair(posterior.kernel(), posterior.inducing(), 1);
+                m * n * pair + dense(2.0 * m * n * n) + drawn(request.samples)
+            }
+            ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
+            ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
+        }
+    }
+
+    fn seconds_of_samples<T: Real>(
+        &self,
+        posterior: &PathwisePosterior<T>,
+        request: &PredictionRequest,
+    ) -> f64 {
+        let (m, points) = (request.rows as f64, posterior.points());
+        let columns = posterior.settings().samples + 1;
+        let features = 2.0 * m * (posterior.settings().features.count * columns) as f64 / dense_rate();
+        let weights = m * points.nrows() as f64 * seconds_of_pair(posterior.kernel(), points, columns);
+        let solves = match request.variances {
+            VarianceMethod::Samples => 0.0,
+            VarianceMethod::Solves { iterations, .. } => {
+                let product = (points.nrows() as f64).powi(2)
+                    * seconds_of_pair(posterior.kernel(), points, SOLVED_AT_ONCE);
+                request.rows.div_ceil(SOLVED_AT_ONCE) as f64 * iterations as f64 * product
+            }
+        };
+        features + weights + solves
     }
 
     /// What `count` joint draws at so many rows take.
@@ -162,6 +229,18 @@ impl Model {
             }
         }
     }
+}
+
+/// Rows whose variances are solved for together.
+const SOLVED_AT_ONCE: usize = 64;
+
+/// Seconds of one entry of a kernel matrix, evaluated and multiplied with so many columns.
+fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {
+    /// Points that are measured on: some milliseconds.
+    const MOST: (usize, usize) = (2048, 128);
+    let points = points.subrows(0, points.nrows().min(MOST.0));
+    let batch = points.nrows().min(MOST.1);
+    seconds_of_batch(kernel, points, batch, columns) / (batch * points.nrows()).max(1) as f64
 }
 
 /// Tiles of a kernel matrix on all threads, and random features of a block of rows.

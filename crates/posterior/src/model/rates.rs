@@ -2,7 +2,8 @@
 
 use super::{HyperparameterSearch, KernelPrecision, ScalablePlan, ScalableSettings};
 use crate::{FitRequest, Method};
-use faer::{Mat, MatRef};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, MatRef, get_global_parallelism};
 use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
@@ -51,7 +52,7 @@ impl Expected {
 }
 
 /// `12 s`, `3 min`, `1.5 h`.
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "a second".into(),
         s if s < 100.0 => format!("{s:.0} s"),
@@ -111,6 +112,17 @@ pub(super) fn expected(
         _ => EVALUATIONS / 100.0,
     };
     Some(Expected { search: share * learned, solver: step * plan.steps as f64 })
+}
+
+/// Operations a second of triangular solves, by one of some milliseconds.
+pub(super) fn dense_rate() -> f64 {
+    const COLUMNS: usize = 128;
+    let factor = Mat::from_fn(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 1.0 / (1 + i + j) as f64 });
+    let mut right = Mat::from_fn(ROWS, COLUMNS, |i, j| (i + j) as f64);
+    let started = Instant::now();
+    solve_lower_triangular_in_place(factor.as_ref(), right.as_mut(), get_global_parallelism());
+    black_box(&right);
+    (ROWS * ROWS * COLUMNS) as f64 / started.elapsed().as_secs_f64().max(1e-9)
 }
 
 fn normal(rows: usize, columns: usize) -> Mat<f64> {

@@ -88,8 +88,8 @@ impl<T: Real> PathwisePosterior<T> {
         self.draws.as_ref()
     }
 
-    /// The support's points in the kernel's precision.
-    pub(super) fn points(&self) -> MatRef<'_, T> {
+    /// The support's points (rows or inducing inputs) in the kernel's precision.
+    pub fn points(&self) -> MatRef<'_, T> {
         self.points.as_ref()
     }
 
