@@ -4,5 +4,6 @@ mod documents;
 mod inputs;
 mod links;
 mod memory;
+mod plans;
 mod printed;
 mod sweep;

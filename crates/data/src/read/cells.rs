@@ -148,8 +148,6 @@ mod tests {
         assert_eq!(numbers(decimals), [3e-5, -1.234_56, 0.0]);
         let decimals = Decimal128Array::from(vec![12]).with_precision_and_scale(20, -3).unwrap();
         assert_eq!(numbers(decimals), [12_000.0]);
-        let large = arrow_array::types::Decimal256Type::DEFAULT_TYPE;
-        assert!(large.is_numeric());
         let decimals = Decimal256Array::from_iter_values([i256(7)]).with_precision_and_scale(70, 2).unwrap();
         assert_eq!(numbers(decimals), [0.07]);
     }

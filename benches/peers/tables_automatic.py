@@ -1,0 +1,149 @@
+"""What a user gets without choosing: `posterior fit gp` with its defaults under a budget of time, on twelve tables, beside gradient boosting.
+
+Seven tables of the shared folder (with their first 50,000 rows at most, drawn at random) and five made here. A tenth of the rows, drawn at
+random with a seed of its own, is scored and seen by neither. Scores are in standard deviations of the training targets. Boosting is
+scikit-learn's HistGradientBoostingRegressor with early stopping, its intervals by the deviation of its held-back residuals.
+Needs numpy, pandas and scikit-learn, and the program's binary.
+
+    python3 benches/peers/tables_automatic.py --posterior target/release/posterior --budget 60 [NAME ...]
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+SHARED = ["kin8nm", "power-plant", "naval-propulsion-plant", "pol", "bike", "protein", "keggdirected"]
+MOST = 50_000
+
+
+def smooth_low(rng):
+    """Two inputs, smooth, noise of a twentieth of the deviation."""
+    x = rng.uniform(-2, 2, (20_000, 2))
+    f = np.sin(2 * x[:, 0]) * np.cos(x[:, 1]) + 0.3 * x[:, 1]
+    return x, f + 0.05 * f.std() * rng.standard_normal(len(f))
+
+
+def rough_high(rng):
+    """Five inputs, many waves, as much noise as a half of the deviation."""
+    x = rng.uniform(0, 1, (30_000, 5))
+    w = rng.standard_normal((40, 5)) * 4
+    f = np.cos(x @ w.T + rng.uniform(0, 2 * np.pi, 40)) @ rng.standard_normal(40)
+    return x, f + 0.5 * f.std() * rng.standard_normal(len(f))
+
+
+def sparse(rng):
+    """Thirty inputs, five of which matter."""
+    x = rng.standard_normal((15_000, 30))
+    f = np.tanh(2 * x[:, 0]) + x[:, 1] * x[:, 2] + np.abs(x[:, 3]) - 0.5 * x[:, 4]
+    return x, f + 0.2 * f.std() * rng.standard_normal(len(f))
+
+
+def steps(rng):
+    """Eight inputs, jumps, which smooth kernels are worst at."""
+    x = rng.uniform(-1, 1, (10_000, 8))
+    f = np.sign(x[:, 0]) + (x[:, 1] > 0.3) * (x[:, 2] < 0.2) + 0.5 * np.floor(2 * x[:, 3]) + 0.3 * x[:, 4]
+    return x, f + 0.1 * f.std() * rng.standard_normal(len(f))
+
+
+def tracks(rng):
+    """Three inputs along 200 tracks (neighbours are much closer than tracks), columns on very unlike scales."""
+    t = rng.uniform(0, 1, 50_000)
+    starts, ends = rng.uniform(-1, 1, (200, 3)), rng.uniform(-1, 1, (200, 3))
+    k = rng.integers(0, 200, len(t))
+    x = starts[k] + t[:, None] * (ends[k] - starts[k]) + 0.002 * rng.standard_normal((len(t), 3))
+    f = np.sin(3 * x[:, 0] + x[:, 1]) + x[:, 2] ** 2
+    return x * [1.0, 1e3, 1e-2] + [0, 5e4, 0], f + 0.1 * f.std() * rng.standard_normal(len(f))
+
+
+MADE = {"smooth-low": smooth_low, "rough-high": rough_high, "sparse": sparse, "steps": steps, "tracks": tracks}
+
+
+def table(name, folder):
+    if name in MADE:
+        x, y = MADE[name](np.random.default_rng(20_261_122))
+        frame = pd.DataFrame(x, columns=[f"x{i + 1}" for i in range(x.shape[1])])
+        return frame.assign(y=y)
+    return pd.read_csv(folder / "data" / "uci" / f"{name}.csv.gz")
+
+
+def gaussian_scores(y, mean, deviation):
+    z = (y - mean) / deviation
+    nll = np.mean(0.5 * z**2 + np.log(deviation) + 0.5 * np.log(2 * np.pi))
+    return {"rmse": float(np.sqrt(np.mean((y - mean) ** 2))), "nll": float(nll), "coverage": float(np.mean(np.abs(z) < 1.96))}
+
+
+def boosting(train, test, scale):
+    began = time.time()
+    model = HistGradientBoostingRegressor(max_iter=2000, early_stopping=True, random_state=0)
+    rng = np.random.default_rng(1)
+    kept = rng.permutation(len(train))
+    held, fitted = train.iloc[kept[: len(train) // 10]], train.iloc[kept[len(train) // 10 :]]
+    model.fit(fitted.drop(columns="y").to_numpy(), fitted["y"])
+    deviation = np.std(held["y"] - model.predict(held.drop(columns="y").to_numpy()))
+    mean = model.predict(test.drop(columns="y").to_numpy())
+    scores = gaussian_scores(test["y"].to_numpy() / scale, mean / scale, deviation / scale)
+    return scores | {"seconds": round(time.time() - began, 1)}
+
+
+def ours(binary, flags, train, test, scale, work):
+    train.to_csv(work / "train.csv", index=False)
+    test.to_csv(work / "test.csv", index=False)
+    began = time.time()
+    fit = [binary, "--json", "fit", "gp", "--data", "train.csv", "--target", "y", *flags, "--out", "m.posterior", "--force"]
+    fitted = subprocess.run(fit, cwd=work, capture_output=True, text=True)
+    seconds = time.time() - began
+    if fitted.returncode != 0:
+        return {"error": fitted.stderr[-300:], "seconds": round(seconds, 1)}
+    report = json.loads(fitted.stdout)
+    subprocess.run([binary, "predict", "--model", "m.posterior", "--data", "test.csv", "--out", "p.csv", "--force"], cwd=work, check=True, capture_output=True)
+    predicted = pd.read_csv(work / "p.csv")
+    scores = gaussian_scores(test["y"].to_numpy() / scale, predicted["y_mean"] / scale, predicted["y_std"] / scale)
+    check = report.get("check") or {}
+    tried = {t["method"]: round((t.get("scores") or {}).get("nll") or float("nan"), 3) for t in check.get("tried", [])}
+    return scores | {
+        "seconds": round(seconds, 1),
+        "method": report["method"],
+        "converged": check.get("converged"),
+        "warnings": [n for n in report["notes"] if "WARN" in n.upper()],
+        "held_back": check.get("scores"),
+        "tried": tried,
+        "details": [t for t in check.get("tried", [])],
+        "peak_memory_bytes": report["peak_memory_bytes"],
+    }
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("names", nargs="*", default=SHARED + list(MADE))
+    arguments.add_argument("--posterior", default="target/release/posterior")
+    arguments.add_argument("--budget", type=float, default=60)
+    arguments.add_argument("--flags", default="", help="further flags of the fit")
+    arguments.add_argument("--seed", type=int, default=11, help="of the tenth that is scored")
+    arguments.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[3] / "shared")
+    a = arguments.parse_args()
+    binary = str(Path(a.posterior).resolve())
+    for name in a.names:
+        try:
+            rows = table(name, a.data)
+        except FileNotFoundError as missing:
+            print(json.dumps({"table": name, "skipped": str(missing)}))
+            continue
+        order = np.random.default_rng(a.seed).permutation(len(rows))[:MOST]
+        test, train = rows.iloc[order[: len(order) // 10]], rows.iloc[order[len(order) // 10 :]]
+        scale = train["y"].std()
+        with tempfile.TemporaryDirectory() as work:
+            flags = ["--time-budget", f"{a.budget}s", *a.flags.split()]
+            own = ours(binary, flags, train, test, scale, Path(work))
+        shape = {"table": name, "rows": len(train), "columns": rows.shape[1] - 1}
+        print(json.dumps(shape | {"posterior": own, "boosting": boosting(train, test, scale)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
