@@ -12,7 +12,7 @@ pub use restore::{RestoredCurvature, SavedPosterior, least_numbers};
 pub use result::{FitSummary, Laplace, ModeSummary};
 pub use run::fit;
 
-pub(crate) use result::Curvature;
+pub(crate) use result::{Curvature, Posterior};
 
 use crate::LaplaceError;
 use posterior_likelihoods::{FullGaussian, IndependentGaussian, OutputLikelihood};

@@ -192,6 +192,11 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
         &self.base.selection
     }
 
+    /// Numbers that were observed.
+    pub(crate) fn rows(&self) -> usize {
+        self.base.rows.rows()
+    }
+
     /// Latent predictions of inputs; memory for the kernel between training points and a few inputs.
     ///
     /// # Errors

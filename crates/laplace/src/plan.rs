@@ -1,5 +1,6 @@
 //! **Memory and work** of a fit, known before it starts.
 
+mod prediction;
 mod workspace;
 
 use crate::accumulate::{Form, Head, weight_matrix};

@@ -8,7 +8,6 @@ use super::scored_rows::{ScoredRowsText, trained_on};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::{chosen_integration, memory, only};
 use crate::output::{Failure, number, print, print_json, table};
-use posterior::AnyModel;
 use posterior::data::ReadOptions;
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::laplace::{
@@ -17,6 +16,7 @@ use posterior::laplace::{
 use posterior::likelihoods::Integration;
 use posterior::metrics::Classes;
 use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
+use posterior::{AnyModel, PredictedInto, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -73,6 +73,12 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         None => rows.remark(data.len()),
     });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let all = data.memory() + training.as_ref().map_or(0, ModelData::memory);
+    let times = 2 * (1 + a.compare.len()) + 2 * usize::from(training.is_some());
+    let mut plan = model.plan_prediction(&data, choice, times, (0, PredictedInto::Columns));
+    plan.peak_bytes += all - data.memory();
+    plan.check(limit).map_err(Failure::from_display)?;
+    remarks.say(format!("plan: {plan}"));
     let evaluate =
         |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
     let mut scored = vec![Scored {
@@ -134,7 +140,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         write_report(path, &Report::new("How sure, and how right?", subtitle, vec![section]))?;
     }
     if cli.json {
-        return print_json(&json(a, &data, &findings, seconds));
+        return print_json(&json(a, &data, &findings, plan.peak_bytes, seconds));
     }
     print(text(&findings))?;
     match &a.report {
@@ -258,12 +264,20 @@ struct Output<'a> {
     joint: &'a [JointRow],
     clipped_variances: usize,
     notes: &'a [String],
+    planned_memory_bytes: u64,
+    peak_memory_bytes: Option<u64>,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<&'a std::path::Path>,
 }
 
-fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, seconds: f64) -> Output<'a> {
+fn json<'a>(
+    a: &'a EvaluateArgs,
+    data: &'a ModelData,
+    findings: &'a Findings,
+    planned_memory_bytes: u64,
+    seconds: f64,
+) -> Output<'a> {
     let scores = |e: &Evaluation| match e {
         Evaluation::Classes(c) => (serde_json::json!(c.scores), serde_json::json!(c.plain_scores)),
         Evaluation::Events(e) => (serde_json::json!(e.scores), serde_json::json!(e.plain_scores)),
@@ -303,6 +317,8 @@ fn json<'a>(a: &'a EvaluateArgs, data: &'a ModelData, findings: &'a Findings, se
         joint: &findings.joint,
         clipped_variances: clipped,
         notes: &data.notes,
+        planned_memory_bytes,
+        peak_memory_bytes: peak_memory_bytes(),
         seconds,
         report: a.report.as_deref(),
     }

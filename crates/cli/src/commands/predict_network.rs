@@ -8,6 +8,8 @@ use posterior::data::{
     ArrayValues, Column, NumericArray, ReadOptions, Table, Values, write_npy, write_table,
 };
 use posterior::laplace::{LaplaceModel, LaplacePredictions, ModelData, Predicted};
+use posterior::likelihoods::VectorLikelihood;
+use posterior::{PredictedInto, peak_memory_bytes};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
@@ -21,6 +23,8 @@ struct Report {
     n: usize,
     rows_without_prediction: usize,
     clipped_variances: usize,
+    planned_memory_bytes: u64,
+    peak_memory_bytes: Option<u64>,
     seconds: f64,
     out: Option<String>,
     samples_out: Option<String>,
@@ -56,6 +60,17 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     let mut data = limited(data, a.limit)?;
     data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let into = match (&a.out, cli.json) {
+        (Some(out), _) if has_extension(out, "parquet") || has_extension(out, "pq") => PredictedInto::Parquet,
+        (Some(_), _) => PredictedInto::Columns,
+        (None, true) => PredictedInto::Json,
+        (None, false) => PredictedInto::Text,
+    };
+    // Named columns; what most models have of them.
+    let columns_of_each = model.likelihood().outputs() * 3 + a.quantiles.len() + 2 * a.top.unwrap_or(0);
+    let plan = model.plan_prediction(&data, choice, 1, (columns_of_each, into));
+    plan.check(limit).map_err(Failure::from_display)?;
+    remarks.say(format!("plan: {plan}"));
     let predictions = model.predict(&data, choice).map_err(Failure::from_display)?;
     if predictions.clipped > 0 {
         remarks
@@ -91,6 +106,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     let all = data.table.as_ref().map_or(data.len(), |(table, _)| table.rows());
     let report = Report {
         n: data.len(),
+        planned_memory_bytes: plan.peak_bytes,
+        peak_memory_bytes: peak_memory_bytes(),
         rows_without_prediction: if a.limit.is_some() { 0 } else { all - data.len() },
         clipped_variances: predictions.clipped,
         seconds: started.elapsed().as_secs_f64(),

@@ -127,6 +127,10 @@ impl<T: Precision> Posterior<T> {
 }
 
 impl<T: Precision> Laplace<T> {
+    pub(crate) fn posterior(&self) -> &Posterior<T> {
+        &self.posterior
+    }
+
     /// The uncertain weights.
     pub fn selection(&self) -> &Selection {
         &self.selection

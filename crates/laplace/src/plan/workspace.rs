@@ -111,6 +111,39 @@ impl<T: Precision> Workspace<'_, T> {
         both + own
     }
 
+    /// Bytes of predictions by an output layer alone: the forward pass, features with ones, turned features and their squares, each thread's covariance, and that of a dense block of weights.
+    pub(super) fn predicted_head(&self, head: &Head, dense: u64) -> u64 {
+        let batch = self.batch(1);
+        let columns = head.features as u64 + u64::from(head.bias);
+        let threads = rayon::current_num_threads() as u64;
+        self.forward(batch)
+            + batch * (columns * (2 * self.number() + 8) + 2 * self.outputs * self.number())
+            + threads * self.outputs * (self.outputs + columns) * 24
+            + self.selection.len() as u64 * 8
+            + dense.saturating_mul(dense).saturating_mul(16)
+    }
+
+    /// Bytes of predictions by passes back: what every tapped layer keeps, the turned copies of the largest, and rows over blocks of `rows` weights in both precisions and whitened.
+    pub(super) fn predicted_backwards(&self, rows: u64) -> u64 {
+        let (batch, width) = (self.batch(self.outputs), self.outputs);
+        let both = self.forward(batch) + self.backward(batch, width);
+        let taps = both + 2 * self.factors(batch, width) + batch * width * width * self.number();
+        let row = rows.saturating_mul(width * (self.number() + 16));
+        let piece = (PIECE / rows.saturating_mul(width * self.number()).max(1)).clamp(1, batch.max(1));
+        let dense =
+            if rows > 0 { self.forward(piece) + self.backward(piece, width) + piece * row } else { 0 };
+        both + taps.max(dense)
+    }
+
+    /// Bytes of predictions from `rows` observed numbers: the wide network, kernels of some inputs with all points, as they are and whitened.
+    pub(super) fn predicted_dually(&self, rows: u64) -> u64 {
+        let each = ((1 << 24) / (rows * self.outputs).max(1)).clamp(1, 512).min(self.examples);
+        let points = rows.div_ceil(self.outputs.max(1)).max(each);
+        self.kernel(points, self.outputs)
+            .saturating_add(rows * each * self.outputs * 24)
+            .saturating_add(self.forward(each))
+    }
+
     /// Bytes of a pass with `columns` tangents at once, forwards and backwards.
     pub(super) fn tangents(&self, columns: u64) -> u64 {
         let batch = self.batch(columns);

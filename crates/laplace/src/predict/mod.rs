@@ -61,7 +61,7 @@ impl Latent {
     }
 
     /// Numbers of covariance for each example.
-    fn size(outputs: usize, wanted: Wanted) -> usize {
+    pub(crate) fn size(outputs: usize, wanted: Wanted) -> usize {
         if wanted == Wanted::Full { outputs * outputs } else { outputs }
     }
 

@@ -155,7 +155,25 @@ impl<T: Precision> Predictor<T> {
         &self.tapped
     }
 
-    pub(super) fn head(&self) -> Option<&Head> {
+    /// Weights of the largest block that is predicted with rows of the Jacobian; 0 without any.
+    pub(crate) fn largest_rows(&self) -> usize {
+        let rows = |block: &PreparedBlock<T>| match block {
+            PreparedBlock::Rows { selection, .. } => selection.len(),
+            _ => 0,
+        };
+        self.blocks.iter().map(rows).max().unwrap_or(0)
+    }
+
+    /// Weights of the largest block whose covariance is a dense matrix; 0 without any.
+    pub(crate) fn largest_dense(&self) -> usize {
+        let dense = |(range, blocks): &(Range<usize>, Vec<ConditionedBlock>)| match &blocks[0] {
+            ConditionedBlock::Dense(_) => range.len(),
+            _ => 0,
+        };
+        self.conditioned.iter().map(dense).max().unwrap_or(0)
+    }
+
+    pub(crate) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 

@@ -17,6 +17,7 @@
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
 //! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
+//! | `predict_plan` | memory and seconds of predictions, before they are made |
 //! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
 //! | `numbers` | arrays of targets and classes |
@@ -46,6 +47,7 @@ mod model;
 mod noise;
 mod numbers;
 mod predict;
+mod predict_plan;
 mod request;
 mod samples;
 mod seen;
@@ -64,6 +66,7 @@ pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
 pub use predict::{LaplacePredictions, Predicted};
+pub use predict_plan::NetworkPredictionPlan;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

@@ -12,7 +12,7 @@ use posterior_networks::Array;
 use rayon::prelude::*;
 
 /// Examples whose covariances are kept at one time.
-const PIECE: usize = 512;
+pub(super) const PIECE: usize = 512;
 
 /// What is predicted, by kind of likelihood; `width` numbers for each example.
 #[derive(Clone, Debug, PartialEq)]
@@ -237,7 +237,7 @@ impl LaplacePredictions {
 }
 
 /// Which entries predictions need that are not scored: joint densities alone need correlations under Gaussian noise.
-fn moments_need(integration: Integration, likelihood: &OutputLikelihood) -> Wanted {
+pub(super) fn moments_need(integration: Integration, likelihood: &OutputLikelihood) -> Wanted {
     match (integration, likelihood) {
         (_, OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_)) => Wanted::Diagonal,
         _ => wanted(integration, likelihood),

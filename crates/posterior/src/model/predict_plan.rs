@@ -28,7 +28,7 @@ pub enum PredictedInto {
 
 impl PredictedInto {
     /// Bytes of a number on its way out, beside its column.
-    fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Columns => 0,
             Self::Parquet => 24,

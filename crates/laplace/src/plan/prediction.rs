@@ -1,0 +1,51 @@
+//! Memory and work of predictions, known before they are made.
+
+use super::workspace::Workspace;
+use crate::fit::Posterior;
+use crate::{Laplace, Latent, Wanted};
+use posterior_networks::{Network, Precision};
+
+impl<T: Precision> Laplace<T> {
+    /// Most bytes of [`Self::latent`] for so many inputs, beside the model and the inputs: the result, and what one batch of them takes.
+    pub fn latent_bytes(&self, network: &Network<T>, examples: usize, wanted: Wanted) -> u64 {
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let space = Workspace {
+            network,
+            selection: self.selection(),
+            examples: examples as u64,
+            outputs: outputs as u64,
+        };
+        let numbers = outputs + Latent::size(outputs, wanted);
+        // Results grow by doubling, and a batch's own is copied into them.
+        let result = 3 * 8 * (examples as u64).saturating_mul(numbers as u64);
+        let working = match self.posterior() {
+            Posterior::FunctionSpace(posterior) => space.predicted_dually(posterior.rows() as u64),
+            Posterior::Weights { predictor, .. } => match predictor.head() {
+                Some(head) => space.predicted_head(head, predictor.largest_dense() as u64),
+                None => space.predicted_backwards(predictor.largest_rows() as u64),
+            },
+        };
+        result.saturating_add(working)
+    }
+
+    /// Multiplications and additions of the same, about.
+    pub fn latent_flops(&self, network: &Network<T>, examples: usize) -> f64 {
+        let graph = network.graph();
+        let outputs = graph.output_shape().iter().product::<usize>() as f64;
+        let (forward, d) = (graph.flops() as f64, self.selection().len() as f64);
+        let each = match self.posterior() {
+            Posterior::FunctionSpace(posterior) => {
+                let rows = posterior.rows() as f64;
+                (1.0 + 2.0 * outputs) * forward + rows * outputs * d + rows * rows * outputs
+            }
+            Posterior::Weights { predictor, .. } => match predictor.head() {
+                Some(_) => forward + outputs * d,
+                None => {
+                    let dense = predictor.largest_rows() as f64;
+                    (1.0 + 2.0 * outputs) * forward + 2.0 * outputs * d + outputs * dense * dense
+                }
+            },
+        };
+        examples as f64 * each
+    }
+}

@@ -1,0 +1,107 @@
+//! What predictions of a network's model take, counted before they are made.
+
+use super::model::in_precision;
+use super::predict::{PIECE, moments_need};
+use super::{LaplaceModel, LaplaceModelError, ModelData, Truth};
+use crate::PredictedInto;
+use posterior_laplace::{LaplaceError, tune::wanted};
+use posterior_likelihoods::Integration;
+use serde::Serialize;
+
+/// Bytes of a number.
+const NUMBER: u64 = 8;
+
+/// Multiplications and additions a second that a plan counts on.
+const RATE: f64 = 3e10;
+
+/// What predicting takes, the data included.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NetworkPredictionPlan {
+    /// Examples.
+    pub examples: usize,
+    /// Bytes that are there at most, beside the model.
+    pub peak_bytes: u64,
+    /// Multiplications and additions, about.
+    pub flops: f64,
+    /// Seconds, about: at a modest rate.
+    pub seconds: f64,
+}
+
+impl std::fmt::Display for NetworkPredictionPlan {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { examples, peak_bytes, flops, seconds } = self;
+        write!(
+            out,
+            "predictions of {examples} examples need {:.3} MB of memory with the data, {:.1e} operations, about {:.0} s",
+            *peak_bytes as f64 / 1e6,
+            flops,
+            seconds.ceil()
+        )
+    }
+}
+
+impl NetworkPredictionPlan {
+    /// Refuses what does not fit.
+    ///
+    /// # Errors
+    /// The memory that is needed, and the way out.
+    pub fn check(&self, limit: u64) -> Result<(), LaplaceModelError> {
+        if self.peak_bytes <= limit {
+            return Ok(());
+        }
+        let what = format!("predictions of {} examples", self.examples);
+        let remedy = "take fewer examples (--limit), or allow more memory (--memory GB)".into();
+        Err(LaplaceError::Memory { what, needed: self.peak_bytes, allowed: limit, remedy }.into())
+    }
+}
+
+impl ModelData {
+    /// Bytes that it holds.
+    pub fn memory(&self) -> u64 {
+        let truth = match &self.truth {
+            None => 0,
+            Some(Truth::Classes(classes)) => classes.len() as u64 * NUMBER,
+            Some(Truth::Values { values, .. }) => values.len() as u64 * NUMBER,
+        };
+        let table =
+            self.table.as_ref().map_or(0, |(table, rows)| table.memory() + rows.len() as u64 * NUMBER);
+        self.inputs.memory() + truth + table
+    }
+}
+
+impl LaplaceModel {
+    /// What it takes to predict `data` with and without error bars, `times` times in all, and to give `columns` numbers of each example away.
+    pub fn plan_prediction(
+        &self,
+        data: &ModelData,
+        integration: Option<Integration>,
+        times: usize,
+        (columns, into): (usize, PredictedInto),
+    ) -> NetworkPredictionPlan {
+        let (n, piece) = (data.len() as u64, data.len().min(PIECE));
+        let (outputs, width) =
+            (self.outputs() as u64, self.likelihood().target_width().max(self.outputs()) as u64);
+        in_precision!(&self.numbers, fitted => {
+            let integration = integration.unwrap_or(fitted.laplace.integration());
+            let need = match &data.truth {
+                Some(_) => wanted(integration, fitted.laplace.likelihood()),
+                None => moments_need(integration, fitted.laplace.likelihood()),
+            };
+            let latent = fitted.laplace.latent_bytes(&fitted.network, piece, need);
+            // A piece as it is cut out and as it is prepared, with what is predicted of it.
+            let inputs: u64 = self.graph().input_shape().iter().product::<usize>() as u64;
+            let cut = piece as u64 * (3 * inputs + 4 * width) * NUMBER;
+            // Probabilities or moments, means and deviations of outputs, densities; they grow by doubling.
+            let kept = 2 * NUMBER * n.saturating_mul(3 * width + 2 * outputs + 1).saturating_mul(times as u64);
+            let leaving = n.saturating_mul(columns as u64).saturating_mul(NUMBER + into.bytes());
+            let peak = [data.memory(), latent, cut, kept, leaving].into_iter().fold(0, u64::saturating_add);
+            let flops = times as f64 * fitted.laplace.latent_flops(&fitted.network, data.len());
+            NetworkPredictionPlan { examples: data.len(), peak_bytes: peak, flops, seconds: flops / RATE }
+        })
+    }
+
+    /// Outputs of its network for each example.
+    fn outputs(&self) -> usize {
+        self.graph().output_shape().iter().product()
+    }
+}
