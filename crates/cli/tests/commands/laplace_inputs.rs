@@ -310,6 +310,15 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
     let output =
         posterior(at).args(["evaluate", "--model", "m.posterior", "--data", "both.csv"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("60 rows that the model was trained on"));
+    // Memory is stated before the work, and a limit binds it; reading has its own.
+    for command in ["predict", "evaluate"] {
+        let line = format!("{command} --model m.posterior --data test.csv");
+        let planned = number(&json(at, &line)["planned_memory_bytes"]);
+        assert!(planned > 0.0);
+        let text = error(at, &format!("{line} --memory {}", 0.9e-9 * planned));
+        assert!(text.contains("predicting 400 examples needs") && !text.contains("plan:"), "{text}");
+        assert!(error(at, &format!("{line} --memory 1e-6")).contains("the memory limit for reading"));
+    }
     // What was added later is seen too.
     std::fs::write(
         at.join("more.csv"),

@@ -49,7 +49,7 @@ impl NetworkPredictionPlan {
         if self.peak_bytes <= limit {
             return Ok(());
         }
-        let what = format!("predictions of {} examples", self.examples);
+        let what = format!("predicting {} examples", self.examples);
         let remedy = "take fewer examples (--limit), or allow more memory (--memory GB)".into();
         Err(LaplaceError::Memory { what, needed: self.peak_bytes, allowed: limit, remedy }.into())
     }
