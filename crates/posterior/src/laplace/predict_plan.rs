@@ -5,7 +5,7 @@ use super::predict::{PIECE, moments_need};
 use super::{LaplaceModel, LaplaceModelError, ModelData, Truth};
 use crate::PredictedInto;
 use posterior_laplace::{LaplaceError, tune::wanted};
-use posterior_likelihoods::Integration;
+use posterior_likelihoods::{Integration, VectorLikelihood};
 use serde::Serialize;
 
 /// Bytes of a number.
@@ -65,7 +65,7 @@ impl ModelData {
         };
         let table =
             self.table.as_ref().map_or(0, |(table, rows)| table.memory() + rows.len() as u64 * NUMBER);
-        self.inputs.memory() + truth + table
+        self.inputs.values().memory() + truth + table
     }
 }
 

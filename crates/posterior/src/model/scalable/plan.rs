@@ -124,11 +124,12 @@ impl ScalablePlan {
             let most = few_rows_memory(request.options.memory_limit);
             let exact =
                 |most_rows: usize| exact::Plan::evidence(most_rows.min(rows), inputs, 1).peak_bytes.min(most);
-            let few =
-                exact(settings.refining_rows.max(settings.blocks.size)).saturating_add(exact(EXACT_ROWS));
+            let few = exact(settings.refining_rows.max(settings.blocks.size));
             let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
-            let kept = product(n, number * 2 * s).saturating_add(prior).saturating_add(bound.peak_bytes);
-            solver.max(kept).saturating_add(few)
+            let kept = product(n, number * 2 * s).saturating_add(prior);
+            // One after the other: descent, more rows exactly, the bound.
+            let later = bound.peak_bytes.max(exact(EXACT_ROWS));
+            solver.max(kept.saturating_add(later)).saturating_add(few)
         } else {
             solver
         };
