@@ -186,7 +186,9 @@ fn inputs_of_another_kind_or_scale_are_noticed() {
         let notes = done["notes"].to_string();
         assert!(notes.contains("WARNING") && notes.contains("outside the range"), "{notes}");
         let done = json(at, &format!("{command} --model floats.posterior --data floats.npy"));
-        assert_eq!(done["notes"], serde_json::json!([]));
+        // Nothing but that these are the rows of the fit.
+        let notes = done["notes"].as_array().unwrap();
+        assert!(notes.iter().all(|n| n.to_string().contains("trained on rows with the same")), "{notes:?}");
     }
     made("large.npy", "large");
     let done = json(at, "evaluate --model large.posterior --data floats.npy --labels y.npy");

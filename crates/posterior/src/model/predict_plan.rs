@@ -116,7 +116,9 @@ impl Model {
         let columns = (3 + quantiles as u64).saturating_add(samples as u64);
         let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
         let (solves, solve_flops) = self.solves(rows, variances);
-        let block = block.max(solves).saturating_add(self.sample_bytes(rows, samples));
+        let block = block
+            .max(if solves > 0 { solves + TILES } else { 0 })
+            .saturating_add(self.sample_bytes(rows, samples));
         let peak_bytes = [inputs, outputs, block, leaving].into_iter().fold(0, u64::saturating_add);
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
         PredictionPlan { rows, samples, peak_bytes, flops: flops + drawn + solve_flops, seconds: None }
