@@ -1,10 +1,10 @@
 //! What a fit to a table plans is what it takes, whatever the method, and a limit below the plan refuses it.
 
-use super::printed::repository;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that no plan counts: names, headers, what the allocator holds back, stacks of threads.
 const UNCOUNTED: i64 = 12 << 20;
@@ -12,7 +12,7 @@ const UNCOUNTED: i64 = 12 << 20;
 /// Every method with as little work as shows its memory.
 const METHODS: [(&str, &str); 9] = [
     ("exact", "--method exact --steps 2 --restarts 1"),
-    ("auto", "--method auto --time-budget 8 --exact-limit 500"),
+    ("auto", "--method auto --time-budget 8"),
     ("sdd", "--method sdd --iterations 20 --samples 64"),
     ("cg", "--method cg --iterations 5 --samples 64"),
     ("cg, Nystrom", "--method cg --iterations 5 --samples 16 --preconditioner nystrom"),
@@ -22,23 +22,24 @@ const METHODS: [(&str, &str); 9] = [
     ("svgp", "--method svgp --iterations 20 --inducing 300"),
 ];
 
-const SEARCH: &str = "--blocks 2 --block-size 400 --refining-rows 800 --steps 3";
-
-fn run(folder: &Path, line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_posterior"))
-        .current_dir(folder)
-        .args(line.split_whitespace())
-        .output()
-        .unwrap()
+/// Flags of a short search for hyperparameters, where a method has one.
+fn search(method: &str) -> &'static str {
+    match method {
+        "exact" | "sgpr" | "svgp" => "",
+        _ => "--blocks 2 --block-size 400 --refining-rows 800",
+    }
 }
 
 fn fit(folder: &Path, rows: usize, flags: &str, more: &str) -> Result<Value, String> {
-    let output = run(
-        folder,
-        &format!(
-            "fit gp --data {rows}.csv --target y {flags} {more} --out m.posterior --force --fresh --json"
-        ),
-    );
+    // A name of its own, so that no checkpoint of another fit is in the way.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let line = format!("fit gp --data {rows}.csv --target y {flags} {more} --out {number}.posterior --json");
+    let output = Command::new(env!("CARGO_BIN_EXE_posterior"))
+        .current_dir(folder)
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
     if !output.status.success() {
         return Err(String::from_utf8(output.stderr).unwrap());
     }
@@ -67,7 +68,6 @@ fn write_table(folder: &Path, rows: usize, columns: usize) {
 /// Small tables here; `POSTERIOR_PLAN_SIZES=large` goes on to 40,000 rows.
 #[test]
 fn plans_of_processes_bound_their_peaks() {
-    assert!(repository().join("Cargo.toml").exists());
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_table(at, 20, 6);
@@ -81,21 +81,23 @@ fn plans_of_processes_bound_their_peaks() {
     let large = std::env::var("POSTERIOR_PLAN_SIZES").is_ok_and(|v| v == "large");
     let sizes: &[usize] = if large { &[2_500, 10_000, 40_000] } else { &[2_500] };
     let mut wrong = Vec::new();
-    for &rows in sizes {
-        write_table(at, rows, 6);
+    write_table(at, 6_500, 6);
+    for &size in sizes {
+        write_table(at, size, 6);
         for (what, flags) in METHODS {
+            // The default is exact up to 6,000 rows, and what is exact takes long beyond.
+            let rows = if what == "auto" { size.max(6_500) } else { size };
             if what == "exact" && rows > 10_000 {
                 continue;
             }
-            let search =
-                if what.starts_with("sgpr") || what == "svgp" || what == "exact" { "" } else { SEARCH };
-            let report = fit(at, rows, flags, search).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let report = fit(at, rows, flags, search(what)).unwrap_or_else(|e| panic!("{what}: {e}"));
             let planned = bytes(&report, "planned_memory_bytes");
             let peak = bytes(&report, "peak_memory_bytes") - program;
+            let megabytes = |bytes: i64| bytes as f64 / 1e6;
             println!(
                 "{what}, {rows} rows: peak {:.1} MB, planned {:.1} MB",
-                peak as f64 / 1e6,
-                planned as f64 / 1e6
+                megabytes(peak),
+                megabytes(planned)
             );
             if peak > planned + UNCOUNTED || planned > 2 * peak.max(0) + (64 << 20) {
                 wrong.push(format!("{what}, {rows} rows: peak {peak}, planned {planned}"));
@@ -103,11 +105,11 @@ fn plans_of_processes_bound_their_peaks() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // A tenth less than what is planned is refused before the work, and the refusal names both.
+    // A tenth less than what is planned is refused before the work.
     for (what, flags) in METHODS.iter().filter(|m| m.0 != "auto") {
-        let search = if matches!(*what, "sgpr" | "svgp" | "exact") { "" } else { SEARCH };
-        let planned = bytes(&fit(at, 20, flags, search).unwrap(), "planned_memory_bytes");
-        let text = fit(at, 20, flags, &format!("{search} --memory {}", 0.9e-9 * planned as f64)).unwrap_err();
-        assert!(text.contains("memory"), "{what}: {text}");
+        let planned = bytes(&fit(at, 20, flags, search(what)).unwrap(), "planned_memory_bytes");
+        let limited = format!("{} --memory {}", search(what), 0.9e-9 * planned as f64);
+        let text = fit(at, 20, flags, &limited).unwrap_err();
+        assert!(text.contains("memory") || text.contains("above the limit"), "{what}: {text}");
     }
 }
