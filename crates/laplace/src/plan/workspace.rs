@@ -123,12 +123,13 @@ impl<T: Precision> Workspace<'_, T> {
             + dense.saturating_mul(dense).saturating_mul(16)
     }
 
-    /// Bytes of predictions by passes back: what every tapped layer keeps, the turned copies of the largest, and rows over blocks of `rows` weights in both precisions and whitened.
+    /// Bytes of predictions by passes back: what every tapped layer keeps, the turned copies of the largest, and rows over blocks of `rows` weights, in both precisions, with what is made of them.
     pub(super) fn predicted_backwards(&self, rows: u64) -> u64 {
         let (batch, width) = (self.batch(self.outputs), self.outputs);
         let both = self.forward(batch) + self.backward(batch, width);
         let taps = both + 2 * self.factors(batch, width) + batch * width * width * self.number();
-        let row = rows.saturating_mul(width * (self.number() + 16));
+        // By parameter and together; in doubles, what low rank takes from them, whitened.
+        let row = rows.saturating_mul(width * (2 * self.number() + 24));
         let piece = (PIECE / rows.saturating_mul(width * self.number()).max(1)).clamp(1, batch.max(1));
         let dense =
             if rows > 0 { self.forward(piece) + self.backward(piece, width) + piece * row } else { 0 };
