@@ -322,7 +322,7 @@ fn mistakes_are_explained_and_nothing_is_written() {
         (format!("{RINGS} --curvature full --precision -1"), "unexpected argument"),
         (format!("{RINGS} --curvature full --precision=-1"), "a finite number above 0"),
         (format!("{RINGS} --curvature full --memory 1e-9"), "the memory limit for reading"),
-        (format!("{RINGS} --curvature full --memory 0.001"), "above the limit"),
+        (format!("{RINGS} --curvature full --memory 0.0002"), "above the limit"),
         (format!("{RINGS} --curvature full --preprocess raw"), "leave --features, --preprocess"),
         (format!("{RINGS} --curvature subnetwork --subnetwork-size 100000"), "a sub-network of 100000 weights"),
         (format!("{RINGS} --curvature kronecker --weights nothing*"), "nothing*"),

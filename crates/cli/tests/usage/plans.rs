@@ -79,7 +79,7 @@ fn plans_of_processes_bound_their_peaks() {
     }
     let program = bytes(&bare, "peak_memory_bytes");
     let large = std::env::var("POSTERIOR_PLAN_SIZES").is_ok_and(|v| v == "large");
-    let sizes: &[usize] = if large { &[2_500, 10_000, 40_000] } else { &[2_500] };
+    let sizes: &[usize] = if large { &[1_500, 10_000, 40_000] } else { &[1_500] };
     let mut wrong = Vec::new();
     write_table(at, 6_500, 6);
     for &size in sizes {

@@ -118,7 +118,8 @@ impl ScalablePlan {
             .saturating_add(prior)
             .max(chosen)
             .saturating_add(cache.min(product(n, n).saturating_mul(number)))
-            .saturating_add(WORKING_BYTES);
+            // Plans of bounds have their own.
+            .saturating_add(if matches!(method, Method::Sgpr | Method::Svgp) { 0 } else { WORKING_BYTES });
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
         let solver = if request.method == Method::Auto && method == Method::Sdd {
             let most = few_rows_memory(request.options.memory_limit);
