@@ -18,6 +18,7 @@ use posterior::metrics::Classes;
 use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{AnyModel, PredictedInto, peak_memory_bytes};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// Functions drawn for joint scores where no number is given.
@@ -73,10 +74,12 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         None => rows.remark(data.len()),
     });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    let all = data.memory() + training.as_ref().map_or(0, ModelData::memory);
     let times = 2 * (1 + a.compare.len()) + 2 * usize::from(training.is_some());
     let mut plan = model.plan_prediction(&data, choice, times, (0, PredictedInto::Columns));
-    plan.peak_bytes += all - data.memory();
+    // Each model that is compared reads the data for itself, and what is shifted is a copy.
+    let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
+    let beside = training.as_ref().map_or(0, ModelData::memory) + copies * data.memory();
+    plan.peak_bytes = plan.peak_bytes.saturating_add(beside);
     plan.check(limit).map_err(Failure::from_display)?;
     remarks.say(format!("plan: {plan}"));
     let evaluate =
@@ -95,11 +98,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         };
         let own =
             limited(other.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
-        let own = match &positions {
-            None => own,
-            // The rows that the first model is scored on.
-            Some(positions) => own.selected(positions).map_err(Failure::from_display)?,
-        };
+        let own = if positions.is_some() { same_rows(&data, positions.as_deref(), own)? } else { own };
         let seen = other.trained_on(&own).map_or(0, |seen| seen.into_iter().filter(|s| *s).count());
         if seen > 0 {
             data.notes.push(format!("{}: {}", path.display(), trained_on(seen)));
@@ -147,6 +146,18 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
         _ => Ok(()),
     }
+}
+
+/// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
+fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) -> Result<ModelData, Failure> {
+    let wanted: Vec<usize> = match (&scored.table, &own.table) {
+        (Some((_, scored)), Some((_, rows))) => {
+            let scored: HashSet<usize> = scored.iter().copied().collect();
+            (0..rows.len()).filter(|&i| scored.contains(&rows[i])).collect()
+        }
+        _ => positions.unwrap_or_default().to_vec(),
+    };
+    own.selected(&wanted).map_err(Failure::from_display)
 }
 
 /// Rows to score, and those that the model has learned from.

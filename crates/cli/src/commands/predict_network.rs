@@ -68,7 +68,9 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     };
     // Named columns; what most models have of them.
     let columns_of_each = model.likelihood().outputs() * 3 + a.quantiles.len() + 2 * a.top.unwrap_or(0);
-    let plan = model.plan_prediction(&data, choice, 1, (columns_of_each, into));
+    let mut plan = model.plan_prediction(&data, choice, 1, (columns_of_each, into));
+    let joint = model.joint_bytes(data.len(), a.samples, a.joint.is_some());
+    plan.peak_bytes = plan.peak_bytes.saturating_add(joint);
     plan.check(limit).map_err(Failure::from_display)?;
     remarks.say(format!("plan: {plan}"));
     let predictions = model.predict(&data, choice).map_err(Failure::from_display)?;

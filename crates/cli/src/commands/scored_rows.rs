@@ -33,7 +33,7 @@ impl ScoredRowsText for ScoredRows {
             Self::HeldOut => None,
             Self::Training => Some(trained_on(n)),
             Self::Unknown => Some(
-                "the model file does not say which rows it was trained on, being of an older release: if it was trained on these, their scores say nothing of new rows".into(),
+                "the model file does not say which rows it was trained on (older releases do not, nor fits to data in memory): if it was trained on these, their scores say nothing of new rows".into(),
             ),
         }
     }

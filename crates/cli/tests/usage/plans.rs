@@ -110,6 +110,6 @@ fn plans_of_processes_bound_their_peaks() {
         let planned = bytes(&fit(at, 20, flags, search(what)).unwrap(), "planned_memory_bytes");
         let limited = format!("{} --memory {}", search(what), 0.9e-9 * planned as f64);
         let text = fit(at, 20, flags, &limited).unwrap_err();
-        assert!(text.contains("memory") || text.contains("above the limit"), "{what}: {text}");
+        assert!(text.contains("above the limit") && !text.contains("for reading"), "{what}: {text}");
     }
 }

@@ -14,7 +14,9 @@ use std::fmt::Display;
 pub(super) fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
+        DataType::Dictionary(_, values) => {
+            matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        }
         _ => false,
     }
 }
@@ -143,9 +145,10 @@ mod tests {
         let missing = numbers(BooleanArray::from(vec![Some(true), None, Some(false)]));
         assert!(missing[0] == 1.0 && missing[1].is_nan() && missing[2] == 0.0);
         assert!(numbers(NullArray::new(3)).iter().all(|v| v.is_nan()));
-        // The nearest doubles of what is written: a division rounds the first to 0.30000000000000004 in places.
-        let decimals = Decimal128Array::from(vec![3, -123_456, 0]).with_precision_and_scale(30, 5).unwrap();
-        assert_eq!(numbers(decimals), [3e-5, -1.234_56, 0.0]);
+        // The nearest doubles of what is written, however many digits it has.
+        let decimals = Decimal128Array::from(vec![3, -123_456, 12_345_678_901_234_567_891, 0]);
+        let decimals = decimals.with_precision_and_scale(30, 5).unwrap();
+        assert_eq!(numbers(decimals), [3e-5, -1.234_56, 123_456_789_012_345.678_91, 0.0]);
         let decimals = Decimal128Array::from(vec![12]).with_precision_and_scale(20, -3).unwrap();
         assert_eq!(numbers(decimals), [12_000.0]);
         let decimals = Decimal256Array::from_iter_values([i256(7)]).with_precision_and_scale(70, 2).unwrap();

@@ -40,10 +40,7 @@ impl<T: Precision> Laplace<T> {
             }
             Posterior::Weights { predictor, .. } => match predictor.head() {
                 Some(_) => forward + outputs * d,
-                None => {
-                    let dense = predictor.largest_rows() as f64;
-                    (1.0 + 2.0 * outputs) * forward + 2.0 * outputs * d + outputs * dense * dense
-                }
+                None => (1.0 + 2.0 * outputs) * forward + outputs * (2.0 * d + predictor.whitening_flops()),
             },
         };
         examples as f64 * each

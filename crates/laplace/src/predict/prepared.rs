@@ -164,6 +164,22 @@ impl<T: Precision> Predictor<T> {
         self.blocks.iter().map(rows).max().unwrap_or(0)
     }
 
+    /// Multiplications and additions of whitening one row over each block that is predicted with rows of the Jacobian.
+    pub(crate) fn whitening_flops(&self) -> f64 {
+        let each = |block: &PreparedBlock<T>| match block {
+            PreparedBlock::Rows { selection, posteriors } => {
+                let n = selection.len() as f64;
+                match &posteriors[0] {
+                    ConditionedBlock::LowRank(low_rank) => n * (2 * low_rank.rank() + 2) as f64,
+                    ConditionedBlock::Diagonal(_) => n,
+                    _ => n * n,
+                }
+            }
+            _ => 0.0,
+        };
+        self.blocks.iter().map(each).sum()
+    }
+
     /// Weights of the largest block whose covariance is a dense matrix; 0 without any.
     pub(crate) fn largest_dense(&self) -> usize {
         let dense = |(range, blocks): &(Range<usize>, Vec<ConditionedBlock>)| match &blocks[0] {

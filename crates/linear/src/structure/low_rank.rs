@@ -29,6 +29,13 @@ pub struct ConditionedLowRank {
     scales: Option<Vec<f64>>,
 }
 
+impl ConditionedLowRank {
+    /// Columns of the factor.
+    pub fn rank(&self) -> usize {
+        self.factor.ncols()
+    }
+}
+
 impl LowRank {
     /// `factor factor^T + diag(residual)` with `factor` of size `weights x rank` and a residual that is nowhere negative.
     ///

@@ -94,10 +94,25 @@ impl LaplaceModel {
             // Probabilities or moments, means and deviations of outputs, densities; they grow by doubling.
             let kept = 2 * NUMBER * n.saturating_mul(3 * width + 2 * outputs + 1).saturating_mul(times as u64);
             let leaving = n.saturating_mul(columns as u64).saturating_mul(NUMBER + into.bytes());
-            let peak = [data.memory(), latent, cut, kept, leaving].into_iter().fold(0, u64::saturating_add);
+            // Draws that are common to all examples, in antithetic pairs.
+            let draws = match integration {
+                Integration::MonteCarlo { samples, .. } => (samples as u64).saturating_mul(outputs * NUMBER),
+                _ => 0,
+            };
+            // A table is kept as it was read, beside the numbers made of it, and copied once more for an output.
+            let copies = data.table.as_ref().map_or(0, |(table, _)| table.memory());
+            let parts = [data.memory(), copies, latent, cut, kept, draws, leaving];
+            let peak = parts.into_iter().fold(0, u64::saturating_add);
             let flops = times as f64 * fitted.laplace.latent_flops(&fitted.network, data.len());
             NetworkPredictionPlan { examples: data.len(), peak_bytes: peak, flops, seconds: flops / RATE }
         })
+    }
+
+    /// Bytes of `samples` functions at so many examples, and of their joint covariance where that is asked for, each with a copy for its file.
+    pub fn joint_bytes(&self, examples: usize, samples: usize, covariance: bool) -> u64 {
+        let rows = (examples as u64).saturating_mul(self.outputs() as u64);
+        let matrix = if covariance { rows.saturating_mul(rows) } else { 0 };
+        rows.saturating_mul(samples as u64).saturating_add(matrix).saturating_mul(2 * NUMBER)
     }
 
     /// Outputs of its network for each example.

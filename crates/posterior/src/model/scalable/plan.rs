@@ -128,9 +128,15 @@ impl ScalablePlan {
             let few = exact(settings.refining_rows.max(settings.blocks.size));
             let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
             let kept = product(n, number * 2 * s).saturating_add(prior);
-            // One after the other: descent, more rows exactly, the bound.
-            let later = bound.peak_bytes.max(exact(EXACT_ROWS));
-            solver.max(kept.saturating_add(later)).saturating_add(few)
+            // One after the other, beside the best so far: descent, more rows exactly, the bound.
+            let more = exact(EXACT_ROWS);
+            [
+                solver.saturating_add(few),
+                kept.max(few).saturating_add(few).saturating_add(more),
+                kept.max(few).max(more).saturating_add(bound.peak_bytes),
+            ]
+            .into_iter()
+            .fold(0, u64::max)
         } else {
             solver
         };

@@ -50,17 +50,14 @@ pub(super) fn fit<T: Kept>(
     let mut tried = Vec::new();
     let mut best: Option<ScalableFit> = None;
     let started = Instant::now();
-    let exactly = |most: usize, time: Option<f64>| -> Result<Option<ScalableFit>, ModelError> {
-        let Some(rows) = affordable_rows(prepared, request, most, time) else { return Ok(None) };
+    let exactly = |rows: (usize, usize), time: Option<f64>| -> Result<Option<ScalableFit>, ModelError> {
+        let Some(rows) = affordable_rows(prepared, request, rows, time) else { return Ok(None) };
         let fit = uniform_rows(prepared, request, as_found.clone(), held, rows)?;
-        Ok(Some(ScalableFit {
-            hyperpriors: hyperpriors.clone(),
-            largest_jitter: largest_jitter.max(fit.largest_jitter),
-            ..fit
-        }))
+        let largest_jitter = largest_jitter.max(fit.largest_jitter);
+        Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
     };
     let few = request.scalable.refining_rows.max(request.scalable.blocks.size);
-    let simple = exactly(few, allowance.until(0.5).map(|left| 0.2 * left))?;
+    let simple = exactly((2, few), allowance.until(0.5).map(|left| 0.2 * left))?;
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
@@ -106,15 +103,23 @@ pub(super) fn fit<T: Kept>(
     });
     if !sound {
         let started = Instant::now();
-        let more = exactly(EXACT_ROWS, allowance.left().map(|left| 0.5 * left))?;
-        if let Some(fit) = more.filter(|fit| fit.rows() > simple_rows + simple_rows / 5) {
-            consider(fit, started, &mut best, &mut tried);
+        // Hardly more rows are hardly better.
+        let worth = simple_rows + simple_rows / 5 + 1;
+        match exactly((worth, EXACT_ROWS), allowance.left().map(|left| 0.5 * left))? {
+            Some(fit) => consider(fit, started, &mut best, &mut tried),
+            None => tried.push(skipped(
+                Method::Exact,
+                &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
+            )),
         }
     }
     let time = allowance.left();
     let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.scalable.seconds.unwrap_or_default());
     let plan = ScalablePlan::new(request, Method::Svgp, prepared.data.rows(), prepared.data.inputs().ncols());
-    if !sound && plan.peak_bytes > request.options.memory_limit {
+    let kept = best
+        .as_ref()
+        .map_or(0, |fit| (fit.rows() as u64).pow(2) * if fit.method == Method::Exact { 8 } else { 0 });
+    if !sound && plan.peak_bytes.saturating_add(kept) > request.options.memory_limit {
         tried.push(skipped(Method::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
         tried.push(skipped(Method::Svgp, "not tried: the budget is nearly used up"));
@@ -182,11 +187,11 @@ pub(in crate::model::scalable) fn few_rows_memory(limit: u64) -> u64 {
     limit / 4
 }
 
-/// How many rows an exact posterior may have: at most `most`, fewer where seconds or memory are short; none where not even few fit.
+/// How many rows an exact posterior may have: at most `most`, fewer where seconds or memory are short; none where not even `least` fit.
 fn affordable_rows(
     prepared: &Prepared,
     request: &FitRequest,
-    most: usize,
+    (least, most): (usize, usize),
     seconds: Option<f64>,
 ) -> Option<usize> {
     /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
@@ -198,7 +203,10 @@ fn affordable_rows(
         plan.peak_bytes <= few_rows_memory(request.options.memory_limit)
             && seconds.is_none_or(|t| needed <= t)
     };
-    (0..=20).map(|k| (most as f64 * 0.9f64.powi(k)) as usize).find(|&size| size > 1 && fits(size))
+    (0..=20)
+        .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
+        .take_while(|&size| size >= least)
+        .find(|&size| fits(size))
 }
 
 /// The exact posterior of so many uniform rows.
