@@ -148,7 +148,7 @@ mod tests {
         // The nearest doubles of what is written, however many digits it has.
         let decimals = Decimal128Array::from(vec![3, -123_456, 12_345_678_901_234_567_891, 0]);
         let decimals = decimals.with_precision_and_scale(30, 5).unwrap();
-        assert_eq!(numbers(decimals), [3e-5, -1.234_56, 123_456_789_012_345.678_91, 0.0]);
+        assert_eq!(numbers(decimals), [3e-5, -1.234_56, 123_456_789_012_345.67, 0.0]);
         let decimals = Decimal128Array::from(vec![12]).with_precision_and_scale(20, -3).unwrap();
         assert_eq!(numbers(decimals), [12_000.0]);
         let decimals = Decimal256Array::from_iter_values([i256(7)]).with_precision_and_scale(70, 2).unwrap();
