@@ -1,36 +1,13 @@
 //! Error bars for networks as their users see them.
 
-use assert_cmd::Command;
+use crate::networks_common::{error, json, number, posterior};
 use posterior::data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, write_npy, write_npz};
 use posterior_testing::shared;
-use serde_json::Value;
 use std::path::Path;
-
-fn posterior(folder: &Path) -> Command {
-    let mut command = Command::cargo_bin("posterior").unwrap();
-    command.current_dir(folder);
-    command
-}
 
 /// The command line, split at spaces.
 fn run(folder: &Path, line: &str) -> std::process::Output {
     posterior(folder).args(line.split_whitespace()).output().unwrap()
-}
-
-fn json(folder: &Path, line: &str) -> Value {
-    let output = run(folder, &format!("{line} --json"));
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}"))
-}
-
-fn error(folder: &Path, line: &str) -> String {
-    let output = run(folder, line);
-    assert!(!output.status.success(), "{line}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// Two rings with three named classes and a curve, and a network trained on each.

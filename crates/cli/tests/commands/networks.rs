@@ -1,15 +1,10 @@
 //! The commands for networks as their users see them.
 
+use crate::networks_common::posterior;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-fn posterior(folder: &Path) -> Command {
-    let mut command = Command::cargo_bin("posterior").unwrap();
-    command.current_dir(folder);
-    command
-}
 
 fn json(command: &mut Command) -> Value {
     let output = command.output().unwrap();
