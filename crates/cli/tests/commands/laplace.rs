@@ -321,7 +321,7 @@ fn mistakes_are_explained_and_nothing_is_written() {
         ("predict --model m.posterior --data curve.csv", "`a`"),
         ("predict --model m.posterior --data rings.csv --quantiles 0.5", "are for numbers"),
         ("predict --model m.posterior --data rings.csv --samples 3", "--samples-out"),
-        ("predict --model m.posterior --data rings.csv --joint j.npy --memory 1e-6", "above the limit"),
+        ("predict --model m.posterior --data rings.csv --joint j.npy --memory 0.002", "above the limit"),
         ("evaluate --model m.posterior --data rings.csv --rotate 10", "images have three dimensions"),
         ("evaluate --model m.posterior --data rings.csv --corrupt rust", "the kinds are"),
         ("evaluate --model m.posterior --data rings.csv --joint-kappa 0", "a list of whole numbers"),

@@ -514,7 +514,8 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     assert_eq!(auto(2000, "matern32(ard)", 8.0).method, Method::Exact);
     assert_eq!(auto(4000, "matern32(ard)", 0.15).method, Method::Sdd);
     // Where nothing fits, what is refused is the least that would do.
-    assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Exact);
+    assert_eq!(auto(300, "matern32(ard)", 0.001).method, Method::Exact);
+    assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Svgp);
     let large = auto(1_000_000, "matern32(ard)", 80.0);
     assert!(large.method == Method::Sdd && large.why.contains("1000000 rows"), "{large:?}");
     // 201 columns of weights in double precision, six times.

@@ -65,7 +65,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
         };
     }
     let descent = descent();
-    if descent.peak_bytes > limit && bound().peak_bytes <= limit {
+    if descent.peak_bytes > limit && bound().peak_bytes < descent.peak_bytes {
         let needed = descent.as_exact();
         return Chosen {
             method: Method::Svgp,
