@@ -3,7 +3,6 @@
 use crate::networks_common::posterior;
 use assert_cmd::Command;
 use serde_json::Value;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn json(command: &mut Command) -> Value {

@@ -4,7 +4,6 @@ use crate::networks_common::posterior;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use serde_json::Value;
-use std::path::Path;
 
 fn json(command: &mut Command) -> Value {
     let output = command.output().unwrap();
