@@ -39,14 +39,19 @@ pub(crate) fn effective_dimensions(model: &LaplaceModel) -> Option<f64> {
     model.header().summary.evidence.as_ref().map(|e| e.effective_dimensions.iter().sum())
 }
 
-/// The noise as standard deviations, in the target's units; nothing for other likelihoods.
-pub(crate) fn noise(model: &LaplaceModel) -> Vec<f64> {
-    let scale = match &model.header().data.inputs {
+/// What an output is multiplied by for the target's units.
+fn target_scale(model: &LaplaceModel) -> f64 {
+    match &model.header().data.inputs {
         posterior::laplace::InputKind::Prepared {
             preparation: posterior::network::Preparation::Columns { standardisation, classes: None, .. },
         } => standardisation.target_scale,
         _ => 1.0,
-    };
+    }
+}
+
+/// The noise as standard deviations, in the target's units; nothing for other likelihoods.
+pub(crate) fn noise(model: &LaplaceModel) -> Vec<f64> {
+    let scale = target_scale(model);
     let deviations = |variances: Vec<f64>| variances.into_iter().map(|v| v.sqrt() * scale).collect();
     match model.likelihood() {
         OutputLikelihood::Gaussian(g) => deviations(g.noise_variances().to_vec()),
@@ -132,8 +137,12 @@ pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new("effective dimensions", format!("{effective:.1} of {}", model.weights())));
     }
     if let Some(mode) = &summary.mode {
+        let scale = target_scale(model);
+        let distance = mode.displacement.map_or(String::new(), |d| {
+            format!("; {} from the network on average, which counts as variance", number(d * scale))
+        });
         let text = format!(
-            "optimum of the linearised model, {} rounds, {} Hessian products",
+            "optimum of the linearised model, {} rounds, {} Hessian products{distance}",
             mode.alternations, mode.products
         );
         rows.push(SummaryRow::new("mode", text));

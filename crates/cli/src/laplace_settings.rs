@@ -140,9 +140,12 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
         "likelihoods without Gaussian noise, under which probit is exact",
     )?;
     let dual = curvature == CurvatureArg::FunctionSpace;
-    let linearised = matches!(a.mode, ModeArg::Linearised | ModeArg::LinearisedSimple);
+    let closed =
+        "curvatures of weights; in function space it is known under Gaussian noise and from all points";
+    let known = !dual || (gaussian && a.points.is_none());
+    only(a.mode == ModeArg::Linearised, "mode linearised", known, closed)?;
     let others = "curvatures of weights, not to --curvature function-space";
-    only(linearised, "mode linearised", !dual, others)?;
+    only(a.mode == ModeArg::LinearisedSimple, "mode linearised-simple", !dual, others)?;
     let scalar = matches!(a.prior, PriorArg::Auto | PriorArg::Scalar);
     only(!scalar, "prior of several precisions", !dual, others)?;
     let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);

@@ -7,12 +7,12 @@
 //! diagonal curvature is an upper bound of the exact one's, so that the exact structure has the largest evidence of them. It does not rank *sets of weights*: a posterior of the last layer is charged for no
 //! other weights, which were chosen by the same data, and always looks better. Which weights are uncertain therefore follows from the likelihood:
 //!
-//! - **numbers with additive noise**: all weights, as exactly as the budget allows. Noise is estimated as `RSS / (n - gamma)`, and weights that are left out of `gamma` make it too small and intervals too narrow.
+//! - **numbers with additive noise**: all weights, as exactly as the budget allows. Weights that are left out of the effective dimensions make the noise too small and intervals too narrow.
 //! - **classes, events and counts**: the last layer. There is no noise to estimate, and the tangents of all layers flatten probabilities more than data ask for.
 //!
 //! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
-use crate::fit::{Approximation, FitOptions, Laplace, fit};
+use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, fit};
 use crate::unseen::unseen_scores;
 use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood, VectorLikelihood};
@@ -21,9 +21,6 @@ use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-
-/// Weights, or numbers observed, up to which an exact posterior over all weights is among the candidates.
-const EXACT: usize = 3000;
 
 /// What became of one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,11 +97,11 @@ fn candidates<T: Precision>(
         proposal("last-layer-kronecker", Weights::LastLayer, kronecker),
         proposal("last-layer", Weights::LastLayer, Approximation::Full),
     ];
-    // Exact posteriors where they are small: in whichever space is smaller.
+    // Exact posteriors where they are small, in whichever space is smaller: then their optimum has a closed form under Gaussian noise.
     let (weights, observed) = (network.graph().trainable(), examples * likelihood.outputs());
-    let exact = if weights <= EXACT && weights <= observed {
+    let exact = if weights <= LARGEST && weights <= observed {
         Some(proposal("full", Weights::All, Approximation::Full))
-    } else if observed <= EXACT {
+    } else if observed <= LARGEST {
         Some(proposal("function-space", Weights::All, Approximation::FunctionSpace { points: None }))
     } else {
         None

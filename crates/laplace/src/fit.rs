@@ -1,5 +1,7 @@
 //! The whole fit: weights, curvature, mode, hyperparameters.
 
+mod conjugate;
+mod extend;
 mod held_out;
 mod options;
 mod restore;
@@ -12,6 +14,7 @@ pub use restore::{RestoredCurvature, SavedPosterior, least_numbers};
 pub use result::{FitSummary, Laplace, ModeSummary};
 pub use run::fit;
 
+pub(crate) use conjugate::LARGEST;
 pub(crate) use result::{Curvature, Posterior};
 
 use crate::LaplaceError;

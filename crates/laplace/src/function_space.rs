@@ -17,6 +17,7 @@ use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Outputs, Precision, Selection};
 use posterior_optim::Signal;
 use rand::seq::SliceRandom;
+use std::sync::OnceLock;
 
 /// Share of a prior variance that rounding may take off a posterior variance of zero.
 const ROUNDING: f64 = 1e-8;
@@ -30,6 +31,8 @@ pub struct FunctionSpace<T> {
     rows: Array<T>,
     /// `R^T J J^T R`.
     gram: Mat<f64>,
+    /// Its eigenvalues, none negative, the largest first; found once.
+    eigenvalues: OnceLock<Vec<f64>>,
     examples: usize,
 }
 
@@ -92,7 +95,17 @@ impl<T: Precision> FunctionSpace<T> {
         if observer(Stage::Curvature, count, count) == Signal::Stop {
             return Err(LaplaceError::Interrupted);
         }
-        Ok((Self { selection: selection.clone(), x, rows, gram, examples: count }, fit))
+        Ok((
+            Self {
+                selection: selection.clone(),
+                x,
+                rows,
+                gram,
+                eigenvalues: OnceLock::new(),
+                examples: count,
+            },
+            fit,
+        ))
     }
 
     /// Training points and their kernel again, as they were saved: inputs `[points, ...]`, roots `[points * width, outputs]`, the kernel between the roots, and how many
@@ -123,7 +136,7 @@ impl<T: Precision> FunctionSpace<T> {
             let problem = "the saved training points do not belong to this network";
             return Err(LaplaceError::Request(problem.into()));
         }
-        Ok(Self { selection: selection.clone(), x, rows, gram, examples })
+        Ok(Self { selection: selection.clone(), x, rows, gram, eigenvalues: OnceLock::new(), examples })
     }
 
     /// The training points, `[points, ...]`.
@@ -160,13 +173,21 @@ impl<T: Precision> FunctionSpace<T> {
         if !self.gram.is_all_finite() {
             return Err(StructureError::NotFinite { block: "the tangent kernel".into() }.into());
         }
-        let mut values = self.gram.self_adjoint_eigenvalues(faer::Side::Lower).map_err(|_| failed())?;
-        values.iter_mut().for_each(|v| *v = v.max(0.0));
-        values.sort_by(|a, b| b.total_cmp(a));
+        if self.eigenvalues.get().is_none() {
+            self.remember(&self.gram.self_adjoint_eigenvalues(faer::Side::Lower).map_err(|_| failed())?);
+        }
+        let mut values = self.eigenvalues.get().cloned().unwrap_or_default();
         values.resize(self.selection.len(), 0.0);
         let matrix = BlockMatrix::Diagonal(Diagonal::new(values));
         let range = 0..self.selection.len();
         Ok(Structure::new(vec![Block { name: "spectrum".into(), range, matrix }])?)
+    }
+
+    /// Keeps eigenvalues of the kernel that were found, in whatever order.
+    pub(crate) fn remember(&self, values: &[f64]) {
+        let mut values: Vec<f64> = values.iter().map(|v| v.max(0.0)).collect();
+        values.sort_by(|a, b| b.total_cmp(a));
+        self.eigenvalues.get_or_init(|| values);
     }
 
     /// The posterior under a prior precision and a strength.

@@ -28,6 +28,7 @@ pub mod mode;
 pub mod normalisation;
 mod observations;
 pub mod online;
+mod optimum;
 pub mod plan;
 pub mod predict;
 mod prior;

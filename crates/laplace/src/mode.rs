@@ -17,12 +17,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Linearised where normalisation makes weights scale-invariant, else trained.
+    /// Linearised where normalisation makes weights scale-invariant, and where the optimum has a closed form (Gaussian noise with one factor to learn, one precision of all weights chosen by the evidence, a curvature
+    /// with all entries or in function space, all weights uncertain, at most 3,000 of them or of numbers observed); else trained. Where the linear model could fit nearly all numbers, the default's
+    /// hyperparameters are those of the largest evidence that leaves half of them to the noise.
     #[default]
     Auto,
     /// The trained weights.
     Trained,
-    /// The optimum of the linearised model.
+    /// The optimum of the linearised model. Under Gaussian noise predictions count its distance from the network as variance, because they stay the network's own
+    /// ([`ModeSummary::displacement`](crate::fit::ModeSummary)).
     Linearised,
     /// The optimum of the linearised model without its offset, `h = J w` (thesis eq. 5.10).
     LinearisedSimple,
@@ -168,6 +171,30 @@ impl<T: Precision> ModeProblem<'_, T> {
         }
         at.offset = if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 };
         Ok(at)
+    }
+
+    /// The gradient of the loss.
+    ///
+    /// # Errors
+    /// When the data cannot be read or the observer stops.
+    pub(crate) fn slope(
+        &self,
+        w: &[f64],
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        Ok(self.at(w, observer)?.gradient)
+    }
+
+    /// `log p(Y | f0 + J w)`.
+    ///
+    /// # Errors
+    /// When the data cannot be read or the observer stops.
+    pub(crate) fn log_likelihood(
+        &self,
+        w: &[f64],
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<f64, LaplaceError> {
+        Ok(self.at(w, observer)?.log_likelihood)
     }
 
     /// `(J^T B J + A) v` with the curvature at the linear model's outputs.

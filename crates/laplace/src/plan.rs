@@ -3,8 +3,8 @@
 mod prediction;
 mod workspace;
 
-use crate::accumulate::{Form, Head, weight_matrix};
-use crate::fit::Approximation;
+use crate::accumulate::{Form, Head, is_gaussian, weight_matrix};
+use crate::fit::{Approximation, LARGEST};
 use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_networks::{Network, Precision, Selection};
@@ -13,6 +13,9 @@ use workspace::{Use, Workspace};
 
 /// Copies of a dense curvature at the peak: the sums, the matrix, the posterior's factor and the predictor's (or what they are made from).
 const DENSE_COPIES: u64 = 4;
+
+/// Further ones while eigenvectors are found, for a closed form under Gaussian noise, and multiplications and additions for that times the cube of the size.
+const EIGENVECTORS: (u64, f64) = (3, 9.0);
 
 /// Multiplications and additions a second that a plan counts on.
 const RATE: f64 = 3e10;
@@ -64,6 +67,10 @@ impl Plan {
         let backward = if head.is_some() { 0.0 } else { 2.0 * width as f64 * graph.flops() as f64 };
         let mut flops = n * (graph.flops() as f64 + backward);
         let space = Workspace { network, selection, examples: examples as u64, outputs: c };
+        let eigenvectors = |size: u64| match is_gaussian(likelihood) && size <= LARGEST as u64 {
+            true => (EIGENVECTORS.0, EIGENVECTORS.1 * (size as f64).powi(3)),
+            false => (0, 0.0),
+        };
         let workspace = |dense: bool, used: Use| match &head {
             Some(head) => space.head(head, dense),
             None => space.batch_bytes(width, used),
@@ -72,10 +79,11 @@ impl Plan {
         let (sums, factored, batch, shared) = match approximation {
             Approximation::Full => {
                 let per_example = (d as f64).powi(2) * if head.is_some() { 1.0 } else { width as f64 };
-                flops += n * per_example + (d as f64).powi(3) * 4.0 / 3.0;
+                let (copies, more) = eigenvectors(d);
+                flops += n * per_example + (d as f64).powi(3) * 4.0 / 3.0 + more;
                 (
                     square(d),
-                    square(d).saturating_mul(DENSE_COPIES),
+                    square(d).saturating_mul(DENSE_COPIES + copies),
                     workspace(true, Use::Rows { by_layer: false }),
                     0,
                 )
@@ -123,10 +131,11 @@ impl Plan {
             Approximation::FunctionSpace { points } => {
                 let count = points.unwrap_or(examples).min(examples) as u64;
                 let rows = count * FisherEstimate::Exact.width(likelihood) as u64;
-                flops += (rows as f64).powi(2) * d as f64 + (rows as f64).powi(3) * 2.0;
+                let (copies, more) = eigenvectors(rows);
+                flops += (rows as f64).powi(2) * d as f64 + (rows as f64).powi(3) * 2.0 + more;
                 (
                     0,
-                    square(rows).saturating_mul(5).saturating_add(d * 24),
+                    square(rows).saturating_mul(5 + copies).saturating_add(d * 24),
                     0,
                     space.kernel(count, rows / count.max(1)),
                 )

@@ -5,7 +5,7 @@
 
 use crate::fit::{Curvature, scaled_noise};
 use crate::observations::{Batch, ranges};
-use crate::predict::{Latent, Wanted};
+use crate::predict::{Latent, Wanted, displaced};
 use crate::{LaplaceError, Predictor, Stage};
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule, PredictiveWorkspace};
 use posterior_linear::Prior;
@@ -70,6 +70,8 @@ pub(crate) struct HeldOut<'a, T> {
     pub(crate) integration: Integration,
     pub(crate) sets: Vec<(Curvature<T>, &'a dyn Examples<T>)>,
     pub(crate) memory: u64,
+    /// What predictions count beside the posterior ([`crate::fit::ModeSummary::displacement`]).
+    pub(crate) displacement: Option<Vec<T>>,
 }
 
 /// Which entries of the covariance an integration uses.
@@ -128,7 +130,11 @@ impl<T: Precision> HeldOut<'_, T> {
                 )?;
                 for range in ranges(0, examples.len(), 512) {
                     let batch = Batch::read(*examples, range, self.likelihood)?;
-                    let latents = predict(&batch.x, wanted)?;
+                    let mut latents = predict(&batch.x, wanted)?;
+                    if let Some(displacement) = &self.displacement {
+                        let moved = displaced(self.network, self.selection, &batch.x, displacement)?;
+                        latents.iter_mut().for_each(|l| l.add_squares(&moved));
+                    }
                     for (k, latent) in group.clone().zip(&latents) {
                         // A setting whose predictive fails is out of the race, not the whole run.
                         sums[k] += batch_nll(&rules[k], latent, &batch).unwrap_or(f64::NAN);

@@ -20,7 +20,8 @@ fn a_fit_keeps_to_its_plan() {
     request.options.steps.steps = 2;
     request.options.restarts = 1;
     let plan = Model::plan(&request, rows, &(1..=10).map(|i| format!("x{i}")).collect::<Vec<_>>());
-    assert!(plan.1 < 120_000_000, "{}", plan.0);
+    // A matrix, half of one for the file, and 34 MB beside them.
+    assert!(plan.1 < 150_000_000, "{}", plan.0);
     let all: Vec<usize> = (0..rows).collect();
     let model = Model::fit(&table, &all, &request, &mut |_, _| Signal::Continue).unwrap();
     model.predict(&table, None).unwrap();

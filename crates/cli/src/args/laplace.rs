@@ -116,11 +116,11 @@ pub(crate) enum TuneArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
-    /// Linearised for networks with normalisation, else trained
+    /// Linearised for networks with normalisation, and for Gaussian noise where the optimum of all weights has a closed form; else trained
     Auto,
     /// The trained weights
     Trained,
-    /// The optimum of the linearised model
+    /// The optimum of the linearised model; under Gaussian noise its distance from the network counts as variance
     Linearised,
     /// The same without its offset
     LinearisedSimple,
@@ -252,7 +252,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
     pub prior: PriorArg,
 
-    /// Prior precision at the start [default: 1]
+    /// Prior precision at the start of its search; a closed form (see --mode auto) searches everywhere [default: 1]
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
     pub precision: Option<f64>,
 

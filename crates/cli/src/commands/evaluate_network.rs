@@ -11,9 +11,10 @@ use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::ReadOptions;
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::laplace::{
-    Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution, Predicted, Shift,
+    ClassEvaluation, Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution,
+    Predicted, Shift,
 };
-use posterior::likelihoods::Integration;
+use posterior::likelihoods::{Integration, OutputLikelihood};
 use posterior::metrics::Classes;
 use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{AnyModel, PredictedInto, peak_memory_bytes};
@@ -75,7 +76,11 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let times = 2 * (1 + a.compare.len()) + 2 * usize::from(training.is_some());
+    let strange_data = strange_data(a, model, &reading)?;
     let mut plan = model.plan_prediction(&data, choice, times, (0, PredictedInto::Columns));
+    if let Some(others) = &strange_data {
+        plan = plan.then(&model.plan_prediction(others, choice, 2, (0, PredictedInto::Columns)));
+    }
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
     let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
     let beside = training.as_ref().map_or(0, ModelData::memory) + copies * data.memory();
@@ -119,7 +124,10 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
         scored.push(Scored { name, evaluation, seconds: Some(other.header().seconds) });
     }
     let shifts = shifts(a, model, &data, choice)?;
-    let strange = strange(a, model, &scored[0].evaluation, choice, &reading)?;
+    let strange = match (strange_data, &scored[0].evaluation) {
+        (Some(others), Evaluation::Classes(inside)) => Some(strange(model, inside, others, choice)?),
+        _ => None,
+    };
     let joint = match &a.joint_kappa {
         None => Vec::new(),
         Some(points) => model
@@ -229,27 +237,36 @@ fn shifts(
     Ok(out)
 }
 
-fn strange(
+/// Inputs of another kind, where some were given.
+fn strange_data(
     a: &EvaluateArgs,
     model: &LaplaceModel,
-    inside: &Evaluation,
-    choice: Option<Integration>,
     reading: &ReadOptions,
-) -> Result<Option<Strange>, Failure> {
+) -> Result<Option<ModelData>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
     }
-    let Evaluation::Classes(inside) = inside else {
+    if !matches!(model.likelihood(), OutputLikelihood::Categorical(_)) {
         return Err(Failure::usage("--ood is for classifiers".into()));
-    };
+    }
     let data = limited(model.read(&a.ood, &[], false, reading).map_err(Failure::from_display)?, a.limit)?;
     // That these leave the range is what they are for; another kind of numbers is a mistake.
     model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?;
+    Ok(Some(data))
+}
+
+/// How well uncertainty tells them from what was scored.
+fn strange(
+    model: &LaplaceModel,
+    inside: &ClassEvaluation,
+    data: ModelData,
+    choice: Option<Integration>,
+) -> Result<Strange, Failure> {
     let own = model.predict(&data, choice).map_err(Failure::from_display)?;
     let plain = model.predict_plain(&data).map_err(Failure::from_display)?;
     let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from_display);
     let (model_auc, plain_auc) = (auc(&inside.predictions, &own)?, auc(&inside.plain, &plain)?);
-    Ok(Some(Strange { name: data.name, model: own, plain, model_auc, plain_auc }))
+    Ok(Strange { name: data.name, model: own, plain, model_auc, plain_auc })
 }
 
 /// What `--json` prints.

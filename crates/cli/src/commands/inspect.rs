@@ -1,5 +1,6 @@
 //! `posterior inspect`
 
+use super::predict_network::has_extension;
 use super::{fit::described, fit_laplace, load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::describe_laplace;
@@ -171,10 +172,6 @@ fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) ->
             .collect(),
         notes,
     })
-}
-
-fn has_extension(path: &std::path::Path, extension: &str) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
 /// Whether the name is that of a table; everything else is tried as a model.

@@ -156,7 +156,7 @@ pub(crate) fn limited(data: ModelData, limit: Option<usize>) -> Result<ModelData
     }
 }
 
-pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
+pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 

@@ -13,7 +13,7 @@ pub(super) trait ScoredRowsText {
 /// Of `n` rows that a model was trained on.
 pub(super) fn trained_on(n: usize) -> String {
     format!(
-        "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit)"
+        "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit: --test-fraction or --folds of a process, a file of their own for a network)"
     )
 }
 

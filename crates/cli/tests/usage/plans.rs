@@ -1,4 +1,4 @@
-//! What a fit to a table plans is what it takes, whatever the method, and a limit below the plan refuses it.
+//! What is planned is what is taken: fits to tables by every method, which a limit below the plan refuses, and predictions by networks.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -34,10 +34,16 @@ fn fit(folder: &Path, rows: usize, flags: &str, more: &str) -> Result<Value, Str
     // A name of its own, so that no checkpoint of another fit is in the way.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let line = format!("fit gp --data {rows}.csv --target y {flags} {more} --out {number}.posterior --json");
+    let line = format!("fit gp --data {rows}.csv --target y {flags} {more} --out {number}.posterior");
+    run(folder, &line)
+}
+
+/// What a command line prints as JSON, or its error.
+fn run(folder: &Path, line: &str) -> Result<Value, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_posterior"))
         .current_dir(folder)
         .args(line.split_whitespace())
+        .arg("--json")
         .output()
         .unwrap();
     if !output.status.success() {
@@ -99,7 +105,9 @@ fn plans_of_processes_bound_their_peaks() {
                 megabytes(peak),
                 megabytes(planned)
             );
-            if peak > planned + UNCOUNTED || planned > 2 * peak.max(0) + (64 << 20) {
+            // What `auto` tries of all that it has planned depends on how fast the machine is.
+            let loose = what != "auto" && planned > 2 * peak.max(0) + (64 << 20);
+            if peak > planned + UNCOUNTED || loose {
                 wrong.push(format!("{what}, {rows} rows: peak {peak}, planned {planned}"));
             }
         }
@@ -112,4 +120,85 @@ fn plans_of_processes_bound_their_peaks() {
         let text = fit(at, 20, flags, &limited).unwrap_err();
         assert!(text.contains("above the limit") && !text.contains("for reading"), "{what}: {text}");
     }
+}
+
+/// Three classes of six numbers, each row with a text of its own that no model reads.
+fn write_labelled(path: &Path, rows: usize) {
+    let mut text = String::from("note,a,b,c,d,e,f,colour\n");
+    for i in 0..rows {
+        let x = |k: usize| ((i as f64 + 0.5) * (k as f64 + 1.7).sqrt()) % 1.0;
+        write!(text, "a remark of some length on row number {i}").unwrap();
+        (1..=6).for_each(|k| write!(text, ",{:.6}", x(k)).unwrap());
+        writeln!(text, ",{}", ["red", "green", "blue"][((x(1) + x(2)) * 1.5) as usize % 3]).unwrap();
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// Predictions and scores of networks' models, of many more rows than are worked on at a time.
+#[test]
+fn plans_of_predictions_by_networks_bound_their_peaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_labelled(&at.join("train.csv"), 400);
+    write_labelled(&at.join("few.csv"), 20);
+    write_labelled(&at.join("many.csv"), 40_000);
+    let net = |inputs: usize, outputs: usize| {
+        let text = format!(
+            "kind = \"perceptron\"\ninputs = {inputs}\nhidden = [20, 20]\noutputs = {outputs}\nactivation = \"tanh\"\n"
+        );
+        std::fs::write(at.join("net.toml"), text).unwrap();
+    };
+    let run = |line: &str| run(at, line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    net(6, 3);
+    let table = "--data train.csv --features a,b,c,d,e,f";
+    run(&format!(
+        "train --architecture net.toml {table} --target colour --loss cross-entropy --epochs 2 --out classes.safetensors"
+    ));
+    run(
+        "fit laplace --network classes.safetensors --data train.csv --likelihood categorical --out classes.posterior",
+    );
+    net(5, 1);
+    let table = "--data train.csv --features b,c,d,e,f";
+    run(&format!(
+        "train --architecture net.toml {table} --target a --loss mse --epochs 2 --out values.safetensors"
+    ));
+    let fit = "fit laplace --network values.safetensors --data train.csv --likelihood gaussian --out";
+    run(&format!("{fit} values.posterior --curvature function-space"));
+    run(&format!("{fit} kronecker.posterior --curvature kronecker"));
+    let mut wrong = Vec::new();
+    for (command, flags) in [
+        ("predict", "--out p.csv --force"),
+        ("predict", "--out p.parquet --force"),
+        ("predict", "--out p.csv --force --predictive plug-in"),
+        ("evaluate", ""),
+        ("evaluate", "--ood many.csv"),
+    ] {
+        for model in ["classes", "values", "kronecker"] {
+            if flags.contains("--ood") && model != "classes" {
+                continue;
+            }
+            // What is little is little everywhere, so that the difference is all of what many rows take.
+            let of = |data: &str| {
+                let flags = flags.replace("many.csv", data);
+                run(&format!("{command} --model {model}.posterior --data {data} {flags}"))
+            };
+            let bare = of("few.csv");
+            if bare["peak_memory_bytes"].is_null() {
+                posterior_testing::skip("this system does not tell the peak memory of a process");
+                return;
+            }
+            let report = of("many.csv");
+            let planned = bytes(&report, "planned_memory_bytes");
+            let peak = bytes(&report, "peak_memory_bytes") - bytes(&bare, "peak_memory_bytes");
+            println!(
+                "{command} {flags}, {model}: peak {:.1} MB, planned {:.1} MB",
+                peak as f64 / 1e6,
+                planned as f64 / 1e6
+            );
+            if peak > planned + UNCOUNTED || planned > 2 * peak.max(0) + (64 << 20) {
+                wrong.push(format!("{command} {flags}, {model}: peak {peak}, planned {planned}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

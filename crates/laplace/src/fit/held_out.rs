@@ -1,11 +1,12 @@
 //! What needs predictions of the fit itself: noise by expectation maximisation, hyperparameters by held-out data.
 
 use super::NoiseModel;
-use super::result::Curvature;
+use super::result::{Curvature, displacement};
 use super::run::{Fitting, Observer};
 use super::solve::Solved;
 use crate::accumulate::{FitSums, is_gaussian};
 use crate::observations::{Batch, batch_size, ranges};
+use crate::predict::displaced;
 use crate::tune::{HeldOut, HeldOutReport};
 use crate::{LaplaceError, Stage, Tune, Wanted};
 use posterior_likelihoods::{NoiseStatistics, OutputLikelihood};
@@ -62,10 +63,16 @@ impl<T: Precision> Fitting<'_, T> {
             if full { NoiseStatistics::full(outputs) } else { NoiseStatistics::independent(outputs) };
         let settings = [(solved.prior.clone(), solved.noise_variance)];
         let mut predict = curvature.predictors(self.network, &self.selection, likelihood, &settings)?;
+        // Residuals are those of the linear model, whose posterior this is.
+        let direction = displacement(self.network, &self.selection, &solved.mode, solved.summary.as_ref());
         let count = self.examples.len();
         for range in ranges(0, count, batch_size(self.network, outputs)) {
             let batch = Batch::read(self.examples, range, likelihood)?;
-            let latents = predict(&batch.x, Wanted::Full)?;
+            let mut latents = predict(&batch.x, Wanted::Full)?;
+            if let Some(direction) = &direction {
+                let moved = displaced(self.network, &self.selection, &batch.x, direction)?;
+                latents[0].mean.iter_mut().zip(moved).for_each(|(m, d)| *m += d);
+            }
             for i in 0..batch.range.len() {
                 let latent = latents[0].example(i);
                 let residual: Vec<f64> =
@@ -132,6 +139,7 @@ impl<T: Precision> Fitting<'_, T> {
             integration: options.integration,
             sets,
             memory: options.memory,
+            displacement: displacement(self.network, &self.selection, &solved.mode, solved.summary.as_ref()),
         };
         let gaussian = is_gaussian(likelihood);
         let learn_noise = gaussian && options.noise == NoiseModel::Scale;

@@ -1,21 +1,17 @@
-//! A posterior again from what was saved of it, and with further data.
+//! A posterior again from what was saved of it.
 //!
 //! The curvature is saved as it was summed and factored anew with the same prior, so that predictions are those of before.
 
-use super::result::{Curvature, Posterior};
-use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
+use super::result::{Curvature, Posterior, displacement};
+use super::{FitOptions, FitSummary, Laplace, scaled_noise};
 use crate::accumulate::{BlockSum, Form, is_gaussian, layers, weight_matrix};
 use crate::function_space::FunctionSpace;
 use crate::normalisation::scale_invariant_layers;
-use crate::{Accumulator, FisherEstimate, LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
+use crate::{Accumulator, FisherEstimate, LaplaceError, PriorKind};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linear::evidence::{EvidenceOptions, LaplaceEvidence, Maximiser};
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
-use posterior_networks::train::Examples;
 use posterior_networks::{Graph, Network, Precision, Selection};
-use posterior_optim::Signal;
-use std::time::Instant;
 
 /// A curvature as it was saved.
 pub enum RestoredCurvature<T> {
@@ -107,6 +103,7 @@ impl<T: Precision> Laplace<T> {
         let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
         let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
         Ok(Self {
+            displacement: displacement(network, &selection, &mode, summary.mode.as_ref()),
             likelihood: scaled_noise(&base_likelihood, noise_variance)?,
             base_likelihood,
             noise_variance,
@@ -130,99 +127,6 @@ impl<T: Precision> Laplace<T> {
         let factor = Mat::from_fn(rows, columns, |i, j| back(i, m.factor()[(i, j)]));
         let residual = m.residual().iter().enumerate().map(|(i, v)| back(i, back(i, *v))).collect();
         Some((factor, residual))
-    }
-
-    /// The same posterior with further examples added to its sums, and hyperparameters chosen again by the evidence where they were chosen so before.
-    /// The old examples are not needed.
-    ///
-    /// # Errors
-    /// For curvatures that are not sums, a mode that needs all data, tuning on held-out data, and as for a fit.
-    pub fn extended(
-        &self,
-        network: &Network<T>,
-        examples: &dyn Examples<T>,
-        options: &FitOptions,
-        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<Self, LaplaceError> {
-        let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
-        let Some(before) = self.sums() else {
-            return refuse(
-                "only curvatures made of sums can be continued (full, block, diagonal, kronecker): fit again with all data",
-            );
-        };
-        if self.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple) {
-            return refuse(
-                "the mode of the linearised model depends on all data: fit again with all of them",
-            );
-        }
-        if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
-            return refuse(
-                "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
-            );
-        }
-        let clock = Instant::now();
-        let mut sums = before.clone();
-        sums.extend(network, examples, &self.base_likelihood, 0, observer)?;
-        let structure = sums.finish()?;
-        let g_prior = resolved_prior(network, &self.selection, options) == PriorKind::GPrior;
-        let structure = if g_prior { structure.normalised()? } else { structure };
-        let curvature_seconds = clock.elapsed().as_secs_f64();
-        let clock = Instant::now();
-        let fit = *sums.fit();
-        let data_fit = fit.data_fit(&self.base_likelihood);
-        let evidence = LaplaceEvidence::new(&structure, self.prior.clone(), &self.mode, data_fit)?;
-        let maximiser = match options.tune {
-            Tune::None => None,
-            Tune::Mackay => Some(Maximiser::Mackay),
-            _ => Some(Maximiser::Gradient),
-        };
-        let learn_noise = options.noise == NoiseModel::Scale;
-        let maximised = maximiser
-            .map(|m| evidence.maximise(self.noise_variance, learn_noise, m, &EvidenceOptions::default()))
-            .transpose()?;
-        let (prior, noise_variance) = match &maximised {
-            Some(found) => (found.prior.clone(), found.noise_variance),
-            None => (self.prior.clone(), self.noise_variance),
-        };
-        let value = evidence.at(prior.precisions(), noise_variance)?;
-        let mut notes = Vec::new();
-        if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
-            && is_gaussian(&self.base_likelihood)
-        {
-            notes.push("the noise of each output was learned from the earlier data and kept".into());
-        }
-        let approximation: &Approximation = &options.approximation;
-        let summary = FitSummary {
-            plan: Plan::new(network, &self.selection, fit.examples, &self.base_likelihood, approximation),
-            fit,
-            evidence: Some(value),
-            maximised,
-            held_out: None,
-            unseen: None,
-            evidence_at_trained: None,
-            mode: None,
-            corrections: structure.corrections(),
-            scale_invariant: self.summary.scale_invariant.clone(),
-            g_prior,
-            points: None,
-            notes,
-            seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
-        };
-        let strength = if is_gaussian(&self.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
-        let curvature = Curvature::Structure { structure, sums: Some(sums) };
-        let posterior = Posterior::new(network, &self.selection, &curvature, &prior, strength)?;
-        Ok(Self {
-            likelihood: scaled_noise(&self.base_likelihood, noise_variance)?,
-            base_likelihood: self.base_likelihood.clone(),
-            noise_variance,
-            prior,
-            integration: options.integration,
-            selection: self.selection.clone(),
-            curvature,
-            mode: self.mode.clone(),
-            posterior,
-            summary,
-        })
     }
 }
 
@@ -248,7 +152,7 @@ pub fn least_numbers(graph: &Graph, selection: &Selection, form: Form) -> u64 {
 }
 
 /// The kind of prior that a fit with these options has.
-fn resolved_prior<T: Precision>(
+pub(super) fn resolved_prior<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
     options: &FitOptions,

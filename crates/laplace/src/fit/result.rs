@@ -3,9 +3,11 @@
 use crate::accumulate::FitSums;
 use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
 use crate::normalisation::ScaleInvariant;
+use crate::predict::displaced;
 use crate::tune::HeldOutReport;
 use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, UnseenScores, Wanted};
-use faer::Mat;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatRef, Par};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::random::Streams;
 use posterior_linear::evidence::MaximisedEvidence;
@@ -13,6 +15,7 @@ use posterior_linear::structure::{Conditioned, Corrections, Structure};
 use posterior_linear::{Prior, evidence::EvidenceValue};
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// The curvature, in whichever form.
@@ -41,6 +44,13 @@ pub struct ModeSummary {
     pub offset: f64,
     /// `log p(Y | w*)` of the linearised model.
     pub log_likelihood: f64,
+    /// Under Gaussian noise: root mean square of `J (w* - v)` over the training data (the further data, after [`Laplace::extended`]), by which the network's outputs differ from the linear model's. Predictions stay the network's own, and
+    /// `(J (w* - v))²` counts as variance of each, so that it is the mean square of the linear model's posterior about them. None where nothing is added.
+    #[serde(default)]
+    pub displacement: Option<f64>,
+    /// Whether the optimum is that of the hyperparameters that were found, rather than of those a round before: then further data can go on from it.
+    #[serde(default)]
+    pub at_hyperparameters: bool,
 }
 
 /// Everything that was done and chosen.
@@ -88,6 +98,8 @@ pub struct Laplace<T> {
     pub(crate) curvature: Curvature<T>,
     pub(crate) mode: Vec<f64>,
     pub(crate) posterior: Posterior<T>,
+    /// The mode minus the trained weights, where predictions count it.
+    pub(crate) displacement: Option<Vec<T>>,
     /// What was done and chosen.
     pub summary: FitSummary,
 }
@@ -124,6 +136,23 @@ impl<T: Precision> Posterior<T> {
             }
         })
     }
+}
+
+/// The mode minus the trained weights, where a fit counts it.
+pub(crate) fn displacement<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    mode: &[f64],
+    summary: Option<&ModeSummary>,
+) -> Option<Vec<T>> {
+    summary.and_then(|m| m.displacement)?;
+    let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+    Some(between(&trained, mode))
+}
+
+/// From some weights to others, in the network's precision.
+pub(super) fn between<T: Precision>(from: &[f64], to: &[f64]) -> Vec<T> {
+    to.iter().zip(from).map(|(w, v)| T::from_f64(w - v)).collect()
 }
 
 impl<T: Precision> Laplace<T> {
@@ -231,11 +260,30 @@ impl<T: Precision> Laplace<T> {
         Ok(PredictiveRule::new(self.likelihood.clone(), integration)?)
     }
 
-    /// Latent means and covariances of inputs, one by one.
+    /// Latent means and covariances of inputs, one by one. Means are the network's; covariances are mean squares about them, the [displacement](ModeSummary::displacement) of the linear model's
+    /// optimum included.
     ///
     /// # Errors
     /// When inputs do not fit the network.
     pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        let mut latent = self.tangent_latent(network, x, wanted)?;
+        if let Some(displacement) = &self.displacement {
+            let moved = displaced(network, &self.selection, x, displacement)?;
+            latent.add_squares(&moved);
+        }
+        Ok(latent)
+    }
+
+    /// The same without the displacement, `N(g(x), J(x) H^-1 J(x)^T)` (thesis eq. 3.39): the covariance of the linear model about its own mean, which need not be the network.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn tangent_latent(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        wanted: Wanted,
+    ) -> Result<Latent, LaplaceError> {
         match &self.posterior {
             Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
             Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
@@ -247,10 +295,16 @@ impl<T: Precision> Laplace<T> {
     /// # Errors
     /// When it would pass `memory` bytes or inputs do not fit.
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        match &self.posterior {
-            Posterior::Weights { predictor, .. } => Ok(predictor.joint(network, x, memory)?.remove(0)),
-            Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory),
+        let mut joint = match &self.posterior {
+            Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
+            Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
+        };
+        if let Some(displacement) = &self.displacement {
+            let moved = displaced(network, &self.selection, x, displacement)?;
+            let column = MatRef::from_column_major_slice(&moved, moved.len(), 1);
+            matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
         }
+        Ok(joint)
     }
 
     /// Draws of the weights' deviation from their mode, `[samples, weights]`. Sample `k` depends on the seed and `k` only.
@@ -271,7 +325,8 @@ impl<T: Precision> Laplace<T> {
         Ok(Array::new(vec![samples, self.selection.len()], values))
     }
 
-    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed.
+    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](ModeSummary::displacement)
+    /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`].
     ///
     /// # Errors
     /// As [`Self::weight_samples`], or when inputs do not fit.
@@ -282,7 +337,15 @@ impl<T: Precision> Laplace<T> {
         samples: usize,
         seed: u64,
     ) -> Result<Vec<f64>, LaplaceError> {
-        let draws = self.weight_samples(samples, seed)?;
+        let mut draws = self.weight_samples(samples, seed)?;
+        if let Some(displacement) = &self.displacement {
+            for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
+                let mut rng =
+                    Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
+                let normal: f64 = StandardNormal.sample(&mut rng);
+                draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
+            }
+        }
         let outputs: usize = network.graph().output_shape().iter().product();
         let mut out = vec![0.0; samples * x.rows() * outputs];
         let size = crate::observations::batch_size(network, samples.max(1));

@@ -1,7 +1,8 @@
 //! The steps of a fit, in order.
 
+use super::conjugate::LARGEST;
 use super::held_out::noise_change;
-use super::result::{Curvature, Posterior};
+use super::result::{Curvature, Posterior, displacement};
 use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
 use crate::accumulate::{FitSums, is_gaussian};
 use crate::function_space::FunctionSpace;
@@ -55,7 +56,7 @@ pub fn fit<T: Precision>(
     scale_invariant.retain(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
     let normalised = !scale_invariant.is_empty();
     let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
-    let mode = match options.mode {
+    let mut mode = match options.mode {
         Mode::Auto if normalised => Mode::Linearised,
         Mode::Auto => Mode::Trained,
         other => other,
@@ -72,6 +73,28 @@ pub fn fit<T: Precision>(
             "function space knows one prior precision: use the scalar prior, or another curvature".into(),
         ));
     }
+    if matches!(mode, Mode::Linearised | Mode::LinearisedSimple)
+        && let Approximation::FunctionSpace { points } = options.approximation
+    {
+        let sampled = points.is_some_and(|p| p < examples.len());
+        let known = mode == Mode::Linearised && !sampled && is_gaussian(likelihood);
+        let rows = examples.len() * likelihood.outputs();
+        match options.mode {
+            // The default is what there is.
+            Mode::Auto if !known || rows > LARGEST => mode = Mode::Trained,
+            _ if !known => {
+                return Err(LaplaceError::Request(
+                    "function space knows the optimum of the linearised model (with its offset) under Gaussian noise and from all examples only: use the mode `trained`, or a curvature of weights".into(),
+                ));
+            }
+            _ if rows > LARGEST => {
+                return Err(LaplaceError::Request(format!(
+                    "function space finds the optimum of the linearised model from at most {LARGEST} observed numbers, not {rows}: use the mode `trained`, or a curvature of weights"
+                )));
+            }
+            _ => {}
+        }
+    }
     let plan = Plan::new(network, &selection, examples.len(), likelihood, &options.approximation);
     plan.check(options)?;
     let choosing = started.elapsed().as_secs_f64();
@@ -82,7 +105,16 @@ pub fn fit<T: Precision>(
     let clock = Instant::now();
     let (mut curvature, mut fit) = fitting.curvature(examples, &likelihood, saved, observer)?;
     seconds[1] = clock.elapsed().as_secs_f64();
-    let mut solved = fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer)?;
+    let mut solved = match fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer) {
+        Err(LaplaceError::Interrupted) => {
+            // The sums are whole and need not be made again.
+            if let Curvature::Structure { sums, .. } = curvature {
+                *saved = sums;
+            }
+            return Err(LaplaceError::Interrupted);
+        }
+        other => other?,
+    };
     if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full) && is_gaussian(&likelihood) {
         let clock = Instant::now();
         for round in 0..20 {
@@ -139,6 +171,7 @@ pub fn fit<T: Precision>(
         seconds,
     };
     Ok(Laplace {
+        displacement: displacement(network, &fitting.selection, &solved.mode, summary.mode.as_ref()),
         likelihood: scaled_noise(&likelihood, solved.noise_variance)?,
         base_likelihood: likelihood,
         noise_variance: solved.noise_variance,

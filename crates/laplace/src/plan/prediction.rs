@@ -25,7 +25,10 @@ impl<T: Precision> Laplace<T> {
                 None => space.predicted_backwards(predictor.largest_rows() as u64),
             },
         };
-        result.saturating_add(working)
+        // One pass after the other.
+        let moved =
+            if self.displacement.is_some() { space.tangents(1) + 8 * (examples * outputs) as u64 } else { 0 };
+        result.saturating_add(working.max(moved))
     }
 
     /// Multiplications and additions of the same, about.
@@ -43,6 +46,7 @@ impl<T: Precision> Laplace<T> {
                 None => (1.0 + 2.0 * outputs) * forward + outputs * (2.0 * d + predictor.whitening_flops()),
             },
         };
-        examples as f64 * each
+        let moved = if self.displacement.is_some() { 3.0 * forward } else { 0.0 };
+        examples as f64 * (each + moved)
     }
 }

@@ -129,7 +129,7 @@ impl<T: Precision> Workspace<'_, T> {
         let both = self.forward(batch) + self.backward(batch, width);
         let taps = both + 2 * self.factors(batch, width) + batch * width * width * self.number();
         // By parameter and together; in doubles, what low rank takes from them, whitened.
-        let row = rows.saturating_mul(width * (2 * self.number() + 24));
+        let row = rows.saturating_mul(width * (2 * self.number() + 32));
         let piece = (PIECE / rows.saturating_mul(width * self.number()).max(1)).clamp(1, batch.max(1));
         let dense =
             if rows > 0 { self.forward(piece) + self.backward(piece, width) + piece * row } else { 0 };

@@ -21,7 +21,7 @@ use crate::LaplaceError;
 use crate::accumulate::rows::{block_selection, gradients};
 use crate::observations::{batch_size, doubles};
 use faer::{Mat, MatRef};
-use posterior_networks::{Array, Network, Outputs, Precision, Tap};
+use posterior_networks::{Array, Network, Outputs, Precision, Selection, Tap};
 use prepared::PreparedBlock;
 
 /// Which entries of a latent covariance are wanted.
@@ -53,6 +53,19 @@ impl Latent {
     /// Outputs without any variance.
     pub fn certain(outputs: usize, mean: Vec<f64>) -> Self {
         Self { outputs, covariance: vec![0.0; mean.len()], mean, wanted: Wanted::Diagonal, clipped: 0 }
+    }
+
+    /// Adds the products of `[examples, C]` numbers with each other to the covariances.
+    pub(crate) fn add_squares(&mut self, numbers: &[f64]) {
+        let (c, wanted) = (self.outputs, self.wanted);
+        for (own, place) in
+            numbers.chunks_exact(c).zip(self.covariance.chunks_exact_mut(Self::size(c, wanted)))
+        {
+            match wanted {
+                Wanted::Diagonal => place.iter_mut().zip(own).for_each(|(v, d)| *v += d * d),
+                Wanted::Full => place.iter_mut().enumerate().for_each(|(k, v)| *v += own[k / c] * own[k % c]),
+            }
+        }
     }
 
     /// Number of examples.
@@ -240,6 +253,25 @@ impl<T: Precision> Predictor<T> {
         }
         Ok(sums)
     }
+}
+
+/// `J(x) d` for a direction of the weights, `[examples, C]`.
+///
+/// # Errors
+/// When inputs do not fit the network.
+pub(crate) fn displaced<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    x: &Array<T>,
+    direction: &[T],
+) -> Result<Vec<f64>, LaplaceError> {
+    let direction = Array::new(vec![1, direction.len()], direction.to_vec());
+    let mut out = Vec::new();
+    for range in posterior_linalg::tiles::pieces(x.rows(), batch_size(network, 2)) {
+        let moved = network.trace(x.slice_rows(range))?.jvp(selection, &direction)?;
+        out.extend(moved.values().iter().map(|v| v.to_f64()));
+    }
+    Ok(out)
 }
 
 /// The identity as cotangents of each example.

@@ -2,6 +2,7 @@
 
 mod auto;
 mod common;
+mod conjugate;
 mod curvature;
 mod online;
 mod prediction;

@@ -21,6 +21,10 @@ pub struct NetworkPredictionPlan {
     pub examples: usize,
     /// Bytes that are there at most, beside the model.
     pub peak_bytes: u64,
+    /// Bytes of them that were there before, in the data.
+    pub data_bytes: u64,
+    /// Bytes that stay: the data, and what was predicted of them.
+    pub kept_bytes: u64,
     /// Multiplications and additions, about.
     pub flops: f64,
     /// Seconds, about: at a modest rate.
@@ -29,7 +33,7 @@ pub struct NetworkPredictionPlan {
 
 impl std::fmt::Display for NetworkPredictionPlan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { examples, peak_bytes, flops, seconds } = self;
+        let Self { examples, peak_bytes, flops, seconds, .. } = self;
         write!(
             out,
             "predictions of {examples} examples need {:.3} MB of memory with the data, {:.1e} operations, about {:.0} s",
@@ -41,6 +45,19 @@ impl std::fmt::Display for NetworkPredictionPlan {
 }
 
 impl NetworkPredictionPlan {
+    /// What it takes to predict these data and then others, both of which are there from the beginning to the end.
+    pub fn then(&self, others: &Self) -> Self {
+        let first = self.peak_bytes.saturating_add(others.data_bytes);
+        Self {
+            examples: self.examples + others.examples,
+            peak_bytes: first.max(self.kept_bytes.saturating_add(others.peak_bytes)),
+            data_bytes: self.data_bytes.saturating_add(others.data_bytes),
+            kept_bytes: self.kept_bytes.saturating_add(others.kept_bytes),
+            flops: self.flops + others.flops,
+            seconds: self.seconds + others.seconds,
+        }
+    }
+
     /// Refuses what does not fit.
     ///
     /// # Errors
@@ -104,7 +121,14 @@ impl LaplaceModel {
             let parts = [data.memory(), copies, latent, cut, kept, draws, leaving];
             let peak = parts.into_iter().fold(0, u64::saturating_add);
             let flops = times as f64 * fitted.laplace.latent_flops(&fitted.network, data.len());
-            NetworkPredictionPlan { examples: data.len(), peak_bytes: peak, flops, seconds: flops / RATE }
+            NetworkPredictionPlan {
+                examples: data.len(),
+                peak_bytes: peak,
+                data_bytes: data.memory(),
+                kept_bytes: data.memory().saturating_add(kept),
+                flops,
+                seconds: flops / RATE,
+            }
         })
     }
 

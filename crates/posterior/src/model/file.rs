@@ -177,8 +177,8 @@ pub(crate) fn matrix(values: &[f64], rows: usize, columns: usize) -> Mat<f64> {
 /// The lower triangle, column after column.
 pub(crate) fn packed_tensor(factor: MatRef<'_, f64>) -> Tensor {
     let n = factor.nrows();
-    let values: Vec<f64> =
-        (0..n).flat_map(|j| factor.col(j).subrows(j, n - j).iter().copied().collect::<Vec<_>>()).collect();
+    let mut values = Vec::with_capacity(n * (n + 1) / 2);
+    (0..n).for_each(|j| values.extend(factor.col(j).subrows(j, n - j).iter().copied()));
     Tensor::new(vec![values.len()], values)
 }
 

@@ -292,9 +292,18 @@ fn plan_of(request: &FitRequest, method: Method, rows: usize, features: usize) -
 
 fn exact_plan(request: &FitRequest, rows: usize, features: usize) -> Plan {
     match request.options.criterion {
-        posterior_gp::exact::Criterion::Evidence => Plan::evidence(rows, features, 1),
+        posterior_gp::exact::Criterion::Evidence => saved_plan(rows, features),
+        // Two further matrices are given back before anything is saved.
         posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
     }
+}
+
+/// What an exact process by the evidence needs until it is in its file, which holds the factor's triangle: it is packed beside the factor.
+pub(crate) fn saved_plan(rows: usize, features: usize) -> Plan {
+    let mut plan = Plan::evidence(rows, features, 1);
+    let triangle = (rows as u64).saturating_mul(rows as u64 + 1) / 2;
+    plan.peak_bytes = plan.peak_bytes.saturating_add(triangle.saturating_mul(8));
+    plan
 }
 
 fn fit_exact(
@@ -305,7 +314,7 @@ fn fit_exact(
 ) -> Result<ProcessPosterior, ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
     let noise = Gaussian::new(request.initial_noise, request.noise_floor);
-    let features = prepared.data.inputs().ncols();
+    let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
     let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
     let mut options = request.options.clone();
     if let Some(seconds) = request.scalable.seconds {
@@ -336,7 +345,7 @@ fn fit_exact(
     summary.evaluations = fitted.evaluations;
     summary.attempts = fitted.attempts;
     summary.largest_jitter = fitted.largest_jitter;
-    summary.plan = fitted.plan;
+    summary.plan = exact_plan(request, rows, features);
     summary.at_bounds = fitted.at_bounds;
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {

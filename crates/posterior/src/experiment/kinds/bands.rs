@@ -188,8 +188,9 @@ fn fitted(
             context.tell(&stage, done, total)
         })?;
     let (grid, data) = (column(&toy.grid), column(&toy.x));
-    let latent = laplace.latent(network, &grid, Wanted::Diagonal)?;
-    let at_data = laplace.latent(network, &data, Wanted::Diagonal)?;
+    // Bands about one mean or the other, as in the thesis: what lies between the two is not part of them.
+    let latent = laplace.tangent_latent(network, &grid, Wanted::Diagonal)?;
+    let at_data = laplace.tangent_latent(network, &data, Wanted::Diagonal)?;
     let means = |x: &Array<f64>, of_network: &[f64]| match method.mean {
         MeanName::Network => Ok(of_network.to_vec()),
         MeanName::Linear => linear_mean(network, &laplace, x),

@@ -1,8 +1,8 @@
 //! Which method, and why.
 
 use super::{ScalablePlan, ScalableSettings};
+use crate::model::fit::saved_plan;
 use crate::{FitRequest, Method};
-use posterior_gp::exact::Plan;
 
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.
 pub const EXACT_ROWS: usize = 6000;
@@ -29,7 +29,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
         return Chosen { method: request.method, why: "as asked".into() };
     }
     let (settings, limit) = (&request.scalable, request.options.memory_limit);
-    let plan = Plan::evidence(rows, features.len(), 1);
+    let plan = saved_plan(rows, features.len());
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
     let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
     let descent = || ScalablePlan::new(request, Method::Sdd, rows, features.len());

@@ -2,6 +2,7 @@
 
 use super::fit::{few_rows_memory, refining_memory};
 use super::{EXACT_ROWS, HyperparameterSearch, KernelPrecision, ScalableSettings};
+use crate::model::fit::saved_plan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_kernels::inducing::InducingChoice;
@@ -45,10 +46,10 @@ impl ScalablePlan {
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = settings.batch.unwrap_or(512).min(rows) as f64;
         let columns = 2.0 * s as f64;
-        // What is saved is copied twice: out of the solver's form, and into tensors.
+        // What is saved is copied twice, in double precision: out of the solver's form, and into tensors.
         let checkpoint = |rows: u64, blocks: u64| {
             let copies = if settings.checkpoint.is_some() { 2 } else { 0 };
-            product(rows, number * copies * blocks * s)
+            product(rows, 8 * copies * blocks * s)
         };
         let (weights, flops_per_step) = match method {
             // Solution, residual, direction, product, targets.
@@ -56,10 +57,10 @@ impl ScalablePlan {
                 let rank = match settings.preconditioner {
                     PreconditionerChoice::None => 0,
                     PreconditionerChoice::PivotedCholesky { rank, .. } => rank,
-                    // The basis, its image and what is orthonormalised, in f64.
-                    PreconditionerChoice::Nystrom { rank, .. } => rank.saturating_mul(8),
+                    // The basis, its image and what is orthonormalised and decomposed, in f64: so much is measured.
+                    PreconditionerChoice::Nystrom { rank, .. } => rank.saturating_mul(16),
                 };
-                let rank = rank.min(rows.saturating_mul(8)) as u64;
+                let rank = rank.min(rows.saturating_mul(16)) as u64;
                 (
                     product(n, product(number, 6 * s + rank)).saturating_add(checkpoint(n, 3)),
                     kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
@@ -123,8 +124,7 @@ impl ScalablePlan {
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
         let solver = if request.method == Method::Auto && method == Method::Sdd {
             let most = few_rows_memory(request.options.memory_limit);
-            let exact =
-                |most_rows: usize| exact::Plan::evidence(most_rows.min(rows), inputs, 1).peak_bytes.min(most);
+            let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
             let few = exact(settings.refining_rows.max(settings.blocks.size));
             let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
             let kept = product(n, number * 2 * s).saturating_add(prior);

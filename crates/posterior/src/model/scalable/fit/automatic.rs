@@ -13,7 +13,7 @@ use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
 use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::model::fit::{FitEvent, Prepared, named_values};
+use crate::model::fit::{FitEvent, Prepared, named_values, saved_plan};
 use crate::model::rates::seconds_of_batch;
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::Keeper;
@@ -22,7 +22,7 @@ use crate::model::scalable::{EXACT_ROWS, Kept};
 use crate::model::{ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
-use posterior_gp::exact::{ExactGp, Plan};
+use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
 use posterior_optim::{Reason, Signal};
 use std::time::Instant;
@@ -198,7 +198,7 @@ fn affordable_rows(
     const RATE: f64 = 1e10;
     let most = most.min(prepared.data.rows());
     let fits = |size: usize| {
-        let plan = Plan::evidence(size, prepared.data.inputs().ncols(), 1);
+        let plan = saved_plan(size, prepared.data.inputs().ncols());
         let needed = plan.flops_per_evaluation / 3.0 / RATE;
         plan.peak_bytes <= few_rows_memory(request.options.memory_limit)
             && seconds.is_none_or(|t| needed <= t)

@@ -1,0 +1,309 @@
+//! **The linearised model in closed form**, where its noise is Gaussian and one precision is shared: the optimum of weights and hyperparameters together, by one eigendecomposition.
+//!
+//! In turns (mode, hyperparameters, mode, ...) the same point is approached linearly, and may be left for another on the way. In function space nothing more is needed; in weight space the
+//! curvature was summed in the network's precision, so that what comes out here is where the turns begin.
+
+use super::Approximation;
+use super::result::Curvature;
+use super::run::{Fitting, Observer};
+use super::solve::Solved;
+use crate::accumulate::{FitSums, is_gaussian};
+use crate::function_space::FunctionSpace;
+use crate::mode::{FoundMode, Mode, ModeProblem};
+use crate::observations::{Batch, batch_size, doubles, ranges};
+use crate::optimum::Spectral;
+use crate::predict::displaced;
+use crate::{LaplaceError, NoiseModel, PriorKind, Stage, Tune};
+use faer::{Mat, MatRef};
+use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_linear::evidence::DataFit;
+use posterior_linear::structure::{BlockMatrix, StructureError};
+use posterior_networks::train::Examples;
+use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_optim::Signal;
+
+/// Weights, or numbers observed, up to which the eigendecomposition is made.
+pub(crate) const LARGEST: usize = 3000;
+
+/// Targets and kernel of a posterior in function space, in the kernel's eigenvectors.
+pub(super) struct Dual {
+    wide_targets: WideTargets,
+    basis: Mat<f64>,
+    eigenvalues: Vec<f64>,
+    projected: Vec<f64>,
+}
+
+/// What the linear model is fitted to.
+struct WideTargets {
+    /// `R^T (y - f0)`.
+    values: Vec<f64>,
+    /// `max |f0| / max |g|`.
+    offset: f64,
+}
+
+/// Targets and curvature of a posterior over weights, in the curvature's eigenvectors.
+pub(super) struct Primal {
+    basis: Mat<f64>,
+    eigenvalues: Vec<f64>,
+    /// `J^T B t`, projected.
+    projected: Vec<f64>,
+    /// `t^T B t`.
+    total: f64,
+    values: usize,
+    /// Share of the largest eigenvalue below which sums, made in the network's precision, hold nothing but rounding.
+    least: f64,
+}
+
+impl Primal {
+    /// For `t = r + J v`: the curvature `J^T B J`, `J^T B r`, `r^T B r`, the trained weights `v`, how many numbers were observed, and the relative precision of the sums.
+    pub(super) fn new(
+        curvature: MatRef<'_, f64>,
+        slope: &[f64],
+        residual_sum: f64,
+        trained: &[f64],
+        values: usize,
+        precision: f64,
+    ) -> Result<Self, LaplaceError> {
+        let column = |v| MatRef::from_column_major_slice(v, trained.len(), 1);
+        let through = curvature * column(trained);
+        let total = residual_sum + 2.0 * inner(trained, slope) + inner(trained, through.col_as_slice(0));
+        let targets: Vec<f64> = slope.iter().zip(through.col_as_slice(0)).map(|(a, b)| a + b).collect();
+        let (eigenvalues, basis) = eigen(curvature, "the curvature")?;
+        let projected = (basis.transpose() * column(&targets)).col_as_slice(0).to_vec();
+        Ok(Self { basis, eigenvalues, projected, total, values, least: 10.0 * precision })
+    }
+
+    /// What the evidence needs.
+    pub(super) fn spectral(&self) -> Spectral {
+        let least = self.least * self.eigenvalues.iter().copied().fold(0.0, f64::max);
+        let kept = self.eigenvalues.iter().zip(&self.projected).filter(|(l, _)| **l > least);
+        let (eigenvalues, energies): (Vec<f64>, Vec<f64>) = kept.map(|(l, q)| (*l, q * q / l)).unzip();
+        let rest = (self.total - energies.iter().sum::<f64>()).max(0.0);
+        Spectral { eigenvalues, energies, rest, values: self.values }
+    }
+
+    /// The optimum for a precision and a noise variance.
+    pub(super) fn mode(&self, precision: f64, noise: f64) -> Vec<f64> {
+        let ratio = precision * noise;
+        let scaled: Vec<f64> =
+            self.projected.iter().zip(&self.eigenvalues).map(|(q, l)| q / (l + ratio)).collect();
+        let mode = &self.basis * MatRef::from_column_major_slice(&scaled, scaled.len(), 1);
+        mode.col_as_slice(0).to_vec()
+    }
+}
+
+/// The inner product.
+pub(super) fn inner(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Eigenvalues, none negative, and eigenvectors.
+fn eigen(matrix: MatRef<'_, f64>, block: &str) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
+    let failed = || StructureError::Eigen { block: block.into() };
+    if !matrix.is_all_finite() {
+        return Err(StructureError::NotFinite { block: block.into() }.into());
+    }
+    let found = matrix.self_adjoint_eigen(faer::Side::Lower).map_err(|_| failed())?;
+    let values = found.S().column_vector().iter().map(|l| l.max(0.0)).collect();
+    Ok((values, found.U().to_owned()))
+}
+
+/// The square of a norm.
+pub(super) fn square(values: &[f64]) -> f64 {
+    inner(values, values)
+}
+
+impl<T: Precision> Fitting<'_, T> {
+    /// Whether mode and hyperparameters have a closed form that costs no more than the curvature did.
+    pub(super) fn is_conjugate(&self, curvature: &Curvature<T>, likelihood: &OutputLikelihood) -> bool {
+        let options = self.options;
+        let small = match curvature {
+            Curvature::FunctionSpace(points) => {
+                points.points().0 == self.examples.len() && points.rows() <= LARGEST
+            }
+            Curvature::Structure { structure, .. } => match structure.blocks() {
+                [block] => matches!(block.matrix, BlockMatrix::Dense(_)) && block.range.len() <= LARGEST,
+                _ => false,
+            },
+        };
+        // Every exact curvature, and no block or estimate that happens to be one dense matrix.
+        let exact =
+            matches!(options.approximation, Approximation::Full | Approximation::FunctionSpace { .. });
+        small
+            && exact
+            && is_gaussian(likelihood)
+            && options.tune == Tune::Evidence
+            && options.noise == NoiseModel::Scale
+            && self.prior == PriorKind::Scalar
+    }
+
+    /// Targets and kernel of function space, ready to be solved for any precision and noise.
+    pub(super) fn dual(
+        &self,
+        points: &FunctionSpace<T>,
+        likelihood: &OutputLikelihood,
+        observer: Observer<'_>,
+    ) -> Result<Dual, LaplaceError> {
+        let wide_targets = self.wide_targets(points, likelihood, observer)?;
+        let (eigenvalues, basis) = eigen(points.gram().as_ref(), "the tangent kernel")?;
+        points.remember(&eigenvalues);
+        let values = &wide_targets.values;
+        let projected = basis.transpose() * MatRef::from_column_major_slice(values, values.len(), 1);
+        let projected = projected.col_as_slice(0).to_vec();
+        Ok(Dual { wide_targets, basis, eigenvalues, projected })
+    }
+
+    /// `R^T (y - g + J v)` of all points, in double precision: they are differences of large numbers.
+    fn wide_targets(
+        &self,
+        points: &FunctionSpace<T>,
+        likelihood: &OutputLikelihood,
+        observer: Observer<'_>,
+    ) -> Result<WideTargets, LaplaceError> {
+        let (network, count) = (self.network.cast::<f64>()?, self.examples.len());
+        let trained = Array::new(vec![1, self.trained.len()], self.trained.clone());
+        let (outputs, roots) = (likelihood.outputs(), doubles(points.roots().values()));
+        let width = points.rows() / count;
+        let mut values = Vec::with_capacity(points.rows());
+        let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
+        for range in ranges(0, count, batch_size(&network, 2)) {
+            let batch = Batch::read(self.examples, range, likelihood)?;
+            let trace = network.trace(batch.x.cast())?;
+            let through = trace.jvp(&self.selection, &trained)?;
+            for i in 0..batch.range.len() {
+                let (g, through) = (trace.output().row(i), through.row(i));
+                let offsets: Vec<f64> = g.iter().zip(through).map(|(g, t)| g - t).collect();
+                let largest = |v: &[f64]| v.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+                largest_offset = largest_offset.max(largest(&offsets));
+                largest_output = largest_output.max(largest(g));
+                let residual: Vec<f64> = batch.target(i).iter().zip(&offsets).map(|(y, f)| y - f).collect();
+                let first = (batch.range.start + i) * width * outputs;
+                let own = roots[first..first + width * outputs].chunks_exact(outputs);
+                values.extend(own.map(|root| root.iter().zip(&residual).map(|(r, t)| r * t).sum::<f64>()));
+            }
+            if observer(Stage::Mode, batch.range.end, count) == Signal::Stop {
+                return Err(LaplaceError::Interrupted);
+            }
+        }
+        let offset = if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 };
+        Ok(WideTargets { values, offset })
+    }
+
+    /// The linearised model's optimum for the current precision and noise.
+    pub(super) fn dual_mode(
+        &self,
+        points: &FunctionSpace<T>,
+        dual: &Dual,
+        solved: &Solved,
+        fit: &FitSums,
+        likelihood: &OutputLikelihood,
+    ) -> Result<FoundMode, LaplaceError> {
+        let (a, s) = (solved.prior.precisions()[0], solved.noise_variance);
+        let scaled = dual.projected.iter().zip(&dual.eigenvalues).map(|(t, l)| t / (l / a + s));
+        let scaled: Vec<f64> = scaled.collect();
+        let coefficients = &dual.basis * MatRef::from_column_major_slice(&scaled, scaled.len(), 1);
+        let coefficients = coefficients.col_as_slice(0);
+        let network: Network<f64> = self.network.cast()?;
+        let outputs = likelihood.outputs();
+        let width = points.rows() / self.examples.len();
+        let roots = doubles(points.roots().values());
+        let mut weights = vec![0.0; self.selection.len()];
+        let x = points.inputs();
+        for range in ranges(0, x.rows(), batch_size(&network, 2)) {
+            let trace = network.trace(x.slice_rows(range.clone()).cast())?;
+            let mut cotangents = Vec::with_capacity(range.len() * outputs);
+            for i in range.clone() {
+                let rows = i * width..(i + 1) * width;
+                cotangents.extend((0..outputs).map(|c| {
+                    rows.clone().map(|r| roots[r * outputs + c] * coefficients[r] / a).sum::<f64>()
+                }));
+            }
+            let mut shape = trace.output().shape().to_vec();
+            shape[0] = range.len();
+            let own = trace.vjp(&self.selection, &Array::new(shape, cotangents))?;
+            weights.iter_mut().zip(own.values()).for_each(|(w, v)| *w += v);
+        }
+        // What is left of the targets is the noise's share of them, `s` times the coefficients.
+        let residual_sum = s * s * square(coefficients);
+        let log_likelihood = match fit.data_fit(likelihood) {
+            DataFit::Gaussian { values, log_relative_precision, .. } => {
+                DataFit::Gaussian { residual_sum, values, log_relative_precision }.log_likelihood(1.0)
+            }
+            other => other.log_likelihood(1.0),
+        };
+        Ok(FoundMode {
+            loss: -log_likelihood / s + 0.5 * a * square(&weights),
+            weights,
+            log_likelihood,
+            newton_steps: 1,
+            products: 0,
+            remaining: 0.0,
+            converged: true,
+            offset: dual.wide_targets.offset,
+        })
+    }
+
+    /// What targets and curvature say to the evidence of the linearised model.
+    pub(super) fn spectral(
+        &self,
+        curvature: &Curvature<T>,
+        dual: Option<&Dual>,
+        likelihood: &OutputLikelihood,
+        fit: &FitSums,
+        observer: Observer<'_>,
+    ) -> Result<Option<Spectral>, LaplaceError> {
+        Ok(Some(match (curvature, dual) {
+            (_, Some(dual)) => Spectral {
+                eigenvalues: dual.eigenvalues.clone(),
+                energies: dual.projected.iter().map(|t| t * t).collect(),
+                rest: 0.0,
+                values: dual.projected.len(),
+            },
+            (Curvature::Structure { structure, .. }, None) => {
+                let [block] = structure.blocks() else { return Ok(None) };
+                let BlockMatrix::Dense(dense) = &block.matrix else { return Ok(None) };
+                let DataFit::Gaussian { residual_sum, values, .. } = fit.data_fit(likelihood) else {
+                    return Ok(None);
+                };
+                let slope = residual_slope(
+                    &self.mode_problem(Mode::Linearised, likelihood, vec![0.0; self.trained.len()], 1.0),
+                    observer,
+                )?;
+                let precision = T::EPSILON.to_f64();
+                Primal::new(dense.matrix(), &slope, residual_sum, &self.trained, values, precision)?
+                    .spectral()
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// `J^T B (y - g)` of a problem without a prior, at the trained weights.
+pub(super) fn residual_slope<T: Precision>(
+    problem: &ModeProblem<'_, T>,
+    observer: Observer<'_>,
+) -> Result<Vec<f64>, LaplaceError> {
+    let slope = problem.slope(&problem.trained, observer)?;
+    Ok(slope.into_iter().map(|g| -g).collect())
+}
+
+/// Root of the mean square of `J d` over all examples and outputs.
+pub(super) fn mean_displacement<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: &dyn Examples<T>,
+    direction: &[T],
+    observer: Observer<'_>,
+) -> Result<f64, LaplaceError> {
+    let (mut sum, mut values, count) = (0.0, 0, examples.len());
+    for range in ranges(0, count, batch_size(network, 2)) {
+        let (x, _) = examples.batch(&range.clone().collect::<Vec<_>>(), None);
+        let moved = displaced(network, selection, &x, direction)?;
+        sum += square(&moved);
+        values += moved.len();
+        if observer(Stage::Mode, range.end, count) == Signal::Stop {
+            return Err(LaplaceError::Interrupted);
+        }
+    }
+    Ok((sum / values.max(1) as f64).sqrt())
+}

@@ -1,0 +1,286 @@
+//! Further data for a posterior that is made of sums: the old examples are not needed.
+
+use super::conjugate::{LARGEST, Primal, inner, mean_displacement, residual_slope, square};
+use super::restore::resolved_prior;
+use super::result::{Curvature, Posterior, between, displacement};
+use super::solve::{AT_REST, KEPT_FREE, MOST_FITTED, almost_exactly, effective_dimensions, ended_at};
+use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
+use crate::accumulate::{FitSums, is_gaussian};
+use crate::mode::ModeProblem;
+use crate::observations::doubles;
+use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
+use faer::MatRef;
+use posterior_linear::Prior;
+use posterior_linear::evidence::{DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser};
+use posterior_linear::structure::{Block, BlockMatrix, Structure};
+use posterior_networks::train::Examples;
+use posterior_networks::{Network, Precision};
+use posterior_optim::Signal;
+use std::f64::consts::PI;
+use std::time::Instant;
+
+/// Weights and hyperparameters of all data.
+struct Optimum {
+    mode: Vec<f64>,
+    prior: Prior,
+    noise_variance: f64,
+    data_fit: DataFit,
+    /// How hyperparameters were found.
+    maximised: Option<MaximisedEvidence>,
+    /// Of the linearised model's optimum; None at other weights.
+    summary: Option<ModeSummary>,
+    notes: Vec<String>,
+}
+
+impl<T: Precision> Laplace<T> {
+    /// The same posterior with further examples added to its sums, and hyperparameters chosen again by the evidence where they were chosen so before.
+    /// The old examples are not needed.
+    ///
+    /// # Errors
+    /// For curvatures that are not sums, an optimum of the linearised model that needs all data (in closed form it does not), tuning on held-out data, and as for a fit.
+    pub fn extended(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, LaplaceError> {
+        let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
+        let Some(before) = self.sums() else {
+            return refuse(
+                "only curvatures made of sums can be continued (full, block, diagonal, kronecker): fit again with all data",
+            );
+        };
+        let linearised =
+            self.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple);
+        let conjugate = self.conjugate_curvature().filter(|_| {
+            resolved_prior(network, &self.selection, options) == PriorKind::Scalar
+                && options.noise == NoiseModel::Scale
+                && matches!(options.tune, Tune::Evidence | Tune::None)
+        });
+        if linearised && conjugate.is_none() {
+            return refuse(
+                "the mode of the linearised model depends on all data: fit again with all of them, or make a model that can be continued (--mode trained, or one precision and --curvature full)",
+            );
+        }
+        if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
+            return refuse(
+                "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
+            );
+        }
+        let count = self.summary.fit.examples + examples.len();
+        let plan = Plan::new(network, &self.selection, count, &self.base_likelihood, &options.approximation);
+        plan.check(options)?;
+        let clock = Instant::now();
+        let mut sums = before.clone();
+        sums.extend(network, examples, &self.base_likelihood, 0, observer)?;
+        let structure = sums.finish()?;
+        let g_prior = resolved_prior(network, &self.selection, options) == PriorKind::GPrior;
+        let structure = if g_prior { structure.normalised()? } else { structure };
+        let curvature_seconds = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        let fit = *sums.fit();
+        let optimum = match conjugate {
+            Some(old) => {
+                self.further_optimum(network, examples, old, (&structure, &fit), options, observer)?
+            }
+            None => self.further_evidence(&structure, &fit, options)?,
+        };
+        let Optimum { mode, prior, noise_variance, data_fit, maximised, summary: mode_summary, mut notes } =
+            optimum;
+        let evidence = LaplaceEvidence::new(&structure, prior.clone(), &mode, data_fit)?;
+        let value = evidence.at(prior.precisions(), noise_variance)?;
+        if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
+            && is_gaussian(&self.base_likelihood)
+        {
+            notes.push("the noise of each output was learned from the earlier data and kept".into());
+        }
+        let approximation: &Approximation = &options.approximation;
+        let summary = FitSummary {
+            plan: Plan::new(network, &self.selection, fit.examples, &self.base_likelihood, approximation),
+            fit,
+            evidence: Some(value),
+            maximised,
+            held_out: None,
+            unseen: None,
+            evidence_at_trained: None,
+            mode: mode_summary,
+            corrections: structure.corrections(),
+            scale_invariant: self.summary.scale_invariant.clone(),
+            g_prior,
+            points: None,
+            notes,
+            seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
+        };
+        let strength = if is_gaussian(&self.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+        let curvature = Curvature::Structure { structure, sums: Some(sums) };
+        let posterior = Posterior::new(network, &self.selection, &curvature, &prior, strength)?;
+        Ok(Self {
+            displacement: displacement(network, &self.selection, &mode, summary.mode.as_ref()),
+            likelihood: scaled_noise(&self.base_likelihood, noise_variance)?,
+            base_likelihood: self.base_likelihood.clone(),
+            noise_variance,
+            prior,
+            integration: options.integration,
+            selection: self.selection.clone(),
+            curvature,
+            mode,
+            posterior,
+            summary,
+        })
+    }
+
+    /// The curvature, where the linearised model's optimum follows from sums: dense, under Gaussian noise, with its displacement counted.
+    fn conjugate_curvature(&self) -> Option<MatRef<'_, f64>> {
+        let summary = self.summary.mode.as_ref()?;
+        if summary.displacement.is_none() || !summary.at_hyperparameters {
+            return None;
+        }
+        match self.structure()?.blocks() {
+            [Block { matrix: BlockMatrix::Dense(m), range, .. }] if range.len() <= LARGEST => {
+                Some(m.matrix())
+            }
+            _ => None,
+        }
+    }
+
+    /// The evidence's hyperparameters for the old weights and all data.
+    fn further_evidence(
+        &self,
+        structure: &Structure,
+        fit: &FitSums,
+        options: &FitOptions,
+    ) -> Result<Optimum, LaplaceError> {
+        let (mode, data_fit) = (self.mode.clone(), fit.data_fit(&self.base_likelihood));
+        let evidence = LaplaceEvidence::new(structure, self.prior.clone(), &mode, data_fit)?;
+        let maximiser = match options.tune {
+            Tune::None => None,
+            Tune::Mackay => Some(Maximiser::Mackay),
+            _ => Some(Maximiser::Gradient),
+        };
+        let learn_noise = options.noise == NoiseModel::Scale;
+        let maximised = maximiser
+            .map(|m| evidence.maximise(self.noise_variance, learn_noise, m, &EvidenceOptions::default()))
+            .transpose()?;
+        let (prior, noise_variance) = match &maximised {
+            Some(found) => (found.prior.clone(), found.noise_variance),
+            None => (self.prior.clone(), self.noise_variance),
+        };
+        Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: None, notes: Vec::new() })
+    }
+
+    fn trained(&self, network: &Network<T>) -> Vec<f64> {
+        doubles(&self.selection.flatten(network.parameters()))
+    }
+
+    /// The optimum of the linearised model for old and new data, of the old ones' curvature and everybody's. What the old targets said is in the old optimum, `J^T B t = (M + a s) w*`, and so is how badly other
+    /// weights fit them: `RSS(w) = RSS(w*) - 2 a s (w - w*)^T w* + (w - w*)^T M (w - w*)`, without a difference of large numbers.
+    fn further_optimum(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        old: MatRef<'_, f64>,
+        (structure, fit): (&Structure, &FitSums),
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Optimum, LaplaceError> {
+        let gaussian = |fit: &FitSums| match fit.data_fit(&self.base_likelihood) {
+            DataFit::Gaussian { residual_sum, values, log_relative_precision } => {
+                Some((residual_sum, values, log_relative_precision))
+            }
+            DataFit::LogLikelihood { .. } => None,
+        };
+        let (Some(all), Some(before), Some(found), [Block { matrix: BlockMatrix::Dense(new), .. }]) =
+            (gaussian(fit), gaussian(&self.summary.fit), &self.summary.mode, structure.blocks())
+        else {
+            return self.further_evidence(structure, fit, options);
+        };
+        // From a log likelihood at unit noise to the sum of squares in it.
+        let squares = |log_likelihood: f64, values: usize, log_relative_precision: f64| {
+            log_relative_precision - values as f64 * (2.0 * PI).ln() - 2.0 * log_likelihood
+        };
+        let (residual_sum, values, log_relative_precision) = all;
+        let (trained, count) = (self.trained(network), self.selection.len());
+        let problem = ModeProblem {
+            network,
+            selection: &self.selection,
+            examples,
+            likelihood: &self.base_likelihood,
+            precisions: vec![0.0; count],
+            trained: trained.clone(),
+            strength: 1.0,
+            simple: false,
+        };
+        let added = residual_slope(&problem, observer)?;
+        fn column(v: &[f64]) -> MatRef<'_, f64> {
+            MatRef::from_column_major_slice(v, v.len(), 1)
+        }
+        let (mut prior, mut noise_variance) = (self.prior.clone(), self.noise_variance);
+        let ratio = prior.precisions()[0] * noise_variance;
+        // J^T B r of all data: the old targets' share without J^T B J v, and the new residuals'.
+        let (curved, through) = (old * column(&self.mode), old * column(&trained));
+        let slope: Vec<f64> =
+            (0..count).map(|i| curved[(i, 0)] + ratio * self.mode[i] - through[(i, 0)] + added[i]).collect();
+        let precision = T::EPSILON.to_f64();
+        let primal = Primal::new(new.matrix(), &slope, residual_sum, &trained, values, precision)?;
+        let tuned = options.tune == Tune::Evidence;
+        if tuned
+            && let Some((precision, noise)) =
+                primal.spectral().largest(&EvidenceOptions::default(), f64::INFINITY)
+        {
+            (prior, noise_variance) = (prior.with_precisions(&[precision])?, noise);
+        }
+        let mut optimum = |prior: &Prior, noise: f64| -> Result<(Vec<f64>, DataFit), LaplaceError> {
+            let mode = primal.mode(prior.precisions()[0], noise);
+            let moved: Vec<f64> = mode.iter().zip(&self.mode).map(|(w, o)| w - o).collect();
+            let of_old = squares(found.log_likelihood, before.1, before.2)
+                - 2.0 * ratio * inner(&moved, &self.mode)
+                + inner(&moved, (old * column(&moved)).col_as_slice(0));
+            let log_likelihood = problem.log_likelihood(&mode, observer)?;
+            let of_new = squares(log_likelihood, values - before.1, log_relative_precision - before.2);
+            let residual_sum = of_old.max(0.0) + of_new.max(0.0);
+            Ok((mode, DataFit::Gaussian { residual_sum, values, log_relative_precision }))
+        };
+        let (mut maximised, mut rounds, mut rested) = (None, 0, !tuned);
+        while !rested && rounds < options.alternations.max(1) {
+            let (mode, data_fit) = optimum(&prior, noise_variance)?;
+            let evidence = LaplaceEvidence::new(structure, prior.clone(), &mode, data_fit)?;
+            let best =
+                evidence.maximise(noise_variance, true, Maximiser::Gradient, &EvidenceOptions::default())?;
+            let change = (best.prior.precisions()[0] / prior.precisions()[0]).ln().abs();
+            let change = change.max((best.noise_variance / noise_variance).ln().abs());
+            (prior, noise_variance) = (best.prior.clone(), best.noise_variance);
+            maximised = Some(best);
+            rounds += 1;
+            rested = change < AT_REST;
+        }
+        let fitted = maximised.as_ref().map_or(0.0, effective_dimensions);
+        let mut notes = Vec::new();
+        if fitted > MOST_FITTED * values as f64
+            && let Some((precision, noise)) =
+                primal.spectral().largest(&EvidenceOptions::default(), KEPT_FREE * values as f64)
+        {
+            (prior, noise_variance) = (prior.with_precisions(&[precision])?, noise);
+            notes.push(almost_exactly(fitted, values, true));
+        }
+        let (mode, data_fit) = optimum(&prior, noise_variance)?;
+        if !notes.is_empty() {
+            let evidence = LaplaceEvidence::new(structure, prior.clone(), &mode, data_fit)?;
+            maximised = Some(ended_at(&evidence, &prior, noise_variance)?);
+        }
+        let direction = between(&trained, &mode);
+        let distance = mean_displacement(network, &self.selection, examples, &direction, observer)?;
+        let summary = ModeSummary {
+            alternations: rounds + 1,
+            newton_steps: rounds + 1,
+            products: 0,
+            converged: rested,
+            squared_norms: (square(&mode), square(&trained)),
+            offset: found.offset,
+            log_likelihood: data_fit.log_likelihood(1.0),
+            displacement: Some(distance),
+            at_hyperparameters: true,
+        };
+        Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: Some(summary), notes })
+    }
+}
