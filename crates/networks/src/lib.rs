@@ -6,16 +6,16 @@
 //! | [`derivatives`] | products with Jacobians, Gauss-Newton matrices, tangent kernels and their gradients |
 //! | [`train`] | training of small networks |
 //! | [`architecture`] | networks described by a few numbers, in TOML or in code |
-//! | [`formats`] | weights in files: safetensors |
+//! | [`safetensors`] | weights in files: named tensors, as PyTorch exchanges them |
 //! | [`operation`] | what nodes compute, each with its derivatives |
 //! | `array` | the array kernels: the one module that touches numbers in bulk |
 
 pub mod architecture;
 mod array;
 pub mod derivatives;
-pub mod formats;
 pub mod graph;
 pub mod operation;
+pub mod safetensors;
 pub mod train;
 
 pub use architecture::{Architecture, ArchitectureError};

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | [`linalg`], [`optim`] | matrices, randomness, optimisers |
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
-//! | [`networks`] | neural networks: every derivative, training, ONNX and safetensors |
+//! | [`networks`], [`onnx`] | neural networks: every derivative, training, safetensors; ONNX files |
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
 //! | [`decisions`] | Thompson sampling, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
@@ -35,6 +35,7 @@ pub use posterior_linalg as linalg;
 pub use posterior_linear as linear;
 pub use posterior_metrics as metrics;
 pub use posterior_networks as networks;
+pub use posterior_onnx as onnx;
 pub use posterior_optim as optim;
 pub use posterior_report as report;
 

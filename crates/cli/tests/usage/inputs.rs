@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use posterior::data::{ArrayValues, Column, NumericArray, Table, write_npy, write_npz, write_table};
-use posterior::networks::formats::onnx::definitions::{
+use posterior::onnx::definitions::{
     AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, element_type,
 };

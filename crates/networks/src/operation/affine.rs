@@ -40,6 +40,11 @@ fn specification(name: &'static str, shape: &[usize], initial: Initial) -> Vec<P
 }
 
 impl Bias {
+    /// Whether its parameter broadcasts over an example of this shape, as that of a [`Gain`] of the same shape then does.
+    pub fn broadcasts_over(&self, example: &[usize]) -> bool {
+        channels(example, &self.shape).is_ok()
+    }
+
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let layer = Arc::new(Added(channels(inputs[0], &self.shape)?));
         let parameters = specification("bias", &self.shape, Initial::Constant(0.0));

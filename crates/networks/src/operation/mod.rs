@@ -185,7 +185,7 @@ impl Operation {
 }
 
 /// Values of one example of one node may not pass this: sizes beyond it in a file are a mistake or an attack.
-pub(crate) const LARGEST_EXAMPLE: usize = 1 << 27;
+pub const LARGEST_EXAMPLE: usize = 1 << 27;
 
 /// Refuses shapes whose number of values is beyond reason (and would overflow the indices of sparse maps).
 pub(crate) fn check_size(shape: &[usize]) -> Result<(), String> {

@@ -31,8 +31,8 @@ pub enum Interpolation {
 }
 
 impl Resize {
-    /// `(source, weight)` of each position of one axis.
-    pub(crate) fn axis(&self, from: usize, to: usize, axis: usize) -> Vec<Vec<(usize, f64)>> {
+    /// `(source, weight)` of each position of axis `axis`, which goes from `from` to `to` pixels.
+    pub fn axis(&self, from: usize, to: usize, axis: usize) -> Vec<Vec<(usize, f64)>> {
         let ratio = self.scales.as_ref().map_or(from as f64 / to as f64, |s| s[axis]);
         (0..to)
             .map(|i| {

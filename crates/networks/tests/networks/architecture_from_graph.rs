@@ -2,10 +2,8 @@
 
 use crate::common::{formula_input, formula_network};
 use posterior_networks::architecture::ParameterEntry;
-use posterior_networks::formats::onnx::read_onnx;
 use posterior_networks::operation::{Bias, Gain, Initial, Learned, Linear};
 use posterior_networks::{Activation, Architecture, Array, Graph, GraphBuilder, Network, Operation, Value};
-use std::path::{Path, PathBuf};
 
 /// One of each kind.
 const TEXTS: &[&str] = &[
@@ -46,31 +44,6 @@ fn all_kinds_of_architectures_come_back() {
             let rebuilt = Network::new(back, network.parameters().to_vec()).unwrap();
             assert_eq!(network.forward(&x).unwrap(), rebuilt.forward(&x).unwrap(), "{text}");
         }
-    }
-}
-
-#[test]
-fn imported_networks_come_back() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx");
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/networks");
-    let mut files: Vec<PathBuf> = [&folder, &shared]
-        .into_iter()
-        .flat_map(|f| std::fs::read_dir(f).into_iter().flatten().flatten().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "onnx"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 15, "{files:?}");
-    for file in files {
-        let imported = read_onnx(&file).unwrap();
-        let back = again(&imported.graph);
-        assert_eq!(back, imported.graph, "{}", file.display());
-        let network: Network<f64> = imported.network().unwrap();
-        let width: usize = imported.graph.input_shape().iter().product();
-        // Whole numbers, for networks that begin with a table.
-        let values = (0..2 * width).map(|i| (i % 3) as f64).collect();
-        let x = Array::new([&[2], imported.graph.input_shape()].concat(), values);
-        let rebuilt = Network::new(back, imported.parameters.clone()).unwrap();
-        assert_eq!(network.forward(&x).unwrap(), rebuilt.forward(&x).unwrap(), "{}", file.display());
     }
 }
 

@@ -6,5 +6,4 @@ mod architecture_from_graph;
 mod architecture_initialisation;
 mod architecture_outputs;
 mod common;
-mod onnx_files;
 mod reference_networks;

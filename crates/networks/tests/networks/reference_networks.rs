@@ -2,7 +2,7 @@
 
 use posterior_data::{CifarLabels, ReadOptions, read_array, read_cifar, read_idx};
 use posterior_networks::architecture::{Perceptron, Resnet};
-use posterior_networks::formats::safetensors::{load_safetensors, read_network};
+use posterior_networks::safetensors::{load_safetensors, read_network};
 use posterior_networks::{Activation, Architecture, Array};
 use posterior_testing::shared;
 

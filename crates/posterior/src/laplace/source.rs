@@ -4,7 +4,7 @@ use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, NetworkRecord, Ne
 use crate::network::{NetworkFileError, Preparation, Strip, file_digest, open_network};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
-use posterior_networks::formats::safetensors::load_safetensors;
+use posterior_networks::safetensors::load_safetensors;
 use posterior_networks::operation::Linear;
 use posterior_networks::{Architecture, Array, Graph, GraphBuilder, Network, Operation, OutputLink};
 use std::path::Path;

@@ -29,8 +29,8 @@ pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_n
 
 use posterior_data::DataError;
 use posterior_laplace::LaplaceError;
-use posterior_networks::formats::onnx::OnnxError;
-use posterior_networks::formats::safetensors::SafetensorsError;
+use posterior_onnx::OnnxError;
+use posterior_networks::safetensors::SafetensorsError;
 use posterior_networks::train::TrainError;
 use posterior_networks::{ArchitectureError, GraphError, NetworkError};
 use thiserror::Error;

@@ -2,8 +2,8 @@
 
 use super::{NetworkFileError, Preparation};
 use posterior_laplace::OnlineReport;
-use posterior_networks::formats::onnx::{OnnxOptions, read_onnx_with};
-use posterior_networks::formats::safetensors::read_network;
+use posterior_onnx::{OnnxOptions, read_onnx_with};
+use posterior_networks::safetensors::read_network;
 use posterior_networks::train::Loss;
 use posterior_networks::{Architecture, Network, OutputLink, Precision};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests
 use posterior_data::ReadOptions;
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
-use posterior_networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
+use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior_networks::train::{EpochRecord, Progress, TrainOptions, TrainState, train};
 use posterior_networks::{Architecture, Network, Precision};
 use posterior_optim::Signal;

@@ -7,7 +7,7 @@ use posterior::laplace::{
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, Stage, Tune};
 use posterior::network::Preparation;
-use posterior::networks::formats::safetensors::{ARCHITECTURE_KEY, save_safetensors};
+use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Architecture, Network};
 use posterior::optim::Signal;
 use std::collections::BTreeMap;

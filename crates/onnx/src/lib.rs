@@ -1,0 +1,138 @@
+//! **ONNX import**: a model file becomes a [`Graph`] with its weights.
+//!
+//! Opsets 11 to 21, as `torch.onnx.export` writes them with either of its exporters. The protobuf layer is the `prost` crate: every length is
+//! checked against the bytes that are there, and the few messages that are needed ([`definitions`]) do not nest, so a file cannot make the
+//! parser recurse. External data is never followed.
+//!
+//! | file | does |
+//! |---|---|
+//! | [`definitions`] | the protobuf messages |
+//! | `model`, `node`, `tensor` | checks of the file: operator sets, inputs, outputs, order of nodes, declared sizes |
+//! | `patterns` | normalisation, GELU, SiLU and softplus put together again from their parts |
+//! | `dimension`, `constant`, `folding` | what is known without running: weights, and shape arithmetic with a symbolic number of examples |
+//! | `layout` | where the batch axis of every value is: it may move and merge, as attention does, but never mix |
+//! | `importer`, `moves`, `operators` | nodes to operations |
+//!
+//! **Batch.** The first axis of the input counts examples and is dropped. It may be dynamic or fixed to 1. A graph in which an example
+//! depends on others is refused.
+//!
+//! **Names.** Weights keep their ONNX names as parameter names and are trainable; single numbers and `Constant` nodes are constants. What
+//! is changed on the way (a transposed weight, a negated bias) is in [`Imported::notes`].
+
+mod constant;
+pub mod definitions;
+mod dimension;
+mod error;
+mod folding;
+mod importer;
+mod layout;
+mod model;
+mod moves;
+mod node;
+mod operators;
+mod patterns;
+mod tensor;
+#[cfg(test)]
+mod tests;
+
+pub use error::OnnxError;
+pub use operators::SUPPORTED;
+
+use posterior_networks::graph::NetworkError;
+use posterior_networks::{Array, Graph, Network, OutputLink, Precision};
+use std::path::Path;
+
+/// Oldest and newest operator set that is read.
+pub const OPSETS: std::ops::RangeInclusive<i64> = 11..=21;
+
+/// How a model is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnnxOptions {
+    /// The output to take, by name; needed where a model has several.
+    pub output: Option<String>,
+    /// Drops a softmax or log-softmax at the end: inference wants logits. Without this a final softmax stays and a log-softmax is refused.
+    pub strip_final_softmax: bool,
+}
+
+/// A network from an ONNX file.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its structure; shapes do not count the batch axis.
+    pub graph: Graph,
+    /// Values of [`Graph::parameters`], in that order: the file's numbers widened exactly, unless a note says otherwise.
+    pub parameters: Vec<Array<f64>>,
+    /// What was chosen, put together, changed or left out.
+    pub notes: Vec<String>,
+    /// What was dropped at the end, where [`OnnxOptions::strip_final_softmax`] found something.
+    pub dropped: Option<OutputLink>,
+    /// Version of the operator set.
+    pub opset: i64,
+    /// Name and version of the program that wrote the file.
+    pub producer: String,
+}
+
+impl Imported {
+    /// The network in one precision.
+    ///
+    /// # Errors
+    /// When a weight leaves the range of the precision.
+    pub fn network<T: Precision>(&self) -> Result<Network<T>, NetworkError> {
+        Network::new(self.graph.clone(), self.parameters.iter().map(Array::cast).collect())
+    }
+
+    /// The same without a softmax at the end; None if there is none.
+    pub fn without_final_softmax(&self) -> Option<Self> {
+        let graph = self.graph.without_final_softmax()?;
+        let value = |name: &str| self.graph.parameters().iter().position(|p| p.name == name);
+        let parameters = graph
+            .parameters()
+            .iter()
+            .filter_map(|slot| Some(self.parameters[value(&slot.name)?].clone()))
+            .collect();
+        let mut notes = self.notes.clone();
+        notes.push("the final softmax was dropped: the outputs are logits".into());
+        let dropped = Some(OutputLink::Softmax);
+        Some(Self { graph, parameters, notes, dropped, opset: self.opset, producer: self.producer.clone() })
+    }
+}
+
+/// Reads a model.
+///
+/// # Errors
+/// See [`OnnxError`]; nothing is guessed.
+pub fn read_onnx(path: impl AsRef<Path>) -> Result<Imported, OnnxError> {
+    read_onnx_with(path, &OnnxOptions::default())
+}
+
+/// As [`read_onnx`], with choices.
+///
+/// # Errors
+/// As [`read_onnx`].
+pub fn read_onnx_with(path: impl AsRef<Path>, options: &OnnxOptions) -> Result<Imported, OnnxError> {
+    let path = path.as_ref();
+    let origin = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|source| OnnxError::Io { file: origin.clone(), problem: source.to_string() })?;
+    parse_onnx_with(bytes, &origin, options)
+}
+
+/// A model from bytes; `origin` names them in errors.
+///
+/// Memory: about three times the bytes (the bytes themselves and the weights as `f64`).
+///
+/// # Errors
+/// As [`read_onnx`].
+pub fn parse_onnx(bytes: Vec<u8>, origin: &str) -> Result<Imported, OnnxError> {
+    parse_onnx_with(bytes, origin, &OnnxOptions::default())
+}
+
+/// As [`parse_onnx`], with choices.
+///
+/// # Errors
+/// As [`read_onnx`].
+pub fn parse_onnx_with(bytes: Vec<u8>, origin: &str, options: &OnnxOptions) -> Result<Imported, OnnxError> {
+    let size = bytes.len() as u64;
+    let file = model::decode(bytes, origin)?;
+    let model = model::Model::check(&file, origin, options)?;
+    importer::run(&model, origin, size)
+}
