@@ -227,7 +227,7 @@ impl ExperimentProgress {
         Self { bar, interrupt }
     }
 
-    pub(crate) fn observe(&mut self, event: &posterior::experiment::Event<'_>) -> Signal {
+    pub(crate) fn observe(&mut self, event: &posterior::experiments::Event<'_>) -> Signal {
         self.bar.set_length(event.total as u64);
         self.bar.set_position(event.done as u64);
         self.bar.set_message(format!("seed {}, {}", event.seed, event.stage));

@@ -10,8 +10,8 @@ use posterior_laplace::{
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, PredictiveRule};
 use posterior_metrics::Classes;
 use posterior_networks::Network;
-use posterior_onnx::read_onnx;
 use posterior_networks::train::{Augmentation, Examples, Images, Targets};
+use posterior_onnx::read_onnx;
 use posterior_optim::Signal;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -15,18 +15,20 @@
 //!
 //! | re-export | room |
 //! |---|---|
+//! | [`models`] | what is fitted, saved, loaded and asked; all of it is here at the top as well |
 //! | [`linalg`], [`optim`] | matrices, randomness, optimisers |
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
 //! | [`networks`], [`onnx`] | neural networks: every derivative, training, safetensors; ONNX files |
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
 //! | [`decisions`] | Thompson sampling, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
+//! | [`experiments`] | published tables and figures, rerun |
 //!
-//! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file;
-//! [`experiment`] reruns published tables and figures.
+//! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
 
 pub use posterior_data as data;
 pub use posterior_decisions as decisions;
+pub use posterior_experiments as experiments;
 pub use posterior_gp as gp;
 pub use posterior_kernels as kernels;
 pub use posterior_laplace as linearised;
@@ -34,26 +36,10 @@ pub use posterior_likelihoods as likelihoods;
 pub use posterior_linalg as linalg;
 pub use posterior_linear as linear;
 pub use posterior_metrics as metrics;
+pub use posterior_models as models;
 pub use posterior_networks as networks;
 pub use posterior_onnx as onnx;
 pub use posterior_optim as optim;
 pub use posterior_report as report;
 
-mod any;
-pub mod experiment;
-pub mod laplace;
-mod memory;
-mod model;
-pub mod network;
-mod request;
-
-pub use any::AnyModel;
-pub use memory::peak_memory_bytes;
-pub use model::{
-    CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
-    FitEvent, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
-    ModelFileError, PredictOptions, PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared,
-    ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver, StochasticSearch, Tensor,
-    TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
-};
-pub use request::{FitRequest, Method};
+pub use posterior_models::*;

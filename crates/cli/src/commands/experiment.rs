@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, check_outputs, print, print_json, set_threads, table};
 use crate::progress::ExperimentProgress;
 use posterior::data::OutputKind;
-use posterior::experiment::{self, Experiment, Outcome, RunOptions, Written};
+use posterior::experiments::{self, Experiment, Outcome, RunOptions, Written};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -28,8 +28,8 @@ struct Output<'a> {
     reused: usize,
     holds: bool,
     reductions: &'a [String],
-    expectations: &'a [experiment::ExpectationResult],
-    published: &'a [experiment::PublishedResult],
+    expectations: &'a [experiments::ExpectationResult],
+    published: &'a [experiments::PublishedResult],
     mean: &'a serde_json::Value,
     standard_error: &'a serde_json::Value,
     #[serde(flatten)]
@@ -59,7 +59,7 @@ fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
         journal: Some(out.join("finished.jsonl")),
         fresh: arguments.fresh,
     };
-    let outcome = experiment::run(&experiment, &options, &mut |event| progress.observe(event));
+    let outcome = experiments::run(&experiment, &options, &mut |event| progress.observe(event));
     progress.finish();
     let outcome = outcome.map_err(Failure::from_display)?;
     let files = outcome.write(&out).map_err(Failure::from_display)?;
@@ -108,7 +108,7 @@ fn summary(outcome: &Outcome) -> String {
 }
 
 fn list(cli: &Cli, folder: &Path) -> Result<(), Failure> {
-    let found = experiment::list(folder).map_err(Failure::from_display)?;
+    let found = experiments::list(folder).map_err(Failure::from_display)?;
     if cli.json {
         return print_json(&found);
     }

@@ -3,7 +3,7 @@
 use crate::common::{formula_input, formula_network};
 use posterior_networks::architecture::ParameterEntry;
 use posterior_networks::operation::{Bias, Gain, Initial, Learned, Linear};
-use posterior_networks::{Activation, Architecture, Array, Graph, GraphBuilder, Network, Operation, Value};
+use posterior_networks::{Activation, Architecture, Graph, GraphBuilder, Network, Operation, Value};
 
 /// One of each kind.
 const TEXTS: &[&str] = &[

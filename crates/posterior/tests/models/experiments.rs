@@ -3,7 +3,7 @@
 // Errors of experiments carry paths and causes; tests do not mind their size.
 #![allow(clippy::result_large_err)]
 
-use posterior::experiment::{Experiment, ExperimentError, Outcome, RunOptions, kinds, list, run};
+use posterior::experiments::{Experiment, ExperimentError, Outcome, RunOptions, kinds, list, run};
 use posterior::optim::Signal;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,340 @@
+//! Error bars of several posteriors on one trained network, side by side.
+//!
+//! Serves figure 1 of VaLLA (approximations of the curvature), and figures 5.1 and 5.2 of the thesis (whose norm the evidence charges for; means of the linear model).
+
+use super::settings;
+use crate::ExperimentError;
+use crate::context::Context;
+use crate::measured::{Measured, NumberTable};
+use crate::toy::{Toy, ToySettings, column, mean};
+use crate::training::TrainingSettings;
+use posterior_laplace::fit::NoiseModel;
+use posterior_laplace::{
+    Approximation, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
+};
+use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_networks::train::Loss;
+use posterior_networks::{Array, Network};
+use posterior_report::{Curves, Item, Line, Note, PosteriorPanels, TitledPosterior};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    data: ToySettings,
+    network: Table,
+    training: TrainingSettings,
+    /// Starting precision of every prior.
+    #[serde(default = "one")]
+    initial_precision: f64,
+    /// The method that others are compared with; the first if absent.
+    reference: Option<String>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// A form of the curvature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CurvatureName {
+    /// All of it.
+    #[default]
+    Full,
+    /// A block for each layer.
+    Block,
+    /// Kronecker factors.
+    Kronecker,
+    /// The diagonal.
+    Diagonal,
+    /// The dual form.
+    FunctionSpace,
+}
+
+/// Which weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WeightsName {
+    #[default]
+    All,
+    LastLayer,
+}
+
+/// Noise of the likelihood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum NoiseName {
+    /// By the evidence, with the prior.
+    #[default]
+    Learned,
+    /// The noise that made the data.
+    Given,
+}
+
+/// Which mean a method predicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MeanName {
+    /// The network itself.
+    #[default]
+    Network,
+    /// The linear model at its optimum.
+    Linear,
+}
+
+/// One `[[method]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MethodSettings {
+    name: String,
+    #[serde(default)]
+    curvature: CurvatureName,
+    #[serde(default)]
+    weights: WeightsName,
+    #[serde(default = "scalar")]
+    prior: PriorKind,
+    #[serde(default = "trained")]
+    mode: Mode,
+    #[serde(default)]
+    noise: NoiseName,
+    #[serde(default)]
+    mean: MeanName,
+}
+
+fn scalar() -> PriorKind {
+    PriorKind::Scalar
+}
+
+fn trained() -> Mode {
+    Mode::Trained
+}
+
+impl CurvatureName {
+    pub(crate) fn approximation(self) -> Approximation {
+        match self {
+            Self::Full => Approximation::Full,
+            Self::Block => Approximation::Block,
+            Self::Kronecker => Approximation::Kronecker(FisherEstimate::Exact),
+            Self::Diagonal => Approximation::Diagonal,
+            Self::FunctionSpace => Approximation::FunctionSpace { points: None },
+        }
+    }
+}
+
+/// What a method says about the grid.
+struct Found {
+    name: String,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    noise_variance: f64,
+    numbers: Map<String, Value>,
+}
+
+/// Mean squared difference of predictions and targets.
+fn squared_error(predicted: &[f64], targets: &[f64]) -> f64 {
+    mean(predicted.iter().zip(targets).map(|(f, y)| (f - y) * (f - y)))
+}
+
+/// `g(x) + J(x) (w - v)` at the optimum of the linear model.
+fn linear_mean(
+    network: &Network<f64>,
+    laplace: &Laplace<f64>,
+    x: &Array<f64>,
+) -> Result<Vec<f64>, ExperimentError> {
+    let selection = laplace.selection();
+    let trained = selection.flatten(network.parameters());
+    let difference = laplace.mode().iter().zip(trained).map(|(w, v)| w - v).collect();
+    let trace = network.trace(x.clone())?;
+    let linear = trace.jvp(selection, &Array::new(vec![1, selection.len()], difference))?;
+    Ok(trace.output().values().iter().zip(linear.values()).map(|(g, l)| g + l).collect())
+}
+
+fn fitted(
+    method: &MethodSettings,
+    initial_precision: f64,
+    network: &Network<f64>,
+    toy: &Toy,
+    context: &mut Context<'_>,
+) -> Result<Found, ExperimentError> {
+    let clock = Instant::now();
+    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![toy.noise * toy.noise])?);
+    let options = FitOptions {
+        weights: match method.weights {
+            WeightsName::All => Weights::All,
+            WeightsName::LastLayer => Weights::LastLayer,
+        },
+        approximation: method.curvature.approximation(),
+        prior: method.prior.clone(),
+        initial_precision,
+        tune: Tune::Evidence,
+        noise: match method.noise {
+            NoiseName::Learned => NoiseModel::Scale,
+            NoiseName::Given => NoiseModel::Fixed,
+        },
+        mode: method.mode,
+        seed: context.seed,
+        ..FitOptions::default()
+    };
+    let stage = format!("posterior `{}`", method.name);
+    let laplace =
+        fit(network, &toy.examples(), None, &likelihood, &options, &mut None, &mut |_, done, total| {
+            context.tell(&stage, done, total)
+        })?;
+    let (grid, data) = (column(&toy.grid), column(&toy.x));
+    // Bands about one mean or the other, as in the thesis: what lies between the two is not part of them.
+    let latent = laplace.tangent_latent(network, &grid, Wanted::Diagonal)?;
+    let at_data = laplace.tangent_latent(network, &data, Wanted::Diagonal)?;
+    let means = |x: &Array<f64>, of_network: &[f64]| match method.mean {
+        MeanName::Network => Ok(of_network.to_vec()),
+        MeanName::Linear => linear_mean(network, &laplace, x),
+    };
+    let (predicted, fitted) = (means(&grid, &latent.mean)?, means(&data, &at_data.mean)?);
+    let root = |v: &f64| v.max(0.0).sqrt();
+    let deviation: Vec<f64> = latent.covariance.iter().map(root).collect();
+    let noise_variance = toy.noise * toy.noise * laplace.noise_variance();
+    let precisions = laplace.prior().precisions();
+    let evidence = laplace.summary.evidence.as_ref();
+    let squares = |w: &[f64]| w.iter().map(|w| w * w).sum::<f64>();
+    let numbers = json!({
+        "prior_precision": precisions[0],
+        "prior_deviation": precisions[0].powf(-0.5),
+        "largest_precision": precisions.iter().copied().fold(0.0, f64::max),
+        "smallest_precision": precisions.iter().copied().fold(f64::INFINITY, f64::min),
+        "noise_variance": noise_variance,
+        "log_noise_variance": noise_variance.ln(),
+        "log_evidence": evidence.map(|e| e.log_evidence),
+        "effective_dimension": evidence.map(|e| e.effective_dimensions.iter().sum::<f64>()),
+        "norm": squares(laplace.mode()).sqrt(),
+        "trained_norm": squares(&laplace.selection().flatten(network.parameters())).sqrt(),
+        "mean_deviation": mean(deviation.iter().copied()),
+        "gap_deviation": toy.mean_in_gaps(&deviation),
+        "data_deviation": mean(at_data.covariance.iter().map(root)),
+        "squared_error": squared_error(&fitted, &toy.y),
+        "roughness": roughness(&predicted),
+        "seconds": clock.elapsed().as_secs_f64(),
+    });
+    let notes = laplace.summary.notes.iter().map(|n| Note::information(format!("{}: {n}", method.name)));
+    context.notes.extend(notes);
+    let Value::Object(numbers) = numbers else { unreachable!("written as an object") };
+    Ok(Found { name: method.name.clone(), mean: predicted, deviation, noise_variance, numbers })
+}
+
+/// Mean absolute second difference along the grid.
+fn roughness(values: &[f64]) -> f64 {
+    mean(values.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()))
+}
+
+/// Trains the network, fits every method, compares.
+pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let settings: Settings = settings(table)?;
+    let reference = match &settings.reference {
+        None => 0,
+        Some(name) => settings.methods.iter().position(|m| m.name == *name).ok_or_else(|| {
+            ExperimentError::Setting(format!("`reference` is `{name}`, but no method has this name"))
+        })?,
+    };
+    if settings.methods.is_empty() {
+        return Err(ExperimentError::Setting("there is no [[method]]".into()));
+    }
+    let toy = settings.data.make(context.seed)?;
+    let (network, facts) = settings.training.train(&settings.network, &toy.examples(), Loss::Mse, context)?;
+    let mut found = Vec::new();
+    for method in &settings.methods {
+        found.push(fitted(method, settings.initial_precision, &network, &toy, context)?);
+    }
+    let (wanted, others): (Vec<f64>, Vec<f64>) =
+        (found[reference].deviation.clone(), found[reference].mean.clone());
+    let mut methods = Map::new();
+    let mut series = Map::new();
+    for one in &mut found {
+        let ratios: Vec<f64> = one.deviation.iter().zip(&wanted).map(|(a, b)| (a / b) * (a / b)).collect();
+        let logs: Vec<f64> = ratios.iter().map(|r| r.ln().abs()).collect();
+        one.numbers.insert("gap_ratio".into(), toy.mean_in_gaps(&ratios).into());
+        one.numbers.insert("log_ratio".into(), mean(logs).into());
+        let distance = squared_error(&one.mean, &others).sqrt();
+        one.numbers.insert("mean_distance".into(), distance.into());
+        methods.insert(one.name.clone(), Value::Object(one.numbers.clone()));
+        series.insert(one.name.clone(), json!({"mean": one.mean, "latent_deviation": one.deviation}));
+    }
+    series.insert("grid".into(), json!(toy.grid));
+    let columns = [
+        ("prior_deviation", "prior σ (first group)"),
+        ("noise_variance", "noise σ²"),
+        ("effective_dimension", "effective dimension"),
+        ("log_evidence", "log evidence"),
+        ("data_deviation", "σ at data"),
+        ("gap_deviation", "σ in gaps"),
+        ("mean_deviation", "σ on grid"),
+        ("gap_ratio", "variance in gaps / reference"),
+        ("squared_error", "training squared error"),
+        ("seconds", "seconds"),
+    ];
+    let names = settings.methods.iter().map(|m| m.name.as_str());
+    let caption = format!(
+        "σ: standard deviation of the function, noise apart. Reference: {}. Gaps: stretches without data between training inputs.",
+        settings.methods[reference].name
+    );
+    let table = NumberTable::by_name("Error bars by method", "method", "methods", names, &columns, &caption);
+    Ok(Measured {
+        numbers: json!({ "methods": methods }),
+        series: Value::Object(series),
+        tables: vec![table],
+        figures: figures(&settings, &toy, &found),
+        facts,
+        notes: Vec::new(),
+    })
+}
+
+fn figures(settings: &Settings, toy: &Toy, found: &[Found]) -> Vec<Item> {
+    let panels = found
+        .iter()
+        .map(|one| TitledPosterior {
+            title: one.name.clone(),
+            posterior: toy.panel(&one.mean, &one.deviation, one.noise_variance),
+        })
+        .collect();
+    let mut items = vec![Item::Posteriors(PosteriorPanels {
+        title: "Posteriors".into(),
+        target: "y".into(),
+        panels,
+        caption: "Mean with two standard deviations: of the function (dark) and of new observations (light)."
+            .into(),
+    })];
+    let lines = |values: &dyn Fn(&Found) -> Vec<f64>| {
+        let line = |one: &Found| Line {
+            name: one.name.clone(),
+            x: toy.grid.clone(),
+            y: values(one),
+            ..Line::default()
+        };
+        found.iter().map(line).collect::<Vec<Line>>()
+    };
+    items.push(Item::Curves(Curves {
+        title: "Standard deviation of the function".into(),
+        x: "x".into(),
+        y: "standard deviation".into(),
+        y_logarithmic: true,
+        lines: lines(&|one| one.deviation.clone()),
+        ..Curves::default()
+    }));
+    if settings.methods.iter().any(|m| m.mean == MeanName::Linear) {
+        items.push(Item::Curves(Curves {
+            title: "Predictive means".into(),
+            x: "x".into(),
+            y: "mean".into(),
+            lines: lines(&|one| one.mean.clone()),
+            caption:
+                "The linear model's mean interpolates as its Jacobian features do; the network's is smoother."
+                    .into(),
+            ..Curves::default()
+        }));
+    }
+    items
+}

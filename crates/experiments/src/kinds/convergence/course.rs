@@ -1,0 +1,263 @@
+//! One solver's way to the solution: weights kept at checkpoints, errors computed afterwards.
+
+use super::largest_step::closed_form;
+use super::settings::{Entry, Quantity};
+use crate::ExperimentError;
+use crate::context::Context;
+use crate::gaussian::seeded;
+use faer::Mat;
+use posterior_gp::GpError;
+use posterior_gp::iterative::{Budget, Method, Problem, Start, WeightErrors, solve, weight_errors};
+use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
+use posterior_linalg::operator::LinearOperator;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// One table at one noise level.
+pub(super) struct Case<'a> {
+    /// K, n x n.
+    pub(super) matrix: &'a KernelMatrix<f64>,
+    /// From training rows to test points, m x n.
+    pub(super) between: &'a CrossMatrix<f64>,
+    /// The mean's system, one right-hand side.
+    pub(super) problem: &'a Problem<'a, f64>,
+    /// Targets of the test points.
+    pub(super) truth: &'a [f64],
+    pub(super) seed: u64,
+}
+
+/// The solution, by a factorisation.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Exact {
+    pub(super) weights: Vec<f64>,
+    pub(super) seconds: f64,
+}
+
+/// What is missing at one step; all but the first two relative to zero weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Errors {
+    rmse: f64,
+    from_exact: f64,
+    euclidean: f64,
+    function: f64,
+    predictions: f64,
+}
+
+/// A checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Point {
+    pub(super) step: usize,
+    pub(super) seconds: f64,
+    pub(super) errors: Errors,
+}
+
+/// What a method did on one fold.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Course {
+    /// Its checkpoints; those before it diverged if it did.
+    pub(super) points: Vec<Point>,
+    pub(super) diverged: bool,
+    pub(super) seconds: f64,
+    pub(super) steps: usize,
+    /// βn
+    pub(super) step_size: Option<f64>,
+    /// The largest stable βn, if it was searched.
+    pub(super) largest_step: Option<f64>,
+    /// The same in closed form, where there is one.
+    pub(super) limit: Option<f64>,
+    /// By what factor the test RMSE rose the most above its smallest value so far.
+    pub(super) rise: f64,
+}
+
+impl Errors {
+    pub(super) fn of(&self, quantity: Quantity) -> f64 {
+        match quantity {
+            Quantity::Rmse => self.rmse,
+            Quantity::FromExact => self.from_exact,
+            Quantity::Euclidean => self.euclidean,
+            Quantity::Function => self.function,
+            Quantity::Predictions => self.predictions,
+        }
+    }
+}
+
+/// At most `count` logarithmically spaced steps from 1 to `last`, both included.
+pub(super) fn checkpoints(last: usize, count: usize) -> Vec<usize> {
+    let at = |i: usize| (last as f64).powf(i as f64 / (count - 1) as f64).round() as usize;
+    let mut steps: Vec<usize> = (0..count).map(at).collect();
+    steps.dedup();
+    steps
+}
+
+/// The largest ratio of a value to one before it, at least 1.
+fn largest_rise(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut least, mut rise) = (f64::INFINITY, 1.0f64);
+    for value in values {
+        least = least.min(value);
+        rise = rise.max(value / least);
+    }
+    rise
+}
+
+fn root_mean_square(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    (values.map(|v| v * v).sum::<f64>() / count).sqrt()
+}
+
+impl Case<'_> {
+    /// The exact weights.
+    pub(super) fn solve_directly(
+        &self,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Exact, ExperimentError> {
+        let started = Instant::now();
+        context.step(stage, 0, 1)?;
+        let budget = Budget::steps(1);
+        let solution =
+            solve(&Method::Direct, self.problem, Start::Zero, &budget, &mut |_| context.tell(stage, 1, 1))?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Exact { weights: solution.weights.col(0).iter().copied().collect(), seconds })
+    }
+
+    /// Errors of every column of `weights` (n x s), for one product with K.
+    pub(super) fn errors(&self, weights: &Mat<f64>, exact: &Exact) -> Result<Vec<Errors>, GpError> {
+        let (n, s) = weights.shape();
+        let repeated = |columns| Mat::from_fn(n, columns, |i, _| exact.weights[i]);
+        let base = weight_errors(self.matrix, Mat::zeros(n, 1).as_ref(), repeated(1).as_ref())?[0];
+        let missing = weight_errors(self.matrix, weights.as_ref(), repeated(s).as_ref())?;
+        let means = self.between.multiply(weights.as_ref());
+        let wanted = self.between.multiply(repeated(1).as_ref());
+        let m = means.nrows();
+        let of = |(j, found): (usize, &WeightErrors)| Errors {
+            rmse: root_mean_square((0..m).map(|i| means[(i, j)] - self.truth[i])),
+            from_exact: root_mean_square((0..m).map(|i| means[(i, j)] - wanted[(i, 0)])),
+            euclidean: found.euclidean / base.euclidean,
+            function: found.function / base.function,
+            predictions: found.predictions / base.predictions,
+        };
+        Ok(missing.iter().enumerate().map(of).collect())
+    }
+
+    /// Solves as `entry` says. The clock stands still while weights are kept for later and while the context listens.
+    pub(super) fn follow(
+        &self,
+        entry: &Entry,
+        count: usize,
+        exact: &Exact,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Course, ExperimentError> {
+        let solver = seeded(&entry.solver, self.seed);
+        let budget = Budget { tolerance: entry.tolerance, ..Budget::steps(entry.steps) };
+        let at = checkpoints(entry.steps, count);
+        let mut seen: Vec<(usize, f64, Mat<f64>)> = Vec::new();
+        let (mut steps, mut step_size, mut restarts) = (0, None, 0);
+        let (started, mut watched) = (Instant::now(), Duration::ZERO);
+        let solution = solve(&solver, self.problem, Start::Zero, &budget, &mut |event| {
+            let clock = Instant::now();
+            let progress = &event.progress;
+            (steps, step_size) = (progress.step, progress.step_size);
+            if progress.restarts != restarts {
+                restarts = progress.restarts;
+                seen.clear();
+            }
+            if at.binary_search(&steps).is_ok() {
+                let spent = (clock - started).saturating_sub(watched).as_secs_f64();
+                seen.push((steps, spent, (event.weights)()));
+            }
+            let signal = context.tell(stage, steps, progress.steps_planned);
+            watched += clock.elapsed();
+            signal
+        });
+        let seconds = started.elapsed().saturating_sub(watched).as_secs_f64();
+        if context.stopped() {
+            return Err(ExperimentError::Interrupted);
+        }
+        let diverged = match solution {
+            Ok(solution) => {
+                if seen.last().is_none_or(|s| s.0 != solution.progress.step) {
+                    seen.push((solution.progress.step, seconds, solution.weights));
+                }
+                false
+            }
+            Err(GpError::Diverged { step_size: last, .. }) => {
+                step_size = Some(last);
+                true
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let zero = self.errors(&Mat::zeros(self.matrix.shape().0, 1), exact)?[0];
+        let kept = Mat::from_fn(self.matrix.shape().0, seen.len(), |i, j| seen[j].2[(i, 0)]);
+        let errors = self.errors(&kept, exact)?;
+        let points: Vec<Point> = seen
+            .iter()
+            .zip(errors)
+            .map(|((step, seconds, _), errors)| Point { step: *step, seconds: *seconds, errors })
+            // What is about to diverge may be beyond all numbers, which results cannot hold.
+            .filter(|p| Quantity::ALL.iter().all(|q| p.errors.of(q.0).is_finite()))
+            .collect();
+        let rise = largest_rise(std::iter::once(zero).chain(points.iter().map(|p| p.errors)).map(|e| e.rmse));
+        let (mut largest_step, mut limit) = (None, None);
+        if let Some(search) = &entry.largest_step {
+            largest_step =
+                Some(search.run(&solver, self.problem, &format!("{stage}, largest step"), context)?);
+            limit = closed_form(&solver, self.problem, self.seed)?;
+        }
+        Ok(Course { points, diverged, seconds, steps, step_size, largest_step, limit, rise })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Event;
+    use crate::journal::Journal;
+    use posterior_kernels::KernelExpression;
+    use posterior_linalg::solve::System;
+    use posterior_optim::Signal;
+    use std::path::Path;
+
+    #[test]
+    fn checkpoints_are_logarithmic_and_distinct() {
+        assert_eq!(checkpoints(1000, 4), [1, 10, 100, 1000]);
+        assert_eq!(checkpoints(4, 100), [1, 2, 3, 4]);
+        assert_eq!(checkpoints(1, 5), [1]);
+    }
+
+    #[test]
+    fn rises_are_counted_from_the_smallest_value_before() {
+        assert_eq!(largest_rise([4.0, 2.0, 3.0, 1.0, 1.25]), 1.5);
+        assert_eq!(largest_rise([3.0, 2.0]), 1.0);
+    }
+
+    /// Half of the exact weights: every relative error is a half, and the distance is half of the exact mean.
+    #[test]
+    fn errors_are_relative_to_zero_weights() {
+        let expression: KernelExpression = "se(lengthscale=0.4)".parse().unwrap();
+        let kernel = expression.build::<f64>(&["x".into()]).unwrap();
+        let x = Mat::from_fn(20, 1, |i, _| i as f64 * 0.3);
+        let y = Mat::from_fn(20, 1, |i, _| (i as f64).cos());
+        let matrix = KernelMatrix::with_budget(&*kernel, x.as_ref(), 1 << 20);
+        let system = System::uniform(&matrix, 0.1).unwrap();
+        let problem = Problem::new(&system, y.as_ref(), None).unwrap();
+        let between = matrix.cross(Mat::from_fn(3, 1, |i, _| i as f64).as_ref());
+        let case =
+            Case { matrix: &matrix, between: &between, problem: &problem, truth: &[0.0, 0.0, 0.0], seed: 0 };
+        let (mut journal, mut watch) = (Journal::default(), |_: &Event<'_>| Signal::Continue);
+        let mut context = Context::new(0, Path::new("."), &mut watch, &mut journal);
+        let exact = case.solve_directly("exact", &mut context).unwrap();
+        let weights = Mat::from_fn(20, 2, |i, j| (1.0 - 0.5 * j as f64) * exact.weights[i]);
+        let errors = case.errors(&weights, &exact).unwrap();
+        for (quantity, key, _) in Quantity::ALL {
+            let [none, half] = [errors[0].of(quantity), errors[1].of(quantity)];
+            match quantity {
+                // Targets of zero: what is there is the mean itself.
+                Quantity::Rmse => assert!((half / none - 0.5).abs() < 1e-12, "{key}"),
+                Quantity::FromExact => assert!(none < 1e-15 && (half / errors[1].rmse - 1.0).abs() < 1e-12),
+                _ => assert!(none < 1e-15 && (half - 0.5).abs() < 1e-12, "{key}: {none} {half}"),
+            }
+        }
+        assert!(case.problem.relative_residuals(weights.get(.., ..1))[0] < 1e-12);
+    }
+}

@@ -1,0 +1,165 @@
+//! What files say.
+
+use super::largest_step::StepSearch;
+use crate::ExperimentError;
+use crate::gaussian::check_names;
+use crate::tables::{SetSettings, check_tables};
+use posterior_gp::iterative::Method;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Most training rows: the exact weights need a factor of `8n²` bytes, 3.2 GB.
+pub(super) const MOST_ROWS: usize = 20_000;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Folder with `NAME.csv.gz` (the last column is the target) and `NAME.fold.csv.gz`, counted from the experiment's file; empty: data are
+    /// drawn from the prior.
+    pub(super) folder: PathBuf,
+    /// Which folds are test sets in turn; curves are those of the first.
+    pub(super) folds: Vec<usize>,
+    /// Most training rows, chosen by chance; all if absent. As many are made up without a folder.
+    pub(super) rows: Option<usize>,
+    /// Random features of the function that made-up targets come from.
+    pub(super) features: usize,
+    /// Megabytes that may hold the kernel matrix, in double precision.
+    pub(super) cache_mb: usize,
+    /// Steps at which errors are looked at, at most: logarithmically spaced.
+    pub(super) checkpoints: usize,
+    /// Horizontal axes.
+    pub(super) against: Vec<Axis>,
+    /// What is drawn.
+    pub(super) quantities: Vec<Quantity>,
+    #[serde(rename = "noise")]
+    pub(super) noises: Vec<NoiseSettings>,
+    #[serde(rename = "set")]
+    pub(super) sets: Vec<SetSettings>,
+    #[serde(rename = "method")]
+    pub(super) methods: Vec<Entry>,
+}
+
+/// An entry of `[[noise]]`: a noise level that every set is solved with. The targets stay what they are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoiseSettings {
+    /// Its name in tables.
+    pub(super) name: String,
+    /// Its standard deviation; that of the set if absent.
+    pub(super) deviation: Option<f64>,
+}
+
+/// An entry of `[[method]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// Its name in tables.
+    pub(super) name: String,
+    /// Methods of a group share tables and figures.
+    #[serde(default)]
+    pub(super) group: String,
+    /// Most steps (iterations, batches).
+    pub(super) steps: usize,
+    /// Relative residual at which it stops; 0 unless given.
+    #[serde(default)]
+    pub(super) tolerance: f64,
+    /// The solver.
+    pub(super) solver: Method,
+    /// Whether, and how, its largest stable step is searched as well.
+    pub(super) largest_step: Option<StepSearch>,
+}
+
+/// A horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Axis {
+    /// Steps.
+    Steps,
+    /// Seconds of the solver.
+    Seconds,
+}
+
+/// A measure of what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Quantity {
+    /// Root mean squared error at the test points.
+    Rmse,
+    /// Root mean squared distance from the exact mean at the test points.
+    FromExact,
+    /// `‖α - α⋆‖₂ / ‖α⋆‖₂`
+    Euclidean,
+    /// `‖α - α⋆‖_K / ‖α⋆‖_K`: in the kernel's Hilbert space.
+    Function,
+    /// `‖K(α - α⋆)‖₂ / ‖Kα⋆‖₂`: at the training rows.
+    Predictions,
+}
+
+impl Quantity {
+    /// All of them with their keys in the numbers and what they are called.
+    pub(super) const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Rmse, "rmse", "test RMSE"),
+        (Self::FromExact, "from_exact", "RMSE to the exact mean"),
+        (Self::Euclidean, "euclidean", "relative error of the weights"),
+        (Self::Function, "function", "relative error in the K-norm"),
+        (Self::Predictions, "predictions", "relative error in the K²-norm"),
+    ];
+
+    /// What it is called.
+    pub(super) fn title(self) -> &'static str {
+        Self::ALL[self as usize].2
+    }
+}
+
+impl Settings {
+    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+        let wrong = |problem: String| Err(ExperimentError::Setting(problem));
+        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
+        check_names("noise", self.noises.iter().map(|n| n.name.as_str()))?;
+        check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
+        if self.noises.iter().filter_map(|n| n.deviation).any(|d| !(d > 0.0 && d.is_finite())) {
+            return wrong("[[noise]]: `deviation` must be positive".into());
+        }
+        self.rows.map_or(Ok(()), check_rows)?;
+        if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
+            return wrong("`features` must be at least 1 and `checkpoints` between 2 and 200".into());
+        }
+        if self.against.is_empty() || self.quantities.is_empty() {
+            return wrong("`against` and `quantities` name at least one thing to draw each".into());
+        }
+        for method in &self.methods {
+            let name = &method.name;
+            if method.steps == 0 || !(method.tolerance >= 0.0 && method.tolerance.is_finite()) {
+                return wrong(format!(
+                    "[[method]] `{name}`: `steps` must be at least 1 and `tolerance` zero or positive"
+                ));
+            }
+            if let Some(problem) = method.largest_step.and_then(|s| s.problem(&method.solver)) {
+                return wrong(format!("[[method]] `{name}`: {problem}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the groups, in the order of the file.
+    pub(super) fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = Vec::new();
+        for method in &self.methods {
+            if !groups.contains(&method.group.as_str()) {
+                groups.push(&method.group);
+            }
+        }
+        groups
+    }
+}
+
+/// Refuses more rows than can be solved directly.
+pub(super) fn check_rows(rows: usize) -> Result<(), ExperimentError> {
+    if rows > MOST_ROWS {
+        return Err(ExperimentError::Setting(format!(
+            "{rows} training rows are more than the {MOST_ROWS} whose weights are computed directly: set `rows`"
+        )));
+    }
+    Ok(())
+}

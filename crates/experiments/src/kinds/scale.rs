@@ -1,0 +1,296 @@
+//! What becomes of error bars when normalised weights are multiplied by a number, which changes no output; and the scales of the Jacobian with and without the g-prior.
+//!
+//! Serves figures 5.5 and 5.6 of the thesis.
+
+use super::settings;
+use crate::ExperimentError;
+use crate::context::Context;
+use crate::measured::{Measured, NumberTable};
+use crate::numbers::shown;
+use crate::tangent::{Tangent, TrainedToy};
+use crate::toy::{ToySettings, mean};
+use crate::training::TrainingSettings;
+use posterior_laplace::normalisation::scale_invariant_layers;
+use posterior_linear::Prior;
+use posterior_linear::hyperparameters::{Evidence, MStep};
+use posterior_networks::{Network, Selection};
+use posterior_report::{Curves, Distribution, Distributions, Item, Line, PosteriorPanels, TitledPosterior};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    data: ToySettings,
+    network: Table,
+    training: TrainingSettings,
+    /// Numbers by which normalised weights are multiplied; 1 is added if absent.
+    factors: Vec<f64>,
+    /// Basis functions that are drawn.
+    #[serde(default = "eight")]
+    basis: usize,
+    /// Steps of the evidence's updates at most.
+    #[serde(default = "steps")]
+    steps: usize,
+}
+
+fn eight() -> usize {
+    8
+}
+
+fn steps() -> usize {
+    500
+}
+
+/// How prior precisions are shared.
+const PRIORS: [&str; 3] = ["isotropic", "layerwise", "g-prior"];
+
+/// A prior with a group for each layer; parameters of one layer share the name before the last point. Precisions begin in units of the layer's own weights, as fits do it: evidences of several
+/// precisions have several maxima, and a start in other units would choose among them by the scale.
+fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior, ExperimentError> {
+    let layer = |name: &str| name.rsplit_once('.').map_or(name, |(layer, _)| layer).to_string();
+    let mut names: Vec<String> = Vec::new();
+    let mut stretches = Vec::new();
+    for part in selection.parts() {
+        let name = layer(&part.name);
+        let group = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        stretches.push((part.length, group));
+    }
+    let precisions = vec![1.0; names.len()];
+    let prior = Prior::grouped(&stretches, names, precisions)?;
+    let norms = prior.squared_norms(&selection.flatten(network.parameters()));
+    let start: Vec<f64> =
+        prior.group_sizes().iter().zip(norms).map(|(&size, norm)| size as f64 / norm).collect();
+    Ok(prior.with_precisions(&start)?)
+}
+
+/// Standard deviations on the grid with precisions learned by the evidence at the linear model's mode; the precisions too.
+fn deviations(
+    tangent: &Tangent,
+    network: &Network<f64>,
+    selection: &Selection,
+    prior: &str,
+    steps: usize,
+) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
+    let learned = |model: &Tangent, start: &Prior| model.learn(start, &Evidence::Mode, MStep::MacKay, steps);
+    let d = tangent.dimension();
+    Ok(match prior {
+        "g-prior" => {
+            let scaled = tangent.scaled(&tangent.scales());
+            let precision = learned(&scaled, &Prior::scalar(d, 1.0)?)?.prior.precisions()[0];
+            (scaled.deviations(&vec![precision; d])?, vec![precision])
+        }
+        "layerwise" => {
+            let prior = learned(tangent, &layerwise(selection, network)?)?.prior;
+            (tangent.deviations(&prior.precision_of_each(0..d))?, prior.precisions().to_vec())
+        }
+        _ => {
+            let precision = learned(tangent, &Prior::scalar(d, 1.0)?)?.prior.precisions()[0];
+            (tangent.deviations(&vec![precision; d])?, vec![precision])
+        }
+    })
+}
+
+/// The network with its normalised weights multiplied.
+fn multiplied(network: &Network<f64>, parameters: &[usize], factor: f64) -> Network<f64> {
+    let mut moved = network.clone();
+    for &p in parameters {
+        moved.parameters_mut()[p].values_mut().iter_mut().for_each(|v| *v *= factor);
+    }
+    moved
+}
+
+/// Trains the network, rescales it, compares.
+pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let mut settings: Settings = settings(table)?;
+    if settings.factors.iter().any(|c| !(*c > 0.0 && c.is_finite())) {
+        return Err(ExperimentError::Setting("`factors` must be positive".into()));
+    }
+    if !settings.factors.contains(&1.0) {
+        settings.factors.push(1.0);
+    }
+    settings.factors.sort_by(f64::total_cmp);
+    let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
+    let layers = scale_invariant_layers(trained.network.graph());
+    let parameters: Vec<usize> = layers.iter().flat_map(|l| l.parameters.iter().copied()).collect();
+    if parameters.is_empty() {
+        return Err(ExperimentError::Setting(
+            "[network] has no layer whose scale a normalisation removes: give it `layer_norm = true`".into(),
+        ));
+    }
+    let toy = &trained.toy;
+    let unit = trained.tangent(&trained.network)?;
+    let (mut numbers, mut series, mut rows) = (Map::new(), Map::new(), Vec::new());
+    let mut panels = Vec::new();
+    let mut output_change = 0.0f64;
+    for prior in PRIORS {
+        context.step(prior, 0, settings.factors.len())?;
+        let (reference, _) = deviations(&unit, &trained.network, &trained.selection, prior, settings.steps)?;
+        let mut worst = 0.0f64;
+        for (done, &factor) in settings.factors.iter().enumerate() {
+            context.step(prior, done, settings.factors.len())?;
+            let network = multiplied(&trained.network, &parameters, factor);
+            let tangent = trained.tangent(&network)?;
+            let pairs = tangent.network_mean.iter().zip(&unit.network_mean);
+            output_change = pairs.map(|(a, b)| (a - b).abs()).fold(output_change, f64::max);
+            let (own, precisions) =
+                deviations(&tangent, &network, &trained.selection, prior, settings.steps)?;
+            let change = own.iter().zip(&reference).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
+            worst = worst.max(change);
+            let key = format!("{prior}, c = {}", shown(factor)).replace('.', "_");
+            numbers.insert(
+                key.clone(),
+                json!({
+                    "prior": prior,
+                    "factor": factor,
+                    "first_precision": precisions[0],
+                    "last_precision": precisions[precisions.len() - 1],
+                    "gap_deviation": toy.mean_in_gaps(&own),
+                    "mean_deviation": mean(own.iter().copied()),
+                    "largest_change": change,
+                }),
+            );
+            series.insert(key.clone(), json!(own));
+            rows.push(key);
+            // The extremes and the middle tell the story.
+            let drawn = done == 0 || factor == 1.0 || done + 1 == settings.factors.len();
+            if drawn {
+                panels.push(TitledPosterior {
+                    title: format!("{prior}, c = {factor}"),
+                    posterior: toy.panel(&tangent.network_mean, &own, toy.noise * toy.noise),
+                });
+            }
+        }
+        numbers.insert(format!("{prior} worst"), json!({"largest_change": worst}));
+    }
+    series.insert("grid".into(), json!(toy.grid));
+    let scales = unit.scales();
+    let scaled = unit.scaled(&scales);
+    let (spread, spread_scaled) = (column_spread(&unit), column_spread(&scaled));
+    let numbers = json!({
+        "scaling": numbers,
+        "output_change": output_change,
+        "jacobian": {
+            "spread": spread, "spread_scaled": spread_scaled,
+            "largest_over_median": range(&unit), "largest_over_median_scaled": range(&scaled),
+        },
+        "offset": unit.offset,
+        "dimension": unit.dimension(),
+    });
+    let columns = [
+        ("first_precision", "first precision"),
+        ("last_precision", "last precision"),
+        ("mean_deviation", "σ on grid"),
+        ("gap_deviation", "σ in gaps"),
+        ("largest_change", "largest relative change of σ"),
+    ];
+    let tables = vec![
+        NumberTable::by_name(
+            "Error bars after multiplying normalised weights",
+            "prior",
+            "scaling",
+            rows.iter().map(String::as_str),
+            &columns,
+            "Precisions are learned anew for every factor c. The outputs of the network do not change, so error bars should not.",
+        ),
+        NumberTable {
+            title: "Scales of the Jacobian".into(),
+            head: ["features", "spread of column norms (decades)", "largest over median entry"]
+                .map(String::from)
+                .to_vec(),
+            rows: vec![
+                (
+                    "as they are".into(),
+                    ["jacobian.spread", "jacobian.largest_over_median"].map(String::from).to_vec(),
+                ),
+                (
+                    "g-prior".into(),
+                    ["jacobian.spread_scaled", "jacobian.largest_over_median_scaled"]
+                        .map(String::from)
+                        .to_vec(),
+                ),
+            ],
+            caption: "Spread: standard deviation of the decimal logarithm.".into(),
+        },
+    ];
+    let mut figures = vec![Item::Posteriors(PosteriorPanels {
+        title: "Error bars".into(),
+        target: "y".into(),
+        panels,
+        caption: "One row of panels would be alike if the scale of normalised weights did not matter.".into(),
+    })];
+    figures.extend(jacobian_figures(&trained, &unit, &scaled, settings.basis));
+    Ok(Measured {
+        numbers,
+        series: Value::Object(series),
+        tables,
+        figures,
+        facts: trained.facts,
+        notes: Vec::new(),
+    })
+}
+
+/// Standard deviation of the decimal logarithms of column norms, columns of zeros left out.
+fn column_spread(tangent: &Tangent) -> f64 {
+    let norms = (0..tangent.dimension()).map(|j| tangent.features.col(j).norm_l2());
+    let logs: Vec<f64> = norms.filter(|n| *n > 0.0).map(f64::log10).collect();
+    let centre = mean(logs.iter().copied());
+    mean(logs.iter().map(|l| (l - centre).powi(2))).sqrt()
+}
+
+/// Sizes of the Jacobian's entries, at most a hundred thousand of them, zeros left out.
+fn sizes(tangent: &Tangent) -> Vec<f64> {
+    let (n, d) = (tangent.features.nrows(), tangent.dimension());
+    let every = (n * d).div_ceil(100_000).max(1);
+    let entry = |k: usize| tangent.features[(k % n, k / n)].abs();
+    (0..n * d).step_by(every).map(entry).filter(|v| *v > 0.0).collect()
+}
+
+fn range(tangent: &Tangent) -> f64 {
+    let mut sizes = sizes(tangent);
+    sizes.sort_by(f64::total_cmp);
+    match sizes.last() {
+        Some(largest) => largest / sizes[sizes.len() / 2],
+        None => f64::NAN,
+    }
+}
+
+fn jacobian_figures(trained: &TrainedToy, unit: &Tangent, scaled: &Tangent, basis: usize) -> Vec<Item> {
+    let distribution = |name: &str, tangent: &Tangent| Distribution {
+        name: name.into(),
+        values: sizes(tangent).iter().map(|v| v.log10()).collect(),
+    };
+    let d = unit.dimension();
+    let chosen: Vec<usize> =
+        (0..basis.min(d).min(8)).map(|k| (2 * k + 1) * d / (2 * basis.clamp(1, 8))).collect();
+    let functions = |title: &str, tangent: &Tangent| {
+        let line = |&j: &usize| Line {
+            name: format!("weight {j}"),
+            x: trained.toy.grid.clone(),
+            y: (0..tangent.grid.nrows()).map(|i| tangent.grid[(i, j.min(d - 1))]).collect(),
+            ..Line::default()
+        };
+        Item::Curves(Curves {
+            title: title.into(),
+            x: "x".into(),
+            y: "derivative of the output".into(),
+            lines: chosen.iter().map(line).collect(),
+            ..Curves::default()
+        })
+    };
+    vec![
+        Item::Distributions(Distributions {
+            title: "Sizes of the Jacobian's entries".into(),
+            x: "log10 |J|".into(),
+            series: vec![distribution("as they are", unit), distribution("with the g-prior", scaled)],
+            ..Distributions::default()
+        }),
+        functions("Basis functions", unit),
+        functions("Basis functions with the g-prior", scaled),
+    ]
+}

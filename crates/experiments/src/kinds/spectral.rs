@@ -1,0 +1,356 @@
+//! The implicit bias of stochastic solvers: which parts of a posterior have converged when they stop early, seen along the inputs and by eigendirection
+//! of the kernel matrix.
+//!
+//! Serves figure 4.10 of the thesis.
+
+use super::settings;
+use crate::ExperimentError;
+use crate::context::Context;
+use crate::gaussian::{Covariance, MethodSettings, check_methods, normals};
+use crate::measured::{Measured, NumberTable};
+use crate::toy::{marginal_distances, mean, posterior_panel, waves};
+use faer::{Mat, MatRef};
+use posterior_gp::exact::ExactGp;
+use posterior_gp::iterative::{
+    Budget, PathwiseModel, PathwiseSettings, Region, SpectralBasis, Start, Support, regions,
+};
+use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
+use posterior_kernels::features::FeatureSettings;
+use posterior_kernels::{cross, diagonal, gram};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::random::Streams;
+use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Rows; half of them in each of two clusters.
+    rows: usize,
+    /// The clusters lie at plus and minus this.
+    centre: f64,
+    /// Standard deviation of each cluster.
+    deviation: f64,
+    /// Standard deviation of the noise.
+    noise: f64,
+    /// The covariance function, as text.
+    kernel: String,
+    /// The grid reaches from minus to plus this.
+    reach: f64,
+    /// Points of the grid.
+    grid: usize,
+    /// Posterior samples.
+    samples: usize,
+    /// Random features of prior functions.
+    features: usize,
+    /// Basis functions that are drawn, counted from 1.
+    basis: Vec<usize>,
+    /// A point belongs to the prior region where no `k(x, x_i)` reaches this share of the variance.
+    threshold: f64,
+    /// Steps at which errors by eigendirection are looked at, besides the last.
+    checkpoints: Vec<usize>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
+        check_methods(&self.methods)?;
+        if self.methods.iter().any(|m| m.solver.is_none()) {
+            return wrong(
+                "[[method]]: errors by eigendirection are those of weights on all rows; give each a `solver`",
+            );
+        }
+        if !(4..=8000).contains(&self.rows) || !(2..=100_000).contains(&self.grid) {
+            return wrong(
+                "`rows` must be between 4 and 8000 (all are decomposed) and `grid` between 2 and 100000",
+            );
+        }
+        let positive = |v: f64| v > 0.0 && v.is_finite();
+        let all = [self.centre, self.deviation, self.noise, self.reach, self.threshold];
+        if !all.into_iter().all(positive) || self.samples == 0 || self.features == 0 {
+            return wrong(
+                "`centre`, `deviation`, `noise`, `reach`, `threshold`, `samples` and `features` must be positive",
+            );
+        }
+        if self.basis.iter().any(|i| *i == 0 || *i > self.rows) {
+            return wrong("`basis` counts from 1 up to `rows`");
+        }
+        Ok(())
+    }
+}
+
+const REGIONS: [(&str, Region); 3] = [
+    ("interpolation", Region::Interpolation),
+    ("extrapolation", Region::Extrapolation),
+    ("prior", Region::Prior),
+];
+
+/// Everything that does not depend on the method.
+struct Problem {
+    covariance: Covariance,
+    data: Observations,
+    grid: Vec<f64>,
+    points: Mat<f64>,
+    exact: Prediction,
+    /// The exact posterior at the inputs of the data.
+    exact_at_data: Prediction,
+    weights: Mat<f64>,
+    basis: SpectralBasis,
+    /// Coefficients of the exact mean.
+    coefficients: Vec<f64>,
+    regions: Vec<Region>,
+    functions: Mat<f64>,
+    /// Directions that the data determine.
+    determined: usize,
+}
+
+impl Problem {
+    fn new(settings: &Settings, context: &mut Context<'_>) -> Result<Self, ExperimentError> {
+        let covariance = Covariance::parse(&settings.kernel, 1)?;
+        let kernel = covariance.kernel::<f64>()?;
+        let (n, streams) = (settings.rows, Streams::new(context.seed));
+        let (z, e) =
+            (normals(n, 1, streams, "experiment/inputs"), normals(n, 1, streams, "experiment/noise"));
+        let side = |i: usize| if i.is_multiple_of(2) { -settings.centre } else { settings.centre };
+        let x = Mat::from_fn(n, 1, |i, _| side(i) + settings.deviation * z[(i, 0)]);
+        let y = Mat::from_fn(n, 1, |i, _| waves(x[(i, 0)]) + settings.noise * e[(i, 0)]);
+        let data = Observations::new(x.clone(), y, None)?;
+        let step = 2.0 * settings.reach / (settings.grid - 1) as f64;
+        let grid: Vec<f64> = (0..settings.grid).map(|i| i as f64 * step - settings.reach).collect();
+        let points = Mat::from_fn(grid.len(), 1, |i, _| grid[i]);
+        context.step("exact posterior", 0, 2)?;
+        let variance = settings.noise * settings.noise;
+        let model = ExactGp::new(kernel.clone_box(), MeanForm::Zero, Gaussian::new(variance, 0.0), 1, 1);
+        let exact = model.condition(data.clone())?;
+        let weights = exact.weights().to_owned();
+        let exact_at_data = exact.predict(x.as_ref())?;
+        let exact = exact.predict(points.as_ref())?;
+        context.step("eigenvalues", 1, 2)?;
+        let basis = SpectralBasis::new(gram(&*kernel, x.as_ref()).as_ref())?;
+        let coefficients = basis.coefficients(weights.as_ref())?.col(0).iter().copied().collect();
+        let between = cross(&*kernel, points.as_ref(), x.as_ref());
+        let prior = diagonal(&*kernel, points.as_ref());
+        let regions = regions(&prior, &exact.latent_variance, between.as_ref(), settings.threshold)?;
+        let most = settings.basis.iter().copied().max().unwrap_or(0);
+        let functions = basis.functions(between.as_ref(), most)?;
+        let determined = basis.interpolation_directions(variance);
+        Ok(Self {
+            covariance,
+            data,
+            grid,
+            points,
+            exact,
+            exact_at_data,
+            weights,
+            basis,
+            coefficients,
+            regions,
+            functions,
+            determined,
+        })
+    }
+
+    /// Sizes of the coefficients of a mean's error.
+    fn errors(&self, weights: &Mat<f64>) -> Result<Vec<f64>, ExperimentError> {
+        let difference = Mat::from_fn(weights.nrows(), 1, |i, _| weights[(i, 0)] - self.weights[(i, 0)]);
+        Ok(self.basis.coefficients(difference.as_ref())?.col(0).iter().map(|c| c.abs()).collect())
+    }
+
+    /// Norm of errors over that of the exact mean, over some directions.
+    fn share(&self, errors: &[f64], directions: std::ops::Range<usize>) -> f64 {
+        let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
+        norm(&errors[directions.clone()]) / norm(&self.coefficients[directions])
+    }
+
+    fn of_region(&self, values: &[f64], region: Region) -> f64 {
+        mean(self.regions.iter().zip(values).filter(|p| *p.0 == region).map(|p| *p.1))
+    }
+
+    fn panel(&self, prediction: &Prediction, noise_variance: f64) -> PosteriorPanel {
+        let (x, y) = (self.data.inputs(), self.data.targets());
+        let column = |m: MatRef<'_, f64>| m.col(0).iter().copied().collect();
+        posterior_panel(&self.grid, prediction, noise_variance, (column(x), column(y)))
+    }
+}
+
+/// What one method left behind.
+struct Found {
+    prediction: Prediction,
+    at_data: Prediction,
+    /// Steps and the errors of the mean there, by eigendirection; the last is the end.
+    errors: Vec<(usize, Vec<f64>)>,
+}
+
+fn solve(
+    settings: &Settings,
+    problem: &Problem,
+    method: &MethodSettings,
+    context: &mut Context<'_>,
+) -> Result<Found, ExperimentError> {
+    let model = PathwiseModel::<f64> {
+        kernel: problem.covariance.kernel()?,
+        mean: Mean::new(MeanForm::Zero, 1, 1),
+        noise: Gaussian::new(settings.noise * settings.noise, 0.0),
+    };
+    let wanted = PathwiseSettings {
+        budget: Budget { tolerance: method.tolerance.unwrap_or(0.0), ..Budget::steps(method.steps) },
+        samples: settings.samples,
+        features: FeatureSettings { count: settings.features, ..FeatureSettings::default() },
+        // As published.
+        samples_per_features: None,
+        seed: context.seed,
+        cache_bytes: 1 << 30,
+    };
+    let solver = method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
+    let mut seen: Vec<(usize, Mat<f64>)> = Vec::new();
+    let posterior =
+        model.condition(problem.data.clone(), Support::Rows(solver), wanted, Start::Zero, &mut |event| {
+            let step = event.progress.step;
+            if settings.checkpoints.contains(&step) && step < method.steps {
+                seen.push((step, (event.weights)().get(.., ..1).to_owned()));
+            }
+            context.tell(&method.name, step, event.progress.steps_planned)
+        })?;
+    if context.stopped() {
+        return Err(ExperimentError::Interrupted);
+    }
+    let solution = posterior.solution();
+    seen.push((solution.progress.step, solution.weights.get(.., ..1).to_owned()));
+    let errors = seen
+        .iter()
+        .map(|(step, weights)| Ok((*step, problem.errors(weights)?)))
+        .collect::<Result<_, ExperimentError>>()?;
+    let prediction = posterior.predict(problem.points.as_ref())?;
+    Ok(Found { prediction, at_data: posterior.predict(problem.data.inputs())?, errors })
+}
+
+fn line(name: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Line {
+    Line { name: name.into(), x, y, ..Line::default() }
+}
+
+/// Solves with every method and takes the errors apart.
+pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let settings: Settings = settings(table)?;
+    settings.check()?;
+    let problem = Problem::new(&settings, context)?;
+    let n = settings.rows;
+    let (mut numbers, mut series, mut along) = (Map::new(), Map::new(), Vec::new());
+    let mut panels = vec![TitledPosterior {
+        title: "exact".into(),
+        posterior: problem.panel(&problem.exact, settings.noise * settings.noise),
+    }];
+    let mut by_direction = Vec::new();
+    for method in &settings.methods {
+        let found = solve(&settings, &problem, method, context)?;
+        let distance = marginal_distances(&found.prediction, &problem.exact);
+        let of_mean: Vec<f64> = (0..distance.len())
+            .map(|i| (found.prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs())
+            .collect();
+        let mut own = Map::new();
+        for (name, region) in REGIONS {
+            own.insert(
+                name.into(),
+                json!({"w2": problem.of_region(&distance, region), "mean_error": problem.of_region(&of_mean, region)}),
+            );
+        }
+        // Regions count every point of the grid alike; here points count as often as data are there.
+        let at_data = mean(marginal_distances(&found.at_data, &problem.exact_at_data));
+        own.insert("data".into(), json!({ "w2": at_data }));
+        let last = &found.errors[found.errors.len() - 1].1;
+        own.insert("top_directions".into(), json!(problem.share(last, 0..(problem.determined / 2).max(1))));
+        own.insert("other_directions".into(), json!(problem.share(last, problem.determined.min(n - 1)..n)));
+        numbers.insert(method.name.clone(), Value::Object(own));
+        series.insert(method.name.clone(), json!({"w2": distance, "errors": found.errors}));
+        panels.push(TitledPosterior {
+            title: method.name.clone(),
+            posterior: problem.panel(&found.prediction, settings.noise * settings.noise),
+        });
+        along.push(line(method.name.clone(), problem.grid.clone(), distance));
+        let index: Vec<f64> = (1..=n).map(|i| i as f64).collect();
+        let mut lines: Vec<Line> = found
+            .errors
+            .iter()
+            .rev()
+            .take(7)
+            .rev()
+            .map(|(step, errors)| line(format!("after {step} steps"), index.clone(), errors.clone()))
+            .collect();
+        lines.push(line("no step", index, problem.coefficients.iter().map(|c| c.abs()).collect()));
+        by_direction.push(Item::Curves(Curves {
+            title: format!("Error of the mean by eigendirection: {}", method.name),
+            x: "index of the eigenvalue, largest first".into(),
+            y: "size of the coefficient".into(),
+            x_logarithmic: true,
+            y_logarithmic: true,
+            lines,
+            caption: "Coefficients along orthonormal functions. Errors in the first directions go fast, those in the last hardly at all.".into(),
+            ..Curves::default()
+        }));
+    }
+    series.insert("grid".into(), json!(problem.grid));
+    series.insert("eigenvalues".into(), json!(problem.basis.eigenvalues()));
+    let basis = settings.basis.iter().take(8).map(|&i| {
+        let values = (0..problem.grid.len()).map(|g| problem.functions[(g, i - 1)]).collect();
+        line(format!("{i}"), problem.grid.clone(), values)
+    });
+    let mut figures = vec![
+        Item::Posteriors(PosteriorPanels {
+            title: "Posteriors".into(),
+            target: "y".into(),
+            panels,
+            caption: "Two standard deviations, exact and as stochastic solvers left them.".into(),
+        }),
+        Item::Curves(Curves {
+            title: "Distance from the exact posterior".into(),
+            x: "x".into(),
+            y: "2-Wasserstein distance of marginals".into(),
+            lines: along,
+            caption: "Small where the data are and far away; large around the edges of the data.".into(),
+            ..Curves::default()
+        }),
+        Item::Curves(Curves {
+            title: "Spectral basis functions".into(),
+            x: "x".into(),
+            y: "value".into(),
+            lines: basis.collect(),
+            caption: "By index; those of high index live around the edges of the data.".into(),
+            ..Curves::default()
+        }),
+    ];
+    figures.extend(by_direction);
+    let names = || settings.methods.iter().map(|m| m.name.as_str());
+    let count = |region| problem.regions.iter().filter(|r| **r == region).count();
+    let counts: Vec<String> =
+        REGIONS.iter().map(|(name, region)| format!("{name} {}", count(*region))).collect();
+    Ok(Measured {
+        numbers: json!({"methods": numbers, "determined_directions": problem.determined}),
+        series: Value::Object(series),
+        tables: vec![NumberTable::by_name(
+            "Distance from the exact posterior",
+            "method",
+            "methods",
+            names(),
+            &[
+                ("data.w2", "data"),
+                ("interpolation.w2", "interpolation"),
+                ("extrapolation.w2", "extrapolation"),
+                ("prior.w2", "prior"),
+                ("top_directions", "error in top directions"),
+                ("other_directions", "error in undetermined directions"),
+            ],
+            "Mean 2-Wasserstein distance of marginals at the data and over the grid points of each region (interpolation: the posterior variance is less than half of the prior's); errors of the mean relative to the exact mean's share of \
+             these directions. Top: the first half of those whose eigenvalue exceeds the noise; undetermined: those where it does not.",
+        )],
+        figures,
+        facts: vec![
+            SummaryRow::new("Eigenvalues above the noise", format!("{} of {n}", problem.determined)),
+            SummaryRow::new("Grid points by region", counts.join(", ")),
+        ],
+        notes: Vec::new(),
+    })
+}

@@ -1,0 +1,283 @@
+//! Approximate posteriors of processes in one dimension beside the exact one: data that fill an interval ever more densely, data on a domain that
+//! grows with them, and clusters of data from which random features starve.
+//!
+//! Serves figures 2.6, 3.3, 3.4, 4.1 and 4.7 of the thesis.
+
+mod features;
+mod problem;
+
+use super::settings;
+use crate::ExperimentError;
+use crate::context::Context;
+use crate::gaussian::{Covariance, Fitted, Job, MethodSettings, Precision, Run, check_methods, check_names};
+use crate::measured::{Measured, NumberTable};
+use crate::toy::{marginal_distances, mean};
+use features::FeaturePosterior;
+use posterior_gp::Prediction;
+use posterior_gp::iterative::Support;
+use posterior_report::{Curves, Item, Line, PosteriorPanels, SummaryRow, TitledPosterior};
+use problem::{Problem, ProblemSettings};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// The covariance function, as text.
+    kernel: String,
+    /// Standard deviation of the noise.
+    noise: f64,
+    /// Posterior samples of methods that have them.
+    samples: usize,
+    /// Random features of prior functions.
+    features: usize,
+    /// Precision of solvers.
+    precision: Precision,
+    /// Megabytes that may hold a kernel matrix.
+    cache_mb: usize,
+    #[serde(rename = "problem")]
+    problems: Vec<ProblemSettings>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+}
+
+impl Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_methods(&self.methods)?;
+        check_names("problem", self.problems.iter().map(|p| p.name.as_str()))?;
+        self.problems.iter().try_for_each(|p| p.check(&self.methods))?;
+        let positive = self.noise > 0.0 && self.noise.is_finite();
+        if !positive || self.samples < 2 || self.features == 0 {
+            let problem = "`noise` and `features` must be positive and `samples` at least 2";
+            return Err(ExperimentError::Setting(problem.into()));
+        }
+        Ok(())
+    }
+}
+
+/// A posterior on the grid.
+struct Seen {
+    name: String,
+    prediction: Prediction,
+    numbers: Map<String, Value>,
+}
+
+/// What a posterior is off from the exact one, near the data and far from them.
+fn compare(problem: &Problem, prediction: &Prediction) -> Map<String, Value> {
+    let distance = marginal_distances(prediction, &problem.exact);
+    let count = distance.len();
+    let of_mean = |i: usize| (prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs();
+    let mut out = Map::new();
+    for (name, near) in [("near", true), ("far", false)] {
+        let here: Vec<usize> = (0..count).filter(|&i| problem.near[i] == near).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let over = |value: &dyn Fn(usize) -> f64| mean(here.iter().map(|&i| value(i)));
+        let variances = over(&|i| prediction.latent_variance[i].max(0.0))
+            / over(&|i| problem.exact.latent_variance[i].max(0.0));
+        out.insert(
+            name.into(),
+            json!({"w2": over(&|i| distance[i]), "mean_error": over(&of_mean), "deviation_ratio": variances.sqrt()}),
+        );
+    }
+    out
+}
+
+/// The lowest ratio of a variance from `samples` to another near the data, as multiples of its standard error √(2/s) from 1; and the root of the
+/// mean ratio.
+fn against(problem: &Problem, prediction: &Prediction, other: &Prediction, samples: usize) -> Value {
+    let ratios: Vec<f64> = (0..problem.near.len())
+        .filter(|&i| problem.near[i])
+        .map(|i| prediction.latent_variance[i] / other.latent_variance[i])
+        .collect();
+    let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let error = (2.0 / samples as f64).sqrt();
+    json!({"lowest_in_standard_errors": (lowest - 1.0) / error, "deviation_ratio": mean(ratios).sqrt()})
+}
+
+fn fit(
+    settings: &Settings,
+    problem: &Problem,
+    method: &MethodSettings,
+    context: &mut Context<'_>,
+) -> Result<Seen, ExperimentError> {
+    let job = Job {
+        covariance: &problem.covariance,
+        noise_variance: settings.noise * settings.noise,
+        data: &problem.data,
+        samples: settings.samples,
+        features: settings.features,
+        precision: settings.precision,
+        cache_bytes: settings.cache_mb.saturating_mul(1_000_000),
+        time: None,
+        seed: context.seed,
+    };
+    let stage = format!("{}, {}", problem.name, method.name);
+    let Run { fitted, seconds, steps, points, .. } = method.fit(&job, &stage, context)?;
+    let prediction = fitted.predict(problem.points.as_ref())?;
+    let mut numbers = compare(problem, &prediction);
+    numbers.extend([
+        ("seconds".to_string(), json!(seconds)),
+        ("steps".to_string(), json!(steps)),
+        ("points".to_string(), json!(points)),
+    ]);
+    let support = match &fitted {
+        Fitted::Single(posterior) => Some(posterior.support()),
+        Fitted::Double(posterior) => Some(posterior.support()),
+        Fitted::Inducing(_) | Fitted::Automatic(_) => None,
+    };
+    if let Some(Support::Inducing(z, _)) = support {
+        let samples = method.samples.unwrap_or(settings.samples);
+        let collapsed = problem.collapsed(z.clone(), job.noise_variance)?;
+        numbers.insert("collapsed".into(), against(problem, &prediction, &collapsed, samples));
+        numbers.insert("exact".into(), against(problem, &prediction, &problem.exact, samples));
+    }
+    Ok(Seen { name: method.name.clone(), prediction, numbers })
+}
+
+/// The posterior of a linear model in so many random features.
+fn starve(
+    settings: &Settings,
+    problem: &Problem,
+    count: usize,
+    context: &mut Context<'_>,
+) -> Result<Seen, ExperimentError> {
+    let name = format!("{count} random features");
+    context.step(&format!("{}, {name}", problem.name), 0, 1)?;
+    let FeaturePosterior { prediction, effective_dimension, seconds } =
+        FeaturePosterior::new(problem, count, settings.noise * settings.noise, context.seed)?;
+    let mut numbers = compare(problem, &prediction);
+    let left = (1.0 - effective_dimension / count as f64).max(0.0).sqrt();
+    numbers.extend([
+        ("seconds".to_string(), json!(seconds)),
+        ("points".to_string(), json!(count)),
+        ("effective_dimension".to_string(), json!(effective_dimension)),
+        ("deviation_left".to_string(), json!(left)),
+    ]);
+    Ok(Seen { name, prediction, numbers })
+}
+
+fn figures(problem: &Problem, seen: &[Seen], noise_variance: f64) -> [Item; 2] {
+    let panel = |title: &str, prediction: &Prediction| TitledPosterior {
+        title: title.into(),
+        posterior: problem.panel(prediction, noise_variance),
+    };
+    let panels = std::iter::once(panel("exact", &problem.exact))
+        .chain(seen.iter().map(|s| panel(&s.name, &s.prediction)));
+    let line = |s: &Seen| Line {
+        name: s.name.clone(),
+        x: problem.grid.clone(),
+        y: marginal_distances(&s.prediction, &problem.exact),
+        ..Line::default()
+    };
+    [
+        Item::Posteriors(PosteriorPanels {
+            title: format!("{}: posteriors", problem.name),
+            target: "y".into(),
+            panels: panels.collect(),
+            caption: "Two standard deviations; some of the rows.".into(),
+        }),
+        Item::Curves(Curves {
+            title: format!("{}: distance from the exact posterior", problem.name),
+            x: "x".into(),
+            y: "2-Wasserstein distance of marginals".into(),
+            lines: seen.iter().map(line).collect(),
+            caption: "Variances from samples are off by Monte-Carlo error everywhere.".into(),
+            ..Curves::default()
+        }),
+    ]
+}
+
+/// Fits every method to every problem and compares with the exact posterior.
+pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let settings: Settings = settings(table)?;
+    settings.check()?;
+    let covariance = Covariance::parse(&settings.kernel, 1)?;
+    let variance = settings.noise * settings.noise;
+    let (mut numbers, mut series) = (Map::new(), Map::new());
+    let (mut tables, mut pictures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+    for own in &settings.problems {
+        let problem = Problem::new(own, &covariance, settings.noise, context)?;
+        let mut seen = Vec::new();
+        for method in settings.methods.iter().filter(|m| own.has(&m.name)) {
+            seen.push(fit(&settings, &problem, method, context)?);
+        }
+        for &count in &own.random_features {
+            seen.push(starve(&settings, &problem, count, context)?);
+        }
+        let close = problem.near.iter().filter(|n| **n).count();
+        let what = format!("{} rows; {close} of {} grid points near them", own.rows, problem.near.len());
+        facts.push(SummaryRow::new(own.name.clone(), what));
+        pictures.extend(figures(&problem, &seen, variance));
+        tables.push(NumberTable::by_name(
+            &own.name,
+            "posterior",
+            &format!("problems.{}", own.name),
+            seen.iter().map(|s| s.name.as_str()),
+            &[
+                ("near.w2", "distance near the data"),
+                ("far.w2", "distance far from them"),
+                ("near.deviation_ratio", "deviation over the exact one, near"),
+                ("far.deviation_ratio", "the same, far"),
+                ("points", "points or features"),
+                ("seconds", "seconds"),
+            ],
+            "Mean 2-Wasserstein distance of marginals from those of the exact posterior over grid points with training inputs close by, and without; roots of ratios of mean variances.",
+        ));
+        let special = |key: &str| {
+            seen.iter().filter(|s| s.numbers.contains_key(key)).map(|s| s.name.as_str()).collect::<Vec<_>>()
+        };
+        if !special("collapsed").is_empty() {
+            tables.push(NumberTable::by_name(
+                &format!("{}: inducing-point descent against the collapsed posterior", own.name),
+                "posterior",
+                &format!("problems.{}", own.name),
+                special("collapsed"),
+                &[
+                    ("points", "points"),
+                    ("collapsed.deviation_ratio", "deviation over the collapsed one"),
+                    ("collapsed.lowest_in_standard_errors", "lowest variance against the collapsed one"),
+                    ("exact.lowest_in_standard_errors", "against the exact one"),
+                ],
+                "Near the data. Lowest: the smallest ratio of variances less 1, in Monte-Carlo standard errors.",
+            ));
+        }
+        if !special("deviation_left").is_empty() {
+            tables.push(NumberTable::by_name(
+                &format!("{}: variance starvation", own.name),
+                "posterior",
+                &format!("problems.{}", own.name),
+                special("deviation_left"),
+                &[
+                    ("effective_dimension", "effective dimension"),
+                    ("far.deviation_ratio", "deviation over the exact one, far"),
+                    ("deviation_left", "√(1 - effective dimension / features)"),
+                    ("far.mean_error", "error of the mean, far"),
+                ],
+                "What the data use up of the features is missing wherever the features reach: far away the variance is that share of the prior's smaller.",
+            ));
+        }
+        let along = seen.iter().map(|s| {
+            let deviation: Vec<f64> =
+                s.prediction.latent_variance.iter().map(|v| v.max(0.0).sqrt()).collect();
+            let mean: Vec<f64> = s.prediction.mean.col(0).iter().copied().collect();
+            (s.name.clone(), json!({"mean": mean, "deviation": deviation}))
+        });
+        let mut curves: Map<String, Value> = along.collect();
+        curves.insert("grid".into(), json!(problem.grid));
+        series.insert(own.name.clone(), Value::Object(curves));
+        let all = seen.into_iter().map(|s| (s.name, Value::Object(s.numbers)));
+        numbers.insert(own.name.clone(), Value::Object(all.collect()));
+    }
+    Ok(Measured {
+        numbers: json!({ "problems": numbers }),
+        series: Value::Object(series),
+        tables,
+        figures: pictures,
+        facts,
+        notes: Vec::new(),
+    })
+}

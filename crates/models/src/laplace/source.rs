@@ -1,0 +1,162 @@
+//! The network of a request: from a file, or as a head on features.
+
+use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
+use crate::network::{NetworkFileError, Preparation, Strip, file_digest, open_network};
+use posterior_data::{NumericArray, ReadOptions, read_arrays};
+use posterior_likelihoods::Link;
+use posterior_networks::operation::Linear;
+use posterior_networks::safetensors::load_safetensors;
+use posterior_networks::{Architecture, Array, Graph, GraphBuilder, Network, Operation, OutputLink};
+use std::path::Path;
+
+/// An opened network.
+pub(super) struct Source {
+    /// In double precision, which holds the numbers of every file.
+    pub(super) network: Network<f64>,
+    /// How data are prepared for it, where the file says so.
+    pub(super) preparation: Preparation,
+    /// Whether it reads features.
+    pub(super) head: bool,
+    pub(super) record: NetworkRecord,
+}
+
+impl Source {
+    /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
+    pub(super) fn open(request: &LaplaceRequest) -> Result<Self, LaplaceModelError> {
+        let source = &request.network;
+        let (path, network, preparation, format, training, notes) = match source {
+            NetworkSource::File { path, architecture, strip_softmax } => {
+                let strip = strip(request, *strip_softmax)?;
+                let mut opened = open_network::<f64>(path, architecture.as_deref(), strip)?;
+                let left = opened.network.graph().without_output_link().map(|found| found.1);
+                opened.notes.extend(misunderstood(request, left)?);
+                (path, opened.network, opened.preparation, opened.format, opened.training, opened.notes)
+            }
+            NetworkSource::Head { path } => (path, head(path)?, Preparation::None, "head", None, Vec::new()),
+        };
+        let record = NetworkRecord {
+            architecture: architecture(network.graph())?,
+            file: file_name(path),
+            format: format.into(),
+            sha256: Some(sha256(path)?),
+            training,
+            notes,
+        };
+        Ok(Self { network, preparation, head: matches!(source, NetworkSource::Head { .. }), record })
+    }
+
+    /// Whether every weight is a number of single precision.
+    pub(super) fn is_single(&self) -> bool {
+        self.network.parameters().iter().flat_map(Array::values).all(|v| f64::from(*v as f32) == *v)
+    }
+}
+
+/// What is taken off the end of a network for a likelihood.
+fn strip(request: &LaplaceRequest, asked: bool) -> Result<Strip, LaplaceModelError> {
+    Ok(match request.likelihood {
+        LikelihoodKind::Categorical if asked => Strip::Softmax,
+        _ if asked => {
+            let problem = "--strip-softmax belongs to --likelihood categorical";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        LikelihoodKind::Categorical => Strip::SoftmaxIfThere,
+        LikelihoodKind::Bernoulli if request.link == Link::Logit => Strip::SigmoidIfThere,
+        _ => Strip::Nothing,
+    })
+}
+
+/// A warning about an operation at the end that does not belong to the likelihood.
+fn misunderstood(
+    request: &LaplaceRequest,
+    link: Option<OutputLink>,
+) -> Result<Option<String>, LaplaceModelError> {
+    let (kind, suited) = match (request.likelihood, link) {
+        (LikelihoodKind::Bernoulli, Some(OutputLink::Sigmoid)) => {
+            let problem =
+                "the network ends in a sigmoid, which belongs to --link logit: leave --link probit out";
+            return Err(LaplaceModelError::Request(problem.into()));
+        }
+        (LikelihoodKind::Categorical, Some(OutputLink::Sigmoid)) => ("categorical", "bernoulli"),
+        (LikelihoodKind::Bernoulli, Some(OutputLink::Softmax)) => ("bernoulli", "categorical"),
+        _ => return Ok(None),
+    };
+    let name = link.map(OutputLink::name).unwrap_or_default();
+    Ok(Some(format!(
+        "WARNING: the network ends in a {name}, but --likelihood {kind} takes its outputs for logits, which flattens everything twice: is --likelihood {suited} what it was trained for?"
+    )))
+}
+
+/// A graph as the text of an architecture file.
+pub(super) fn architecture(graph: &Graph) -> Result<String, LaplaceModelError> {
+    let text = Architecture::from_graph(graph)?.to_toml();
+    text.map_err(|e| LaplaceModelError::NetworkFile(e.into()))
+}
+
+/// The last part of a path.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// SHA-256 of a file.
+fn sha256(path: &Path) -> Result<String, LaplaceModelError> {
+    file_digest(path).map_err(|e| LaplaceModelError::Request(format!("cannot read {}: {e}", path.display())))
+}
+
+/// A linear layer from `weight` `[C, P]` and, if there is one, `bias` `[C]`.
+fn head(path: &Path) -> Result<Network<f64>, LaplaceModelError> {
+    let wrong = |problem: String| {
+        LaplaceModelError::Request(format!(
+            "{}: {problem}; a head holds `weight` of shape [classes, features] and, if it has one, `bias` of shape [classes]",
+            path.display()
+        ))
+    };
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npz")) {
+        let arrays = read_arrays(path, &ReadOptions::for_arrays())?;
+        let find = |name: &str| arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array);
+        let weight = find("weight").ok_or_else(|| wrong("there is no `weight`".into()))?;
+        let bias = find("bias");
+        if let Some((other, _)) = arrays.iter().find(|(n, _)| n != "weight" && n != "bias") {
+            return Err(wrong(format!("`{other}` is not expected")));
+        }
+        let [outputs, inputs] = *weight.shape() else {
+            return Err(wrong(format!("`weight` has shape {:?}", weight.shape())));
+        };
+        if let Some(bias) = bias.filter(|b| b.shape() != [outputs]) {
+            return Err(wrong(format!("`bias` has shape {:?}", bias.shape())));
+        }
+        let graph = head_graph(inputs, outputs, bias.is_some())?;
+        let array = |a: &NumericArray| Array::new(a.shape().to_vec(), a.to_f64());
+        return Ok(Network::new(graph, std::iter::once(weight).chain(bias).map(array).collect())?);
+    }
+    // Shapes first: they say what to ask for.
+    let shapes = safetensors_shapes(path)?;
+    let shape = |name: &str| shapes.iter().find(|(n, _)| n.rsplit('.').next() == Some(name));
+    let Some((name, found)) = shape("weight") else { return Err(wrong("there is no `weight`".into())) };
+    let [outputs, inputs] = found[..] else { return Err(wrong(format!("`{name}` has shape {found:?}"))) };
+    let bias = shape("bias").map(|(name, _)| name.as_str());
+    let mut builder = GraphBuilder::new(&[inputs])?;
+    let names: Vec<&str> = std::iter::once(name.as_str()).chain(bias).collect();
+    let operation = Operation::Linear(Linear { outputs, bias: bias.is_some() });
+    let y = builder.add_named("head", operation, &[builder.input()], &names)?;
+    let graph = builder.finish(y)?;
+    let loaded = load_safetensors::<f64>(path, &graph).map_err(NetworkFileError::from)?;
+    Ok(Network::new(graph, loaded.parameters)?)
+}
+
+fn head_graph(inputs: usize, outputs: usize, bias: bool) -> Result<Graph, LaplaceModelError> {
+    let mut builder = GraphBuilder::new(&[inputs])?;
+    let y = builder.add("head", Operation::Linear(Linear { outputs, bias }), &[builder.input()])?;
+    Ok(builder.finish(y)?)
+}
+
+/// Names and shapes of a safetensors file.
+fn safetensors_shapes(path: &Path) -> Result<Vec<(String, Vec<usize>)>, LaplaceModelError> {
+    let wrong =
+        |e: String| LaplaceModelError::Request(format!("cannot read the head {}: {e}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
+    let mut shapes: Vec<_> =
+        tensors.iter().map(|(name, view)| (name.to_string(), view.shape().to_vec())).collect();
+    shapes.sort();
+    Ok(shapes)
+}

@@ -1,0 +1,26 @@
+//! **Models**: what is fitted, saved, loaded and asked.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`Model`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
+//! | [`laplace`] | a trained network with error bars, and its file |
+//! | [`network`] | networks and their files: training data, architectures, preparation |
+//! | [`AnyModel`] | a model file of either kind |
+
+mod any;
+pub mod laplace;
+mod memory;
+mod model;
+pub mod network;
+mod request;
+
+pub use any::AnyModel;
+pub use memory::peak_memory_bytes;
+pub use model::{
+    CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
+    FitEvent, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
+    ModelFileError, PredictOptions, PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared,
+    ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver, StochasticSearch, Tensor,
+    TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
+};
+pub use request::{FitRequest, Method};

@@ -1,0 +1,69 @@
+//! Networks and files: opening what was trained elsewhere, preparing data, training.
+//!
+//! | file | does |
+//! |---|---|
+//! | `open` | a network from safetensors (with its architecture) or ONNX |
+//! | `preparation` | what is done to data before a network sees it, stored with the network |
+//! | `examples` | training and validation examples from tables, arrays and images |
+//! | `train` | architecture + data -> trained network in a file |
+//! | `classes` | labels of a table and the classes that they are |
+//! | `digest` | which files a network learned from |
+//! | `forward` | arrays in, outputs out |
+
+mod classes;
+mod digest;
+mod examples;
+mod forward;
+mod open;
+mod preparation;
+mod train;
+
+pub(crate) use classes::{apply_classes, check_names, named, number_classes};
+pub(crate) use digest::{digests, file_digest};
+pub(crate) use examples::is_table;
+pub use examples::{DataRequest, TrainingData};
+pub use forward::{Forwarded, forward};
+pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
+pub use preparation::Preparation;
+pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
+
+use posterior_data::DataError;
+use posterior_laplace::LaplaceError;
+use posterior_networks::safetensors::SafetensorsError;
+use posterior_networks::train::TrainError;
+use posterior_networks::{ArchitectureError, GraphError, NetworkError};
+use posterior_onnx::OnnxError;
+use thiserror::Error;
+
+/// What can go wrong between files and networks.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NetworkFileError {
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The architecture file.
+    #[error(transparent)]
+    Architecture(#[from] ArchitectureError),
+    /// The architecture.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A safetensors file.
+    #[error(transparent)]
+    Safetensors(#[from] SafetensorsError),
+    /// An ONNX file.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// The training run.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// Hyperparameters learned while training.
+    #[error(transparent)]
+    Laplace(#[from] LaplaceError),
+    /// What was asked does not fit together.
+    #[error("{0}")]
+    Request(String),
+}

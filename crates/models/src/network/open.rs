@@ -1,0 +1,176 @@
+//! A network from a file, whatever its format.
+
+use super::{NetworkFileError, Preparation};
+use posterior_laplace::OnlineReport;
+use posterior_networks::safetensors::read_network;
+use posterior_networks::train::Loss;
+use posterior_networks::{Architecture, Network, OutputLink, Precision};
+use posterior_onnx::{OnnxOptions, read_onnx_with};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A network with what its file says about it.
+#[derive(Clone, Debug)]
+pub struct Opened<T> {
+    /// The network, in evaluation mode.
+    pub network: Network<T>,
+    /// `safetensors` or `onnx`.
+    pub format: &'static str,
+    /// How data are prepared for it, where the file says so.
+    pub preparation: Preparation,
+    /// How it was trained, where the file says so.
+    pub training: Option<TrainingRecord>,
+    /// What was taken off its end ([`Strip`]).
+    pub stripped: Option<OutputLink>,
+    /// What was chosen, folded, widened or left out.
+    pub notes: Vec<String>,
+}
+
+/// What is taken off the end of a network that returns probabilities, so that its outputs are logits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strip {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A softmax or log-softmax, which must be there.
+    Softmax,
+    /// A softmax or log-softmax, if there is one.
+    SoftmaxIfThere,
+    /// A sigmoid, if there is one.
+    SigmoidIfThere,
+}
+
+/// How a network was trained, as its file's metadata say it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingRecord {
+    /// What was minimised.
+    pub loss: Loss,
+    /// The weight decay of the rule.
+    pub weight_decay: f64,
+    /// Whether the decay shrank the weights instead of joining the gradient: then it is no exact penalty.
+    pub decoupled: bool,
+    /// Examples.
+    pub examples: usize,
+    /// SHA-256 of the files of data, then of labels, where they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<String>,
+    /// Rows of these files that were set aside for validation, where some were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<SetAside>,
+    /// Noise variances of the Gaussian loss, on the scale of the standardised targets.
+    pub noise_variance: Vec<f64>,
+    /// Prior precisions and noise that were learned beside the weights, with their history: the weight decay above is then only where they began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online: Option<OnlineReport>,
+}
+
+/// Examples that a network did not learn from: a share of its data that was set aside at random. They are found again by the same split
+/// ([`posterior_data::Split::random`]) of the same files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// The share.
+    pub fraction: f64,
+    /// The seed of the split.
+    pub seed: u64,
+    /// Examples in the files.
+    pub of: usize,
+    /// Examples that were set aside.
+    pub examples: usize,
+}
+
+impl TrainingRecord {
+    /// Where a file keeps it.
+    pub(super) const KEY: &str = "posterior.training";
+
+    fn from_metadata(
+        metadata: &BTreeMap<String, String>,
+        path: &Path,
+    ) -> Result<Option<Self>, NetworkFileError> {
+        let Some(text) = metadata.get(Self::KEY) else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|e| {
+            NetworkFileError::Request(format!(
+                "{}: the metadata `{}` is damaged: {e}",
+                path.display(),
+                Self::KEY
+            ))
+        })
+    }
+}
+
+/// Reads a network: ONNX where the name ends in `.onnx`, else safetensors with its architecture from `architecture` or from its metadata. What `strip` asks for is
+/// taken off its end, so that outputs are logits.
+///
+/// # Errors
+/// When a file is damaged, tensors do not fit, or an operator is not supported; the message says which.
+pub fn open_network<T: Precision>(
+    path: &Path,
+    architecture: Option<&Path>,
+    strip: Strip,
+) -> Result<Opened<T>, NetworkFileError> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
+        if architecture.is_some() {
+            let problem = "an ONNX file holds its architecture: leave --architecture out";
+            return Err(NetworkFileError::Request(problem.into()));
+        }
+        let softmax = matches!(strip, Strip::Softmax | Strip::SoftmaxIfThere);
+        let options = OnnxOptions { strip_final_softmax: softmax, ..OnnxOptions::default() };
+        let imported = read_onnx_with(path, &options)?;
+        let mut notes = imported.notes.clone();
+        notes.insert(0, format!("opset {}, written by {}", imported.opset, imported.producer));
+        let opened = Opened {
+            network: imported.network()?,
+            format: "onnx",
+            preparation: Preparation::None,
+            training: None,
+            stripped: imported.dropped,
+            notes,
+        };
+        return stripped(opened, strip, path);
+    }
+    let architecture = architecture.map(Architecture::read).transpose()?;
+    let read = read_network::<T>(path, architecture.as_ref())?;
+    let preparation = Preparation::from_metadata(&read.metadata, path)?;
+    let training = TrainingRecord::from_metadata(&read.metadata, path)?;
+    let opened = Opened {
+        network: read.network,
+        format: "safetensors",
+        preparation,
+        training,
+        stripped: None,
+        notes: read.notes,
+    };
+    stripped(opened, strip, path)
+}
+
+/// The network without what `strip` takes off its end.
+fn stripped<T: Precision>(
+    mut opened: Opened<T>,
+    strip: Strip,
+    path: &Path,
+) -> Result<Opened<T>, NetworkFileError> {
+    if strip == Strip::Nothing || opened.stripped.is_some() {
+        return Ok(opened);
+    }
+    let wanted = if strip == Strip::SigmoidIfThere { OutputLink::Sigmoid } else { OutputLink::Softmax };
+    match opened.network.graph().without_output_link().filter(|found| found.1 == wanted) {
+        Some((graph, link)) => {
+            let before = opened.network.graph();
+            let kept = graph.parameters().iter().filter_map(|slot| {
+                let at = before.parameters().iter().position(|p| p.name == slot.name)?;
+                Some(opened.network.parameters()[at].clone())
+            });
+            opened.network = Network::new(graph.clone(), kept.collect())?;
+            opened.stripped = Some(link);
+            opened.notes.push(format!("the final {} was dropped: the outputs are logits", link.name()));
+        }
+        None if strip == Strip::Softmax => {
+            return Err(NetworkFileError::Request(format!(
+                "{} does not end in a softmax: there is nothing to strip (leave --strip-softmax out)",
+                path.display()
+            )));
+        }
+        None => {}
+    }
+    Ok(opened)
+}
