@@ -1,11 +1,12 @@
 //! What can go wrong between a trained network and its error bars.
 
 use posterior_likelihoods::LikelihoodError;
-use posterior_linear::PriorError;
 use posterior_linear::evidence::EvidenceError;
 use posterior_linear::structure::StructureError;
+use posterior_linear::{LinearError, PriorError};
 use posterior_networks::NetworkError;
 use posterior_networks::train::TrainError;
+use posterior_tangent::ObservationError;
 
 /// Why a posterior cannot be had as asked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,12 @@ pub enum LaplaceError {
     /// The curvature.
     #[error(transparent)]
     Structure(#[from] StructureError),
+    /// Data, network and likelihood that do not fit.
+    #[error(transparent)]
+    Observations(ObservationError),
+    /// The linear model.
+    #[error(transparent)]
+    Linear(LinearError),
     /// The search for hyperparameters.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -63,6 +70,33 @@ pub enum LaplaceError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<ObservationError> for LaplaceError {
+    fn from(error: ObservationError) -> Self {
+        match error {
+            ObservationError::Target { example, source } => Self::Target { example, source },
+            other => Self::Observations(other),
+        }
+    }
+}
+
+impl From<LinearError> for LaplaceError {
+    /// What failed in the network or its data is told as itself.
+    fn from(error: LinearError) -> Self {
+        match error {
+            LinearError::Interrupted => Self::Interrupted,
+            LinearError::Target { example, error } => Self::Target { example, source: error },
+            LinearError::Features(inner) => match inner.downcast::<NetworkError>() {
+                Ok(network) => Self::Network(*network),
+                Err(other) => match other.downcast::<ObservationError>() {
+                    Ok(own) => Self::from(*own),
+                    Err(other) => Self::Linear(LinearError::Features(other)),
+                },
+            },
+            other => Self::Linear(other),
+        }
+    }
 }
 
 impl From<TrainError> for LaplaceError {

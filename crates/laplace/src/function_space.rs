@@ -4,7 +4,6 @@
 //! With roots `R` of the output curvature, `S = I + s R^T k R` is well conditioned even where `B` is singular (softmax), and `V(x) = k(x, x) - T^T S^-1 T` with
 //! `T = s^(1/2) R^T k(X, x)`. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of the curvature.
 
-use crate::observations::{Batch, batch_size, check_outputs, doubles, ranges};
 use crate::predict::{Latent, Wanted};
 use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
@@ -16,6 +15,7 @@ use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, Struc
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Outputs, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
 use rand::seq::SliceRandom;
 use std::sync::OnceLock;
 

@@ -10,7 +10,7 @@
 //! | `roots` | output curvature as cotangents: exact, sampled, empirical |
 //! | [`predict`] | latent means and covariances |
 //! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
-//! | [`mode`] | the optimum of the linearised model |
+//! | `mode` | which weights the evidence charges for: trained, or the optimum of the linear model ([`posterior_linear::mode`]) |
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
 //! | [`tune`] | hyperparameters by held-out data |
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
@@ -24,11 +24,9 @@ mod error;
 pub mod fit;
 pub mod function_space;
 pub mod low_rank;
-pub mod mode;
+mod mode;
 pub mod normalisation;
-mod observations;
 pub mod online;
-mod optimum;
 pub mod plan;
 pub mod predict;
 mod prior;
@@ -43,9 +41,10 @@ pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
 };
-pub use mode::{Mode, ModeOptions};
+pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};
 pub use plan::Plan;
+pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
 pub use roots::FisherEstimate;

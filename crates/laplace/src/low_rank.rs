@@ -3,7 +3,6 @@
 //! Each iteration is one pass over the data with a block of Gauss-Newton products; nothing of size weights x weights exists.
 
 use crate::accumulate::Accumulator;
-use crate::observations::{Batch, batch_size, ranges};
 use crate::roots::{FisherEstimate, cotangents};
 use crate::{Form, LaplaceError, Stage};
 use faer::Mat;
@@ -13,6 +12,7 @@ use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Curvature, Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, batch_size, ranges};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Columns beyond the rank that is kept.

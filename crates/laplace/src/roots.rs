@@ -8,10 +8,10 @@
 //! | empirical Fisher | the gradient at the observed target | biased |
 
 use crate::LaplaceError;
-use crate::observations::Batch;
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::{Array, Precision};
+use posterior_tangent::Batch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub(crate) fn cotangents<T: Precision>(
     shape[0] = batch.range.len() * width;
     let mut rows = Array::zeros(shape);
     let one = |(root, drawn): &mut (Vec<f64>, Vec<f64>), (i, place): (usize, &mut [T])| {
-        let (y, values) = (batch.target(i), crate::observations::doubles(f.row(i)));
+        let (y, values) = (batch.target(i), posterior_tangent::doubles(f.row(i)));
         match estimate {
             FisherEstimate::Exact => {
                 let root = &mut root[..outputs * width];

@@ -4,7 +4,6 @@
 //! best point is its edge is moved until it is not, five times at most, and what was found is told either way.
 
 use crate::fit::{Curvature, scaled_noise};
-use crate::observations::{Batch, ranges};
 use crate::predict::{Latent, Wanted, displaced};
 use crate::{LaplaceError, Predictor, Stage};
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule, PredictiveWorkspace};
@@ -12,6 +11,7 @@ use posterior_linear::Prior;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, ranges};
 use serde::{Deserialize, Serialize};
 
 /// How prior precisions and noise are chosen.

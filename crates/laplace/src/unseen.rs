@@ -1,13 +1,13 @@
 //! **Scores on examples that neither network nor posterior has learned from**: the only ones that say whether error bars help.
 
 use crate::fit::Laplace;
-use crate::observations::{Batch, ranges};
 use crate::tune::wanted;
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, ranges};
 use serde::{Deserialize, Serialize};
 
 /// Held-out examples that a comparison needs. The negative log density of a calibrated Gaussian prediction, `z^2 / 2` and a constant, has the standard deviation `1 / sqrt 2` from example to

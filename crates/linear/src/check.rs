@@ -42,8 +42,3 @@ pub(crate) fn size(what: &'static str, rows: usize, columns: usize, limit: u64) 
     let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(8);
     if bytes <= limit { Ok(()) } else { Err(LinearError::TooLarge { what, bytes, limit }) }
 }
-
-/// The sum of squares.
-pub(crate) fn squared_norm(values: &[f64]) -> f64 {
-    values.iter().map(|v| v * v).sum()
-}

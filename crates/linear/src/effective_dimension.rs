@@ -47,26 +47,24 @@ impl DimensionEstimate {
 
 /// Effective dimension by the size of sampled predictions (equation 6.9). `samples` is d x k, zero-mean draws from the posterior.
 ///
-/// Cost: k products with the features of all examples, in pieces of `chunk`.
+/// Cost: k products with the features of all examples.
 ///
 /// # Errors
 /// [`LinearError::Empty`] without samples, [`LinearError::Shape`], [`LinearError::NotFinite`]; those of the feature map.
-pub fn prediction_space<F: FeatureMap>(
+pub fn prediction_space<F: FeatureMap<f64>>(
     features: &F,
-    source: &dyn BatchSource<F::Batch>,
+    source: &dyn BatchSource<F::Inputs>,
     noise: &Noise,
     samples: MatRef<'_, f64>,
-    chunk: usize,
 ) -> Result<DimensionEstimate, LinearError> {
     noise.check(source.examples(), features.outputs())?;
     check_samples(samples, features.dimension())?;
     let mut each = vec![0.0; samples.ncols()];
-    for indices in chunks(source.examples(), chunk) {
-        source.with_batch(&indices, &mut |batch| {
-            let whitened = noise.whiten(&indices, features.apply(batch, samples)?.as_ref());
-            each.iter_mut().enumerate().for_each(|(j, e)| *e += whitened.col(j).squared_norm_l2());
-            Ok(())
-        })?;
+    for range in chunks(source.examples(), features.examples_at_once(samples.ncols())) {
+        let (inputs, _) = source.batch(range.clone())?;
+        let predictions = features.at(&inputs)?.apply(samples)?;
+        let whitened = noise.whiten(&range.collect::<Vec<_>>(), predictions.as_ref());
+        each.iter_mut().enumerate().for_each(|(j, e)| *e += whitened.col(j).squared_norm_l2());
     }
     Ok(DimensionEstimate::new(each))
 }

@@ -109,14 +109,6 @@ pub enum LinearError {
         /// The limit.
         limit: u64,
     },
-    /// A feature map has no explicit matrix.
-    #[error(
-        "{what} needs the feature matrix, which this map does not give for this batch: use a matrix-free method"
-    )]
-    NoMatrix {
-        /// What was asked for.
-        what: &'static str,
-    },
     /// An iteration reached a point with a non-finite value.
     #[error(
         "{what} is {value} at step {step}: lower the step size, raise the prior precision, or check the features' scale"
@@ -137,9 +129,12 @@ pub enum LinearError {
         /// Rows of the matrix.
         dimension: usize,
     },
-    /// A feature map failed on its own terms (a network, say).
-    #[error("the feature map failed: {0}")]
-    Features(String),
+    /// A feature map or its data failed on their own terms (a network, say).
+    #[error(transparent)]
+    Features(Box<dyn std::error::Error + Send + Sync>),
+    /// The observer asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// A factorisation failed.
     #[error(transparent)]
     Cholesky(#[from] CholeskyError),

@@ -7,9 +7,14 @@
 //! It is concave in `log A`, with the slope `1/2 (gamma_l - a_l |u_l|^2)`. Under Gaussian noise `s = 1 / sigma^2` and the slope in `log sigma^2` is
 //! `1/2 (RSS / sigma^2 - n + gamma)`. Both vanish at MacKay's fixed points `a_l = gamma_l / |u_l|^2` and `sigma^2 = RSS / (n - gamma)`.
 
+mod conjugate;
 mod search;
+mod spectral;
 
+pub(crate) use conjugate::eigen;
+pub use conjugate::{DualModel, PrimalModel};
 pub use search::noise_update;
+pub use spectral::SpectralEvidence;
 
 use crate::structure::{Structure, StructureError};
 use crate::{Prior, PriorError};

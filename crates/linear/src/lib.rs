@@ -9,11 +9,10 @@
 //! | [`Prior`] | diagonal priors with one precision for each group of weights |
 //! | [`structure`] | `M` in dense, diagonal, Kronecker-factored and low-rank blocks; its spectra; the posterior |
 //! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum |
-//! | [`features`] | feature maps by their products: dense, random Fourier, rescaled; batches of examples |
+//! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
 //! | [`noise`] | the precision `B` of the observations and its root, singular ones included |
 //! | [`exact`] | the Gaussian posterior in closed form, in weight space or by duality; samples, evidence, updates |
-//! | [`gauss_newton`] | products with `M` without forming it; its largest eigenvalue |
-//! | [`mode`] | the posterior mode under any likelihood: Newton, Newton with conjugate gradients, mini-batches |
+//! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`hyperparameters`] | prior precisions and noise from the evidence: MacKay, bounds, expectation maximisation |
 //! | [`effective_dimension`] | the effective dimension from samples |
 
@@ -24,7 +23,6 @@ mod error;
 pub mod evidence;
 pub mod exact;
 pub mod features;
-pub mod gauss_newton;
 pub mod hyperparameters;
 pub mod mode;
 pub mod noise;
@@ -33,7 +31,7 @@ pub mod structure;
 
 pub use error::LinearError;
 pub use exact::ExactPosterior;
-pub use features::FeatureMap;
+pub use features::{FeatureMap, Linearised};
 pub use noise::Noise;
 pub use prior::{Prior, PriorError};
 

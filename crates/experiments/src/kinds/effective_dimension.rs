@@ -12,7 +12,7 @@ use posterior_linear::Prior;
 use posterior_linear::effective_dimension::{
     prediction_space, prediction_space_variance, weight_space, weight_space_variance,
 };
-use posterior_linear::features::{DenseFeatures, Indices};
+use posterior_linear::features::{DenseFeatures, Numbered};
 use posterior_linear::hyperparameters::{Evidence, EvidenceModel, MStep};
 use posterior_report::{Distribution, Distributions, Item};
 use serde::Deserialize;
@@ -66,7 +66,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let prior = Prior::scalar(d, precision)?;
     let posterior = tangent.posterior(&vec![precision; d])?;
     let features = DenseFeatures::new(tangent.features.clone(), 1)?;
-    let source = Indices(tangent.targets.len());
+    let source = Numbered::new(tangent.targets.len(), Vec::new())?;
     let mut rng = Streams::new(context.seed).stream("experiment/effective-dimension");
     // Whole repetitions at a time, a few hundred samples in memory.
     let at_once = (512 / samples).clamp(1, repetitions);
@@ -75,7 +75,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         context.step("posterior samples", by_predictions.len(), repetitions)?;
         let count = at_once.min(repetitions - by_predictions.len());
         let draws = posterior.deviations(count * samples, &mut rng)?;
-        let one = prediction_space(&features, &source, &tangent.noise, draws.as_ref(), 512)?;
+        let one = prediction_space(&features, &source, &tangent.noise, draws.as_ref())?;
         let other = weight_space(draws.as_ref(), &prior)?;
         let estimates =
             |all: &[f64]| -> Vec<f64> { all.chunks(samples).map(|own| mean(own.iter().copied())).collect() };

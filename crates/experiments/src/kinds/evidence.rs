@@ -129,8 +129,7 @@ fn drawn(tangent: &Tangent, grid: &[f64], exact: Vec<f64>, start: f64) -> Result
     let model = tangent.model()?;
     let eigenvalues = model.curvature().eigenvalues()?.unwrap_or_default();
     let gamma = |a: f64| eigenvalues.iter().map(|l| l / (l + a)).sum::<f64>();
-    let log_likelihood =
-        |w: &[f64]| model.log_likelihood(w, posterior_linear::hyperparameters::Predictor::Affine);
+    let log_likelihood = |w: &[f64]| model.log_likelihood(w, posterior_linear::mode::Predictor::Affine);
     let squares = |w: &[f64]| w.iter().map(|w| w * w).sum::<f64>();
     let prior = Prior::scalar(tangent.dimension(), start)?;
     let at_start = tangent.learn(&prior, &Evidence::Mode, MStep::MacKay, 0)?;

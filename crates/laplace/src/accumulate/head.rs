@@ -8,9 +8,9 @@
 //! | full | `sum B_cc' u u^T` for `c' <= c` | `C^2 p^2 / 2` |
 
 use super::{BlockSum, SumMatrix};
-use crate::observations::{Batch, doubles};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_networks::{Array, Graph, Operation, Precision, Selection, Trace, add_gram};
+use posterior_tangent::{Batch, doubles};
 
 /// The output layer of a network, all of whose weights (and only they) are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,6 @@ pub(crate) use head::Head;
 pub use sums::{BlockSum, SumMatrix};
 pub(crate) use sums::{layers, weight_matrix};
 
-use crate::observations::{Batch, batch_size, check_outputs, doubles, ranges};
 use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
@@ -29,6 +28,7 @@ use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

@@ -9,28 +9,24 @@ use super::run::{Fitting, Observer};
 use super::solve::Solved;
 use crate::accumulate::{FitSums, is_gaussian};
 use crate::function_space::FunctionSpace;
-use crate::mode::{FoundMode, Mode, ModeProblem};
-use crate::observations::{Batch, batch_size, doubles, ranges};
-use crate::optimum::Spectral;
 use crate::predict::displaced;
 use crate::{LaplaceError, NoiseModel, PriorKind, Stage, Tune};
-use faer::{Mat, MatRef};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
-use posterior_linear::evidence::DataFit;
-use posterior_linear::structure::{BlockMatrix, StructureError};
+use posterior_linear::evidence::{DataFit, DualModel, PrimalModel, SpectralEvidence};
+use posterior_linear::mode::{self, ModeProblem, Predictor};
+use posterior_linear::structure::BlockMatrix;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, Observed, Tangent, batch_size, doubles, ranges};
 
 /// Weights, or numbers observed, up to which the eigendecomposition is made.
 pub(crate) const LARGEST: usize = 3000;
 
-/// Targets and kernel of a posterior in function space, in the kernel's eigenvectors.
+/// Targets and kernel of a posterior in function space.
 pub(super) struct Dual {
     wide_targets: WideTargets,
-    basis: Mat<f64>,
-    eigenvalues: Vec<f64>,
-    projected: Vec<f64>,
+    model: DualModel,
 }
 
 /// What the linear model is fitted to.
@@ -41,71 +37,9 @@ struct WideTargets {
     offset: f64,
 }
 
-/// Targets and curvature of a posterior over weights, in the curvature's eigenvectors.
-pub(super) struct Primal {
-    basis: Mat<f64>,
-    eigenvalues: Vec<f64>,
-    /// `J^T B t`, projected.
-    projected: Vec<f64>,
-    /// `t^T B t`.
-    total: f64,
-    values: usize,
-    /// Share of the largest eigenvalue below which sums, made in the network's precision, hold nothing but rounding.
-    least: f64,
-}
-
-impl Primal {
-    /// For `t = r + J v`: the curvature `J^T B J`, `J^T B r`, `r^T B r`, the trained weights `v`, how many numbers were observed, and the relative precision of the sums.
-    pub(super) fn new(
-        curvature: MatRef<'_, f64>,
-        slope: &[f64],
-        residual_sum: f64,
-        trained: &[f64],
-        values: usize,
-        precision: f64,
-    ) -> Result<Self, LaplaceError> {
-        let column = |v| MatRef::from_column_major_slice(v, trained.len(), 1);
-        let through = curvature * column(trained);
-        let total = residual_sum + 2.0 * inner(trained, slope) + inner(trained, through.col_as_slice(0));
-        let targets: Vec<f64> = slope.iter().zip(through.col_as_slice(0)).map(|(a, b)| a + b).collect();
-        let (eigenvalues, basis) = eigen(curvature, "the curvature")?;
-        let projected = (basis.transpose() * column(&targets)).col_as_slice(0).to_vec();
-        Ok(Self { basis, eigenvalues, projected, total, values, least: 10.0 * precision })
-    }
-
-    /// What the evidence needs.
-    pub(super) fn spectral(&self) -> Spectral {
-        let least = self.least * self.eigenvalues.iter().copied().fold(0.0, f64::max);
-        let kept = self.eigenvalues.iter().zip(&self.projected).filter(|(l, _)| **l > least);
-        let (eigenvalues, energies): (Vec<f64>, Vec<f64>) = kept.map(|(l, q)| (*l, q * q / l)).unzip();
-        let rest = (self.total - energies.iter().sum::<f64>()).max(0.0);
-        Spectral { eigenvalues, energies, rest, values: self.values }
-    }
-
-    /// The optimum for a precision and a noise variance.
-    pub(super) fn mode(&self, precision: f64, noise: f64) -> Vec<f64> {
-        let ratio = precision * noise;
-        let scaled: Vec<f64> =
-            self.projected.iter().zip(&self.eigenvalues).map(|(q, l)| q / (l + ratio)).collect();
-        let mode = &self.basis * MatRef::from_column_major_slice(&scaled, scaled.len(), 1);
-        mode.col_as_slice(0).to_vec()
-    }
-}
-
 /// The inner product.
 pub(super) fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// Eigenvalues, none negative, and eigenvectors.
-fn eigen(matrix: MatRef<'_, f64>, block: &str) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
-    let failed = || StructureError::Eigen { block: block.into() };
-    if !matrix.is_all_finite() {
-        return Err(StructureError::NotFinite { block: block.into() }.into());
-    }
-    let found = matrix.self_adjoint_eigen(faer::Side::Lower).map_err(|_| failed())?;
-    let values = found.S().column_vector().iter().map(|l| l.max(0.0)).collect();
-    Ok((values, found.U().to_owned()))
 }
 
 /// The square of a norm.
@@ -145,12 +79,9 @@ impl<T: Precision> Fitting<'_, T> {
         observer: Observer<'_>,
     ) -> Result<Dual, LaplaceError> {
         let wide_targets = self.wide_targets(points, likelihood, observer)?;
-        let (eigenvalues, basis) = eigen(points.gram().as_ref(), "the tangent kernel")?;
-        points.remember(&eigenvalues);
-        let values = &wide_targets.values;
-        let projected = basis.transpose() * MatRef::from_column_major_slice(values, values.len(), 1);
-        let projected = projected.col_as_slice(0).to_vec();
-        Ok(Dual { wide_targets, basis, eigenvalues, projected })
+        let model = DualModel::new(points.gram().as_ref(), &wide_targets.values, "the tangent kernel")?;
+        points.remember(model.eigenvalues());
+        Ok(Dual { wide_targets, model })
     }
 
     /// `R^T (y - g + J v)` of all points, in double precision: they are differences of large numbers.
@@ -197,12 +128,9 @@ impl<T: Precision> Fitting<'_, T> {
         solved: &Solved,
         fit: &FitSums,
         likelihood: &OutputLikelihood,
-    ) -> Result<FoundMode, LaplaceError> {
+    ) -> Result<mode::Mode, LaplaceError> {
         let (a, s) = (solved.prior.precisions()[0], solved.noise_variance);
-        let scaled = dual.projected.iter().zip(&dual.eigenvalues).map(|(t, l)| t / (l / a + s));
-        let scaled: Vec<f64> = scaled.collect();
-        let coefficients = &dual.basis * MatRef::from_column_major_slice(&scaled, scaled.len(), 1);
-        let coefficients = coefficients.col_as_slice(0);
+        let coefficients = dual.model.coefficients(a, s);
         let network: Network<f64> = self.network.cast()?;
         let outputs = likelihood.outputs();
         let width = points.rows() / self.examples.len();
@@ -224,14 +152,14 @@ impl<T: Precision> Fitting<'_, T> {
             weights.iter_mut().zip(own.values()).for_each(|(w, v)| *w += v);
         }
         // What is left of the targets is the noise's share of them, `s` times the coefficients.
-        let residual_sum = s * s * square(coefficients);
+        let residual_sum = s * s * square(&coefficients);
         let log_likelihood = match fit.data_fit(likelihood) {
             DataFit::Gaussian { values, log_relative_precision, .. } => {
                 DataFit::Gaussian { residual_sum, values, log_relative_precision }.log_likelihood(1.0)
             }
             other => other.log_likelihood(1.0),
         };
-        Ok(FoundMode {
+        Ok(mode::Mode {
             loss: -log_likelihood / s + 0.5 * a * square(&weights),
             weights,
             log_likelihood,
@@ -251,39 +179,50 @@ impl<T: Precision> Fitting<'_, T> {
         likelihood: &OutputLikelihood,
         fit: &FitSums,
         observer: Observer<'_>,
-    ) -> Result<Option<Spectral>, LaplaceError> {
+    ) -> Result<Option<SpectralEvidence>, LaplaceError> {
         Ok(Some(match (curvature, dual) {
-            (_, Some(dual)) => Spectral {
-                eigenvalues: dual.eigenvalues.clone(),
-                energies: dual.projected.iter().map(|t| t * t).collect(),
-                rest: 0.0,
-                values: dual.projected.len(),
-            },
+            (_, Some(dual)) => dual.model.evidence(),
             (Curvature::Structure { structure, .. }, None) => {
                 let [block] = structure.blocks() else { return Ok(None) };
                 let BlockMatrix::Dense(dense) = &block.matrix else { return Ok(None) };
                 let DataFit::Gaussian { residual_sum, values, .. } = fit.data_fit(likelihood) else {
                     return Ok(None);
                 };
-                let slope = residual_slope(
-                    &self.mode_problem(Mode::Linearised, likelihood, vec![0.0; self.trained.len()], 1.0),
-                    observer,
-                )?;
+                let tangent = Tangent::new(self.network, &self.selection);
+                let observed = Observed { examples: self.examples, likelihood };
+                let slope = residual_slope(&without_prior(&tangent, &observed), observer)?;
                 let precision = T::EPSILON.to_f64();
-                Primal::new(dense.matrix(), &slope, residual_sum, &self.trained, values, precision)?
-                    .spectral()
+                PrimalModel::new(dense.matrix(), &slope, residual_sum, &self.trained, values, precision)?
+                    .evidence()
             }
             _ => return Ok(None),
         }))
     }
 }
 
+/// The linear model of a network's tangent without a prior.
+pub(super) fn without_prior<'a, T: Precision>(
+    tangent: &'a Tangent<'a, T>,
+    observed: &'a Observed<'a, T>,
+) -> ModeProblem<'a, T, Tangent<'a, T>> {
+    ModeProblem {
+        features: tangent,
+        source: observed,
+        likelihood: observed.likelihood,
+        quadratic: is_gaussian(observed.likelihood),
+        precisions: vec![0.0; tangent.trained().len()],
+        strength: 1.0,
+        predictor: Predictor::Affine,
+    }
+}
+
 /// `J^T B (y - g)` of a problem without a prior, at the trained weights.
 pub(super) fn residual_slope<T: Precision>(
-    problem: &ModeProblem<'_, T>,
+    problem: &ModeProblem<'_, T, Tangent<'_, T>>,
     observer: Observer<'_>,
 ) -> Result<Vec<f64>, LaplaceError> {
-    let slope = problem.slope(&problem.trained, observer)?;
+    let mut stage = |done, all| observer(Stage::Mode, done, all);
+    let (_, slope) = problem.loss_and_gradient(problem.features.trained(), &mut stage)?;
     Ok(slope.into_iter().map(|g| -g).collect())
 }
 

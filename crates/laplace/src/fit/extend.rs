@@ -1,21 +1,22 @@
 //! Further data for a posterior that is made of sums: the old examples are not needed.
 
-use super::conjugate::{LARGEST, Primal, inner, mean_displacement, residual_slope, square};
+use super::conjugate::{LARGEST, inner, mean_displacement, residual_slope, square, without_prior};
 use super::restore::resolved_prior;
 use super::result::{Curvature, Posterior, between, displacement};
 use super::solve::{AT_REST, KEPT_FREE, MOST_FITTED, almost_exactly, effective_dimensions, ended_at};
 use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
 use crate::accumulate::{FitSums, is_gaussian};
-use crate::mode::ModeProblem;
-use crate::observations::doubles;
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
 use faer::MatRef;
 use posterior_linear::Prior;
-use posterior_linear::evidence::{DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser};
+use posterior_linear::evidence::{
+    DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser, PrimalModel,
+};
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;
+use posterior_tangent::{Observed, Tangent, doubles};
 use std::f64::consts::PI;
 use std::time::Instant;
 
@@ -201,16 +202,9 @@ impl<T: Precision> Laplace<T> {
         };
         let (residual_sum, values, log_relative_precision) = all;
         let (trained, count) = (self.trained(network), self.selection.len());
-        let problem = ModeProblem {
-            network,
-            selection: &self.selection,
-            examples,
-            likelihood: &self.base_likelihood,
-            precisions: vec![0.0; count],
-            trained: trained.clone(),
-            strength: 1.0,
-            simple: false,
-        };
+        let tangent = Tangent::new(network, &self.selection);
+        let observed = Observed { examples, likelihood: &self.base_likelihood };
+        let problem = without_prior(&tangent, &observed);
         let added = residual_slope(&problem, observer)?;
         fn column(v: &[f64]) -> MatRef<'_, f64> {
             MatRef::from_column_major_slice(v, v.len(), 1)
@@ -222,21 +216,22 @@ impl<T: Precision> Laplace<T> {
         let slope: Vec<f64> =
             (0..count).map(|i| curved[(i, 0)] + ratio * self.mode[i] - through[(i, 0)] + added[i]).collect();
         let precision = T::EPSILON.to_f64();
-        let primal = Primal::new(new.matrix(), &slope, residual_sum, &trained, values, precision)?;
+        let primal = PrimalModel::new(new.matrix(), &slope, residual_sum, &trained, values, precision)?;
         let tuned = options.tune == Tune::Evidence;
         if tuned
             && let Some((precision, noise)) =
-                primal.spectral().largest(&EvidenceOptions::default(), f64::INFINITY)
+                primal.evidence().largest(&EvidenceOptions::default(), f64::INFINITY)
         {
             (prior, noise_variance) = (prior.with_precisions(&[precision])?, noise);
         }
         let mut optimum = |prior: &Prior, noise: f64| -> Result<(Vec<f64>, DataFit), LaplaceError> {
-            let mode = primal.mode(prior.precisions()[0], noise);
+            let mode = primal.weights(prior.precisions()[0], noise);
             let moved: Vec<f64> = mode.iter().zip(&self.mode).map(|(w, o)| w - o).collect();
             let of_old = squares(found.log_likelihood, before.1, before.2)
                 - 2.0 * ratio * inner(&moved, &self.mode)
                 + inner(&moved, (old * column(&moved)).col_as_slice(0));
-            let log_likelihood = problem.log_likelihood(&mode, observer)?;
+            let log_likelihood =
+                problem.log_likelihood(&mode, &mut |done, all| observer(Stage::Mode, done, all))?;
             let of_new = squares(log_likelihood, values - before.1, log_relative_precision - before.2);
             let residual_sum = of_old.max(0.0) + of_new.max(0.0);
             Ok((mode, DataFit::Gaussian { residual_sum, values, log_relative_precision }))
@@ -258,7 +253,7 @@ impl<T: Precision> Laplace<T> {
         let mut notes = Vec::new();
         if fitted > MOST_FITTED * values as f64
             && let Some((precision, noise)) =
-                primal.spectral().largest(&EvidenceOptions::default(), KEPT_FREE * values as f64)
+                primal.evidence().largest(&EvidenceOptions::default(), KEPT_FREE * values as f64)
         {
             (prior, noise_variance) = (prior.with_precisions(&[precision])?, noise);
             notes.push(almost_exactly(fitted, values, true));

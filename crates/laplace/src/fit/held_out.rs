@@ -5,7 +5,6 @@ use super::result::{Curvature, displacement};
 use super::run::{Fitting, Observer};
 use super::solve::Solved;
 use crate::accumulate::{FitSums, is_gaussian};
-use crate::observations::{Batch, batch_size, ranges};
 use crate::predict::displaced;
 use crate::tune::{HeldOut, HeldOutReport};
 use crate::{LaplaceError, Stage, Tune, Wanted};
@@ -14,6 +13,7 @@ use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_networks::train::{Examples, Targets};
 use posterior_networks::{Array, Precision};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, batch_size, ranges};
 use rand::seq::SliceRandom;
 
 /// Some of the examples.

@@ -64,7 +64,7 @@ impl<T: Precision> Laplace<T> {
             curvature,
             summary,
         } = saved;
-        crate::observations::check_outputs(network, &base_likelihood)?;
+        posterior_tangent::check_outputs(network, &base_likelihood)?;
         if mode.len() != selection.len() || mode.iter().any(|w| !w.is_finite()) {
             return Err(LaplaceError::Request("the saved mode does not belong to these weights".into()));
         }

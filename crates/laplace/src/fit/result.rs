@@ -348,7 +348,7 @@ impl<T: Precision> Laplace<T> {
         }
         let outputs: usize = network.graph().output_shape().iter().product();
         let mut out = vec![0.0; samples * x.rows() * outputs];
-        let size = crate::observations::batch_size(network, samples.max(1));
+        let size = posterior_tangent::batch_size(network, samples.max(1));
         for range in posterior_linalg::tiles::pieces(x.rows(), size) {
             let trace = network.trace(x.slice_rows(range.clone()))?;
             let tangents = trace.jvp(&self.selection, &draws)?;
@@ -384,7 +384,7 @@ impl<T: Precision> Laplace<T> {
             let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
             let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
             self.selection.assign(&weights, moved.parameters_mut());
-            out.extend(crate::observations::doubles(moved.forward(x)?.values()));
+            out.extend(posterior_tangent::doubles(moved.forward(x)?.values()));
         }
         Ok(out)
     }

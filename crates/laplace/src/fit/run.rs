@@ -9,7 +9,6 @@ use crate::function_space::FunctionSpace;
 use crate::low_rank::low_rank;
 use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
-use crate::observations::check_outputs;
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
@@ -17,6 +16,7 @@ use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::check_outputs;
 use std::borrow::Cow;
 use std::time::Instant;
 

@@ -1,21 +1,23 @@
 //! Mode and hyperparameters by the evidence, in turns where each depends on the other.
 
-use super::conjugate::{Dual, mean_displacement, square};
+use super::conjugate::{Dual, mean_displacement, square, without_prior};
 use super::result::{Curvature, between};
 use super::run::{Fitting, Observer};
 use super::{ModeSummary, NoiseModel};
+use crate::Mode;
 use crate::accumulate::{FitSums, is_gaussian};
 use crate::function_space::FunctionSpace;
-use crate::mode::{FoundMode, Mode, ModeProblem};
 use crate::tune::HeldOutReport;
-use crate::{LaplaceError, Tune, Weights};
+use crate::{LaplaceError, Stage, Tune, Weights};
 use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::{
     EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MaximisedEvidence, Maximiser,
 };
+use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::Structure;
 use posterior_networks::Precision;
+use posterior_tangent::{Observed, Tangent};
 use std::time::Instant;
 
 /// Hyperparameters and mode at some point of the fit.
@@ -23,7 +25,7 @@ pub(super) struct Solved {
     pub(super) prior: Prior,
     pub(super) noise_variance: f64,
     pub(super) mode: Vec<f64>,
-    pub(super) found: Option<FoundMode>,
+    pub(super) found: Option<mode::Mode>,
     pub(super) summary: Option<ModeSummary>,
     pub(super) maximised: Option<MaximisedEvidence>,
     /// What was found out on the way.
@@ -335,7 +337,7 @@ impl<T: Precision> Fitting<'_, T> {
         likelihood: &OutputLikelihood,
         solved: &Solved,
         observer: Observer<'_>,
-    ) -> Result<FoundMode, LaplaceError> {
+    ) -> Result<mode::Mode, LaplaceError> {
         let scales = structure.scales();
         let each = solved.prior.precision_of_each(0..self.selection.len());
         let precisions = each
@@ -344,29 +346,14 @@ impl<T: Precision> Fitting<'_, T> {
             .map(|(a, s)| if *s > 0.0 { a / (s * s) } else { f64::INFINITY })
             .collect();
         let strength = if is_gaussian(likelihood) { 1.0 / solved.noise_variance } else { 1.0 };
-        let problem = self.mode_problem(mode, likelihood, precisions, strength);
+        let tangent = Tangent::new(self.network, &self.selection);
+        let observed = Observed { examples: self.examples, likelihood };
+        let simple = mode == Mode::LinearisedSimple;
+        let predictor = if simple { Predictor::Linear } else { Predictor::Affine };
+        let problem = ModeProblem { precisions, strength, predictor, ..without_prior(&tangent, &observed) };
         let preconditioner = structure.condition(&solved.prior, strength)?;
-        problem.solve(&solved.mode, &preconditioner, &self.options.mode_options, observer)
-    }
-
-    /// The problem whose minimum is the linear model's optimum.
-    pub(super) fn mode_problem<'a>(
-        &'a self,
-        mode: Mode,
-        likelihood: &'a OutputLikelihood,
-        precisions: Vec<f64>,
-        strength: f64,
-    ) -> ModeProblem<'a, T> {
-        ModeProblem {
-            network: self.network,
-            selection: &self.selection,
-            examples: self.examples,
-            likelihood,
-            precisions,
-            trained: self.trained.clone(),
-            strength,
-            simple: mode == Mode::LinearisedSimple,
-        }
+        let mut stage = |done, all| observer(Stage::Mode, done, all);
+        Ok(problem.solve(&solved.mode, &preconditioner, &self.options.mode_options, &mut stage)?)
     }
 
     /// The evidence where hyperparameters and mode are, as a search that ended there.

@@ -1,7 +1,6 @@
 //! Losses as likelihoods, and prior precisions as weight decay.
 
 use crate::accumulate::is_gaussian;
-use crate::observations::{Batch, batch_size, doubles, ranges};
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{
     Categorical, HeteroscedasticGaussian, IndependentGaussian, OutputLikelihood, VectorLikelihood,
@@ -10,6 +9,7 @@ use posterior_linear::Prior;
 use posterior_networks::train::{Examples, Loss, Rule, Targets, TrainOptions};
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::{Batch, batch_size, doubles, ranges};
 
 /// The likelihood whose negative logarithm a loss is, with noise of these relative variances where the noise is homoscedastic.
 pub(super) fn likelihood<T: Precision>(

@@ -4,9 +4,9 @@
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
 use crate::accumulate::{Head, layers, weight_matrix};
-use crate::observations::batch_size;
 use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
+use posterior_tangent::batch_size;
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
 const PIECE: u64 = 32 << 20;

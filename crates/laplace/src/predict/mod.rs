@@ -19,9 +19,9 @@ pub use prepared::Predictor;
 
 use crate::LaplaceError;
 use crate::accumulate::rows::{block_selection, gradients};
-use crate::observations::{batch_size, doubles};
 use faer::{Mat, MatRef};
 use posterior_networks::{Array, Network, Outputs, Precision, Selection, Tap};
+use posterior_tangent::{batch_size, doubles};
 use prepared::PreparedBlock;
 
 /// Which entries of a latent covariance are wanted.

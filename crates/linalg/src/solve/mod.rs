@@ -22,6 +22,7 @@ mod pivoted_cholesky;
 mod power;
 mod preconditioner;
 mod system;
+mod truncated;
 mod vectors;
 
 pub use conjugate_gradients::{ConjugateGradientState, ConjugateGradients};
@@ -32,6 +33,7 @@ pub use pivoted_cholesky::PivotedCholesky;
 pub use power::{largest_eigenvalue, largest_eigenvalue_from_subset};
 pub use preconditioner::{LowRankPlusDiagonal, NoPreconditioner, Preconditioner, PreconditionerChoice};
 pub use system::System;
+pub use truncated::{NewtonStep, truncated_newton_step};
 
 #[cfg(test)]
 mod tests;

@@ -255,6 +255,7 @@ fn primal(
     let mut matrix = Mat::identity(dimension, dimension);
     let mut right = vec![0.0; targets.map_or(0, |_| dimension)];
     for indices in crate::features::chunks(features.nrows() / outputs, (BLOCK / outputs).max(1)) {
+        let indices: Vec<usize> = indices.collect();
         let (start, count) = (indices[0] * outputs, indices.len() * outputs);
         let q = whiten(features.subrows(start, count), noise, &indices, deviations);
         add_gram(matrix.as_mut(), q.as_ref());

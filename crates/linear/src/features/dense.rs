@@ -1,14 +1,16 @@
 //! A stored feature matrix.
 
-use super::FeatureMap;
+use super::{FeatureMap, Linearised};
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
+use std::ops::Range;
 
-/// The features of `n` examples as one matrix of nC x d. A batch is a list of examples by number, repeats allowed.
+/// The features of `n` examples as one matrix of nC x d, and the model's outputs for zero weights. A batch is a range of examples.
 #[derive(Clone, Debug)]
 pub struct DenseFeatures {
     matrix: Mat<f64>,
     outputs: usize,
+    offset: Option<Vec<f64>>,
 }
 
 impl DenseFeatures {
@@ -27,7 +29,17 @@ impl DenseFeatures {
         let whole = matrix.nrows() / outputs * outputs;
         check::same("rows of the feature matrix, a multiple of the outputs", whole, matrix.nrows())?;
         check::finite_matrix("feature", matrix.as_ref())?;
-        Ok(Self { matrix, outputs })
+        Ok(Self { matrix, outputs, offset: None })
+    }
+
+    /// The same model with an offset: one number for each row.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn with_offset(self, offset: Vec<f64>) -> Result<Self, LinearError> {
+        check::same("numbers in the offset", self.matrix.nrows(), offset.len())?;
+        check::finite("offset", &offset)?;
+        Ok(Self { offset: Some(offset), ..self })
     }
 
     /// The whole matrix, nC x d.
@@ -39,30 +51,10 @@ impl DenseFeatures {
     pub fn stored(&self) -> usize {
         self.matrix.nrows() / self.outputs
     }
-
-    fn check(&self, batch: &[usize]) -> Result<(), LinearError> {
-        match batch.iter().find(|&&i| i >= self.stored()) {
-            Some(&i) => {
-                Err(LinearError::Shape { what: "examples stored", expected: self.stored(), found: i + 1 })
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the batch is a run of neighbours, so that its rows need no gathering.
-    fn run(batch: &[usize]) -> Option<usize> {
-        let first = *batch.first()?;
-        batch.iter().enumerate().all(|(k, &i)| i == first + k).then_some(first)
-    }
-
-    fn gather(&self, batch: &[usize]) -> Mat<f64> {
-        let c = self.outputs;
-        Mat::from_fn(batch.len() * c, self.matrix.ncols(), |r, j| self.matrix[(batch[r / c] * c + r % c, j)])
-    }
 }
 
-impl FeatureMap for DenseFeatures {
-    type Batch = [usize];
+impl FeatureMap<f64> for DenseFeatures {
+    type Inputs = Range<usize>;
 
     fn dimension(&self) -> usize {
         self.matrix.ncols()
@@ -72,37 +64,50 @@ impl FeatureMap for DenseFeatures {
         self.outputs
     }
 
-    fn examples(&self, batch: &[usize]) -> usize {
-        batch.len()
+    fn examples_at_once(&self, _vectors: usize) -> usize {
+        1024
+    }
+
+    fn at<'a>(&'a self, inputs: &'a Range<usize>) -> Result<Box<dyn Linearised<f64> + 'a>, LinearError> {
+        if inputs.end > self.stored() {
+            let (expected, found) = (self.stored(), inputs.end);
+            return Err(LinearError::Shape { what: "examples stored", expected, found });
+        }
+        let (start, rows) = (inputs.start * self.outputs, inputs.len() * self.outputs);
+        let offset = self.offset.as_ref().map(|offset| &offset[start..start + rows]);
+        Ok(Box::new(Rows {
+            matrix: self.matrix.as_ref().subrows(start, rows),
+            outputs: self.outputs,
+            offset,
+        }))
+    }
+}
+
+/// The features of neighbouring examples.
+struct Rows<'a> {
+    matrix: MatRef<'a, f64>,
+    outputs: usize,
+    offset: Option<&'a [f64]>,
+}
+
+impl Linearised<f64> for Rows<'_> {
+    fn examples(&self) -> usize {
+        self.matrix.nrows() / self.outputs
+    }
+
+    fn outputs(&self) -> Vec<f64> {
+        self.offset.map_or_else(|| vec![0.0; self.matrix.nrows()], <[f64]>::to_vec)
     }
 
     /// Cost `2nCdk` flops.
-    fn apply(&self, batch: &[usize], weights: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        check::same("rows of the weights", self.dimension(), weights.nrows())?;
-        self.check(batch)?;
-        Ok(match Self::run(batch) {
-            Some(first) => {
-                self.matrix.as_ref().subrows(first * self.outputs, batch.len() * self.outputs) * weights
-            }
-            None => self.gather(batch) * weights,
-        })
+    fn apply(&self, weights: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        check::same("rows of the weights", self.matrix.ncols(), weights.nrows())?;
+        Ok(self.matrix * weights)
     }
 
     /// Cost `2nCdk` flops.
-    fn apply_transpose(&self, batch: &[usize], u: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        check::same("rows of the cotangents", batch.len() * self.outputs, u.nrows())?;
-        self.check(batch)?;
-        Ok(match Self::run(batch) {
-            Some(first) => {
-                self.matrix.as_ref().subrows(first * self.outputs, batch.len() * self.outputs).transpose() * u
-            }
-            None => self.gather(batch).transpose() * u,
-        })
-    }
-
-    fn matrix(&self, batch: &[usize]) -> Result<Option<Mat<f64>>, LinearError> {
-        self.check(batch)?;
-        let entries = batch.len().saturating_mul(self.outputs).saturating_mul(self.dimension());
-        Ok((entries <= super::MATRIX_ENTRIES).then(|| self.gather(batch)))
+    fn apply_transpose(&self, u: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        check::same("rows of the cotangents", self.matrix.nrows(), u.nrows())?;
+        Ok(self.matrix.transpose() * u)
     }
 }

@@ -1,69 +1,62 @@
 //! Where batches come from.
 
 use crate::LinearError;
-use faer::{Mat, MatRef};
+use std::ops::Range;
 
-/// A data set that hands out batches of its examples, in pieces small enough for memory.
-pub trait BatchSource<B: ?Sized>: Send + Sync {
+/// A data set that hands out its examples in pieces small enough for memory.
+pub trait BatchSource<I>: Sync {
     /// Number of examples.
     fn examples(&self) -> usize;
 
-    /// Calls `visit` with the batch of the given examples, in the given order.
+    /// Inputs of the examples in a range, and their targets one after another.
     ///
     /// # Errors
-    /// Those of `visit`, and of reading the data.
-    fn with_batch(
-        &self,
-        indices: &[usize],
-        visit: &mut dyn FnMut(&B) -> Result<(), LinearError>,
-    ) -> Result<(), LinearError>;
+    /// Those of reading the data; [`LinearError::Target`] for a target that the likelihood cannot have produced.
+    fn batch(&self, range: Range<usize>) -> Result<(I, Vec<f64>), LinearError>;
 }
 
-/// The examples `0..n` by number, for [`DenseFeatures`](super::DenseFeatures).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Indices(pub usize);
+/// Examples by number, for [`DenseFeatures`](super::DenseFeatures), with their targets (the same number for each; none where a method needs
+/// inputs only).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbered {
+    examples: usize,
+    targets: Vec<f64>,
+}
 
-impl BatchSource<[usize]> for Indices {
-    fn examples(&self) -> usize {
-        self.0
-    }
-
-    fn with_batch(
-        &self,
-        indices: &[usize],
-        visit: &mut dyn FnMut(&[usize]) -> Result<(), LinearError>,
-    ) -> Result<(), LinearError> {
-        visit(indices)
+impl Numbered {
+    /// The examples `0..examples` and all their targets.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`] when the targets are no multiple of the examples.
+    pub fn new(examples: usize, targets: Vec<f64>) -> Result<Self, LinearError> {
+        let width = targets.len() / examples.max(1);
+        crate::check::same(
+            "numbers in the targets, a multiple of the examples",
+            width * examples,
+            targets.len(),
+        )?;
+        Ok(Self { examples, targets })
     }
 }
 
-/// Inputs stored as the rows of a matrix (n x D).
-#[derive(Clone, Copy, Debug)]
-pub struct Rows<'a>(pub MatRef<'a, f64>);
-
-impl BatchSource<Mat<f64>> for Rows<'_> {
+impl BatchSource<Range<usize>> for Numbered {
     fn examples(&self) -> usize {
-        self.0.nrows()
+        self.examples
     }
 
-    fn with_batch(
-        &self,
-        indices: &[usize],
-        visit: &mut dyn FnMut(&Mat<f64>) -> Result<(), LinearError>,
-    ) -> Result<(), LinearError> {
-        if let Some(&i) = indices.iter().find(|&&i| i >= self.0.nrows()) {
-            return Err(LinearError::Shape {
-                what: "rows of the inputs",
-                expected: self.0.nrows(),
-                found: i + 1,
-            });
+    fn batch(&self, range: Range<usize>) -> Result<(Range<usize>, Vec<f64>), LinearError> {
+        if range.end > self.examples {
+            let (expected, found) = (self.examples, range.end);
+            return Err(LinearError::Shape { what: "examples", expected, found });
         }
-        visit(&Mat::from_fn(indices.len(), self.0.ncols(), |r, j| self.0[(indices[r], j)]))
+        let width = self.targets.len() / self.examples.max(1);
+        let targets = self.targets[range.start * width..range.end * width].to_vec();
+        Ok((range, targets))
     }
 }
 
 /// The numbers `0..examples` in pieces of at most `chunk`.
-pub(crate) fn chunks(examples: usize, chunk: usize) -> impl Iterator<Item = Vec<usize>> {
+pub(crate) fn chunks(examples: usize, chunk: usize) -> impl Iterator<Item = Range<usize>> {
     let chunk = chunk.max(1);
-    (0..examples.div_ceil(chunk)).map(move |k| (k * chunk..examples.min((k + 1) * chunk)).collect())
+    (0..examples.div_ceil(chunk)).map(move |k| k * chunk..examples.min((k + 1) * chunk))
 }

@@ -1,10 +1,11 @@
 //! What the updates need of the curvature.
 
 use crate::dense::{add_gram, column, to_vec};
+use crate::evidence::eigen;
 use crate::noise::Noise;
 use crate::structure::{Structure, Terms};
 use crate::{LinearError, Prior, check};
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use std::sync::OnceLock;
 
@@ -143,7 +144,8 @@ impl RootCurvature {
             Stored::Primal(matrix) => matrix,
             Stored::Dual(rows) => &gram(rows.transpose()),
         };
-        let computed = Spectrum::of(matrix)?;
+        let (eigenvalues, vectors) = eigen(matrix.as_ref(), "the evidence")?;
+        let computed = Spectrum { eigenvalues, vectors };
         Ok(self.spectrum.get_or_init(|| computed))
     }
 
@@ -177,20 +179,6 @@ fn gram(rows: MatRef<'_, f64>) -> Mat<f64> {
     let mut matrix = Mat::zeros(rows.ncols(), rows.ncols());
     add_gram(matrix.as_mut(), rows);
     matrix
-}
-
-impl Spectrum {
-    /// Of a symmetric matrix given by its lower triangle; eigenvalues that rounding made negative are raised to 0.
-    fn of(matrix: &Mat<f64>) -> Result<Self, LinearError> {
-        if matrix.nrows() == 0 {
-            return Ok(Self { eigenvalues: vec![], vectors: Mat::zeros(0, 0) });
-        }
-        let failed = LinearError::Eigen { dimension: matrix.nrows() };
-        let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(|_| failed)?;
-        let eigenvalues: Vec<f64> = eigen.S().column_vector().iter().map(|&v: &f64| v.max(0.0)).collect();
-        check::finite("eigenvalue", &eigenvalues)?;
-        Ok(Self { eigenvalues, vectors: eigen.U().to_owned() })
-    }
 }
 
 impl EvidenceCurvature for RootCurvature {

@@ -1,7 +1,8 @@
 //! The conjugate model.
 
-use super::{EvidenceCurvature, EvidenceModel, Predictor, RootCurvature};
+use super::{EvidenceCurvature, EvidenceModel, RootCurvature};
 use crate::dense::{column, to_vec};
+use crate::mode::Predictor;
 use crate::noise::Noise;
 use crate::{LinearError, Prior, check};
 use faer::MatRef;

@@ -1,7 +1,8 @@
 //! The loop.
 
-use super::{EvidenceCurvature, EvidenceModel, Hit, Limits, MStep, Predictor};
+use super::{EvidenceCurvature, EvidenceModel, Hit, Limits, MStep};
 use super::{decoupled_elbo, log_precision_gradient, mackay, maximise_bound};
+use crate::mode::Predictor;
 use crate::structure::Terms;
 use crate::{LinearError, Prior, check};
 use serde::{Deserialize, Serialize};

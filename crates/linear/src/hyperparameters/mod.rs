@@ -8,7 +8,7 @@
 //! ```
 //!
 //! and moves the precisions of the groups by one of four [`MStep`]s. With Gaussian noise ([`GaussianModel`]) this is expectation maximisation and the evidence
-//! is exact; with another likelihood ([`LaplaceModel`]) the weights are a mode and `M` stays at the linearisation point.
+//! is exact.
 //!
 //! Source: Antorán (2024), chapters 5 and 6; MacKay (1992); spec `linearised_laplace`, sections 4.1, 4.2, 5.1, 5.2 and 5.4.
 //!
@@ -19,12 +19,10 @@
 //! | `curvature` | [`EvidenceCurvature`]: what the updates need of `M`; [`RootCurvature`]: exactly, by spectrum or factor |
 //! | `model` | [`EvidenceModel`]: mode, likelihood, curvature together |
 //! | `gaussian` | the conjugate model, with the noise learned if wished |
-//! | `laplace` | any other likelihood |
 //! | `learn` | the loop |
 
 mod curvature;
 mod gaussian;
-mod laplace;
 mod learn;
 mod limits;
 mod m_step;
@@ -32,8 +30,7 @@ mod model;
 
 pub use curvature::{EvidenceCurvature, RootCurvature};
 pub use gaussian::GaussianModel;
-pub use laplace::{LaplaceModel, ModeMethod};
 pub use learn::{Evidence, LearnOptions, LearnStep, Learned, learn};
 pub use limits::{Hit, Limited, Limits};
 pub use m_step::{MStep, bound, decoupled_elbo, log_precision_gradient, mackay, maximise_bound};
-pub use model::{EvidenceModel, Predictor};
+pub use model::EvidenceModel;

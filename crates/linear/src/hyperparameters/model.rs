@@ -1,18 +1,8 @@
 //! What the loop learns from.
 
 use super::EvidenceCurvature;
+use crate::mode::Predictor;
 use crate::{LinearError, Prior};
-use serde::{Deserialize, Serialize};
-
-/// Which linear predictor the mode belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Predictor {
-    /// `f0(x) + phi(x) w`.
-    Affine,
-    /// `phi(x) w`: the simplified model, exact when all but the output weights are normalised (spec `linearised_laplace`, section 4.5).
-    Linear,
-}
 
 /// A linear model whose evidence is maximised.
 pub trait EvidenceModel {

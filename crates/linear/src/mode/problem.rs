@@ -1,230 +1,184 @@
 //! What is minimised.
 
-use crate::dense::{column, to_vec};
-use crate::features::{BatchSource, FeatureMap, chunks};
-use crate::noise::Noise;
-use crate::{LinearError, check};
+use crate::LinearError;
+use crate::features::{BatchSource, FeatureMap, Linearised, chunks};
+use faer::MatRef;
 use posterior_likelihoods::VectorLikelihood;
+use posterior_linalg::Real;
+use posterior_optim::Signal;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
-/// Examples per pass unless told otherwise.
-const CHUNK: usize = 1024;
-
-/// Data, features and likelihood of a linear model, `f(x) = f0(x) + phi(x) w`; the prior comes with each call, since it is what changes.
-pub struct ModeProblem<'a, F: FeatureMap> {
-    features: &'a F,
-    source: &'a dyn BatchSource<F::Batch>,
-    likelihood: &'a dyn VectorLikelihood,
-    targets: &'a [f64],
-    offset: Option<&'a [f64]>,
-    chunk: usize,
+/// Which linear predictor the mode belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Predictor {
+    /// `g(x) + phi(x) (w - v)`.
+    Affine,
+    /// `phi(x) w`: the simplified model, exact when all but the output weights are normalised (spec `linearised_laplace`, section 4.5).
+    Linear,
 }
 
-// Not derived: a problem holds references only, so that it can be copied whatever the feature map is.
-impl<F: FeatureMap> Clone for ModeProblem<'_, F> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
-impl<'a, F: FeatureMap> ModeProblem<'a, F> {
-    /// A problem with `targets` of [`target_width`](VectorLikelihood::target_width) numbers per example and no offset.
-    ///
-    /// # Errors
-    /// [`LinearError::Shape`], [`LinearError::Empty`] without parameters, [`LinearError::Target`].
-    pub fn new(
-        features: &'a F,
-        source: &'a dyn BatchSource<F::Batch>,
-        likelihood: &'a dyn VectorLikelihood,
-        targets: &'a [f64],
-    ) -> Result<Self, LinearError> {
-        if features.dimension() == 0 {
-            return Err(LinearError::Empty { what: "parameters" });
-        }
-        check::same("outputs of the likelihood", features.outputs(), likelihood.outputs())?;
-        let width = likelihood.target_width();
-        let expected = source.examples().saturating_mul(width);
-        check::same("numbers in the targets", expected, targets.len())?;
-        for example in 0..source.examples() {
-            let y = &targets[example * width..(example + 1) * width];
-            likelihood.check_target(y).map_err(|error| LinearError::Target { example, error })?;
-        }
-        Ok(Self { features, source, likelihood, targets, offset: None, chunk: CHUNK })
-    }
-
-    /// The same with an offset `f0` of one number per example and output (nC), as a network's linearisation has: `g - J v`.
-    ///
-    /// # Errors
-    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
-    pub fn with_offset(self, offset: &'a [f64]) -> Result<Self, LinearError> {
-        check::same("numbers in the offset", self.rows(), offset.len())?;
-        check::finite("offset", offset)?;
-        Ok(Self { offset: Some(offset), ..self })
-    }
-
-    /// The same with `f0 = 0`: the simplified model of normalised networks (spec `linearised_laplace`, section 4.5).
-    pub fn without_offset(self) -> Self {
-        Self { offset: None, ..self }
-    }
-
-    /// The same with `chunk` examples at a time in passes over all data; 0 counts as 1.
-    pub fn with_chunk(self, chunk: usize) -> Self {
-        Self { chunk: chunk.max(1), ..self }
-    }
-
+/// Features, data, likelihood and prior of a linear model.
+pub struct ModeProblem<'a, T: Real, F: FeatureMap<T>> {
     /// The features.
-    pub fn features(&self) -> &'a F {
-        self.features
+    pub features: &'a F,
+    /// Inputs and targets.
+    pub source: &'a dyn BatchSource<F::Inputs>,
+    /// The likelihood.
+    pub likelihood: &'a dyn VectorLikelihood,
+    /// Whether the log likelihood is quadratic in the outputs, as under Gaussian noise: then one Newton step ends the search, solved further.
+    pub quadratic: bool,
+    /// Prior precision of each weight (d); infinite for weights that are held at zero.
+    pub precisions: Vec<f64>,
+    /// Multiplies the log likelihood (`1 / noise` relative to the likelihood's own).
+    pub strength: f64,
+    /// Which predictor.
+    pub predictor: Predictor,
+}
+
+/// Value and gradient at one point, and what a product needs: outputs of the linear model.
+pub(super) struct At {
+    pub(super) loss: f64,
+    pub(super) log_likelihood: f64,
+    pub(super) gradient: Vec<f64>,
+    outputs: Vec<f64>,
+    pub(super) offset: f64,
+}
+
+/// Told the examples that are done and all of them; says whether to go on.
+type Observer<'a> = &'a mut dyn FnMut(usize, usize) -> Signal;
+
+impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
+    /// A pass over the data; `visit` gets the features of a batch, its targets and its place.
+    fn pass(
+        &self,
+        observer: Observer<'_>,
+        mut visit: impl FnMut(&dyn Linearised<T>, &[f64], Range<usize>) -> Result<(), LinearError>,
+    ) -> Result<(), LinearError> {
+        let count = self.source.examples();
+        for range in chunks(count, self.features.examples_at_once(2)) {
+            let (inputs, targets) = self.source.batch(range.clone())?;
+            let end = range.end;
+            visit(&*self.features.at(&inputs)?, &targets, range)?;
+            if observer(end, count) == Signal::Stop {
+                return Err(LinearError::Interrupted);
+            }
+        }
+        Ok(())
     }
 
-    /// The examples.
-    pub fn source(&self) -> &'a dyn BatchSource<F::Batch> {
-        self.source
+    pub(super) fn at(&self, w: &[f64], observer: Observer<'_>) -> Result<At, LinearError> {
+        let affine = self.predictor == Predictor::Affine;
+        // g + phi (w - v), or phi w without the offset.
+        let difference: Vec<T> = match self.features.expansion_point().filter(|_| affine) {
+            Some(v) => w.iter().zip(v).map(|(w, v)| T::from_f64(w - v)).collect(),
+            None => rounded(w),
+        };
+        let expansion_point = self.features.expansion_point().map(rounded::<T>);
+        let (c, width) = (self.features.outputs(), self.likelihood.target_width());
+        let mut at = At {
+            loss: 0.0,
+            log_likelihood: 0.0,
+            gradient: vec![0.0; w.len()],
+            outputs: Vec::with_capacity(self.source.examples() * c),
+            offset: 0.0,
+        };
+        let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
+        self.pass(observer, |features, targets, range| {
+            let g = features.outputs();
+            let linear = features.apply(column(&difference))?;
+            let through = expansion_point.as_ref().map(|v| features.apply(column(v))).transpose()?;
+            for (k, g) in g.iter().enumerate() {
+                let through = through.as_ref().map_or(0.0, |t| t[(k, 0)].to_f64());
+                largest_offset = largest_offset.max((g - through).abs());
+                largest_output = largest_output.max(g.abs());
+            }
+            let mut cotangents = vec![T::ZERO; g.len()];
+            let mut slope = vec![0.0; c];
+            for i in 0..range.len() {
+                let (row, y) = (i * c..(i + 1) * c, &targets[i * width..(i + 1) * width]);
+                let f: Vec<f64> =
+                    row.clone().map(|k| linear[(k, 0)].to_f64() + if affine { g[k] } else { 0.0 }).collect();
+                at.log_likelihood += self.likelihood.log_density(y, &f);
+                self.likelihood.gradient(y, &f, &mut slope);
+                row.zip(&slope).for_each(|(k, s)| cotangents[k] = T::from_f64(-self.strength * s));
+                at.outputs.extend(f);
+            }
+            let own = features.apply_transpose(column(&cotangents))?;
+            at.gradient.iter_mut().zip(own.col(0).iter()).for_each(|(a, g)| *a += g.to_f64());
+            Ok(())
+        })?;
+        at.loss = -self.strength * at.log_likelihood;
+        for ((g, w), a) in at.gradient.iter_mut().zip(w).zip(&self.precisions) {
+            if a.is_finite() {
+                at.loss += 0.5 * a * w * w;
+                *g += a * w;
+            } else {
+                *g = 0.0;
+            }
+        }
+        at.offset = if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 };
+        Ok(at)
     }
 
-    /// Examples at a time.
-    pub fn chunk(&self) -> usize {
-        self.chunk
-    }
-
-    /// Parameters, d.
-    pub fn dimension(&self) -> usize {
-        self.features.dimension()
-    }
-
-    /// Examples times outputs, nC.
-    pub fn rows(&self) -> usize {
-        self.source.examples().saturating_mul(self.features.outputs())
-    }
-
-    pub(super) fn check(&self, precisions: &[f64], weights: &[f64]) -> Result<(), LinearError> {
-        check::same("prior precisions", self.dimension(), precisions.len())?;
-        check::positive("prior precision", precisions)?;
-        check::same("weights", self.dimension(), weights.len())?;
-        check::finite("weight", weights)
-    }
-
-    /// The outputs `f0 + Phi w` of all examples (nC).
+    /// The loss at `w` (d) and its gradient. Cost: a pass over the data with three products.
     ///
     /// # Errors
-    /// [`LinearError::Shape`]; those of the feature map and of reading the data.
-    pub fn outputs(&self, weights: &[f64]) -> Result<Vec<f64>, LinearError> {
-        let mut out = Vec::with_capacity(self.rows());
-        for indices in chunks(self.source.examples(), self.chunk) {
-            self.source.with_batch(&indices, &mut |batch| {
-                let f = self.features.apply(batch, column(weights))?;
-                check::same("rows of the outputs", indices.len() * self.features.outputs(), f.nrows())?;
-                out.extend(f.col(0).iter());
-                Ok(())
-            })?;
-        }
-        if let Some(offset) = self.offset {
-            out.iter_mut().zip(offset).for_each(|(f, f0)| *f += f0);
+    /// Those of the features and of reading the data; [`LinearError::Interrupted`].
+    pub fn loss_and_gradient(
+        &self,
+        w: &[f64],
+        observer: Observer<'_>,
+    ) -> Result<(f64, Vec<f64>), LinearError> {
+        let at = self.at(w, observer)?;
+        Ok((at.loss, at.gradient))
+    }
+
+    /// `log p(Y | f)` at `w` (d).
+    ///
+    /// # Errors
+    /// As [`Self::loss_and_gradient`].
+    pub fn log_likelihood(&self, w: &[f64], observer: Observer<'_>) -> Result<f64, LinearError> {
+        Ok(self.at(w, observer)?.log_likelihood)
+    }
+
+    /// `(s Phi' B Phi + A) v` with the curvature `B` at the linear model's outputs.
+    pub(super) fn product(
+        &self,
+        at: &At,
+        v: &[f64],
+        observer: Observer<'_>,
+    ) -> Result<Vec<f64>, LinearError> {
+        let direction = rounded::<T>(v);
+        let (c, width) = (self.features.outputs(), self.likelihood.target_width());
+        let mut out = vec![0.0; v.len()];
+        self.pass(observer, |features, targets, range| {
+            let mut tangent = features.apply(column(&direction))?;
+            let mut product = vec![0.0; c];
+            for i in 0..range.len() {
+                let f = &at.outputs[(range.start + i) * c..][..c];
+                let u: Vec<f64> = (i * c..(i + 1) * c).map(|k| tangent[(k, 0)].to_f64()).collect();
+                self.likelihood.curvature_product(&targets[i * width..(i + 1) * width], f, &u, &mut product);
+                (0..c).for_each(|k| tangent[(i * c + k, 0)] = T::from_f64(self.strength * product[k]));
+            }
+            let own = features.apply_transpose(tangent.as_ref())?;
+            out.iter_mut().zip(own.col(0).iter()).for_each(|(o, g)| *o += g.to_f64());
+            Ok(())
+        })?;
+        for ((o, v), a) in out.iter_mut().zip(v).zip(&self.precisions) {
+            *o = if a.is_finite() { *o + a * v } else { 0.0 };
         }
         Ok(out)
     }
-
-    /// `log p(y | f0 + Phi w)` over all examples.
-    ///
-    /// # Errors
-    /// As [`ModeProblem::outputs`].
-    pub fn log_likelihood(&self, weights: &[f64]) -> Result<f64, LinearError> {
-        let (c, width) = (self.features.outputs(), self.likelihood.target_width());
-        let outputs = self.outputs(weights)?;
-        let each = outputs.chunks_exact(c).enumerate();
-        Ok(each.map(|(i, f)| self.likelihood.log_density(&self.targets[i * width..(i + 1) * width], f)).sum())
-    }
-
-    /// The curvature `B_i` of the likelihood at the outputs of `weights`.
-    ///
-    /// # Errors
-    /// As [`ModeProblem::outputs`]; [`LinearError::NotFinite`] when the likelihood gives a root that is not finite.
-    pub fn curvature(&self, weights: &[f64]) -> Result<Noise, LinearError> {
-        curvature_at(self.likelihood, self.targets, &self.outputs(weights)?)
-    }
-
-    /// The objective and its gradient, over all data.
-    ///
-    /// # Errors
-    /// As [`ModeProblem::outputs`].
-    pub fn objective(
-        &self,
-        weights: &[f64],
-        precisions: &[f64],
-        gradient: &mut [f64],
-    ) -> Result<f64, LinearError> {
-        gradient.fill(0.0);
-        let mut value = 0.0;
-        for indices in chunks(self.source.examples(), self.chunk) {
-            value += self.add_batch(weights, &indices, 1.0, gradient)?;
-        }
-        Ok(value + add_prior(weights, precisions, gradient))
-    }
-
-    /// `scale` times the loss of the listed examples; adds its gradient in the weights.
-    pub(super) fn add_batch(
-        &self,
-        weights: &[f64],
-        indices: &[usize],
-        scale: f64,
-        gradient: &mut [f64],
-    ) -> Result<f64, LinearError> {
-        let (c, width) = (self.features.outputs(), self.likelihood.target_width());
-        let mut value = 0.0;
-        self.source.with_batch(indices, &mut |batch| {
-            let mut f = to_vec(&self.features.apply(batch, column(weights))?);
-            check::same("rows of the outputs", indices.len() * c, f.len())?;
-            let mut slope = vec![0.0; f.len()];
-            for (k, &i) in indices.iter().enumerate() {
-                let f = &mut f[k * c..(k + 1) * c];
-                if let Some(offset) = self.offset {
-                    f.iter_mut().zip(&offset[i * c..]).for_each(|(f, f0)| *f += f0);
-                }
-                let y = &self.targets[i * width..(i + 1) * width];
-                value -= scale * self.likelihood.log_density(y, f);
-                self.likelihood.gradient(y, f, &mut slope[k * c..(k + 1) * c]);
-            }
-            let back = self.features.apply_transpose(batch, column(&slope))?;
-            gradient.iter_mut().enumerate().for_each(|(j, g)| *g -= scale * back[(j, 0)]);
-            Ok(())
-        })?;
-        Ok(value)
-    }
 }
 
-/// `1/2 |w|²_A`; adds its gradient.
-pub(super) fn add_prior(weights: &[f64], precisions: &[f64], gradient: &mut [f64]) -> f64 {
-    let mut value = 0.0;
-    for ((g, w), a) in gradient.iter_mut().zip(weights).zip(precisions) {
-        *g += a * w;
-        value += 0.5 * a * w * w;
-    }
-    value
+/// In the features' precision.
+fn rounded<T: Real>(v: &[f64]) -> Vec<T> {
+    v.iter().map(|v| T::from_f64(*v)).collect()
 }
 
-/// The curvature `B_i` of a likelihood at given outputs (nC), as a noise precision. `targets` has `target_width` numbers per example.
-///
-/// # Errors
-/// [`LinearError::Shape`]; [`LinearError::NotFinite`] when a curvature is not finite; [`LinearError::TooLarge`].
-pub fn curvature_at(
-    likelihood: &dyn VectorLikelihood,
-    targets: &[f64],
-    outputs: &[f64],
-) -> Result<Noise, LinearError> {
-    let (c, width) = (likelihood.outputs(), likelihood.target_width());
-    if c == 0 {
-        return Err(LinearError::Empty { what: "outputs" });
-    }
-    let examples = outputs.len() / c;
-    check::same("outputs, a multiple of those of one example", examples * c, outputs.len())?;
-    check::same("numbers in the targets", examples.saturating_mul(width), targets.len())?;
-    check::size("the curvature blocks", outputs.len(), c, check::BUFFER_LIMIT)?;
-    check::finite("output", outputs)?;
-    let mut blocks = vec![0.0; outputs.len() * c];
-    // Roots of another width than C become blocks, whose square roots are then taken numerically.
-    let square = likelihood.root_width() == c;
-    for (i, block) in blocks.chunks_exact_mut(c * c).enumerate() {
-        let (y, f) = (&targets[i * width..(i + 1) * width], &outputs[i * c..(i + 1) * c]);
-        if square { likelihood.root(y, f, block) } else { likelihood.curvature(y, f, block) }
-    }
-    if square { Noise::from_roots(c, blocks) } else { Noise::from_blocks(c, &blocks) }
+/// A slice as a matrix of one column.
+fn column<T>(values: &[T]) -> MatRef<'_, T> {
+    MatRef::from_column_major_slice(values, values.len(), 1)
 }

@@ -2,7 +2,7 @@
 
 use super::{normal, normals};
 use crate::exact::{ExactOptions, ExactPosterior, Form};
-use crate::features::{DenseFeatures, RandomFourier, ScaledFeatures, Spectrum};
+use crate::features::DenseFeatures;
 use crate::hyperparameters::RootCurvature;
 use crate::{LinearError, Noise, Prior};
 use faer::Mat;
@@ -69,22 +69,6 @@ fn features_and_curvatures() {
     assert!(matches!(DenseFeatures::new(Mat::zeros(5, 1), 2), Err(LinearError::Shape { .. })));
     let nan = Mat::from_fn(2, 1, |_, _| f64::NAN);
     assert!(matches!(DenseFeatures::new(nan.clone(), 2), Err(LinearError::NotFinite { .. })));
-    let dense = DenseFeatures::new(Mat::zeros(2, 2), 2).unwrap();
-    assert!(matches!(ScaledFeatures::new(&dense, vec![1.0]), Err(LinearError::Shape { .. })));
-    assert!(ScaledFeatures::new(&dense, vec![1.0, f64::NAN]).is_err());
-    let draw = |spectrum, scales: &[f64], variance, count| {
-        RandomFourier::draw(spectrum, scales, variance, count, Streams::new(0)).map(|m| m.variance())
-    };
-    let se = Spectrum::SquaredExponential;
-    assert!(matches!(draw(se, &[], 1.0, 3), Err(LinearError::Empty { .. })));
-    assert!(matches!(draw(se, &[1.0], 1.0, 0), Err(LinearError::Empty { .. })));
-    assert!(matches!(draw(se, &[1.0], 1.0, usize::MAX), Err(LinearError::TooLarge { .. })));
-    assert!(matches!(draw(se, &[0.0], 1.0, 3), Err(LinearError::NotPositive { .. })));
-    assert!(matches!(draw(se, &[1.0], f64::NAN, 3), Err(LinearError::NotPositive { .. })));
-    for smoothness in [0.0, f64::NAN, -1.0, f64::INFINITY] {
-        let result = draw(Spectrum::Matern { smoothness }, &[1.0], 1.0, 3);
-        assert!(matches!(result, Err(LinearError::NotPositive { .. })), "{smoothness}");
-    }
     let noise = Noise::uniform(1.0, 1).unwrap();
     assert!(RootCurvature::new(nan.as_ref(), &noise).is_err());
     assert!(RootCurvature::new(Mat::zeros(2, 0).as_ref(), &noise).is_err());

@@ -2,12 +2,12 @@
 
 use super::{assert_near, normal};
 use crate::exact::{ExactOptions, ExactPosterior, Form};
-use crate::features::{FeatureMap, RandomFourier, Spectrum};
 use crate::noise::Noise;
 use faer::Mat;
 use posterior_gp::exact::{ExactGp, log_evidence};
 use posterior_gp::{MeanForm, Observations, Posterior};
-use posterior_kernels::{Columns, Kernel, Linear};
+use posterior_kernels::features::{FeatureSettings, RandomFeatures};
+use posterior_kernels::{Columns, Kernel, KernelExpression, Linear};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_optim::check::assert_close;
@@ -41,10 +41,23 @@ fn a_linear_model_is_a_process_with_the_linear_kernel() {
     }
 }
 
+/// A kernel of unit variance on two inputs, with this lengthscale.
+fn kernel(text: &str, lengthscale: f64) -> Box<dyn Kernel<f64>> {
+    let expression = text.parse::<KernelExpression>().unwrap();
+    let mut kernel = expression.build(&["x0".to_string(), "x1".to_string()]).unwrap();
+    let segments = kernel.segments();
+    assert!(segments.iter().all(|s| s.shape.iter().product::<usize>() == 1), "{segments:?}");
+    let value = |name: &str| if name.ends_with("lengthscale") { lengthscale } else { 1.0 };
+    let values: Vec<f64> = segments.iter().map(|s| value(&s.name)).collect();
+    assert!(values.contains(&lengthscale), "{segments:?}");
+    kernel.set_values(&values);
+    kernel
+}
+
 /// Mean squared distances of the predictive means and variances of a linear model over random features from the process's, over seeds.
 fn distances(count: usize, seeds: u64) -> (f64, f64) {
     let (x, y, test) = (normal(25, 2, "x"), normal(25, 1, "y"), normal(15, 2, "test"));
-    let model = process(super::features::kernel("matern32", 0.9), 2);
+    let model = process(kernel("matern32", 0.9), 2);
     let posterior = model.condition(Observations::new(x.clone(), y.clone(), None).unwrap()).unwrap();
     let expected = posterior.predict(test.as_ref()).unwrap();
     let noise = Noise::uniform(1.0 / NOISE, 1).unwrap();
@@ -52,10 +65,10 @@ fn distances(count: usize, seeds: u64) -> (f64, f64) {
     let (mut means, mut variances) = (0.0, 0.0);
     for seed in 0..seeds {
         let streams = Streams::new(100 + seed);
-        let map = RandomFourier::draw(Spectrum::Matern { smoothness: 1.5 }, &[0.9; 2], 1.0, count, streams)
-            .unwrap();
-        let features = |x: &Mat<f64>| map.matrix(x).unwrap().unwrap();
-        let ones = vec![1.0; map.dimension()];
+        let settings = FeatureSettings { count, ..FeatureSettings::default() };
+        let map = RandomFeatures::new(&*kernel("matern32", 0.9), 2, settings, streams).unwrap();
+        let features = |x: &Mat<f64>| map.evaluate(x.as_ref());
+        let ones = vec![1.0; map.count()];
         let linear =
             ExactPosterior::new(features(&x).as_ref(), &targets, &noise, &ones, ExactOptions::default())
                 .unwrap();

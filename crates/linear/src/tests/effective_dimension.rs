@@ -7,7 +7,7 @@ use crate::effective_dimension::{
     weight_space_variance,
 };
 use crate::exact::{ExactOptions, ExactPosterior};
-use crate::features::{DenseFeatures, Indices};
+use crate::features::{DenseFeatures, Numbered};
 use crate::{Noise, Prior};
 use faer::Mat;
 use posterior_linalg::random::Streams;
@@ -18,6 +18,10 @@ struct Case {
     posterior: ExactPosterior,
     prior: Prior,
     eigenvalues: Vec<f64>,
+}
+
+fn numbered(examples: usize) -> Numbered {
+    Numbered::new(examples, Vec::new()).unwrap()
 }
 
 /// A problem with a scalar prior and `count` posterior samples.
@@ -52,7 +56,7 @@ fn both_estimators_are_unbiased_with_the_stated_variances() {
         let gamma = case.posterior.effective_dimension();
         assert_eq!(gamma < 0.5 * dimension as f64, better);
         let predictions =
-            prediction_space(&case.features, &Indices(examples), &case.noise, samples.as_ref(), 2).unwrap();
+            prediction_space(&case.features, &numbered(examples), &case.noise, samples.as_ref()).unwrap();
         let weights = weight_space(samples.as_ref(), &case.prior).unwrap();
         let variance = [
             prediction_space_variance(&case.eigenvalues, precision, 1),
@@ -103,7 +107,7 @@ fn the_published_demonstration_is_consistent() {
 #[test]
 fn estimates_are_kept_where_an_update_is_defined() {
     let (case, samples) = case(3, 6, 1.0, 1);
-    let estimate = prediction_space(&case.features, &Indices(3), &case.noise, samples.as_ref(), 8).unwrap();
+    let estimate = prediction_space(&case.features, &numbered(3), &case.noise, samples.as_ref()).unwrap();
     assert_eq!(estimate.standard_error, None);
     for (value, expected) in [(-3.0, (1.0, true)), (2.5, (2.5, false)), (9.0, (5.0, true))] {
         let mut moved = estimate.clone();
@@ -116,7 +120,7 @@ fn estimates_are_kept_where_an_update_is_defined() {
     assert!(matches!(weight_space(nan.as_ref(), &case.prior), Err(LinearError::NotFinite { .. })));
     let short = Mat::<f64>::zeros(5, 1);
     assert!(
-        prediction_space(&case.features, &Indices(3), &case.noise, short.as_ref(), 8).is_err()
+        prediction_space(&case.features, &numbered(3), &case.noise, short.as_ref()).is_err()
             && energy_ratio(&estimate, Mat::<f64>::zeros(6, 2).as_ref(), &case.prior).is_err()
     );
 }

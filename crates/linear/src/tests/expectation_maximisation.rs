@@ -4,9 +4,10 @@ use super::{Problem, assert_near, inverse, normal, normals};
 use crate::dense::column;
 use crate::exact::{ExactOptions, ExactPosterior};
 use crate::hyperparameters::{
-    Evidence, EvidenceCurvature, EvidenceModel, GaussianModel, LearnOptions, Learned, MStep, Predictor,
-    RootCurvature, bound, learn, maximise_bound,
+    Evidence, EvidenceCurvature, EvidenceModel, GaussianModel, LearnOptions, Learned, MStep, RootCurvature,
+    bound, learn, maximise_bound,
 };
+use crate::mode::Predictor;
 use crate::{Noise, Prior};
 use faer::Mat;
 use posterior_optim::check;

@@ -6,7 +6,6 @@ mod effective_dimension;
 mod exact;
 mod expectation_maximisation;
 mod features;
-mod gauss_newton;
 mod learning;
 mod mode;
 mod reference;

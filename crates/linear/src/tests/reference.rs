@@ -1,40 +1,49 @@
 //! The reference case of spec `linearised_laplace`, section 14: two examples, two classes, three weights. Its numbers have ten digits.
 
 use super::{assert_near, reference};
+use crate::Noise;
 use crate::Prior;
 use crate::exact::{ExactOptions, ExactPosterior, Form};
-use crate::features::{DenseFeatures, Indices, ScaledFeatures, curvature_diagonal, unit_curvature_scaling};
-use crate::gauss_newton::gauss_newton_product;
+use crate::features::{DenseFeatures, Numbered};
 use crate::hyperparameters::{EvidenceCurvature, RootCurvature, mackay};
-use crate::mode::{ModeProblem, NewtonOptions, curvature_at, newton};
+use crate::mode::{ModeOptions, ModeProblem, Predictor};
+use crate::structure::{Block, BlockMatrix, Dense, Structure};
 use faer::{Mat, mat};
-use posterior_likelihoods::Categorical;
+use posterior_likelihoods::{Categorical, VectorLikelihood};
+use posterior_optim::Signal;
 
 const TOLERANCE: f64 = 1e-9;
+
+/// `M = Phi' B Phi`, summed example by example.
+fn curvature(phi: &Mat<f64>, noise: &Noise) -> Mat<f64> {
+    phi.transpose() * noise.apply(&[0, 1], phi.as_ref())
+}
+
+fn structure(m: Mat<f64>) -> Structure {
+    Structure::new(vec![Block { name: "all".into(), range: 0..3, matrix: BlockMatrix::Dense(Dense::new(m)) }])
+        .unwrap()
+}
 
 #[test]
 fn curvature_and_its_scaling() {
     let (phi, noise) = reference();
     // The curvature of the likelihood itself at the logits of the case.
     let softmax = Categorical::new(2).unwrap();
-    let from_likelihood = curvature_at(&softmax, &[0.0, 1.0], &[0.3, -0.2, 1.0, 0.5]).unwrap();
-    let features = DenseFeatures::new(phi, 2).unwrap();
-    let source = Indices(2);
+    let mut blocks = [0.0; 8];
+    softmax.curvature(&[0.0], &[0.3, -0.2], &mut blocks[..4]);
+    softmax.curvature(&[1.0], &[1.0, 0.5], &mut blocks[4..]);
+    let from_likelihood = Noise::from_blocks(2, &blocks).unwrap();
     let expected =
         [[0.2937546403, 0.1175018561, 0.8225129927], [0.0, 2.350037122, 0.0], [0.0, 0.0, 2.350037122]];
     let expected_scaling = [1.8450478434, 0.6523229208, 0.6523229208];
     for noise in [&noise, &from_likelihood] {
-        for chunk in [1, 2] {
-            let m = gauss_newton_product(&features, &source, noise, Mat::identity(3, 3).as_ref(), chunk);
-            let m = m.unwrap();
-            for (i, j) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)] {
-                assert_near(m[(i, j)], expected[i][j], TOLERANCE);
-                assert_near(m[(j, i)], expected[i][j], TOLERANCE);
-            }
-            let diagonal = curvature_diagonal(&features, &source, noise, chunk).unwrap();
-            let scaling = unit_curvature_scaling(&diagonal).unwrap();
-            (0..3).for_each(|i| assert_near(scaling[i], expected_scaling[i], TOLERANCE));
+        let m = curvature(&phi, noise);
+        for (i, j) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)] {
+            assert_near(m[(i, j)], expected[i][j], TOLERANCE);
+            assert_near(m[(j, i)], expected[i][j], TOLERANCE);
         }
+        let scales = structure(m).normalised().unwrap().scales();
+        (0..3).for_each(|i| assert_near(scales[i], expected_scaling[i], TOLERANCE));
     }
 }
 
@@ -57,14 +66,8 @@ fn effective_dimension_and_log_determinant() {
 #[test]
 fn the_g_prior() {
     let (phi, noise) = reference();
-    let features = DenseFeatures::new(phi, 2).unwrap();
-    let diagonal = curvature_diagonal(&features, &Indices(2), &noise, 8).unwrap();
-    let scaled = ScaledFeatures::new(&features, unit_curvature_scaling(&diagonal).unwrap()).unwrap();
-    let trace: f64 = curvature_diagonal(&scaled, &Indices(2), &noise, 8).unwrap().iter().sum();
-    assert_near(trace, 3.0, 1e-12);
-    let matrix = crate::FeatureMap::matrix(&scaled, &[0, 1]).unwrap().unwrap();
-    let curvature = RootCurvature::new(matrix.as_ref(), &noise).unwrap();
-    let terms = curvature.terms(&Prior::scalar(3, 0.5).unwrap(), 1.0).unwrap();
+    let scaled = structure(curvature(&phi, &noise)).normalised().unwrap();
+    let terms = scaled.terms(&Prior::scalar(3, 0.5).unwrap(), 1.0).unwrap();
     assert_near(terms.effective_dimensions[0], 1.4666666667, TOLERANCE);
 }
 
@@ -93,11 +96,20 @@ fn predictive_covariance() {
 fn mode_evidence_and_update() {
     let (phi, noise) = reference();
     let features = DenseFeatures::new(phi.clone(), 2).unwrap();
-    let softmax = Categorical::new(2).unwrap();
-    let source = Indices(2);
-    let problem = ModeProblem::new(&features, &source, &softmax, &[0.0, 1.0]).unwrap();
-    let mode = newton(&problem, &[0.5; 3], &[0.0; 3], NewtonOptions::default()).unwrap();
-    assert!(mode.converged && mode.gradient_norm < 1e-10, "{mode:?}");
+    let problem = ModeProblem {
+        features: &features,
+        source: &Numbered::new(2, vec![0.0, 1.0]).unwrap(),
+        likelihood: &Categorical::new(2).unwrap(),
+        quadratic: false,
+        precisions: vec![0.5; 3],
+        strength: 1.0,
+        predictor: Predictor::Affine,
+    };
+    let preconditioner =
+        structure(curvature(&phi, &noise)).condition(&Prior::scalar(3, 0.5).unwrap(), 1.0).unwrap();
+    let options = ModeOptions { tolerance: 1e-20, inner_steps: 50, newton_steps: 50 };
+    let mode = problem.solve(&[0.0; 3], &preconditioner, &options, &mut |_, _| Signal::Continue).unwrap();
+    assert!(mode.converged, "{mode:?}");
     let expected = [0.2953227226, 0.4158570405, 0.7843710587];
     (0..3).for_each(|i| assert_near(mode.weights[i], expected[i], TOLERANCE));
     let norm: f64 = mode.weights.iter().map(|w| w * w).sum();

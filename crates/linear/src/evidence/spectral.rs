@@ -7,7 +7,7 @@
 //! With `ρ = a s` the best noise for each `ρ` is `s(ρ) = 1/n Σ_j e_j ρ / (λ_j + ρ)` with energies `e_j = (u_j^T t)²`, so that one logarithm is searched, over all of its range: a search that climbs from
 //! somewhere finds the nearest maximum, and these have two often enough (all signal, all noise). Cost: O(n) for each of some 250 values.
 
-use posterior_linear::evidence::EvidenceOptions;
+use super::EvidenceOptions;
 
 /// Values of `ρ` tried in each power of ten.
 const EACH_DECADE: usize = 8;
@@ -16,18 +16,18 @@ const DECADES: (i32, i32) = (-14, 6);
 
 /// What targets and curvature say to the evidence.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Spectral {
+pub struct SpectralEvidence {
     /// Eigenvalues of the curvature, none negative.
-    pub(crate) eigenvalues: Vec<f64>,
+    pub eigenvalues: Vec<f64>,
     /// `(u_j^T t)²` for each.
-    pub(crate) energies: Vec<f64>,
+    pub energies: Vec<f64>,
     /// `|t|²` outside of what the eigenvectors span.
-    pub(crate) rest: f64,
+    pub rest: f64,
     /// Numbers that were observed.
-    pub(crate) values: usize,
+    pub values: usize,
 }
 
-impl Spectral {
+impl SpectralEvidence {
     /// The noise variance that is best for a ratio.
     fn noise(&self, ratio: f64) -> f64 {
         let explained = self.energies.iter().zip(&self.eigenvalues).map(|(e, l)| e * ratio / (l + ratio));
@@ -46,7 +46,7 @@ impl Spectral {
     }
 
     /// The prior precision and noise variance of the largest evidence within bounds and with at most `most` effective dimensions; None where there is nothing to tell them by.
-    pub(crate) fn largest(&self, bounds: &EvidenceOptions, most: f64) -> Option<(f64, f64)> {
+    pub fn largest(&self, bounds: &EvidenceOptions, most: f64) -> Option<(f64, f64)> {
         let top = self.eigenvalues.iter().copied().fold(0.0, f64::max);
         let total: f64 = self.energies.iter().sum::<f64>() + self.rest;
         if !(top.is_finite() && top > 0.0 && total.is_finite() && total > 0.0) {
@@ -118,7 +118,7 @@ mod tests {
             let t = &features * weights + faer::Mat::from_fn(n, 1, |i, j| noise * normal(i, j));
             let eigen = kernel.self_adjoint_eigen(faer::Side::Lower).unwrap();
             let projected = eigen.U().transpose() * &t;
-            let spectral = Spectral {
+            let spectral = SpectralEvidence {
                 eigenvalues: eigen.S().column_vector().iter().map(|l| l.max(0.0)).collect(),
                 energies: (0..n).map(|j| projected[(j, 0)].powi(2)).collect(),
                 rest: 0.0,
@@ -130,7 +130,8 @@ mod tests {
             let of = |v: &[f64]| kept.iter().map(|j| v[*j]).collect::<Vec<_>>();
             let energies = of(&spectral.energies);
             let rest = t.squared_norm_l2() - energies.iter().sum::<f64>();
-            let by_weights = Spectral { eigenvalues: of(&spectral.eigenvalues), energies, rest, values: n };
+            let by_weights =
+                SpectralEvidence { eigenvalues: of(&spectral.eigenvalues), energies, rest, values: n };
             let bounds = EvidenceOptions::default();
             let (a, s) = spectral.largest(&bounds, f64::INFINITY).unwrap();
             let (other_a, other_s) = by_weights.largest(&bounds, f64::INFINITY).unwrap();
@@ -153,7 +154,7 @@ mod tests {
         let of = |strong: f64, weak: f64| {
             let eigenvalues = [vec![1e4; 4], vec![1e-2; 40]].concat();
             let energies = [vec![strong; 4], vec![weak; 40]].concat();
-            Spectral { eigenvalues, energies, rest: 4.0, values: 60 }
+            SpectralEvidence { eigenvalues, energies, rest: 4.0, values: 60 }
         };
         let (mut several, mut differ) = (0, 0);
         for weak in [0.3, 1.0, 3.0, 10.0, 100.0] {
@@ -192,7 +193,7 @@ mod tests {
     fn nothing_to_tell_by_is_said_to_be_so() {
         let of = |eigenvalues: Vec<f64>, energies: Vec<f64>| {
             let values = energies.len();
-            Spectral { eigenvalues, energies, rest: 0.0, values }
+            SpectralEvidence { eigenvalues, energies, rest: 0.0, values }
                 .largest(&EvidenceOptions::default(), f64::INFINITY)
         };
         assert_eq!(of(vec![1.0, 2.0], vec![0.0, 0.0]), None);

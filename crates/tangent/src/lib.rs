@@ -1,0 +1,32 @@
+//! **A network's tangent** at its trained weights, `h(w, x) = g(x) + J(x) (w - v)`: a linear model whose features are the Jacobian. It is what
+//! linearised Laplace, and every other method that asks a trained network for its uncertainty, does its inference in.
+//!
+//! | file | what |
+//! |---|---|
+//! | `features` | [`Tangent`]: the Jacobian as a [`FeatureMap`](posterior_linear::FeatureMap), by products in the network's own precision |
+//! | `observations` | [`Batch`], [`Observed`]: inputs and checked targets, batch by batch |
+//!
+//! ```
+//! use posterior_linalg::random::Streams;
+//! use posterior_linear::FeatureMap;
+//! use posterior_networks::{Architecture, Array, Network, Selection};
+//! use posterior_tangent::Tangent;
+//!
+//! let architecture = Architecture::from_toml("kind = 'perceptron'\ninputs = 2\nhidden = [3]\noutputs = 1\nactivation = 'tanh'")?;
+//! let network = Network::<f64>::initialised(architecture.graph()?, Streams::new(0))?;
+//! let selection = Selection::all(network.graph());
+//! let tangent = Tangent::new(&network, &selection);
+//! let x = Array::new(vec![2, 2], vec![0.1, -0.4, 0.7, 0.2]);
+//! let features = tangent.at(&x)?;
+//! // At the trained weights the linear model is the network.
+//! assert_eq!(features.outputs(), network.forward(&x)?.values());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod features;
+mod observations;
+
+pub use features::Tangent;
+pub use observations::{
+    Batch, ObservationError, Observed, batch_size, check_outputs, doubles, ranges, target_values,
+};

@@ -1,0 +1,153 @@
+//! Inputs and targets in batches, as likelihoods want them.
+
+use posterior_likelihoods::{LikelihoodError, OutputLikelihood, VectorLikelihood};
+use posterior_linalg::tiles::pieces;
+use posterior_linear::LinearError;
+use posterior_linear::features::BatchSource;
+use posterior_networks::train::{Examples, Targets};
+use posterior_networks::{Array, Network, Precision};
+use std::ops::Range;
+
+/// Values that the activations and sensitivities of one batch may take: 16 MB in single precision, so that a batch stays near the cache.
+const BATCH_VALUES: usize = 1 << 22;
+
+/// What does not fit between data, network and likelihood.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObservationError {
+    /// Targets of another width.
+    #[error("each example has {found} target values, but the likelihood describes {expected}")]
+    Targets {
+        /// Numbers of one target.
+        found: usize,
+        /// What the likelihood describes.
+        expected: usize,
+    },
+    /// A target that the likelihood does not know.
+    #[error("example {example}: {source}")]
+    Target {
+        /// Number of the example, from 0.
+        example: usize,
+        /// What is wrong with it.
+        source: LikelihoodError,
+    },
+    /// Outputs of another number.
+    #[error(
+        "the network has {found} outputs, the likelihood describes {expected}; choose the likelihood that the network was trained for"
+    )]
+    Outputs {
+        /// Outputs of the network.
+        found: usize,
+        /// What the likelihood describes.
+        expected: usize,
+    },
+}
+
+impl From<ObservationError> for LinearError {
+    fn from(error: ObservationError) -> Self {
+        match error {
+            ObservationError::Target { example, source } => Self::Target { example, error: source },
+            other => Self::Features(Box::new(other)),
+        }
+    }
+}
+
+/// Examples as a likelihood wants them, for passes over data.
+pub struct Observed<'a, T> {
+    /// The examples.
+    pub examples: &'a dyn Examples<T>,
+    /// What checks their targets.
+    pub likelihood: &'a OutputLikelihood,
+}
+
+impl<T: Precision> BatchSource<Array<T>> for Observed<'_, T> {
+    fn examples(&self) -> usize {
+        self.examples.len()
+    }
+
+    fn batch(&self, range: Range<usize>) -> Result<(Array<T>, Vec<f64>), LinearError> {
+        let Batch { x, targets, .. } = Batch::read(self.examples, range, self.likelihood)?;
+        Ok((x, targets))
+    }
+}
+
+/// Some examples.
+pub struct Batch<T> {
+    /// Their numbers.
+    pub range: Range<usize>,
+    /// `[examples, ...]`.
+    pub x: Array<T>,
+    /// `[examples, target width]`.
+    pub targets: Vec<f64>,
+}
+
+impl<T: Precision> Batch<T> {
+    /// The target of the batch's example `i`.
+    pub fn target(&self, i: usize) -> &[f64] {
+        let width = self.targets.len() / self.range.len().max(1);
+        &self.targets[i * width..(i + 1) * width]
+    }
+
+    /// Reads examples and checks each target.
+    ///
+    /// # Errors
+    /// Targets of another width, or one that cannot be.
+    pub fn read(
+        examples: &dyn Examples<T>,
+        range: Range<usize>,
+        likelihood: &OutputLikelihood,
+    ) -> Result<Self, ObservationError> {
+        let indices: Vec<usize> = range.clone().collect();
+        let (x, targets) = examples.batch(&indices, None);
+        let targets = target_values(&targets);
+        if targets.len() != range.len() * likelihood.target_width() {
+            let found = targets.len() / range.len().max(1);
+            return Err(ObservationError::Targets { found, expected: likelihood.target_width() });
+        }
+        let batch = Self { range, x, targets };
+        for (i, example) in batch.range.clone().enumerate() {
+            likelihood
+                .check_target(batch.target(i))
+                .map_err(|source| ObservationError::Target { example, source })?;
+        }
+        Ok(batch)
+    }
+}
+
+/// Targets as numbers, example by example.
+pub fn target_values<T: Precision>(targets: &Targets<T>) -> Vec<f64> {
+    match targets {
+        Targets::Values(values) => values.values().iter().map(|v| v.to_f64()).collect(),
+        Targets::Classes(classes) => classes.iter().map(|&c| f64::from(c)).collect(),
+    }
+}
+
+/// Examples in a batch that has `width` rows for each of them.
+pub fn batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
+    (BATCH_VALUES / (network.graph().activations() * width).max(1)).clamp(1, 2048)
+}
+
+/// Ranges that cover the examples from `start`.
+pub fn ranges(start: usize, count: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    pieces(count.saturating_sub(start), size).map(move |r| r.start + start..r.end + start)
+}
+
+/// Outputs as doubles.
+pub fn doubles<T: Precision>(values: &[T]) -> Vec<f64> {
+    values.iter().map(|v| v.to_f64()).collect()
+}
+
+/// The number of outputs, where network and likelihood fit each other.
+///
+/// # Errors
+/// [`ObservationError::Outputs`].
+pub fn check_outputs<T: Precision>(
+    network: &Network<T>,
+    likelihood: &OutputLikelihood,
+) -> Result<usize, ObservationError> {
+    let outputs: usize = network.graph().output_shape().iter().product();
+    if outputs == likelihood.outputs() {
+        return Ok(outputs);
+    }
+    Err(ObservationError::Outputs { found: outputs, expected: likelihood.outputs() })
+}
