@@ -6,7 +6,7 @@
 use crate::accumulate::is_gaussian;
 use crate::observations::{Batch, batch_size, doubles, ranges};
 use crate::{LaplaceError, Stage};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::structure::Conditioned;
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Precision, Selection};

@@ -1,7 +1,7 @@
 //! Inputs and targets in batches, as likelihoods want them.
 
 use crate::LaplaceError;
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::tiles::pieces;
 use posterior_networks::train::{Examples, Targets};
 use posterior_networks::{Array, Network, Precision};

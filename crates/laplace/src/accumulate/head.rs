@@ -9,7 +9,7 @@
 
 use super::{BlockSum, SumMatrix};
 use crate::observations::{Batch, doubles};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Graph, Operation, Precision, Selection, Trace, add_gram};
 
 /// The output layer of a network, all of whose weights (and only they) are selected.

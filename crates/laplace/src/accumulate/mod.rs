@@ -23,7 +23,7 @@ pub(crate) use sums::{layers, weight_matrix};
 use crate::observations::{Batch, batch_size, check_outputs, doubles, ranges};
 use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::evidence::DataFit;
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;

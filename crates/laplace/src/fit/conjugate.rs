@@ -15,7 +15,7 @@ use crate::optimum::Spectral;
 use crate::predict::displaced;
 use crate::{LaplaceError, NoiseModel, PriorKind, Stage, Tune};
 use faer::{Mat, MatRef};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::evidence::DataFit;
 use posterior_linear::structure::{BlockMatrix, StructureError};
 use posterior_networks::train::Examples;

@@ -4,7 +4,7 @@ use crate::dense::{column, to_vec};
 use crate::features::{BatchSource, FeatureMap, chunks};
 use crate::noise::Noise;
 use crate::{LinearError, check};
-use posterior_likelihoods::VectorLikelihood;
+use posterior_likelihoods::Likelihood;
 
 /// Examples per pass unless told otherwise.
 const CHUNK: usize = 1024;
@@ -13,7 +13,7 @@ const CHUNK: usize = 1024;
 pub struct ModeProblem<'a, F: FeatureMap> {
     features: &'a F,
     source: &'a dyn BatchSource<F::Batch>,
-    likelihood: &'a dyn VectorLikelihood,
+    likelihood: &'a dyn Likelihood,
     targets: &'a [f64],
     offset: Option<&'a [f64]>,
     chunk: usize,
@@ -27,14 +27,14 @@ impl<F: FeatureMap> Clone for ModeProblem<'_, F> {
 }
 
 impl<'a, F: FeatureMap> ModeProblem<'a, F> {
-    /// A problem with `targets` of [`target_width`](VectorLikelihood::target_width) numbers per example and no offset.
+    /// A problem with `targets` of [`target_width`](Likelihood::target_width) numbers per example and no offset.
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::Empty`] without parameters, [`LinearError::Target`].
     pub fn new(
         features: &'a F,
         source: &'a dyn BatchSource<F::Batch>,
-        likelihood: &'a dyn VectorLikelihood,
+        likelihood: &'a dyn Likelihood,
         targets: &'a [f64],
     ) -> Result<Self, LinearError> {
         if features.dimension() == 0 {
@@ -206,7 +206,7 @@ pub(super) fn add_prior(weights: &[f64], precisions: &[f64], gradient: &mut [f64
 /// # Errors
 /// [`LinearError::Shape`]; [`LinearError::NotFinite`] when a curvature is not finite; [`LinearError::TooLarge`].
 pub fn curvature_at(
-    likelihood: &dyn VectorLikelihood,
+    likelihood: &dyn Likelihood,
     targets: &[f64],
     outputs: &[f64],
 ) -> Result<Noise, LinearError> {
@@ -220,11 +220,14 @@ pub fn curvature_at(
     check::size("the curvature blocks", outputs.len(), c, check::BUFFER_LIMIT)?;
     check::finite("output", outputs)?;
     let mut blocks = vec![0.0; outputs.len() * c];
-    // Roots of another width than C become blocks, whose square roots are then taken numerically.
-    let square = likelihood.root_width() == c;
+    // Roots of fewer columns than C are completed by columns of zeros.
+    let columns = likelihood.root_width();
+    let mut root = vec![0.0; c * columns];
     for (i, block) in blocks.chunks_exact_mut(c * c).enumerate() {
-        let (y, f) = (&targets[i * width..(i + 1) * width], &outputs[i * c..(i + 1) * c]);
-        if square { likelihood.root(y, f, block) } else { likelihood.curvature(y, f, block) }
+        likelihood.root(&targets[i * width..(i + 1) * width], &outputs[i * c..(i + 1) * c], &mut root);
+        for (to, from) in block.chunks_exact_mut(c).zip(root.chunks_exact(columns)) {
+            to[..columns].copy_from_slice(from);
+        }
     }
-    if square { Noise::from_roots(c, blocks) } else { Noise::from_blocks(c, &blocks) }
+    Noise::from_roots(c, blocks)
 }

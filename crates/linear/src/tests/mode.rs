@@ -5,12 +5,12 @@ use super::{normal, normals};
 use crate::LinearError;
 use crate::features::{DenseFeatures, FeatureMap, Indices};
 use crate::mode::{DescentOptions, ModeProblem, NewtonCgOptions, NewtonOptions, descend, newton, newton_cg};
-use posterior_likelihoods::{Categorical, IndependentGaussian, Poisson, VectorLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, Likelihood, Poisson};
 use posterior_optim::{Adam, Lbfgs, Optimiser, Schedule, Sgd, Signal, check};
 
 struct Case {
     features: DenseFeatures,
-    likelihood: Box<dyn VectorLikelihood>,
+    likelihood: Box<dyn Likelihood>,
     targets: Vec<f64>,
     offset: Vec<f64>,
     source: Indices,
@@ -19,7 +19,7 @@ struct Case {
 
 impl Case {
     fn new(name: &str, examples: usize, dimension: usize) -> Self {
-        let (likelihood, targets): (Box<dyn VectorLikelihood>, Vec<f64>) = match name {
+        let (likelihood, targets): (Box<dyn Likelihood>, Vec<f64>) = match name {
             "softmax" => {
                 (Box::new(Categorical::new(3).unwrap()), (0..examples).map(|i| (i * i % 3) as f64).collect())
             }
@@ -27,9 +27,7 @@ impl Case {
                 let counts = (0..3 * examples).map(|i| (i * 7 % 5) as f64).collect();
                 (Box::new(Poisson::new(3).unwrap()), counts)
             }
-            _ => {
-                (Box::new(IndependentGaussian::new(vec![0.5, 1.0, 2.0]).unwrap()), normals(3 * examples, "y"))
-            }
+            _ => (Box::new(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap()), normals(3 * examples, "y")),
         };
         Self {
             features: DenseFeatures::new(normal(3 * examples, dimension, "phi"), 3).unwrap(),

@@ -2,6 +2,7 @@
 
 use crate::array::{Array, Precision, softmax, softmax_tangent};
 use crate::graph::NetworkError;
+use posterior_likelihoods::softmax_root;
 use posterior_linalg::Real;
 use std::ops::Range;
 
@@ -54,30 +55,39 @@ impl<T: Precision> Curvature<T> {
         }
     }
 
+    /// The number of columns of each example's root, for `count` outputs.
+    pub(super) fn columns(&self, count: usize) -> usize {
+        match self {
+            Self::Identity(_) => count,
+            Self::Softmax => count.saturating_sub(1),
+            Self::Roots(roots) => roots.shape()[2],
+        }
+    }
+
     /// The columns of the roots of the examples in `range` as cotangents, `[examples * columns, outputs]`.
     ///
-    /// For softmax `R = diag(sqrt p) - p sqrt(p)^T`, since `R R^T = diag(p) - p p^T` when `p` sums to one.
     pub(super) fn roots(&self, outputs: &Array<T>, range: Range<usize>) -> Array<T> {
         let (examples, count) = (outputs.rows(), outputs.row_len());
-        let columns = if let Self::Roots(roots) = self { roots.shape()[2] } else { count };
+        let columns = self.columns(count);
         let mut shape = outputs.shape().to_vec();
         shape[0] = examples * columns;
         let mut out = Array::zeros(shape);
-        let probabilities =
-            if *self == Self::Softmax { softmax(outputs, count) } else { Array::zeros(vec![0]) };
-        for (r, row) in out.values_mut().chunks_exact_mut(count.max(1)).enumerate() {
-            let (n, s) = (r / columns, r % columns);
-            match self {
-                Self::Identity(factor) => row[s] = Real::sqrt(*factor),
-                Self::Softmax => {
-                    let p = probabilities.row(n);
-                    let root = Real::sqrt(p[s]);
-                    row.iter_mut().zip(p).for_each(|(o, &p)| *o = -p * root);
-                    row[s] += root;
-                }
-                Self::Roots(roots) => {
-                    let root = roots.row(range.start + n);
-                    row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
+        let mut root = vec![0.0; count * columns];
+        for (n, rows) in out.values_mut().chunks_exact_mut((count * columns).max(1)).enumerate() {
+            if *self == Self::Softmax {
+                let logits: Vec<f64> = outputs.row(n).iter().map(|f| f.to_f64()).collect();
+                softmax_root(&logits, &mut root);
+            }
+            for (s, row) in rows.chunks_exact_mut(count).enumerate() {
+                match self {
+                    Self::Identity(factor) => row[s] = Real::sqrt(*factor),
+                    Self::Softmax => {
+                        row.iter_mut().enumerate().for_each(|(c, o)| *o = T::from_f64(root[c * columns + s]));
+                    }
+                    Self::Roots(roots) => {
+                        let root = roots.row(range.start + n);
+                        row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
+                    }
                 }
             }
         }
