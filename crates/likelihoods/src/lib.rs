@@ -43,7 +43,7 @@ pub use distributions::{
     softmax_root,
 };
 pub use error::LikelihoodError;
-pub use expectation::{ExpectationGradient, GaussHermite};
+pub use expectation::{GaussHermite, Slopes};
 pub use joint::{JointPoint, joint_log_density};
 pub use likelihood::{CloneLikelihood, Likelihood};
 pub use noise_statistics::NoiseStatistics;

@@ -1,7 +1,7 @@
 //! The word that every likelihood speaks, for one observation and its C latent values.
 
 use crate::error::{check_each, check_width};
-use crate::expectation::{ExpectationGradient, product};
+use crate::expectation::{Slopes, product};
 use crate::{LikelihoodError, Prediction};
 use posterior_optim::Parameters;
 use rand::Rng;
@@ -148,14 +148,8 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     ///
     /// # Panics
     /// By default, when there are parameters: only the likelihood itself can say how they matter.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
-        product::expected_log_density(self, y, mean, variance, gradient)
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        product::expected_log_density(self, y, mean, variance, slopes)
     }
 
     /// Mean and variance of each number of a target for independent `f_c ~ N(mean_c, variance_c)`. By default by quadrature, as

@@ -2,7 +2,7 @@
 
 use super::one;
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{Expectation, ExpectationGradient, nodes, sum_over_outputs};
+use crate::expectation::{Slopes, nodes, sum_over_outputs};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::special::normal_tail::{distribution, inverse_mills, log_distribution};
 use crate::special::softmax::{log_sum_exp, sigmoid, softplus};
@@ -186,21 +186,15 @@ impl Likelihood for Bernoulli {
             *out = if p.is_nan() { f64::NAN } else { f64::from(uniform < p) };
         }
     }
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
-        sum_over_outputs(gradient, |i, _| {
-            let mut out = Expectation { value: 0.0, mean_slope: 0.0, variance_slope: 0.0 };
+        sum_over_outputs(slopes, |i, _| {
+            let mut out = (0.0, 0.0, 0.0);
             for (f, weight) in Self::nodes(mean[i], variance[i]) {
                 let (first, negative_second) = self.link.derivatives(y[i], f);
-                out.value += weight * self.link.log_density(y[i], f);
-                out.mean_slope += weight * first;
-                out.variance_slope -= 0.5 * weight * negative_second;
+                out.0 += weight * self.link.log_density(y[i], f);
+                out.1 += weight * first;
+                out.2 -= 0.5 * weight * negative_second;
             }
             out
         })

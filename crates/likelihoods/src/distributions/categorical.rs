@@ -1,7 +1,7 @@
 //! One class of C: `p(y = c | f) = softmax(f)_c`.
 
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{ExpectationGradient, expected_log_sum_exp};
+use crate::expectation::{Slopes, expected_log_sum_exp};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::special::softmax::{largest, log_softmax, softmax};
 use crate::{Likelihood, LikelihoodError, Prediction};
@@ -194,15 +194,9 @@ impl Likelihood for Categorical {
         }
         out[0] = if total.is_nan() { f64::NAN } else { drawn as f64 };
     }
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
-        let ExpectationGradient { means, variances, .. } = gradient;
+        let Slopes { means, variances, .. } = slopes;
         let normaliser = expected_log_sum_exp(mean, variance, means, variances);
         means.iter_mut().chain(variances).for_each(|s| *s = -*s);
         let Some(class) = self.class(y) else { return f64::NAN };

@@ -1,7 +1,7 @@
 //! `y = f + ε`, `ε ~ N(0, Σ)`.
 
 use crate::error::check_outputs;
-use crate::expectation::ExpectationGradient;
+use crate::expectation::Slopes;
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::gaussian_log_density;
 use crate::{Covariance, LatentGaussian, Likelihood, LikelihoodError};
@@ -191,16 +191,10 @@ impl Likelihood for FullGaussian {
         }
     }
     /// `log N(y; mean, Σ) - ½ tr(Σ⁻¹ diag(variance))`.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
-        self.gradient(y, mean, gradient.means);
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        self.gradient(y, mean, slopes.means);
         let precision = |i: usize| self.precision[i * self.outputs + i];
-        gradient.variances.iter_mut().enumerate().for_each(|(i, slope)| *slope = -0.5 * precision(i));
+        slopes.variances.iter_mut().enumerate().for_each(|(i, slope)| *slope = -0.5 * precision(i));
         self.log_density(y, mean) - 0.5 * (0..self.outputs).map(|i| precision(i) * variance[i]).sum::<f64>()
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

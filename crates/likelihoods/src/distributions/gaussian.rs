@@ -2,7 +2,7 @@
 
 use super::{is_one, one};
 use crate::error::check_outputs;
-use crate::expectation::{Expectation, ExpectationGradient, sum_over_outputs};
+use crate::expectation::{Slopes, sum_over_outputs};
 use crate::likelihood::assert_lengths;
 use crate::{Likelihood, LikelihoodError};
 use posterior_optim::{Parameters, Segment, Transform};
@@ -194,23 +194,14 @@ impl Likelihood for Gaussian {
         Some(Box::new(Self { noise_variances, shared: self.shared, floor: 0.0 }))
     }
     /// `log N(y; mean, σ²) - variance / (2σ²)`.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
-        sum_over_outputs(gradient, |i, parameters| {
+        sum_over_outputs(slopes, |i, parameters| {
             let noise = self.noise_variances[i];
             let squared = (y[i] - mean[i]).powi(2) + variance[i];
             parameters[if self.shared { 0 } else { i }] += 0.5 * (squared / noise - 1.0) / noise;
-            Expectation {
-                value: log_density(y[i], mean[i], noise) - 0.5 * variance[i] / noise,
-                mean_slope: (y[i] - mean[i]) / noise,
-                variance_slope: -0.5 / noise,
-            }
+            let value = log_density(y[i], mean[i], noise) - 0.5 * variance[i] / noise;
+            (value, (y[i] - mean[i]) / noise, -0.5 / noise)
         })
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

@@ -1,7 +1,7 @@
 //! `y_d = f_d + ε_d`, `ε_d ~ N(0, exp(f_{D+d}))`: the model says how noisy each observation is.
 
 use crate::error::{MOST_OUTPUTS, check_outputs};
-use crate::expectation::ExpectationGradient;
+use crate::expectation::Slopes;
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::heteroscedastic_log_mixture;
 use crate::{Likelihood, LikelihoodError};
@@ -115,13 +115,7 @@ impl Likelihood for HeteroscedasticGaussian {
         }
     }
     /// With `E[e⁻ˢ] = exp(-s̄ + v_s/2)` and `E[(y - m)²] = (y - m̄)² + v_m`.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         let mut total = 0.0;
         for d in 0..self.targets {
@@ -129,8 +123,8 @@ impl Likelihood for HeteroscedasticGaussian {
             let precision = (-mean[s] + 0.5 * variance[s]).exp();
             let square = precision * (residual * residual + variance[d]);
             total -= 0.5 * ((2.0 * PI).ln() + mean[s] + square);
-            (gradient.means[d], gradient.means[s]) = (residual * precision, 0.5 * (square - 1.0));
-            (gradient.variances[d], gradient.variances[s]) = (-0.5 * precision, -0.25 * square);
+            (slopes.means[d], slopes.means[s]) = (residual * precision, 0.5 * (square - 1.0));
+            (slopes.variances[d], slopes.variances[s]) = (-0.5 * precision, -0.25 * square);
         }
         total
     }

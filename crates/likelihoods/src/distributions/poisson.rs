@@ -2,7 +2,7 @@
 
 use super::one;
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{Expectation, ExpectationGradient, sum_over_outputs};
+use crate::expectation::{Slopes, sum_over_outputs};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::poisson_log_mixture;
 use crate::{Likelihood, LikelihoodError};
@@ -103,21 +103,11 @@ impl Likelihood for Poisson {
         }
     }
     /// `y m - exp(m + v/2) - log y!`.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
-        sum_over_outputs(gradient, |i, _| {
+        sum_over_outputs(slopes, |i, _| {
             let rate = (mean[i] + 0.5 * variance[i]).exp();
-            Expectation {
-                value: y[i] * mean[i] - rate - libm::lgamma(y[i] + 1.0),
-                mean_slope: y[i] - rate,
-                variance_slope: -0.5 * rate,
-            }
+            (y[i] * mean[i] - rate - libm::lgamma(y[i] + 1.0), y[i] - rate, -0.5 * rate)
         })
     }
     /// Those of a log-normal rate, plus the scatter of counts around it.

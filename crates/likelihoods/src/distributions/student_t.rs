@@ -2,7 +2,7 @@
 
 use super::{is_one, one};
 use crate::error::check_outputs;
-use crate::expectation::{Expectation, ExpectationGradient, sum_over_outputs};
+use crate::expectation::{Slopes, sum_over_outputs};
 use crate::likelihood::assert_lengths;
 use crate::predictive::student_t_log_mixture;
 use crate::special::digamma;
@@ -172,17 +172,11 @@ impl Likelihood for StudentT {
     }
     /// By the one-dimensional integral of `log_excess`, to about 1e-12 whatever the ratio of latent deviation to scale;
     /// Gauss-Hermite quadrature fails where the latent deviation is large beside the scale.
-    fn expected_log_density(
-        &self,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        gradient: ExpectationGradient<'_>,
-    ) -> f64 {
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         let (width, nu) = (self.width(), self.degrees_of_freedom);
         let half = 0.5 * (nu + 1.0);
-        sum_over_outputs(gradient, |i, parameters| {
+        sum_over_outputs(slopes, |i, parameters| {
             let residual = y[i] - mean[i];
             let (p, q) = (variance[i] / width, residual * residual / width);
             let excess = log_excess(p, q);
@@ -191,11 +185,8 @@ impl Likelihood for StudentT {
             parameters[0] += 2.0 * toward_width / self.scale;
             parameters[1] += 0.5 * (digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu)) - 0.5 * excess.value
                 + toward_width / nu;
-            Expectation {
-                value: self.log_normaliser() - half * excess.value,
-                mean_slope: half * excess.slope_q * 2.0 * residual / width,
-                variance_slope: -half * excess.slope_p / width,
-            }
+            let mean_slope = half * excess.slope_q * 2.0 * residual / width;
+            (self.log_normaliser() - half * excess.value, mean_slope, -half * excess.slope_p / width)
         })
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`ExpectationGradient`] | where the slopes of an expectation go |
+//! | [`Slopes`] | where the slopes of an expectation go |
 //! | [`GaussHermite`] | quadrature for smooth functions |
 //! | `product` | what every likelihood has without further work: one Gauss-Hermite rule for each latent value |
 //! | `trapezoid` | exact to rounding for integrands that are analytic in a strip |
@@ -27,7 +27,7 @@ pub(crate) use trapezoid::nodes;
 
 /// Where the slopes of an expectation go.
 #[derive(Debug)]
-pub struct ExpectationGradient<'a> {
+pub struct Slopes<'a> {
     /// In the latent means (C numbers), written.
     pub means: &'a mut [f64],
     /// In the latent variances (C numbers), written.
@@ -37,29 +37,18 @@ pub struct ExpectationGradient<'a> {
     pub parameters: &'a mut [f64],
 }
 
-/// `E[log p(y|f)]` of one output for `f ~ N(mean, variance)`, with its derivatives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Expectation {
-    /// The expectation.
-    pub(crate) value: f64,
-    /// Its derivative in the mean.
-    pub(crate) mean_slope: f64,
-    /// Its derivative in the variance.
-    pub(crate) variance_slope: f64,
-}
-
-/// The expectation over outputs that are independent: a sum. `each` gives that of one output and adds its slopes in the parameters.
+/// The expectation over outputs that are independent: a sum. `each` gives that of one output with its slopes in mean and variance, and
+/// adds those in the parameters.
 pub(crate) fn sum_over_outputs(
-    gradient: ExpectationGradient<'_>,
-    mut each: impl FnMut(usize, &mut [f64]) -> Expectation,
+    slopes: Slopes<'_>,
+    mut each: impl FnMut(usize, &mut [f64]) -> (f64, f64, f64),
 ) -> f64 {
-    assert_eq!(gradient.means.len(), gradient.variances.len(), "one slope for each latent value");
+    assert_eq!(slopes.means.len(), slopes.variances.len(), "one slope for each latent value");
     let mut total = 0.0;
-    for i in 0..gradient.means.len() {
-        let expectation = each(i, gradient.parameters);
-        total += expectation.value;
-        gradient.means[i] = expectation.mean_slope;
-        gradient.variances[i] = expectation.variance_slope;
+    for i in 0..slopes.means.len() {
+        let value;
+        (value, slopes.means[i], slopes.variances[i]) = each(i, slopes.parameters);
+        total += value;
     }
     total
 }

@@ -1,6 +1,6 @@
 //! Expectations of any likelihood by a product of Gauss-Hermite rules, one for each latent value: `20^C` nodes.
 
-use super::{ExpectationGradient, GaussHermite};
+use super::{GaussHermite, Slopes};
 use crate::Likelihood;
 use crate::special::softmax::log_sum_exp;
 
@@ -32,24 +32,24 @@ pub(crate) fn expected_log_density<L: Likelihood + ?Sized>(
     y: &[f64],
     mean: &[f64],
     variance: &[f64],
-    gradient: ExpectationGradient<'_>,
+    slopes: Slopes<'_>,
 ) -> f64 {
     assert!(
-        gradient.parameters.is_empty() && likelihood.values().is_empty(),
+        slopes.parameters.is_empty() && likelihood.values().is_empty(),
         "a likelihood with parameters must say how they matter"
     );
     let n = likelihood.outputs();
-    let (mut slopes, mut hessian) = (vec![0.0; n], vec![0.0; n * n]);
-    gradient.means.fill(0.0);
-    gradient.variances.fill(0.0);
+    let (mut gradient, mut hessian) = (vec![0.0; n], vec![0.0; n * n]);
+    slopes.means.fill(0.0);
+    slopes.variances.fill(0.0);
     let mut value = 0.0;
     visit_nodes(mean, variance, |f, weight| {
-        likelihood.gradient(y, f, &mut slopes);
+        likelihood.gradient(y, f, &mut gradient);
         likelihood.hessian(y, f, &mut hessian);
         value += weight * likelihood.log_density(y, f);
         for c in 0..n {
-            gradient.means[c] += weight * slopes[c];
-            gradient.variances[c] -= 0.5 * weight * hessian[c * n + c];
+            slopes.means[c] += weight * gradient[c];
+            slopes.variances[c] -= 0.5 * weight * hessian[c * n + c];
         }
     });
     value

@@ -1,6 +1,6 @@
 //! Expectations, predictions and slopes of every likelihood against Monte Carlo, brute force, quadrature and finite differences.
 
-use super::{ExpectationGradient, nodes, product};
+use super::{Slopes, nodes, product};
 use crate::predictive::student_t_log_mixture;
 use crate::{
     Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, Link,
@@ -41,8 +41,7 @@ pub(crate) fn expect(
 ) -> (f64, Vec<f64>) {
     let (mut means, mut variances) = (vec![0.0; mean.len()], vec![0.0; mean.len()]);
     let mut parameters = vec![0.0; likelihood.values().len()];
-    let gradient =
-        ExpectationGradient { means: &mut means, variances: &mut variances, parameters: &mut parameters };
+    let gradient = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
     let value = likelihood.expected_log_density(y, mean, variance, gradient);
     (value, [means, variances, parameters].concat())
 }
@@ -162,8 +161,7 @@ fn quadrature_agrees_with_the_better_answers() {
         let (expected, slopes) = expect(&*likelihood, &y, mean, variance);
         let (mut means, mut variances) = (vec![0.0; n], vec![0.0; n]);
         if likelihood.values().is_empty() {
-            let gradient =
-                ExpectationGradient { means: &mut means, variances: &mut variances, parameters: &mut [] };
+            let gradient = Slopes { means: &mut means, variances: &mut variances, parameters: &mut [] };
             let found = product::expected_log_density(&*likelihood, &y, mean, variance, gradient);
             check::assert_close(&[found], &[expected], 1e-9, 1e-9);
             check::assert_close(&[means, variances].concat(), &slopes, 1e-9, 1e-9);

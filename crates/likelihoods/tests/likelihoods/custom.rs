@@ -1,6 +1,6 @@
 //! The trait from the side of someone who adds a likelihood, and the Gaussian against simulation.
 
-use posterior_likelihoods::{ExpectationGradient, GaussHermite, Gaussian, Likelihood};
+use posterior_likelihoods::{GaussHermite, Gaussian, Likelihood, Slopes};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Segment, Transform, check};
 use rand::{Rng, RngExt};
@@ -92,8 +92,7 @@ impl Likelihood for Sum {
 fn expect(likelihood: &dyn Likelihood, y: f64, mean: &[f64], variance: &[f64]) -> (f64, Vec<f64>) {
     let (mut means, mut variances) = (vec![0.0; mean.len()], vec![0.0; mean.len()]);
     let mut parameters = vec![0.0; likelihood.values().len()];
-    let gradient =
-        ExpectationGradient { means: &mut means, variances: &mut variances, parameters: &mut parameters };
+    let gradient = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
     let value = likelihood.expected_log_density(&[y], mean, variance, gradient);
     (value, [means, variances].concat())
 }

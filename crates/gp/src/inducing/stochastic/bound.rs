@@ -21,7 +21,7 @@ use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLo
 use faer::linalg::matmul::{dot, matmul};
 use faer::{Accum, Conj, Mat, MatRef};
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
-use posterior_likelihoods::{ExpectationGradient, Likelihood};
+use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
@@ -222,12 +222,12 @@ fn expectations(
                 let row = k * latents..(k + 1) * latents;
                 let noisier = batch.noise.and_then(|noise| model.likelihood.with_row_noise(noise[i]));
                 let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*model.likelihood);
-                let gradient = ExpectationGradient {
+                let slopes = Slopes {
                     means: &mut mean_slopes[row.clone()],
                     variances: &mut variance_slopes[row],
                     parameters: &mut parameters,
                 };
-                value += likelihood.expected_log_density(&y, &mean, &variance, gradient);
+                value += likelihood.expected_log_density(&y, &mean, &variance, slopes);
             }
             Piece { value, means: mean_slopes, variances: variance_slopes, parameters }
         })
