@@ -59,36 +59,35 @@ impl<T: Precision> Curvature<T> {
     pub(super) fn columns(&self, count: usize) -> usize {
         match self {
             Self::Identity(_) => count,
-            Self::Softmax => count.saturating_sub(1),
+            // One output is certain, and its root a column of zeros.
+            Self::Softmax => count.saturating_sub(1).max(1),
             Self::Roots(roots) => roots.shape()[2],
         }
     }
 
     /// The columns of the roots of the examples in `range` as cotangents, `[examples * columns, outputs]`.
-    ///
     pub(super) fn roots(&self, outputs: &Array<T>, range: Range<usize>) -> Array<T> {
         let (examples, count) = (outputs.rows(), outputs.row_len());
         let columns = self.columns(count);
         let mut shape = outputs.shape().to_vec();
         shape[0] = examples * columns;
         let mut out = Array::zeros(shape);
-        let mut root = vec![0.0; count * columns];
-        for (n, rows) in out.values_mut().chunks_exact_mut((count * columns).max(1)).enumerate() {
-            if *self == Self::Softmax {
-                let logits: Vec<f64> = outputs.row(n).iter().map(|f| f.to_f64()).collect();
-                softmax_root(&logits, &mut root);
+        let (mut root, mut wide) = (vec![T::ZERO; count * columns], vec![0.0; count * columns]);
+        for (n, rows) in out.values_mut().chunks_exact_mut(root.len().max(1)).enumerate() {
+            match self {
+                Self::Identity(factor) => {
+                    (0..count).for_each(|c| root[c * columns + c] = Real::sqrt(*factor))
+                }
+                Self::Softmax if count > 1 => {
+                    let logits: Vec<f64> = outputs.row(n).iter().map(|f| f.to_f64()).collect();
+                    softmax_root(&logits, &mut wide);
+                    root.iter_mut().zip(&wide).for_each(|(r, w)| *r = T::from_f64(*w));
+                }
+                Self::Softmax => {}
+                Self::Roots(roots) => root.copy_from_slice(roots.row(range.start + n)),
             }
             for (s, row) in rows.chunks_exact_mut(count).enumerate() {
-                match self {
-                    Self::Identity(factor) => row[s] = Real::sqrt(*factor),
-                    Self::Softmax => {
-                        row.iter_mut().enumerate().for_each(|(c, o)| *o = T::from_f64(root[c * columns + s]));
-                    }
-                    Self::Roots(roots) => {
-                        let root = roots.row(range.start + n);
-                        row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
-                    }
-                }
+                row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
             }
         }
         out
