@@ -122,7 +122,7 @@ impl Bernoulli {
         self.link
     }
 
-    /// `E[g(f)]` for `f ~ N(mean, variance)` by the trapezoid rule with steps of at most 0.6: the log density is analytic for
+    /// Nodes and weights for `f ~ N(mean, variance)`: the trapezoid rule with steps of at most 0.6. The log density is analytic for
     /// `|Im f| < π` (logit; probit: 2.8), so the error is near rounding for any variance. Rules of fixed size are off by percents
     /// where the deviation is large.
     fn nodes(mean: f64, variance: f64) -> impl Iterator<Item = (f64, f64)> {

@@ -170,7 +170,8 @@ fn quadrature_agrees_with_the_better_answers() {
         let expected = likelihood.log_predictive_density(&y, mean, variance);
         check::assert_close(&[found], &[expected], 1e-6, 1e-6);
         let width = likelihood.target_width();
-        let moments = |write: &dyn Fn((&mut [f64], &mut [f64]))| {
+        type Out<'a> = (&'a mut [f64], &'a mut [f64]);
+        let moments = |write: &dyn Fn(Out<'_>)| {
             let (mut m, mut v) = (vec![0.0; width], vec![0.0; width]);
             write((&mut m, &mut v));
             [m, v].concat()
