@@ -14,7 +14,7 @@ use posterior_gp::iterative::{
 use posterior_gp::{GpError, Mean, MeanForm, Observations, Posterior, Prediction};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::inducing::InducingChoice;
-use posterior_likelihoods::{Gaussian, VariationalLikelihood};
+use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use serde::Deserialize;
@@ -307,8 +307,8 @@ impl MethodSettings {
         let streams = Streams::new(job.seed);
         let points = inducing.choice.points(&*kernel, job.data.inputs(), inducing.points, streams)?;
         let count = points.nrows();
-        let likelihood = VariationalLikelihood::Gaussian(Gaussian::new(job.noise_variance, 0.0));
-        let mut model = StochasticGp::new(kernel, MeanForm::Zero, likelihood, points, 1)?;
+        let noise = Box::new(Gaussian::new(job.noise_variance, 0.0));
+        let mut model = StochasticGp::new(kernel, MeanForm::Zero, noise, points)?;
         (model.learn_hyperparameters, model.learn_inducing) = (false, inducing.learn_inputs);
         let variational = match inducing.natural_length {
             Some(length) => VariationalOptimizer::NaturalGradient { length, warm_up: 20 },

@@ -8,7 +8,7 @@ use posterior_gp::inducing::stochastic::{
 };
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_likelihoods::{Categorical, Gaussian, VariationalLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, Likelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 use rand_distr::{Distribution, StandardNormal};
@@ -35,17 +35,17 @@ fn stochastic(c: &mut Criterion) {
     let mut group = c.benchmark_group("stochastic_step_512_1024");
     group.sample_size(10);
     let natural = VariationalOptimizer::NaturalGradient { length: 0.1, warm_up: 0 };
-    let gaussian = VariationalLikelihood::Gaussian(Gaussian::new(0.1, 1e-6));
-    let softmax = VariationalLikelihood::Softmax(Categorical::new(10).unwrap());
+    let gaussian: Box<dyn Likelihood> = Box::new(Gaussian::new(0.1, 1e-6));
+    let softmax = Box::new(Categorical::new(10).unwrap());
     for (name, likelihood, variational, wanted) in [
-        ("adam_everything", gaussian, VariationalOptimizer::Adam, Wanted::ALL),
-        ("natural_everything", gaussian, natural, Wanted::ALL),
+        ("adam_everything", gaussian.clone(), VariationalOptimizer::Adam, Wanted::ALL),
+        ("natural_everything", gaussian.clone(), natural, Wanted::ALL),
         ("natural_distribution_only", gaussian, natural, Wanted::DISTRIBUTION),
         ("natural_softmax_10_everything", softmax, natural, Wanted::ALL),
     ] {
         let data = data(20_480, name.contains("softmax"));
         let z = data.inputs().subrows(0, INDUCING).to_owned();
-        let mut model = StochasticGp::new(kernel(), MeanForm::Constant, likelihood, z, 1).unwrap();
+        let mut model = StochasticGp::new(kernel(), MeanForm::Constant, likelihood, z).unwrap();
         (model.learn_hyperparameters, model.learn_inducing) = (wanted.hyperparameters, wanted.inducing);
         group.bench_function(name, |b| {
             b.iter_custom(|steps| {

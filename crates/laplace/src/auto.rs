@@ -15,7 +15,7 @@
 use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, fit};
 use crate::unseen::unseen_scores;
 use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
-use posterior_likelihoods::{Integration, OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision};
 use posterior_optim::Signal;

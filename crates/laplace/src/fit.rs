@@ -18,7 +18,7 @@ pub(crate) use conjugate::LARGEST;
 pub(crate) use result::{Curvature, Posterior};
 
 use crate::LaplaceError;
-use posterior_likelihoods::{FullGaussian, IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{FullGaussian, Gaussian, OutputLikelihood};
 
 /// The likelihood with its noise variances multiplied by a factor; likelihoods without noise stay as they are.
 ///
@@ -28,10 +28,10 @@ pub fn scaled_noise(likelihood: &OutputLikelihood, factor: f64) -> Result<Output
     let times = |v: &[f64]| v.iter().map(|v| v * factor).collect();
     Ok(match likelihood {
         OutputLikelihood::Gaussian(g) => {
-            OutputLikelihood::Gaussian(IndependentGaussian::new(times(g.noise_variances()))?)
+            OutputLikelihood::Gaussian(Gaussian::independent(times(g.noise_variances()))?)
         }
         OutputLikelihood::FullGaussian(g) => {
-            let outputs = posterior_likelihoods::VectorLikelihood::outputs(g);
+            let outputs = posterior_likelihoods::Likelihood::outputs(g);
             OutputLikelihood::FullGaussian(FullGaussian::new(outputs, times(g.covariance()))?)
         }
         other => other.clone(),

@@ -6,7 +6,7 @@ mod workspace;
 use crate::accumulate::{Form, Head, is_gaussian, weight_matrix};
 use crate::fit::{Approximation, LARGEST};
 use crate::{FisherEstimate, FitOptions, LaplaceError};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Network, Precision, Selection};
 use serde::{Deserialize, Serialize};
 use workspace::{Use, Workspace};

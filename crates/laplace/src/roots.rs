@@ -8,7 +8,7 @@
 //! | empirical Fisher | the gradient at the observed target | biased |
 
 use crate::LaplaceError;
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_networks::{Array, Precision};
 use posterior_tangent::Batch;
@@ -37,10 +37,7 @@ impl FisherEstimate {
     /// Rows for each example.
     pub fn width(self, likelihood: &OutputLikelihood) -> usize {
         match self {
-            Self::Exact => match likelihood {
-                OutputLikelihood::Categorical(_) => likelihood.outputs().saturating_sub(1).max(1),
-                other => other.root_width(),
-            },
+            Self::Exact => likelihood.root_width(),
             Self::MonteCarlo { samples, .. } => samples,
             Self::Empirical => 1,
         }
@@ -66,10 +63,7 @@ pub(crate) fn cotangents<T: Precision>(
         match estimate {
             FisherEstimate::Exact => {
                 let root = &mut root[..outputs * width];
-                match likelihood {
-                    OutputLikelihood::Categorical(_) => softmax_root(&values, root),
-                    other => other.root(y, &values, root),
-                }
+                likelihood.root(y, &values, root);
                 for s in 0..width {
                     (0..outputs).for_each(|c| place[s * outputs + c] = T::from_f64(root[c * width + s]));
                 }
@@ -99,36 +93,6 @@ pub(crate) fn cotangents<T: Precision>(
     Ok(rows)
 }
 
-/// The Cholesky factor of `diag(p) - p p^T` without its last column, which is zero: `[C, C - 1]`, row-major.
-///
-/// With `t_j = sum_(k > j) p_k` (and `t_(-1) = 1`): `L_jj = sqrt(p_j t_j / t_(j-1))` and `L_ij = -p_i sqrt(p_j / (t_j t_(j-1)))`. One row less to
-/// send back than the symmetric form `diag(sqrt p) - p sqrt(p)^T`. The tails are sums of what is left, so that nothing cancels near a certain class.
-pub(crate) fn softmax_root(logits: &[f64], root: &mut [f64]) {
-    let count = logits.len();
-    if count < 2 {
-        root.fill(0.0);
-        return;
-    }
-    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut p: Vec<f64> = logits.iter().map(|f| (f - largest).exp()).collect();
-    let total: f64 = p.iter().sum();
-    p.iter_mut().for_each(|p| *p /= total);
-    let mut tails = vec![0.0; count + 1];
-    (0..count).rev().for_each(|j| tails[j] = tails[j + 1] + p[j]);
-    let width = count - 1;
-    root.fill(0.0);
-    for j in 0..width {
-        // tails[j] is t_(j-1), tails[j + 1] is t_j.
-        let (before, after) = (tails[j], tails[j + 1]);
-        if !(before > 0.0 && after > 0.0) {
-            continue;
-        }
-        root[j * width + j] = (p[j] * (after / before)).sqrt();
-        let along = (p[j] / before).sqrt() / after.sqrt();
-        (j + 1..count).for_each(|i| root[i * width + j] = -p[i] * along);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,32 +101,6 @@ mod tests {
     fn batch(range: std::ops::Range<usize>, targets: Vec<f64>) -> Batch<f64> {
         let x = Array::zeros(vec![range.len(), 1]);
         Batch { range, x, targets }
-    }
-
-    #[test]
-    fn the_triangular_root_is_a_root_even_near_certainty() {
-        for logits in [
-            vec![0.3, -0.2, 1.0, 0.4],
-            vec![40.0, 0.0, -3.0],
-            vec![0.0, 0.0, 60.0],
-            vec![-800.0, 800.0, 0.0],
-            vec![1e4, -1e4],
-        ] {
-            let (count, width) = (logits.len(), logits.len() - 1);
-            let mut root = vec![0.0; count * width];
-            softmax_root(&logits, &mut root);
-            let mut expected = vec![0.0; count * count];
-            let likelihood = OutputLikelihood::Categorical(Categorical::new(count).unwrap());
-            likelihood.curvature(&[0.0], &logits, &mut expected);
-            let product: Vec<f64> = (0..count * count)
-                .map(|k| (0..width).map(|s| root[k / count * width + s] * root[k % count * width + s]).sum())
-                .collect();
-            // Entries between rare classes are differences; their scale is that of the two variances.
-            for k in 0..count * count {
-                let scale = (expected[k / count * (count + 1)] * expected[k % count * (count + 1)]).sqrt();
-                assert!((product[k] - expected[k]).abs() <= 1e-13 * scale, "{logits:?} {k}");
-            }
-        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
-use posterior_likelihoods::{Categorical, IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Architecture, Array, Network};
@@ -156,7 +156,7 @@ fn measure(
     let (y, likelihood, mode) = if numbers {
         let values =
             (0..case.examples * outputs).map(|i| ((i * 40_503) % 997) as f32 / 500.0 - 1.0).collect();
-        let noise = IndependentGaussian::new(vec![1.0; outputs]).unwrap();
+        let noise = Gaussian::independent(vec![1.0; outputs]).unwrap();
         let y = Targets::Values(Array::new(vec![case.examples, outputs], values));
         (y, OutputLikelihood::Gaussian(noise), Mode::Auto)
     } else {

@@ -1,34 +1,53 @@
 //! How observations scatter around latent function values: `p(y | f)`.
 //!
+//! One trait, [`Likelihood`], for any number C of latent values behind one observation. Approximate inference asks three things of
+//! it: how good a point is (the log density), where to go (its gradient), and how sure the data are there (the curvature `B`, and
+//! a root `R` with `R Rᵀ = B`); variational inference asks for expectations under a Gaussian instead, and predictions for what
+//! will be observed when latent values are Gaussian. A new likelihood writes six methods; the rest follows by quadrature.
+//!
+//! ```
+//! use posterior_likelihoods::{Bernoulli, Likelihood, Link, Prediction};
+//! let events = Bernoulli::new(1, Link::Logit)?;
+//! let (mut gradient, mut curvature) = ([0.0], [0.0]);
+//! events.gradient(&[1.0], &[0.0], &mut gradient);
+//! events.curvature(&[1.0], &[0.0], &mut curvature);
+//! assert_eq!((gradient, curvature), ([0.5], [0.25]));
+//! let Prediction::Events(p) = events.predict(&[0.0], &[2.0]) else { unreachable!() };
+//! assert!((p[0] - 0.5).abs() < 1e-12);
+//! # Ok::<(), posterior_likelihoods::LikelihoodError>(())
+//! ```
+//!
 //! | file | what |
 //! |---|---|
-//! | [`Likelihood`] | one latent value: log density, its derivatives, its expectation under a Gaussian, the predictive moments |
-//! | [`Gaussian`] | additive noise |
-//! | [`GaussHermite`] | expectations under a Gaussian by quadrature, for likelihoods without closed forms |
-//! | [`vector`] | several latent values for one observation: classes, events, counts, noise of several outputs |
-//! | [`StudentT`] | additive noise with outliers |
-//! | [`variational`] | expected log densities under a Gaussian, for variational inference |
-//! | [`predictive`] | what will be observed when the latent values are Gaussian |
+//! | [`Likelihood`] | what every likelihood answers |
+//! | `distributions` | [`Gaussian`], [`FullGaussian`], [`HeteroscedasticGaussian`], [`StudentT`], [`Bernoulli`], [`Poisson`], [`Categorical`] |
+//! | [`OutputLikelihood`] | one of them, as written in a configuration or a model file |
+//! | [`expectation`] | expected log densities under a Gaussian, for variational inference; quadrature |
+//! | [`predictive`] | what will be observed when latent values are Gaussian, also correlated, by several rules |
+//! | [`NoiseStatistics`] | the noise covariance that expectation maximisation would choose |
+//! | [`joint_log_density`] | many observations at once, averaged over sampled functions |
+//! | `special` | softmax, normal tails, digamma |
 
-mod gaussian;
+mod distributions;
+mod error;
+pub mod expectation;
+mod joint;
 mod likelihood;
+mod noise_statistics;
+mod output_likelihood;
 pub mod predictive;
-mod quadrature;
 mod special;
-mod student_t;
-pub mod variational;
-pub mod vector;
 
-pub use gaussian::Gaussian;
-pub use likelihood::{Expectation, Likelihood, Moments};
+pub use distributions::{
+    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Link, Poisson, StudentT,
+    softmax_root,
+};
+pub use error::LikelihoodError;
+pub use expectation::{GaussHermite, Slopes};
+pub use joint::{JointPoint, joint_log_density};
+pub use likelihood::{CloneLikelihood, Likelihood};
+pub use noise_statistics::NoiseStatistics;
+pub use output_likelihood::OutputLikelihood;
 pub use predictive::{
     Clipping, Covariance, Integration, LatentGaussian, Prediction, PredictiveRule, PredictiveWorkspace,
-};
-pub use quadrature::GaussHermite;
-pub use student_t::StudentT;
-pub use variational::VariationalLikelihood;
-pub use vector::{
-    Bernoulli, Categorical, FullGaussian, HeteroscedasticGaussian, IndependentGaussian, JointPoint,
-    LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson, ScalarBernoulli, ScalarPoisson,
-    VectorLikelihood, joint_log_density,
 };

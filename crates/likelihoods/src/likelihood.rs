@@ -1,62 +1,238 @@
-//! The word that every likelihood speaks, for one observation and one latent value.
+//! The word that every likelihood speaks, for one observation and its C latent values.
 
-use crate::GaussHermite;
+use crate::error::{check_each, check_width};
+use crate::expectation::{Slopes, product};
+use crate::{LikelihoodError, Prediction};
 use posterior_optim::Parameters;
+use rand::Rng;
 
-/// `E[log p(y|f)]` for `f ~ N(mean, variance)`, with its derivatives.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expectation {
-    /// The expectation.
-    pub value: f64,
-    /// Its derivative in the mean.
-    pub mean_slope: f64,
-    /// Its derivative in the variance.
-    pub variance_slope: f64,
-}
+/// `p(y | f)` for one observation `y` that depends on C latent values `f`; C = 1 is a case like any other.
+///
+/// Shapes: `y` holds [`target_width`](Self::target_width) numbers, `f` and gradients hold [`outputs`](Self::outputs) = C,
+/// matrices are row-major, and S is [`root_width`](Self::root_width). Densities are in nats, against the counting measure for
+/// classes, events and counts. What is learned of the likelihood itself it says as [`Parameters`].
+///
+/// Targets should have passed [`check_target`](Self::check_target); others give NaN or the density of the formula, never a
+/// panic. Latent values that are not finite give results that may be NaN.
+///
+/// A new likelihood writes the six methods without a body; the others follow from them, expectations under a Gaussian by
+/// Gauss-Hermite quadrature, and are replaced where something better is known.
+///
+/// # Panics
+/// Every method that takes slices panics when one of them has not the length stated: that is a fault of the program, not of
+/// its data.
+pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sync {
+    /// C, the number of latent values of one observation.
+    fn outputs(&self) -> usize;
 
-/// Mean and variance of an observation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moments {
-    /// Mean, in units of the observation.
-    pub mean: f64,
-    /// Variance, in squared units.
-    pub variance: f64,
-}
+    /// `log p(y | f)`. Cost O(C), for correlated noise O(C²).
+    fn log_density(&self, y: &[f64], f: &[f64]) -> f64;
 
-/// A likelihood with one latent value for each observation.
-pub trait Likelihood: Parameters {
-    /// `log p(y|f)`.
-    fn log_density(&self, y: f64, f: f64) -> f64;
+    /// `∂ log p / ∂f` (C numbers). Cost as [`log_density`](Self::log_density).
+    fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]);
 
-    /// First and second derivative of `log p(y|f)` in f.
-    fn derivatives(&self, y: f64, f: f64) -> (f64, f64);
+    /// The entries of `B`, the positive semi-definite matrix of a generalised Gauss-Newton approximation: the
+    /// [`hessian`](Self::hessian) where that is positive semi-definite for all `f`, else the Fisher matrix
+    /// `E[∇ log p ∇ log pᵀ]` under `y ~ p(. | f)`. C numbers, its diagonal, where [`is_diagonal`](Self::is_diagonal), else all
+    /// C x C.
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]);
 
-    /// `E[log p(y|f)]` under `f ~ N(mean, variance)`. By default Gauss-Hermite quadrature with 20 nodes; its derivatives are
-    /// `E[∂/∂f]` and `½ E[∂²/∂f²]` (Bonnet 1964, Price 1958).
-    fn expected_log_density(&self, y: f64, mean: f64, variance: f64) -> Expectation {
-        let rule = GaussHermite::standard();
-        let mut out = Expectation { value: 0.0, mean_slope: 0.0, variance_slope: 0.0 };
-        for (f, weight) in rule.nodes(mean, variance) {
-            let (first, second) = self.derivatives(y, f);
-            out.value += weight * self.log_density(y, f);
-            out.mean_slope += weight * first;
-            out.variance_slope += 0.5 * weight * second;
-        }
-        out
+    /// Mean and variance of each number of a target under `p(. | f)`.
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]);
+
+    /// Draws `y ~ p(. | f)` ([`target_width`](Self::target_width) numbers).
+    fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]);
+
+    /// Its name in messages and configurations.
+    fn name(&self) -> &'static str {
+        "custom"
     }
 
-    /// Writes the derivatives of [`expected_log_density`](Self::expected_log_density) in the likelihood's own natural parameters,
-    /// in the order of [`Parameters::values`].
+    /// How many numbers one target has: C by default, 1 for a class index, C/2 for heteroscedastic noise.
+    fn target_width(&self) -> usize {
+        self.outputs()
+    }
+
+    /// Whether `y` can be observed at all. By default any finite numbers can.
+    ///
+    /// # Errors
+    /// [`LikelihoodError::Length`] or [`LikelihoodError::Target`], which name the number and what would be valid.
+    fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
+        check_width(self.name(), self.target_width(), y)?;
+        check_each(self.name(), y, f64::is_finite, "drop the row or fill in the missing value")
+    }
+
+    /// Whether `B` is diagonal for all targets and latent values, as it is for outputs that are independent.
+    fn is_diagonal(&self) -> bool {
+        true
+    }
+
+    /// Whether [`curvature`](Self::curvature) and the root depend on `y`. Where not, they can be asked for at inputs without
+    /// targets, with any `y` of the right length.
+    fn curvature_needs_target(&self) -> bool {
+        false
+    }
+
+    /// `-∂² log p / ∂f²` exactly (C x C), by default `B`. Indefinite for heteroscedastic noise and for Student's t.
+    fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        self.curvature(y, f, out);
+    }
+
+    /// `B` (C x C).
+    fn curvature(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        let n = self.outputs();
+        assert_eq!(out.len(), n * n, "a matrix of the outputs has C x C numbers");
+        if self.is_diagonal() {
+            self.curvature_entries(y, f, &mut out[..n]);
+            spread_diagonal(n, out);
+        } else {
+            self.curvature_entries(y, f, out);
+        }
+    }
+
+    /// `B u` (C numbers): O(C) where `B` is diagonal, else O(C²).
+    fn curvature_product(&self, y: &[f64], f: &[f64], u: &[f64], out: &mut [f64]) {
+        let n = self.outputs();
+        assert_eq!((u.len(), out.len()), (n, n), "B maps C numbers to C numbers");
+        if self.is_diagonal() {
+            self.curvature_entries(y, f, out);
+            out.iter_mut().zip(u).for_each(|(b, u)| *b *= u);
+            return;
+        }
+        let mut matrix = vec![0.0; n * n];
+        self.curvature_entries(y, f, &mut matrix);
+        for (out, row) in out.iter_mut().zip(matrix.chunks_exact(n)) {
+            *out = row.iter().zip(u).map(|(b, u)| b * u).sum();
+        }
+    }
+
+    /// S, the number of columns of the root, at most C.
+    fn root_width(&self) -> usize {
+        self.outputs()
+    }
+
+    /// `R` (C x S) with `R Rᵀ = B`: for standard normal `e` the product `R e` is noise of covariance `B`, which exists even where
+    /// `B⁻¹` does not. By default square roots of a diagonal `B`, else a factor at the cost of `O(C³)`; NaN where there is none.
+    fn root(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        let n = self.outputs();
+        assert_eq!(out.len(), n * n, "the root has C x S numbers");
+        if self.is_diagonal() {
+            self.curvature_entries(y, f, &mut out[..n]);
+            out[..n].iter_mut().for_each(|b| *b = b.sqrt());
+            spread_diagonal(n, out);
+            return;
+        }
+        self.curvature_entries(y, f, out);
+        let mut root = faer::Mat::new();
+        match crate::predictive::root(out, n, &mut root) {
+            Ok(_) => out.iter_mut().enumerate().for_each(|(k, r)| *r = root[(k / n, k % n)]),
+            Err(_) => out.fill(f64::NAN),
+        }
+    }
+
+    /// The variance of additive Gaussian noise that all outputs share, if that is what this likelihood is: the best Gaussian
+    /// approximations of all latent functions then have one covariance.
+    fn shared_noise_variance(&self) -> Option<f64> {
+        None
+    }
+
+    /// The likelihood of an observation to whose Gaussian noise a known variance is added; None where there is no such noise.
+    fn with_row_noise(&self, _variance: f64) -> Option<Box<dyn Likelihood>> {
+        None
+    }
+
+    /// `E[log p(y | f)]` for independent `f_c ~ N(mean_c, variance_c)`, with its gradient: writes the slopes in means and
+    /// variances (`E[∂/∂f]` and `½ E[∂²/∂f²]`; Bonnet 1964, Price 1958) and **adds** those in the likelihood's own parameters.
+    ///
+    /// By default Gauss-Hermite quadrature with `20^C` nodes, which is for a few latent values.
     ///
     /// # Panics
-    /// When `out` has another length; by default, when there are parameters at all.
-    fn expected_parameter_slopes(&self, _y: f64, _mean: f64, _variance: f64, out: &mut [f64]) {
-        assert!(
-            out.is_empty() && self.values().is_empty(),
-            "a likelihood with parameters must say how they matter"
-        );
+    /// By default, when there are parameters: only the likelihood itself can say how they matter.
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        product::expected_log_density(self, y, mean, variance, slopes)
     }
 
-    /// Mean and variance of y when `f ~ N(mean, variance)`.
-    fn predictive(&self, mean: f64, variance: f64) -> Moments;
+    /// Mean and variance of each number of a target for independent `f_c ~ N(mean_c, variance_c)`. By default by quadrature, as
+    /// [`expected_log_density`](Self::expected_log_density).
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        product::predictive_moments(self, mean, variance, out);
+    }
+
+    /// The predictive distribution of an observation for independent `f_c ~ N(mean_c, variance_c)`, exact to quadrature:
+    /// probabilities of classes or events, or the moments of each number of the target.
+    fn predict(&self, mean: &[f64], variance: &[f64]) -> Prediction {
+        let width = self.target_width();
+        let (mut means, mut variances) = (vec![0.0; width], vec![0.0; width]);
+        self.predictive_moments(mean, variance, (&mut means, &mut variances));
+        let latent_variance = variance[..width].to_vec();
+        Prediction::Moments { mean: means, variance: variances, latent_variance }
+    }
+
+    /// `log E[p(y | f)]` for independent `f_c ~ N(mean_c, variance_c)`, the log predictive density of a target. By default by
+    /// quadrature, as [`expected_log_density`](Self::expected_log_density).
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        product::log_predictive_density(self, y, mean, variance)
+    }
 }
+
+/// Copies of boxed likelihoods; every likelihood that is [`Clone`] has them.
+pub trait CloneLikelihood {
+    /// A copy in a box.
+    fn clone_box(&self) -> Box<dyn Likelihood>;
+}
+
+impl<L: Likelihood + Clone + 'static> CloneLikelihood for L {
+    fn clone_box(&self) -> Box<dyn Likelihood> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Likelihood> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl Parameters for Box<dyn Likelihood> {
+    fn segments(&self) -> Vec<posterior_optim::Segment> {
+        (**self).segments()
+    }
+    fn values(&self) -> Vec<f64> {
+        (**self).values()
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        (**self).set_values(values);
+    }
+}
+
+/// Turns `n` numbers at the beginning of an n x n matrix into its diagonal, with zeros beside it.
+fn spread_diagonal(n: usize, matrix: &mut [f64]) {
+    matrix[n..].fill(0.0);
+    for i in (1..n).rev() {
+        matrix[i * n + i] = std::mem::replace(&mut matrix[i], 0.0);
+    }
+}
+
+/// The contract on lengths, shared by the methods of all likelihoods.
+pub(crate) fn assert_lengths(likelihood: &dyn Likelihood, y: &[f64], f: &[f64]) {
+    assert_eq!(y.len(), likelihood.target_width(), "the width of a target");
+    assert_eq!(f.len(), likelihood.outputs(), "the number of latent values");
+}
+
+/// [`Parameters`] of likelihoods that learn nothing.
+macro_rules! no_parameters {
+    ($likelihood:ty) => {
+        impl posterior_optim::Parameters for $likelihood {
+            fn segments(&self) -> Vec<posterior_optim::Segment> {
+                Vec::new()
+            }
+            fn values(&self) -> Vec<f64> {
+                Vec::new()
+            }
+            fn set_values(&mut self, values: &[f64]) {
+                assert!(values.is_empty(), "this likelihood has no parameters");
+            }
+        }
+    };
+}
+pub(crate) use no_parameters;

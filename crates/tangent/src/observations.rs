@@ -1,6 +1,6 @@
 //! Inputs and targets in batches, as likelihoods want them.
 
-use posterior_likelihoods::{LikelihoodError, OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::{LikelihoodError, OutputLikelihood};
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::features::BatchSource;

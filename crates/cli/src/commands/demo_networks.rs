@@ -8,7 +8,7 @@ use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
 use posterior::laplace::{About, Evaluation, LaplaceModel, LaplacePredictions, Predicted, SavedPrecision};
-use posterior::likelihoods::{Categorical, IndependentGaussian, OutputLikelihood};
+use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
 use posterior::metrics::{Average, ClassificationScores, RegressionScores};
@@ -236,7 +236,7 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionSc
     let preparation =
         Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
     let about = About { preparation, ..About::default() };
-    let noise = IndependentGaussian::new(vec![0.01]).map_err(Failure::from_display)?;
+    let noise = Gaussian::independent(vec![0.01]).map_err(Failure::from_display)?;
     let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), about, interrupt)?;
     let model_path = folder.join("network.posterior");
     model.save(&model_path).map_err(Failure::from_display)?;

@@ -8,7 +8,6 @@ use posterior::data::{
     ArrayValues, Column, NumericArray, ReadOptions, Table, Values, write_npy, write_table,
 };
 use posterior::laplace::{LaplaceModel, LaplacePredictions, ModelData, Predicted};
-use posterior::likelihoods::VectorLikelihood;
 use posterior::{PredictedInto, peak_memory_bytes};
 use serde::Serialize;
 use std::path::Path;

@@ -90,7 +90,7 @@ pub(super) fn draw(
     let pathwise = PathwiseModel {
         kernel: found.kernel().clone_box(),
         mean: found.mean().clone(),
-        noise: *found.noise(),
+        noise: found.noise().clone(),
     };
     let conditioning = PathwiseSettings {
         budget: Budget { steps: 1000, time: None, tolerance: 1e-4 },

@@ -12,7 +12,7 @@ use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
-use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_networks::train::Loss;
 use posterior_networks::{Array, Network};
 use posterior_report::{Curves, Item, Line, Note, PosteriorPanels, TitledPosterior};
@@ -164,7 +164,7 @@ fn fitted(
     context: &mut Context<'_>,
 ) -> Result<Found, ExperimentError> {
     let clock = Instant::now();
-    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![toy.noise * toy.noise])?);
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![toy.noise * toy.noise])?);
     let options = FitOptions {
         weights: match method.weights {
             WeightsName::All => Weights::All,

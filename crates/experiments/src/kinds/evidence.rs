@@ -13,7 +13,7 @@ use crate::training::TrainingSettings;
 use faer::Mat;
 use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{FitOptions, Mode, PriorKind, Tune, fit};
-use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linear::Prior;
 use posterior_linear::hyperparameters::{Evidence, EvidenceModel, Learned, MStep, bound};
@@ -165,7 +165,7 @@ fn fitted(
     context: &mut Context<'_>,
 ) -> Result<f64, ExperimentError> {
     let variance = trained.toy.noise * trained.toy.noise;
-    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![variance])?);
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![variance])?);
     let options = FitOptions {
         approximation: curvature.approximation(),
         prior: PriorKind::Scalar,

@@ -10,7 +10,7 @@ use crate::toy::{ToySettings, column, mean};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{FitOptions, Mode, PriorKind, Tune, fit};
-use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_report::{Curves, Item, Line, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -77,7 +77,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let toy = &trained.toy;
     let variance = toy.noise * toy.noise;
-    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![variance])?);
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![variance])?);
     let options = FitOptions {
         approximation: settings.curvature.approximation(),
         prior: PriorKind::Scalar,

@@ -26,7 +26,7 @@ impl Clone for ExactGp {
         Self {
             kernel: self.kernel.clone_box(),
             mean: self.mean.clone(),
-            noise: self.noise,
+            noise: self.noise.clone(),
             jitter: self.jitter,
         }
     }

@@ -12,7 +12,7 @@
 //! | module | q | cost of a step | likelihoods |
 //! |---|---|---|---|
 //! | [`collapsed`] | optimal, in closed form | `O(n m²)` | Gaussian |
-//! | [`stochastic`] | natural gradients or Adam on mini-batches of r rows | `O(r m² + m³)` | all of [`posterior_likelihoods::variational`] |
+//! | [`stochastic`] | natural gradients or Adam on mini-batches of r rows | `O(r m² + m³)` | any [`posterior_likelihoods::Likelihood`] |
 //!
 //! | file | what |
 //! |---|---|

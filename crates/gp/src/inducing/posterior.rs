@@ -8,9 +8,7 @@ use crate::{GpError, JointPrediction, Mean, Posterior, Prediction};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat, MatRef};
 use posterior_kernels::{Kernel, diagonal, gram};
-use posterior_likelihoods::predictive::Prediction as Observation;
-use posterior_likelihoods::variational::VariationalWorkspace;
-use posterior_likelihoods::{LikelihoodError, VariationalLikelihood};
+use posterior_likelihoods::{Likelihood, LikelihoodError, Prediction as Observation};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
@@ -37,7 +35,7 @@ pub struct LatentMarginals {
 pub struct InducingPosterior {
     pub(super) kernel: Box<dyn Kernel<f64>>,
     pub(super) mean: Mean,
-    pub(super) likelihood: VariationalLikelihood,
+    pub(super) likelihood: Box<dyn Likelihood>,
     pub(super) inducing: Mat<f64>,
     pub(super) whitening: Whitening,
     pub(super) distribution: InducingDistribution,
@@ -50,7 +48,7 @@ impl Clone for InducingPosterior {
         Self {
             kernel: self.kernel.clone_box(),
             mean: self.mean.clone(),
-            likelihood: self.likelihood,
+            likelihood: self.likelihood.clone(),
             inducing: self.inducing.clone(),
             whitening: self.whitening.clone(),
             distribution: self.distribution.clone(),
@@ -68,7 +66,7 @@ impl InducingPosterior {
     pub fn from_parts(
         kernel: Box<dyn Kernel<f64>>,
         mean: Mean,
-        likelihood: VariationalLikelihood,
+        likelihood: Box<dyn Likelihood>,
         inducing: Mat<f64>,
         factor: Cholesky,
         distribution: InducingDistribution,
@@ -78,9 +76,7 @@ impl InducingPosterior {
         same_width("rows of the factor", inducing.nrows(), factor.dimension())?;
         same_width("inducing values", inducing.nrows(), distribution.inducing())?;
         same_width("latent functions", mean.target_count(), distribution.latents())?;
-        if let VariationalLikelihood::Softmax(categorical) = likelihood {
-            same_width("latent functions", categorical.classes(), distribution.latents())?;
-        }
+        same_width("latent functions", likelihood.outputs(), distribution.latents())?;
         let relative_jitter = 0.0;
         let whitening = Whitening { cholesky: factor, relative_jitter };
         let jitter = JitterPolicy::default();
@@ -98,8 +94,8 @@ impl InducingPosterior {
     }
 
     /// How observations scatter.
-    pub fn likelihood(&self) -> &VariationalLikelihood {
-        &self.likelihood
+    pub fn likelihood(&self) -> &dyn Likelihood {
+        &*self.likelihood
     }
 
     /// Inducing inputs, m x D.
@@ -184,9 +180,7 @@ impl InducingPosterior {
         let row = |matrix: &Mat<f64>, i: usize| matrix.row(i).iter().copied().collect::<Vec<f64>>();
         Ok((0..x.nrows())
             .into_par_iter()
-            .map_init(VariationalWorkspace::default, |workspace, i| {
-                self.likelihood.predict(&row(&mean, i), &row(&variance, i), workspace)
-            })
+            .map(|i| self.likelihood.predict(&row(&mean, i), &row(&variance, i)))
             .collect())
     }
 
@@ -200,30 +194,24 @@ impl InducingPosterior {
         targets: MatRef<'_, f64>,
     ) -> Result<Vec<f64>, GpError> {
         same_width("rows of the targets", x.nrows(), targets.nrows())?;
-        same_width(
-            "latent functions",
-            self.distribution.latents(),
-            self.likelihood.latents(targets.ncols()),
-        )?;
+        same_width("columns of the targets", self.likelihood.target_width(), targets.ncols())?;
         let LatentMarginals { mean, variance, .. } = self.latent(x)?;
         let row = |matrix: MatRef<'_, f64>, i: usize| matrix.row(i).iter().copied().collect::<Vec<f64>>();
         (0..x.nrows())
             .into_par_iter()
-            .map_init(VariationalWorkspace::default, |workspace, i| {
+            .map(|i| {
                 let y = row(targets, i);
                 self.likelihood.check_target(&y).map_err(|error| InducingError::Target { row: i, error })?;
                 let (mean, variance) = (row(mean.as_ref(), i), row(variance.as_ref(), i));
-                Ok(self.likelihood.log_predictive_density(&y, 0.0, &mean, &variance, workspace))
+                Ok(self.likelihood.log_predictive_density(&y, &mean, &variance))
             })
             .collect()
     }
 
     /// Refuses a Gaussian answer for other observations.
     fn noise_variance(&self) -> Result<f64, GpError> {
-        match &self.likelihood {
-            VariationalLikelihood::Gaussian(gaussian) => Ok(gaussian.noise_variance()),
-            other => Err(InducingError::NotGaussian { likelihood: other.name() }.into()),
-        }
+        let likelihood = self.likelihood.name();
+        self.likelihood.shared_noise_variance().ok_or(InducingError::NotGaussian { likelihood }.into())
     }
 
     /// The covariance of latent function `latent` at the rows of x, k x k.
@@ -294,7 +282,7 @@ impl Posterior for InducingPosterior {
 
 /// The first row whose target the likelihood cannot produce, as an error.
 pub(super) fn check_targets(
-    likelihood: &VariationalLikelihood,
+    likelihood: &dyn Likelihood,
     targets: MatRef<'_, f64>,
 ) -> Result<(), InducingError> {
     let mut y = vec![0.0; targets.ncols()];

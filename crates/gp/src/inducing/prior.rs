@@ -32,11 +32,12 @@ pub struct SparseGp<L> {
     pub policy: JitterPolicy,
 }
 
-impl<L: Copy> Clone for SparseGp<L> {
+impl<L: Clone> Clone for SparseGp<L> {
     fn clone(&self) -> Self {
         Self {
             kernel: self.kernel.clone_box(),
             mean: self.mean.clone(),
+            likelihood: self.likelihood.clone(),
             inducing: self.inducing.clone(),
             ..*self
         }

@@ -8,7 +8,7 @@
 //! | full | `sum B_cc' u u^T` for `c' <= c` | `C^2 p^2 / 2` |
 
 use super::{BlockSum, SumMatrix};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Graph, Operation, Precision, Selection, Trace, add_gram};
 use posterior_tangent::{Batch, doubles};
 

@@ -22,7 +22,7 @@ pub(crate) use sums::{layers, weight_matrix};
 
 use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::evidence::DataFit;
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;

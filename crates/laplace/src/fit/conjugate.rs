@@ -11,7 +11,7 @@ use crate::accumulate::{FitSums, is_gaussian};
 use crate::function_space::FunctionSpace;
 use crate::predict::displaced;
 use crate::{LaplaceError, NoiseModel, PriorKind, Stage, Tune};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::evidence::{DataFit, DualModel, PrimalModel, SpectralEvidence};
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::BlockMatrix;
@@ -208,7 +208,7 @@ pub(super) fn without_prior<'a, T: Precision>(
     ModeProblem {
         features: tangent,
         source: observed,
-        likelihood: observed.likelihood,
+        likelihood: &**observed.likelihood,
         quadratic: is_gaussian(observed.likelihood),
         precisions: vec![0.0; tangent.trained().len()],
         strength: 1.0,

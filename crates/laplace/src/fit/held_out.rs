@@ -40,7 +40,7 @@ pub(super) fn noise_change(before: &OutputLikelihood, after: &OutputLikelihood) 
     let variances = |l: &OutputLikelihood| match l {
         OutputLikelihood::Gaussian(g) => g.noise_variances().to_vec(),
         OutputLikelihood::FullGaussian(g) => {
-            let n = posterior_likelihoods::VectorLikelihood::outputs(g);
+            let n = posterior_likelihoods::Likelihood::outputs(g);
             (0..n).map(|i| g.covariance()[i * n + i]).collect()
         }
         _ => Vec::new(),
@@ -57,7 +57,7 @@ impl<T: Precision> Fitting<'_, T> {
         likelihood: &OutputLikelihood,
         observer: Observer<'_>,
     ) -> Result<OutputLikelihood, LaplaceError> {
-        let outputs = posterior_likelihoods::VectorLikelihood::outputs(likelihood);
+        let outputs = likelihood.outputs();
         let full = self.options.noise == NoiseModel::Full;
         let mut statistics =
             if full { NoiseStatistics::full(outputs) } else { NoiseStatistics::independent(outputs) };

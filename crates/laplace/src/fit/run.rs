@@ -10,7 +10,7 @@ use crate::low_rank::low_rank;
 use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;

@@ -9,7 +9,7 @@ use crate::accumulate::{FitSums, is_gaussian};
 use crate::function_space::FunctionSpace;
 use crate::tune::HeldOutReport;
 use crate::{LaplaceError, Stage, Tune, Weights};
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::evidence::{
     EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MaximisedEvidence, Maximiser,

@@ -2,9 +2,7 @@
 
 use crate::accumulate::is_gaussian;
 use crate::{LaplaceError, Stage};
-use posterior_likelihoods::{
-    Categorical, HeteroscedasticGaussian, IndependentGaussian, OutputLikelihood, VectorLikelihood,
-};
+use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_networks::train::{Examples, Loss, Rule, Targets, TrainOptions};
 use posterior_networks::{Network, Precision, Selection};
@@ -26,7 +24,7 @@ pub(super) fn likelihood<T: Precision>(
             OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(targets)?)
         }
         Loss::Gaussian | Loss::Mse if targets == outputs => {
-            OutputLikelihood::Gaussian(IndependentGaussian::new(relative.to_vec())?)
+            OutputLikelihood::Gaussian(Gaussian::independent(relative.to_vec())?)
         }
         Loss::Gaussian | Loss::Mse => {
             return Err(LaplaceError::Request(format!(

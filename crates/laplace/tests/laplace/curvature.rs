@@ -5,7 +5,6 @@ use faer::Mat;
 use posterior_laplace::{
     Accumulator, Approximation, FisherEstimate, FitOptions, Form, LaplaceError, Tune, Weights,
 };
-use posterior_likelihoods::VectorLikelihood;
 use posterior_networks::Selection;
 use posterior_networks::train::Examples;
 use posterior_optim::Signal;

@@ -9,7 +9,7 @@ use posterior_laplace::{
     Accumulator, Approximation, FisherEstimate, Form, LaplaceError, OnlineOptions, OnlineReport, PriorKind,
     Weights, train_online,
 };
-use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::DataFit;
 use posterior_networks::train::{
@@ -187,7 +187,7 @@ fn the_first_order_term_makes_the_evidence_of_the_tangent_model_exact() {
     let network = network(CURVE, 4);
     let data = curve_data(17, 5);
     let selection = Selection::all(network.graph());
-    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![1.0]).unwrap());
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![1.0]).unwrap());
     let mut sums = Accumulator::new(&network, &selection, Form::Full, FisherEstimate::Exact).unwrap();
     sums.extend(&network, &data, &likelihood, 0, &mut |_, _, _| Signal::Continue).unwrap();
     let structure = sums.finish().unwrap();

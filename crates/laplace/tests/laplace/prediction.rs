@@ -5,7 +5,7 @@ use faer::Mat;
 use posterior_laplace::{
     Approximation, Choice, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights,
 };
-use posterior_likelihoods::{Integration, OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
 use posterior_networks::{Array, Network};
 use posterior_optim::Signal;

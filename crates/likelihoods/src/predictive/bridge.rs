@@ -33,7 +33,7 @@
 //! networks*, after MacKay (1998), *Choice of basis for Laplace approximation*.
 
 use super::LatentGaussian;
-use crate::vector::softmax::log_sum_exp;
+use crate::special::softmax::log_sum_exp;
 
 /// Writes the logarithms of the K concentrations of the Dirichlet distribution (module text), in nats; their softmax is its mean.
 /// Returns false, with the latent means written instead, when the latent values do not vary at all: a point, whose

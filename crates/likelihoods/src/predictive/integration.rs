@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// With several events, counts or heteroscedastic targets in one observation, the log density of `Probit` is the sum of
 /// those of each target alone; only Monte Carlo sees how their latent values vary together. Gaussian noise is exact with
-/// correlations.
+/// correlations. Student-t noise is as counts are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Integration {

@@ -3,7 +3,7 @@
 use super::log_integral::log_integral;
 use super::{Covariance, LatentGaussian};
 use crate::LikelihoodError;
-use crate::vector::normal_tail;
+use crate::special::normal_tail;
 use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use std::f64::consts::PI;
@@ -18,7 +18,7 @@ fn normal(x: f64, variance: f64) -> f64 {
 
 /// `log N(y; mean, V + noise)`, `noise(i, j)` the noise covariance, diagonal if so said. Cost O(C) when both covariances are
 /// diagonal, else O(C³).
-pub(super) fn gaussian(
+pub(crate) fn gaussian(
     y: &[f64],
     latent: LatentGaussian<'_>,
     diagonal_noise: bool,
@@ -41,13 +41,13 @@ pub(super) fn gaussian(
 /// `log E[Poisson(y; exp(f))]` for `f ~ N(mean, variance)`, by quadrature.
 pub(crate) fn poisson(y: f64, mean: f64, variance: f64) -> f64 {
     if variance <= 0.0 {
-        return crate::vector::poisson_log_density(y, mean);
+        return crate::distributions::poisson_log_density(y, mean);
     }
     let deviation = variance.sqrt();
     // The peak lies between the mean and log y; for y = 0, where exp(f) = (mean - f)/variance, above mean - max(1, log v + mean).
     let other = if y > 0.0 { y.ln() } else { mean - (variance.ln() + mean).max(1.0) };
     log_integral(mean.min(other) - REACH * deviation, mean.max(other) + REACH * deviation, |f| {
-        crate::vector::poisson_log_density(y, f) + normal(f - mean, variance)
+        crate::distributions::poisson_log_density(y, f) + normal(f - mean, variance)
     })
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn student_t(residual: f64, variance: f64, scale: f64, degrees_of_fre
 }
 
 /// `log E[N(y; m, exp(s))]` for Gaussian `(m, s)` with the given means, variances and covariance: exact in m, by quadrature in s.
-pub(super) fn heteroscedastic(y: f64, means: (f64, f64), variances: (f64, f64), covariance: f64) -> f64 {
+pub(crate) fn heteroscedastic(y: f64, means: (f64, f64), variances: (f64, f64), covariance: f64) -> f64 {
     let residual = y - means.0;
     let (spread, log_spread) = variances;
     if log_spread <= 0.0 {
@@ -107,7 +107,7 @@ mod tests {
             let tolerance = 1e-12 * (1.0f64 + exact.abs()) + 1e-15 * y * (y + 1.0).ln();
             assert!((found - exact).abs() < tolerance, "{y} {mean} {variance}: {found} for {exact}");
         }
-        assert_eq!(poisson(2.0, 0.4, 0.0), crate::vector::poisson_log_density(2.0, 0.4));
+        assert_eq!(poisson(2.0, 0.4, 0.0), crate::distributions::poisson_log_density(2.0, 0.4));
     }
 
     #[test]

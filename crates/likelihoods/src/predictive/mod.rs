@@ -27,6 +27,10 @@ mod rule;
 pub use bridge::laplace_bridge;
 pub use integration::Integration;
 pub use latent::{Clipping, Covariance, LatentGaussian};
-pub(crate) use log_density::{poisson as poisson_log_mixture, student_t as log_student_t_mixture};
+pub(crate) use log_density::{
+    gaussian as gaussian_log_density, heteroscedastic as heteroscedastic_log_mixture,
+    poisson as poisson_log_mixture, student_t as student_t_log_mixture,
+};
 pub use prediction::Prediction;
+pub(crate) use root::root;
 pub use rule::{PredictiveRule, PredictiveWorkspace};

@@ -7,7 +7,7 @@ pub enum Prediction {
     Classes(Vec<f64>),
     /// The probability of each of C events.
     Events(Vec<f64>),
-    /// Moments of each number of a target ([`crate::VectorLikelihood::target_width`] entries each).
+    /// Moments of each number of a target ([`crate::Likelihood::target_width`] entries each).
     Moments {
         /// Mean of an observation, in units of the target.
         mean: Vec<f64>,

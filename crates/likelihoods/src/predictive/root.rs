@@ -11,7 +11,7 @@ use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
 ///
 /// # Errors
 /// When an eigenvalue is more negative than rounding explains.
-pub(super) fn root(entries: &[f64], n: usize, root: &mut Mat<f64>) -> Result<Clipping, LikelihoodError> {
+pub(crate) fn root(entries: &[f64], n: usize, root: &mut Mat<f64>) -> Result<Clipping, LikelihoodError> {
     let mut buffer = std::mem::replace(root, Mat::new());
     if buffer.nrows() != n || buffer.ncols() != n {
         buffer = Mat::zeros(n, n);

@@ -2,9 +2,8 @@
 
 use super::draws::{CommonDraws, DrawsWorkspace};
 use super::{Clipping, Integration, LatentGaussian, Prediction, laplace_bridge, log_density};
-use crate::vector::poisson_moments;
-use crate::vector::softmax::{largest, log_softmax, log_sum_exp, softmax};
-use crate::{LikelihoodError, Link, OutputLikelihood, VectorLikelihood};
+use crate::special::softmax::{largest, log_softmax, log_sum_exp, softmax};
+use crate::{LikelihoodError, Link, OutputLikelihood};
 use posterior_linalg::vectorised;
 use std::f64::consts::PI;
 
@@ -35,7 +34,7 @@ pub struct PredictiveWorkspace {
     draws: DrawsWorkspace,
     /// Exponentials of a block of functions.
     exponentials: Vec<f64>,
-    /// Concentrations or log densities.
+    /// Concentrations, log densities or variances.
     list: Vec<f64>,
 }
 
@@ -131,11 +130,16 @@ impl PredictiveRule {
         match out {
             Prediction::Classes(p) => Ok(clipping.merge(self.classes(latent, workspace, p)?)),
             Prediction::Events(p) => Ok(clipping.merge(self.events(latent, workspace, p)?)),
+            // They have closed forms, so Monte Carlo uses those.
             Prediction::Moments { mean, variance, latent_variance } => {
-                for i in 0..width {
-                    latent_variance[i] = latent.covariance.variance(i, outputs);
-                    (mean[i], variance[i]) = self.moments(latent, i);
+                let variances = &mut workspace.list;
+                variances.clear();
+                variances.extend((0..outputs).map(|i| latent.covariance.variance(i, outputs)));
+                latent_variance.copy_from_slice(&variances[..width]);
+                if self.integration == Integration::PlugIn {
+                    variances.fill(0.0);
                 }
+                self.likelihood.predictive_moments(latent.mean, variances, (mean, variance));
                 Ok(clipping)
             }
         }
@@ -232,32 +236,6 @@ impl PredictiveRule {
         }
     }
 
-    /// Mean and variance of the i-th number of an observation. They have closed forms, so Monte Carlo uses those.
-    fn moments(&self, latent: LatentGaussian<'_>, i: usize) -> (f64, f64) {
-        let outputs = latent.mean.len();
-        let variance = |i: usize| match self.integration {
-            Integration::PlugIn => 0.0,
-            _ => latent.covariance.variance(i, outputs),
-        };
-        match &self.likelihood {
-            OutputLikelihood::Gaussian(g) => (latent.mean[i], variance(i) + g.noise_variances()[i]),
-            OutputLikelihood::FullGaussian(g) => {
-                (latent.mean[i], variance(i) + g.covariance()[i * outputs + i])
-            }
-            OutputLikelihood::HeteroscedasticGaussian(h) => {
-                let j = h.targets() + i;
-                (latent.mean[i], variance(i) + (latent.mean[j] + 0.5 * variance(j)).exp())
-            }
-            // Classes and events have no moments and do not come here.
-            OutputLikelihood::Poisson(_)
-            | OutputLikelihood::Categorical(_)
-            | OutputLikelihood::Bernoulli(_) => {
-                let moments = poisson_moments(latent.mean[i], variance(i));
-                (moments.mean, moments.variance)
-            }
-        }
-    }
-
     /// `log E[p(y | f)]` in nats, for scoring. Allocates; for many targets there is
     /// [`log_predictive_density_with`](Self::log_predictive_density_with).
     ///
@@ -321,8 +299,11 @@ impl PredictiveRule {
             OutputLikelihood::FullGaussian(g) => {
                 log_density::gaussian(y, latent, false, |i, j| g.covariance()[i * n + j])
             }
-            OutputLikelihood::Poisson(_) => {
-                Ok((0..n).map(|i| log_density::poisson(y[i], latent.mean[i], variance(i))).sum())
+            OutputLikelihood::Poisson(_) | OutputLikelihood::StudentT(_) => {
+                let variances = &mut workspace.list;
+                variances.clear();
+                variances.extend((0..n).map(variance));
+                Ok(self.likelihood.log_predictive_density(y, latent.mean, variances))
             }
             OutputLikelihood::HeteroscedasticGaussian(h) => Ok((0..h.targets())
                 .map(|i| {

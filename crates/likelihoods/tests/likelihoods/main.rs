@@ -1,6 +1,6 @@
 //! The crate from outside: likelihoods and predictive rules against references.
 
+mod custom;
+mod derivatives;
+mod input;
 mod predictive;
-mod scalar;
-mod vector_input;
-mod vector_likelihoods;

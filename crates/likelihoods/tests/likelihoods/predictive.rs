@@ -1,9 +1,9 @@
 //! Predictions against references, quadrature and simulation.
 
 use posterior_likelihoods::{
-    Bernoulli, Categorical, Clipping, Covariance, FullGaussian, GaussHermite, HeteroscedasticGaussian,
-    IndependentGaussian, Integration, LatentGaussian, LikelihoodError, Link, OutputLikelihood, Poisson,
-    Prediction, PredictiveRule, PredictiveWorkspace, VectorLikelihood,
+    Bernoulli, Categorical, Clipping, Covariance, FullGaussian, GaussHermite, Gaussian,
+    HeteroscedasticGaussian, Integration, LatentGaussian, Likelihood, LikelihoodError, Link,
+    OutputLikelihood, Poisson, Prediction, PredictiveRule, PredictiveWorkspace,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check::assert_close;
@@ -164,7 +164,7 @@ fn moments_against_simulation_through_the_likelihood() {
     let noise: Vec<f64> = (0..16).map(|e| if e / 4 == e % 4 { 0.5 } else { 0.1 }).collect();
     let mut rng = Streams::new(8).stream("moments");
     for l in [
-        OutputLikelihood::Gaussian(IndependentGaussian::new(vec![0.1, 0.2, 0.3, 0.4]).unwrap()),
+        OutputLikelihood::Gaussian(Gaussian::independent(vec![0.1, 0.2, 0.3, 0.4]).unwrap()),
         OutputLikelihood::FullGaussian(FullGaussian::new(4, noise).unwrap()),
         OutputLikelihood::Poisson(Poisson::new(4).unwrap()),
         OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(2).unwrap()),
@@ -257,7 +257,7 @@ fn gaussian_log_densities_are_those_of_the_summed_covariance() {
         PredictiveRule::new(l, Integration::Probit).unwrap().log_predictive_density(&y, latent).unwrap()
     };
     let correlated = OutputLikelihood::FullGaussian(FullGaussian::new(2, noise.to_vec()).unwrap());
-    let independent = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![0.4, 0.7]).unwrap());
+    let independent = OutputLikelihood::Gaussian(Gaussian::independent(vec![0.4, 0.7]).unwrap());
     let exact = |sum: [f64; 4]| FullGaussian::new(2, sum.to_vec()).unwrap().log_density(&y, &mean);
     assert_close(&[log(correlated.clone(), full(&mean, &v))], &[exact([0.9, 0.1, 0.1, 1.0])], 1e-13, 0.0);
     assert_close(
@@ -341,7 +341,7 @@ fn common_random_numbers_and_reused_memory() {
 
 #[test]
 fn what_does_not_apply_or_is_not_a_covariance_is_refused() {
-    let gaussian = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![1.0]).unwrap());
+    let gaussian = OutputLikelihood::Gaussian(Gaussian::independent(vec![1.0]).unwrap());
     for (l, rule, words) in [
         (gaussian.clone(), sampled(10), "monte_carlo does not apply to the gaussian likelihood"),
         (gaussian, Integration::LaplaceBridge, "laplace_bridge does not apply to the gaussian likelihood"),

@@ -3,7 +3,7 @@
 use crate::LinearError;
 use crate::features::{BatchSource, FeatureMap, Linearised, chunks};
 use faer::MatRef;
-use posterior_likelihoods::VectorLikelihood;
+use posterior_likelihoods::Likelihood;
 use posterior_linalg::Real;
 use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct ModeProblem<'a, T: Real, F: FeatureMap<T>> {
     /// Inputs and targets.
     pub source: &'a dyn BatchSource<F::Inputs>,
     /// The likelihood.
-    pub likelihood: &'a dyn VectorLikelihood,
+    pub likelihood: &'a dyn Likelihood,
     /// Whether the log likelihood is quadratic in the outputs, as under Gaussian noise: then one Newton step ends the search, solved further.
     pub quadratic: bool,
     /// Prior precision of each weight (d); infinite for weights that are held at zero.

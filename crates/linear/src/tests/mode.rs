@@ -5,12 +5,12 @@ use crate::Prior;
 use crate::features::{DenseFeatures, Numbered};
 use crate::mode::{Mode, ModeOptions, ModeProblem, Predictor};
 use crate::structure::{Block, BlockMatrix, Dense, Structure};
-use posterior_likelihoods::{Categorical, IndependentGaussian, Poisson, VectorLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, Likelihood, Poisson};
 use posterior_optim::{Signal, check};
 
 struct Case {
     features: DenseFeatures,
-    likelihood: Box<dyn VectorLikelihood>,
+    likelihood: Box<dyn Likelihood>,
     quadratic: bool,
     targets: Vec<f64>,
     offset: Vec<f64>,
@@ -20,7 +20,7 @@ struct Case {
 
 impl Case {
     fn new(name: &str, examples: usize, dimension: usize) -> Self {
-        let (likelihood, targets): (Box<dyn VectorLikelihood>, Vec<f64>) = match name {
+        let (likelihood, targets): (Box<dyn Likelihood>, Vec<f64>) = match name {
             "softmax" => {
                 (Box::new(Categorical::new(3).unwrap()), (0..examples).map(|i| (i * 2 % 3) as f64).collect())
             }
@@ -28,9 +28,7 @@ impl Case {
                 let counts = (0..3 * examples).map(|i| (i * 7 % 5) as f64).collect();
                 (Box::new(Poisson::new(3).unwrap()), counts)
             }
-            _ => {
-                (Box::new(IndependentGaussian::new(vec![0.5, 1.0, 2.0]).unwrap()), normals(3 * examples, "y"))
-            }
+            _ => (Box::new(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap()), normals(3 * examples, "y")),
         };
         let offset = normals(3 * examples, "offset");
         let names = (0..dimension).map(|i| i.to_string()).collect();

@@ -9,7 +9,7 @@ use crate::hyperparameters::{EvidenceCurvature, RootCurvature, mackay};
 use crate::mode::{ModeOptions, ModeProblem, Predictor};
 use crate::structure::{Block, BlockMatrix, Dense, Structure};
 use faer::{Mat, mat};
-use posterior_likelihoods::{Categorical, VectorLikelihood};
+use posterior_likelihoods::{Categorical, Likelihood};
 use posterior_optim::Signal;
 
 const TOLERANCE: f64 = 1e-9;

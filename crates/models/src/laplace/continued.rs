@@ -9,7 +9,7 @@ use super::{
 };
 use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
-use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,6 +49,11 @@ fn continue_in<T: SavedPrecision>(
         OutputLikelihood::Poisson(_) => LikelihoodKind::Poisson,
         OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
         OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
+        OutputLikelihood::StudentT(_) => {
+            return Err(LaplaceModelError::Request(
+                "a model with Student-t noise cannot be continued; fit it again with all data".into(),
+            ));
+        }
     };
     let mut data = data.clone();
     // Roles and preparation are those of the first fit.
@@ -113,5 +118,5 @@ fn pooled(
     let total = weights.0 + weights.1;
     let pairs = a.noise_variances().iter().zip(b.noise_variances());
     let variances = pairs.map(|(a, b)| (a * weights.0 + b * weights.1) / total).collect();
-    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
+    Ok(OutputLikelihood::Gaussian(Gaussian::independent(variances)?))
 }

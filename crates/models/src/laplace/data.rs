@@ -7,7 +7,7 @@ use crate::network::{Preparation, apply_classes, is_table};
 use posterior_data::{
     ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Table, read_feature_matrix, read_table,
 };
-use posterior_likelihoods::{OutputLikelihood, VectorLikelihood};
+use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
 use std::ops::Range;
 use std::path::PathBuf;

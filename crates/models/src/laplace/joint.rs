@@ -3,7 +3,6 @@
 use super::predict::{jacobian, target};
 use super::{LaplaceModel, LaplaceModelError, ModelData};
 use posterior_laplace::LaplaceError;
-use posterior_likelihoods::VectorLikelihood;
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::{DyadicGroups, JointLogLikelihood};
 use serde::{Deserialize, Serialize};

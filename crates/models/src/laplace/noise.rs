@@ -5,8 +5,7 @@ use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, SavedPrecision};
 use crate::network::TrainingRecord;
 use posterior_laplace::{FitOptions, LaplaceError, NoiseModel, Stage};
 use posterior_likelihoods::{
-    Bernoulli, Categorical, HeteroscedasticGaussian, IndependentGaussian, Link, OutputLikelihood, Poisson,
-    VectorLikelihood,
+    Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
 use posterior_networks::Network;
 use posterior_networks::train::{Examples, Targets};
@@ -70,7 +69,7 @@ pub(super) fn likelihood<T: SavedPrecision>(
                 }
                 _ => mean_squares(network, examples, outputs, observer)?,
             };
-            OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?)
+            OutputLikelihood::Gaussian(Gaussian::independent(variances)?)
         }
     })
 }
@@ -121,7 +120,7 @@ pub(super) fn plain_likelihood<T: SavedPrecision>(
         return Ok(likelihood.clone());
     }
     let variances = mean_squares(network, examples, likelihood.outputs(), observer)?;
-    Ok(OutputLikelihood::Gaussian(IndependentGaussian::new(variances)?))
+    Ok(OutputLikelihood::Gaussian(Gaussian::independent(variances)?))
 }
 
 /// A warning where outputs that should be logits look like probabilities: rows within [0, 1], which for classes sum to 1. A network may end in an operation that no graph shows as a softmax.

@@ -3,9 +3,7 @@
 use super::model::in_precision;
 use super::{Fitted, LaplaceModel, LaplaceModelError, ModelData, SavedPrecision, Truth};
 use posterior_laplace::{Latent, Wanted, tune::wanted};
-use posterior_likelihoods::{
-    Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace, VectorLikelihood,
-};
+use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::{entropy, half_width_factor};
 use posterior_networks::Array;

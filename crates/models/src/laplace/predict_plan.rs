@@ -5,7 +5,7 @@ use super::predict::{PIECE, moments_need};
 use super::{LaplaceModel, LaplaceModelError, ModelData, Truth};
 use crate::PredictedInto;
 use posterior_laplace::{LaplaceError, tune::wanted};
-use posterior_likelihoods::{Integration, VectorLikelihood};
+use posterior_likelihoods::Integration;
 use serde::Serialize;
 
 /// Bytes of a number.

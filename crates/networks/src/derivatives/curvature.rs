@@ -2,6 +2,7 @@
 
 use crate::array::{Array, Precision, softmax, softmax_tangent};
 use crate::graph::NetworkError;
+use posterior_likelihoods::softmax_root;
 use posterior_linalg::Real;
 use std::ops::Range;
 
@@ -54,31 +55,39 @@ impl<T: Precision> Curvature<T> {
         }
     }
 
+    /// The number of columns of each example's root, for `count` outputs.
+    pub(super) fn columns(&self, count: usize) -> usize {
+        match self {
+            Self::Identity(_) => count,
+            // One output is certain, and its root a column of zeros.
+            Self::Softmax => count.saturating_sub(1).max(1),
+            Self::Roots(roots) => roots.shape()[2],
+        }
+    }
+
     /// The columns of the roots of the examples in `range` as cotangents, `[examples * columns, outputs]`.
-    ///
-    /// For softmax `R = diag(sqrt p) - p sqrt(p)^T`, since `R R^T = diag(p) - p p^T` when `p` sums to one.
     pub(super) fn roots(&self, outputs: &Array<T>, range: Range<usize>) -> Array<T> {
         let (examples, count) = (outputs.rows(), outputs.row_len());
-        let columns = if let Self::Roots(roots) = self { roots.shape()[2] } else { count };
+        let columns = self.columns(count);
         let mut shape = outputs.shape().to_vec();
         shape[0] = examples * columns;
         let mut out = Array::zeros(shape);
-        let probabilities =
-            if *self == Self::Softmax { softmax(outputs, count) } else { Array::zeros(vec![0]) };
-        for (r, row) in out.values_mut().chunks_exact_mut(count.max(1)).enumerate() {
-            let (n, s) = (r / columns, r % columns);
+        let (mut root, mut wide) = (vec![T::ZERO; count * columns], vec![0.0; count * columns]);
+        for (n, rows) in out.values_mut().chunks_exact_mut(root.len().max(1)).enumerate() {
             match self {
-                Self::Identity(factor) => row[s] = Real::sqrt(*factor),
-                Self::Softmax => {
-                    let p = probabilities.row(n);
-                    let root = Real::sqrt(p[s]);
-                    row.iter_mut().zip(p).for_each(|(o, &p)| *o = -p * root);
-                    row[s] += root;
+                Self::Identity(factor) => {
+                    (0..count).for_each(|c| root[c * columns + c] = Real::sqrt(*factor))
                 }
-                Self::Roots(roots) => {
-                    let root = roots.row(range.start + n);
-                    row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
+                Self::Softmax if count > 1 => {
+                    let logits: Vec<f64> = outputs.row(n).iter().map(|f| f.to_f64()).collect();
+                    softmax_root(&logits, &mut wide);
+                    root.iter_mut().zip(&wide).for_each(|(r, w)| *r = T::from_f64(*w));
                 }
+                Self::Softmax => {}
+                Self::Roots(roots) => root.copy_from_slice(roots.row(range.start + n)),
+            }
+            for (s, row) in rows.chunks_exact_mut(count).enumerate() {
+                row.iter_mut().enumerate().for_each(|(c, o)| *o = root[c * columns + s]);
             }
         }
         out

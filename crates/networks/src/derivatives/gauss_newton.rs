@@ -62,7 +62,7 @@ impl<T: Precision> Network<T> {
         self.require_evaluation("the Gauss-Newton diagonal")?;
         let outputs: usize = self.graph().output_shape().iter().product();
         curvature.check(x.rows(), outputs)?;
-        let width = if let Curvature::Roots(roots) = curvature { roots.shape()[2] } else { outputs };
+        let width = curvature.columns(outputs);
         let mut diagonal = vec![T::ZERO; selection.len()];
         for range in pieces(x.rows(), self.examples_for(width, selection)) {
             let trace = self.trace(x.slice_rows(range.clone()))?;

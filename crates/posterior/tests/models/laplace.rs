@@ -3,7 +3,7 @@
 use posterior::AnyModel;
 use posterior::data::{ArrayValues, NumericArray, synthetic};
 use posterior::laplace::{About, LaplaceModel, ModelData, Predicted, SavedPrecision, Truth};
-use posterior::likelihoods::{Categorical, IndependentGaussian, Integration, OutputLikelihood, Poisson};
+use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{
     Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
@@ -197,7 +197,7 @@ fn line() -> (Network<f64>, Tabular<f64>) {
 #[test]
 fn regression_predicts_with_and_without_noise() {
     let (network, examples) = line();
-    let likelihood = OutputLikelihood::Gaussian(IndependentGaussian::new(vec![0.01]).unwrap());
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![0.01]).unwrap());
     let truth = Truth::Values { values: vec![0.0, 0.5], width: 1 };
     let points = data(&[0.0, 4.0], 1, Some(truth));
     for noise in [NoiseModel::Fixed, NoiseModel::Scale, NoiseModel::PerOutput, NoiseModel::Full] {

@@ -6,7 +6,6 @@ use crate::inducing::distribution::root_of_inverse;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations};
 use faer::Mat;
-use posterior_likelihoods::VariationalLikelihood;
 use posterior_optim::{
     Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason, Signal, State,
     minimise, resume,
@@ -139,10 +138,11 @@ impl CollapsedGp {
         let precision = Mat::from_fn(m, m, |i, j| accumulated.psi[(i, j)] + if i == j { 1.0 } else { 0.0 });
         let root = root_of_inverse(precision.as_ref())?;
         let distribution = InducingDistribution::new(accumulated.weights, vec![root])?;
+        let noise = self.likelihood.with_outputs(self.mean.target_count());
         let posterior = InducingPosterior::from_parts(
             self.kernel,
             self.mean,
-            VariationalLikelihood::Gaussian(self.likelihood),
+            Box::new(noise),
             self.inducing,
             accumulated.whitening.cholesky,
             distribution,

@@ -37,8 +37,13 @@ fn model(text: &str, mean: MeanForm, inducing: Mat<f64>, targets: usize) -> Coll
 
 fn exact(model: &CollapsedGp) -> ExactGp {
     let (form, inputs) = (model.mean.form(), model.inducing.ncols());
-    let mut exact =
-        ExactGp::new(model.kernel.clone_box(), form, model.likelihood, inputs, model.mean.target_count());
+    let mut exact = ExactGp::new(
+        model.kernel.clone_box(),
+        form,
+        model.likelihood.clone(),
+        inputs,
+        model.mean.target_count(),
+    );
     let values = [model.kernel.values(), model.mean.values(), model.likelihood.values()].concat();
     exact.set_values(&values);
     exact
@@ -180,7 +185,7 @@ fn predictions_equal_the_dense_formulas_and_survive_storage() {
     let restored = InducingPosterior::from_parts(
         posterior.kernel().clone_box(),
         posterior.mean().clone(),
-        *posterior.likelihood(),
+        posterior.likelihood().clone_box(),
         posterior.inducing().to_owned(),
         posterior.factor().clone(),
         posterior.distribution().clone(),

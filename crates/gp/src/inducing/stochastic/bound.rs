@@ -21,7 +21,7 @@ use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLo
 use faer::linalg::matmul::{dot, matmul};
 use faer::{Accum, Conj, Mat, MatRef};
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
-use posterior_likelihoods::variational::VariationalWorkspace;
+use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
@@ -209,7 +209,6 @@ fn expectations(
     let parts: Vec<Piece> = pieces
         .par_iter()
         .map(|rows| {
-            let mut workspace = VariationalWorkspace::default();
             let (mut y, mut mean, mut variance) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
             let (mut value, mut parameters) = (0.0, vec![0.0; own]);
             let mut mean_slopes = vec![0.0; rows.len() * latents];
@@ -221,16 +220,14 @@ fn expectations(
                     variance[c] = forward.variances[(i, distribution.root_of(c))];
                 }
                 let row = k * latents..(k + 1) * latents;
-                value += model.likelihood.expected_log_density(
-                    &y,
-                    batch.noise.map_or(0.0, |noise| noise[i]),
-                    &mean,
-                    &variance,
-                    &mut mean_slopes[row.clone()],
-                    &mut variance_slopes[row],
-                    &mut parameters,
-                    &mut workspace,
-                );
+                let noisier = batch.noise.and_then(|noise| model.likelihood.with_row_noise(noise[i]));
+                let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*model.likelihood);
+                let slopes = Slopes {
+                    means: &mut mean_slopes[row.clone()],
+                    variances: &mut variance_slopes[row],
+                    parameters: &mut parameters,
+                };
+                value += likelihood.expected_log_density(&y, &mean, &variance, slopes);
             }
             Piece { value, means: mean_slopes, variances: variance_slopes, parameters }
         })

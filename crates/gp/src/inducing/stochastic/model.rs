@@ -6,42 +6,40 @@ use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Pl
 use crate::{GpError, MeanForm, Observations};
 use faer::Mat;
 use posterior_kernels::Kernel;
-use posterior_likelihoods::VariationalLikelihood;
+use posterior_likelihoods::Likelihood;
 
 /// C latent Gaussian processes with one kernel, summarised at m inducing inputs, behind a likelihood.
-pub type StochasticGp = SparseGp<VariationalLikelihood>;
+pub type StochasticGp = SparseGp<Box<dyn Likelihood>>;
 
 impl StochasticGp {
-    /// A model for targets of `target_width` numbers (1 for a class index) with inducing inputs m x D.
+    /// A model with a latent function for each of the likelihood's latent values and inducing inputs m x D.
     ///
     /// # Errors
-    /// [`GpError::Empty`] or [`GpError::NotFinite`] for unusable inducing inputs, [`GpError::Shape`] when a class index is not
-    /// one number.
+    /// [`GpError::Empty`] or [`GpError::NotFinite`] for unusable inducing inputs.
     pub fn new(
         kernel: Box<dyn Kernel<f64>>,
         mean: MeanForm,
-        likelihood: VariationalLikelihood,
+        likelihood: Box<dyn Likelihood>,
         inducing: Mat<f64>,
-        target_width: usize,
     ) -> Result<Self, GpError> {
-        if matches!(likelihood, VariationalLikelihood::Softmax(_)) {
-            same_width("numbers of a class index", 1, target_width)?;
-        }
-        let latents = likelihood.latents(target_width);
+        let (target_width, latents) = (likelihood.target_width(), likelihood.outputs());
         Self::with_latents(kernel, mean, likelihood, inducing, target_width, latents)
     }
 
     /// A distribution of inducing values to begin with: the prior.
     pub fn prior(&self) -> InducingDistribution {
-        let shared = self.likelihood.shares_covariance();
-        InducingDistribution::prior(self.inducing.nrows(), self.latents(), shared)
+        InducingDistribution::prior(self.inducing.nrows(), self.latents(), self.roots() == 1)
+    }
+
+    /// Covariances of a distribution of inducing values: Gaussian noise that all outputs share needs one only.
+    pub(super) fn roots(&self) -> usize {
+        self.likelihood.shared_noise_variance().map_or(self.latents(), |_| 1)
     }
 
     /// What a fit to so many rows in batches of `batch` will take.
     pub fn plan(&self, rows: usize, batch: usize) -> Plan {
-        let roots = if self.likelihood.shares_covariance() { 1 } else { self.latents() };
         let (m, inputs) = (self.inducing.nrows(), self.inducing.ncols());
-        Plan::stochastic(rows, inputs, self.target_width, m, self.latents(), roots, batch)
+        Plan::stochastic(rows, inputs, self.target_width, m, self.latents(), self.roots(), batch)
     }
 
     /// Whether the data fit the model; looks at every target once.
@@ -51,11 +49,10 @@ impl StochasticGp {
     pub fn check(&self, data: &Observations) -> Result<(), GpError> {
         same_width("columns of the inputs", self.inducing.ncols(), data.inputs().ncols())?;
         same_width("columns of the targets", self.target_width, data.targets().ncols())?;
-        if data.noise_variances().is_some() && !matches!(self.likelihood, VariationalLikelihood::Gaussian(_))
-        {
+        if data.noise_variances().is_some() && self.likelihood.with_row_noise(0.0).is_none() {
             return Err(InducingError::RowNoise { likelihood: self.likelihood.name() }.into());
         }
-        Ok(check_targets(&self.likelihood, data.targets())?)
+        Ok(check_targets(&*self.likelihood, data.targets())?)
     }
 
     pub(super) fn check_distribution(&self, distribution: &InducingDistribution) -> Result<(), GpError> {
@@ -71,7 +68,7 @@ impl StochasticGp {
         InducingPosterior::from_parts(
             self.kernel.clone_box(),
             self.mean.clone(),
-            self.likelihood,
+            self.likelihood.clone(),
             self.inducing.clone(),
             self.whitening()?.cholesky,
             distribution,

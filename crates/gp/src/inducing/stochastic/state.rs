@@ -48,12 +48,11 @@ impl StochasticState {
     /// The distribution of inducing values, if the state is one of this model.
     pub(super) fn distribution(&self, model: &StochasticGp) -> Result<InducingDistribution, GpError> {
         let (m, latents) = (model.inducing.nrows(), model.latents());
-        let prior_roots = if model.likelihood.shares_covariance() { 1 } else { latents };
         let triangle = m * (m + 1) / 2;
         let sizes = [
             ("parameters", self.theta.len(), model.unconstrained().len()),
             ("means", self.mean.len(), m * latents),
-            ("entries of roots", self.roots.len(), triangle * prior_roots),
+            ("entries of roots", self.roots.len(), triangle * model.roots()),
         ];
         for (what, found, expected) in sizes {
             if found != expected {

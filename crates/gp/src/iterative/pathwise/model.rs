@@ -25,7 +25,7 @@ pub struct PathwiseModel<T: Real> {
 
 impl<T: Real> Clone for PathwiseModel<T> {
     fn clone(&self) -> Self {
-        Self { kernel: self.kernel.clone_box(), mean: self.mean.clone(), noise: self.noise }
+        Self { kernel: self.kernel.clone_box(), mean: self.mean.clone(), noise: self.noise.clone() }
     }
 }
 

@@ -3,8 +3,7 @@
 use faer::Mat;
 use posterior_laplace::{FitOptions, Laplace, LaplaceError, fit};
 use posterior_likelihoods::{
-    Bernoulli, Categorical, HeteroscedasticGaussian, IndependentGaussian, Link, OutputLikelihood, Poisson,
-    VectorLikelihood,
+    Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
@@ -62,7 +61,7 @@ pub(crate) fn inputs(network: &Network<f64>, examples: usize, seed: u64) -> Arra
 pub(crate) fn likelihoods() -> Vec<OutputLikelihood> {
     vec![
         OutputLikelihood::Categorical(Categorical::new(3).unwrap()),
-        OutputLikelihood::Gaussian(IndependentGaussian::new(vec![0.5, 1.0, 2.0]).unwrap()),
+        OutputLikelihood::Gaussian(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap()),
         OutputLikelihood::Bernoulli(Bernoulli::new(3, Link::Probit).unwrap()),
         OutputLikelihood::Poisson(Poisson::new(3).unwrap()),
     ]

@@ -8,7 +8,7 @@ use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_gp::iterative::{Ended, PathwiseModel, PathwisePosterior, Progress, Solution, Support};
 use posterior_gp::{Mean, Observations};
 use posterior_kernels::Kernel;
-use posterior_likelihoods::{Gaussian, VariationalLikelihood};
+use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_optim::Parameters;
 use std::collections::BTreeMap;
@@ -189,7 +189,7 @@ fn read_inducing(
     let posterior = InducingPosterior::from_parts(
         kernel,
         mean,
-        VariationalLikelihood::Gaussian(noise),
+        Box::new(noise),
         z,
         Cholesky::from_factor(factor, info),
         distribution,

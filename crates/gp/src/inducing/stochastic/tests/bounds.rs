@@ -11,7 +11,7 @@ use posterior_optim::check;
 #[test]
 fn one_natural_step_on_all_rows_meets_the_collapsed_bound() {
     let (likelihood, data) = cases(40).swap_remove(0);
-    let model = model("matern32(ard)", MeanForm::Linear, likelihood, 9, 2);
+    let model = model("matern32(ard)", MeanForm::Linear, likelihood, 9);
     let expected = collapsed_bound(&collapsed(&model), &data).unwrap();
     let mut q = arbitrary(&model);
     let before = stochastic_bound(&model, &q, &data).unwrap();
@@ -41,8 +41,7 @@ fn one_natural_step_on_all_rows_meets_the_collapsed_bound() {
 fn every_gradient_equals_finite_differences() {
     for (likelihood, data) in cases(23) {
         for (text, jitter) in [("matern52(ard) + linear", 1e-8), ("se + white", 1e-2)] {
-            let width = data.targets().ncols();
-            let mut start = model(text, MeanForm::Linear, likelihood, 5, width);
+            let mut start = model(text, MeanForm::Linear, likelihood.clone(), 5);
             start.jitter = jitter;
             let q = arbitrary(&start);
             let evaluation = stochastic_bound_and_gradient(&start, &q, whole(&data), Wanted::ALL).unwrap();
@@ -94,7 +93,7 @@ fn every_gradient_equals_finite_differences() {
 #[test]
 fn what_is_not_wanted_is_zero_and_the_rest_unchanged() {
     let (likelihood, data) = cases(20).swap_remove(3);
-    let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4, 1);
+    let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4);
     let q = arbitrary(&model);
     let evaluate =
         |wanted| stochastic_bound_and_gradient(&model, &q, whole(&data), wanted).unwrap().parameters;
@@ -111,7 +110,7 @@ fn what_is_not_wanted_is_zero_and_the_rest_unchanged() {
 #[test]
 fn batches_that_do_not_fit_are_refused() {
     let (likelihood, data) = cases(20).swap_remove(0);
-    let model = model("se", MeanForm::Zero, likelihood, 4, 2);
+    let model = model("se", MeanForm::Zero, likelihood, 4);
     let q = arbitrary(&model);
     let run = |batch| stochastic_bound_and_gradient(&model, &q, batch, Wanted::ALL).map(|_| ());
     let fine = whole(&data);
@@ -126,7 +125,7 @@ fn batches_that_do_not_fit_are_refused() {
 #[test]
 fn batches_are_unbiased_for_value_and_gradients() {
     for (likelihood, data) in cases(24) {
-        let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4, data.targets().ncols());
+        let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4);
         let q = arbitrary(&model);
         let full = stochastic_bound_and_gradient(&model, &q, whole(&data), Wanted::ALL).unwrap();
         // The mean over the batches of an epoch, all of one size, is the mean over equally likely batches.
@@ -156,7 +155,7 @@ fn batches_are_unbiased_for_value_and_gradients() {
 #[test]
 fn marginals_are_those_of_unwhitened_inducing_values() {
     let (likelihood, data) = cases(20).swap_remove(5);
-    let mut model = model("matern32(ard)", MeanForm::Constant, likelihood, 6, 1);
+    let mut model = model("matern32(ard)", MeanForm::Constant, likelihood, 6);
     model.jitter = 0.0;
     let q = arbitrary(&model);
     let posterior = model.posterior(q.clone()).unwrap();
@@ -185,8 +184,8 @@ fn the_bound_of_two_events_is_below_their_evidence_and_close() {
     // log ∫ Π p(y_i | f_i) N(f; 0, K) df by a product trapezoid rule in whitened coordinates.
     let x = faer::mat![[0.0, 0.0], [0.5, 0.3]];
     let data = Observations::new(x.clone(), faer::mat![[1.0], [0.0]], None).unwrap();
-    let likelihood = VariationalLikelihood::Bernoulli(ScalarBernoulli { link: Link::Logit });
-    let mut model = StochasticGp::new(kernel("se"), MeanForm::Zero, likelihood, x.clone(), 1).unwrap();
+    let likelihood = Box::new(Bernoulli::new(1, Link::Logit).unwrap());
+    let mut model = StochasticGp::new(kernel("se"), MeanForm::Zero, likelihood, x.clone()).unwrap();
     model.jitter = 0.0;
     let k = gram(model.kernel(), x.as_ref());
     let (l10, l11) = (k[(1, 0)], (1.0 - k[(1, 0)] * k[(1, 0)]).sqrt());

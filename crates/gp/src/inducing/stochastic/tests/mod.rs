@@ -9,9 +9,7 @@ use crate::inducing::collapsed::CollapsedGp;
 use crate::{MeanForm, Observations};
 use faer::Mat;
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_likelihoods::{
-    Categorical, Gaussian, Link, ScalarBernoulli, ScalarPoisson, StudentT, VariationalLikelihood,
-};
+use posterior_likelihoods::{Bernoulli, Categorical, Gaussian, Likelihood, Link, Poisson, StudentT};
 use posterior_linalg::random::Streams;
 use posterior_optim::Parameters;
 use rand_distr::{Distribution, StandardNormal};
@@ -26,7 +24,7 @@ fn kernel(text: &str) -> Box<dyn Kernel<f64>> {
 }
 
 /// Every likelihood, with targets for n rows that depend on the first input.
-fn cases(n: usize) -> Vec<(VariationalLikelihood, Observations)> {
+fn cases(n: usize) -> Vec<(Box<dyn Likelihood>, Observations)> {
     let (x, z) = (normal(n, 2, "x"), normal(n, 2, "noise"));
     let signal = |i: usize| (1.7 * x[(i, 0)]).sin();
     let observe = |width: usize, y: &dyn Fn(usize, usize) -> f64, noise: Option<Vec<f64>>| {
@@ -36,41 +34,31 @@ fn cases(n: usize) -> Vec<(VariationalLikelihood, Observations)> {
     let event = |i: usize| f64::from(signal(i) + 0.5 * z[(i, 0)] > 0.0);
     vec![
         (
-            VariationalLikelihood::Gaussian(Gaussian::new(0.2, 1e-6)),
+            Box::new(Gaussian::new(0.2, 1e-6).with_outputs(2)),
             observe(2, &|i, j| signal(i) * (1.0 + j as f64) + 0.3 * z[(i, j)], Some(noise)),
         ),
+        (Box::new(Bernoulli::new(1, Link::Logit).unwrap()), observe(1, &|i, _| event(i), None)),
         (
-            VariationalLikelihood::Bernoulli(ScalarBernoulli { link: Link::Logit }),
-            observe(1, &|i, _| event(i), None),
-        ),
-        (
-            VariationalLikelihood::Bernoulli(ScalarBernoulli { link: Link::Probit }),
+            Box::new(Bernoulli::new(2, Link::Probit).unwrap()),
             observe(2, &|i, j| if j == 0 { event(i) } else { 1.0 - event(i) }, None),
         ),
         (
-            VariationalLikelihood::Poisson(ScalarPoisson),
+            Box::new(Poisson::new(1).unwrap()),
             observe(1, &|i, _| (signal(i) + 0.3 * z[(i, 0)]).exp().round(), None),
         ),
         (
-            VariationalLikelihood::StudentT(StudentT::new(0.2, 3.0).unwrap()),
+            Box::new(StudentT::new(0.2, 3.0).unwrap()),
             observe(1, &|i, _| signal(i) + if i % 9 == 0 { 5.0 } else { 0.2 * z[(i, 0)] }, None),
         ),
         (
-            VariationalLikelihood::Softmax(Categorical::new(3).unwrap()),
+            Box::new(Categorical::new(3).unwrap()),
             observe(1, &|i, _| event(i) + f64::from(x[(i, 1)] > 0.5), None),
         ),
     ]
 }
 
-fn model(
-    text: &str,
-    mean: MeanForm,
-    likelihood: VariationalLikelihood,
-    inducing: usize,
-    width: usize,
-) -> StochasticGp {
-    let mut model =
-        StochasticGp::new(kernel(text), mean, likelihood, normal(inducing, 2, "z"), width).unwrap();
+fn model(text: &str, mean: MeanForm, likelihood: Box<dyn Likelihood>, inducing: usize) -> StochasticGp {
+    let mut model = StochasticGp::new(kernel(text), mean, likelihood, normal(inducing, 2, "z")).unwrap();
     let values: Vec<f64> = (0..model.mean.values().len()).map(|i| 0.2 - 0.1 * i as f64).collect();
     model.mean.set_values(&values);
     model
@@ -96,7 +84,7 @@ fn whole(data: &Observations) -> Batch<'_> {
 
 /// The same model with its inducing values integrated out, for Gaussian noise.
 fn collapsed(model: &StochasticGp) -> CollapsedGp {
-    let VariationalLikelihood::Gaussian(noise) = model.likelihood else { panic!("Gaussian noise only") };
+    let noise = Gaussian::new(model.likelihood.shared_noise_variance().expect("Gaussian noise only"), 1e-6);
     let (form, z) = (model.mean.form(), model.inducing.clone());
     let mut out = CollapsedGp::new(model.kernel.clone_box(), form, noise, z, model.latents()).unwrap();
     out.set_values(&model.values());

@@ -17,7 +17,6 @@ use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_kernels::inducing::ChosenPoints;
-use posterior_likelihoods::VariationalLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Reason, Signal, State};
 use std::time::Instant;
@@ -149,7 +148,8 @@ pub(super) fn collapsed(
     let mut summary = bound_summary(Solver::Collapsed, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
     let z = chosen.points;
-    let mut process = CollapsedGp::new(model.kernel().clone_box(), request.mean, *model.noise(), z, 1)?;
+    let mut process =
+        CollapsedGp::new(model.kernel().clone_box(), request.mean, model.noise().clone(), z, 1)?;
     copy_mean(&model, &mut process);
     process.learn_inducing = moves;
     process.learn_hyperparameters = learns;
@@ -210,8 +210,8 @@ pub(super) fn stochastic(
         bound_summary(Solver::Stochastic { optimizer: request.scalable.variational }, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
     let z = chosen.points;
-    let likelihood = VariationalLikelihood::Gaussian(*model.noise());
-    let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, likelihood, z, 1)?;
+    let noise = Box::new(model.noise().clone());
+    let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, noise, z)?;
     copy_mean(&model, &mut process);
     process.learn_inducing = moves;
     process.learn_hyperparameters = learns;

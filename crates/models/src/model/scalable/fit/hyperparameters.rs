@@ -392,7 +392,7 @@ fn on_all_rows<T: Kept>(
     let mut seconds = 0.0;
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
-    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: *model.noise() };
+    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
     let (rows, memory) = (prepared.data.rows(), request.options.memory_limit);
     let mut options = search.options(&request.scalable, request.options.seed, rows, memory);
     options.hyperpriors = hyperpriors.to_vec();

@@ -85,7 +85,7 @@ pub(super) fn fit<T: Kept>(
     };
     let resumed_from = state.as_ref().map_or(0, |s| s.header.step);
     let start = state.map_or(Start::Zero, Start::Resume);
-    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: *model.noise() };
+    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
     let started = Instant::now();
     let adaptive = settings.steps.is_none() && settings.tolerance.is_none();
     let looking = Looking {

@@ -1,9 +1,11 @@
 //! Independent counts: `y_c ~ Poisson(exp(f_c))`.
 
-use super::diagonal::{self, assert_lengths, diagonal_curvature};
-use super::error::{check_each, check_outputs, check_width};
-use crate::{Expectation, Likelihood, LikelihoodError, Moments, VectorLikelihood};
-use posterior_optim::{Parameters, Segment};
+use super::one;
+use crate::error::{check_each, check_outputs, check_width};
+use crate::expectation::{Slopes, sum_over_outputs};
+use crate::likelihood::{assert_lengths, no_parameters};
+use crate::predictive::poisson_log_mixture;
+use crate::{Likelihood, LikelihoodError};
 use rand::Rng;
 use rand_distr::Distribution;
 use serde::{Deserialize, Serialize};
@@ -15,12 +17,6 @@ pub(crate) fn log_density(y: f64, f: f64) -> f64 {
     // Without the guard, 0 · -∞ for a rate of zero.
     let product = if y == 0.0 { 0.0 } else { y * f };
     product - f.exp() - libm::lgamma(y + 1.0)
-}
-
-/// Mean and variance of a count when `f ~ N(mean, variance)`: those of a log-normal rate, plus the scatter of counts around it.
-pub(crate) fn moments(mean: f64, variance: f64) -> Moments {
-    let rate = (mean + 0.5 * variance).exp();
-    Moments { mean: rate, variance: rate + rate * rate * variance.exp_m1() }
 }
 
 /// Counts that are independent given the latent values, one for each output, with rate `exp(f)`. Targets are whole numbers,
@@ -37,6 +33,7 @@ pub struct Poisson {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
+    #[serde(default = "one")]
     outputs: usize,
 }
 
@@ -56,19 +53,16 @@ impl Poisson {
         check_outputs(NAME, "outputs", outputs, 1, "give the number of counts of one observation")?;
         Ok(Self { outputs })
     }
-
-    fn curvature_entry(&self, _: &[f64], f: &[f64], i: usize) -> f64 {
-        f[i].exp()
-    }
-    assert_lengths!();
 }
 
-impl VectorLikelihood for Poisson {
+no_parameters!(Poisson);
+
+impl Likelihood for Poisson {
     fn outputs(&self) -> usize {
         self.outputs
     }
-    fn target_width(&self) -> usize {
-        self.outputs
+    fn name(&self) -> &'static str {
+        NAME
     }
     fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
         check_width(NAME, self.outputs, y)?;
@@ -76,23 +70,25 @@ impl VectorLikelihood for Poisson {
         check_each(NAME, y, valid, "counts are whole numbers from 0; do not standardise them")
     }
     fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         y.iter().zip(f).map(|(&y, &f)| log_density(y, f)).sum()
     }
     fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         assert_eq!(out.len(), self.outputs, "a gradient has C numbers");
         for (i, out) in out.iter_mut().enumerate() {
             *out = y[i] - f[i].exp();
         }
     }
-    fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
-        diagonal::matrix(self.outputs, out, |i| f[i].exp());
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        assert_lengths(self, y, f);
+        assert_eq!(out.len(), self.outputs, "a diagonal has C numbers");
+        out.iter_mut().zip(f).for_each(|(out, f)| *out = f.exp());
     }
-    diagonal_curvature!();
-    fn curvature_needs_target(&self) -> bool {
-        false
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
+        for (i, f) in f.iter().enumerate() {
+            (mean[i], variance[i]) = (f.exp(), f.exp());
+        }
     }
     /// A rate too large for the generator (1.8e19) is returned itself: its scatter is below the rounding of the count.
     fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
@@ -106,42 +102,23 @@ impl VectorLikelihood for Poisson {
             };
         }
     }
-}
-
-/// One count with one latent value, for models that speak [`Likelihood`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScalarPoisson;
-
-/// Nothing is learned.
-impl Parameters for ScalarPoisson {
-    fn segments(&self) -> Vec<Segment> {
-        Vec::new()
-    }
-    fn values(&self) -> Vec<f64> {
-        Vec::new()
-    }
-    fn set_values(&mut self, values: &[f64]) {
-        assert!(values.is_empty(), "the Poisson likelihood has no parameters");
-    }
-}
-
-impl Likelihood for ScalarPoisson {
-    fn log_density(&self, y: f64, f: f64) -> f64 {
-        log_density(y, f)
-    }
-    fn derivatives(&self, y: f64, f: f64) -> (f64, f64) {
-        (y - f.exp(), -f.exp())
-    }
     /// `y m - exp(m + v/2) - log y!`.
-    fn expected_log_density(&self, y: f64, mean: f64, variance: f64) -> Expectation {
-        let rate = (mean + 0.5 * variance).exp();
-        Expectation {
-            value: y * mean - rate - libm::lgamma(y + 1.0),
-            mean_slope: y - rate,
-            variance_slope: -0.5 * rate,
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        sum_over_outputs(slopes, |i, _| {
+            let rate = (mean[i] + 0.5 * variance[i]).exp();
+            (y[i] * mean[i] - rate - libm::lgamma(y[i] + 1.0), y[i] - rate, -0.5 * rate)
+        })
+    }
+    /// Those of a log-normal rate, plus the scatter of counts around it.
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        for i in 0..self.outputs {
+            let rate = (mean[i] + 0.5 * variance[i]).exp();
+            (out.0[i], out.1[i]) = (rate, rate + rate * rate * variance[i].exp_m1());
         }
     }
-    fn predictive(&self, mean: f64, variance: f64) -> Moments {
-        moments(mean, variance)
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        assert_lengths(self, y, mean);
+        (0..y.len()).map(|i| poisson_log_mixture(y[i], mean[i], variance[i])).sum()
     }
 }

@@ -1,11 +1,12 @@
 //! Independent events: `p(y_c = 1 | f_c)` by a logit or probit link.
 
-use super::diagonal::{self, assert_lengths, diagonal_curvature};
-use super::error::{check_each, check_outputs, check_width};
-use super::normal_tail::{distribution, inverse_mills, log_distribution};
-use super::softmax::{sigmoid, softplus};
-use crate::{Expectation, Likelihood, LikelihoodError, Moments, VectorLikelihood};
-use posterior_optim::{Parameters, Segment};
+use super::one;
+use crate::error::{check_each, check_outputs, check_width};
+use crate::expectation::{Slopes, nodes, sum_over_outputs};
+use crate::likelihood::{assert_lengths, no_parameters};
+use crate::special::normal_tail::{distribution, inverse_mills, log_distribution};
+use crate::special::softmax::{log_sum_exp, sigmoid, softplus};
+use crate::{Likelihood, LikelihoodError, Prediction};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -93,6 +94,7 @@ pub struct Bernoulli {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
+    #[serde(default = "one")]
     outputs: usize,
     #[serde(default)]
     link: Link,
@@ -120,22 +122,22 @@ impl Bernoulli {
         self.link
     }
 
-    fn curvature_entry(&self, y: &[f64], f: &[f64], i: usize) -> f64 {
-        match self.link {
-            // Does not read the target, which may be missing.
-            Link::Logit => sigmoid(f[i]) * sigmoid(-f[i]),
-            Link::Probit => self.link.derivatives(y[i], f[i]).1,
-        }
+    /// Nodes and weights for `f ~ N(mean, variance)`: the trapezoid rule with steps of at most 0.6. The log density is analytic for
+    /// `|Im f| < π` (logit; probit: 2.8), so the error is near rounding for any variance. Rules of fixed size are off by percents
+    /// where the deviation is large.
+    fn nodes(mean: f64, variance: f64) -> impl Iterator<Item = (f64, f64)> {
+        nodes(mean, variance, 0.6)
     }
-    assert_lengths!();
 }
 
-impl VectorLikelihood for Bernoulli {
+no_parameters!(Bernoulli);
+
+impl Likelihood for Bernoulli {
     fn outputs(&self) -> usize {
         self.outputs
     }
-    fn target_width(&self) -> usize {
-        self.outputs
+    fn name(&self) -> &'static str {
+        NAME
     }
     fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
         check_width(NAME, self.outputs, y)?;
@@ -147,21 +149,33 @@ impl VectorLikelihood for Bernoulli {
         )
     }
     fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         y.iter().zip(f).map(|(&y, &f)| self.link.log_density(y, f)).sum()
     }
     fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         assert_eq!(out.len(), self.outputs, "a gradient has C numbers");
         for (i, out) in out.iter_mut().enumerate() {
             *out = self.link.derivatives(y[i], f[i]).0;
         }
     }
-    fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
-        diagonal::matrix(self.outputs, out, |i| self.link.derivatives(y[i], f[i]).1);
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        assert_lengths(self, y, f);
+        assert_eq!(out.len(), self.outputs, "a diagonal has C numbers");
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = match self.link {
+                // Does not read the target, which may be missing.
+                Link::Logit => sigmoid(f[i]) * sigmoid(-f[i]),
+                Link::Probit => self.link.derivatives(y[i], f[i]).1,
+            };
+        }
     }
-    diagonal_curvature!();
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
+        for (i, f) in f.iter().enumerate() {
+            mean[i] = self.link.probability(*f);
+            variance[i] = mean[i] * (1.0 - mean[i]);
+        }
+    }
     fn curvature_needs_target(&self) -> bool {
         self.link == Link::Probit
     }
@@ -172,53 +186,38 @@ impl VectorLikelihood for Bernoulli {
             *out = if p.is_nan() { f64::NAN } else { f64::from(uniform < p) };
         }
     }
-}
-
-/// One event with one latent value, for models that speak [`Likelihood`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScalarBernoulli {
-    /// How the latent value becomes a probability.
-    #[serde(default)]
-    pub link: Link,
-}
-
-/// Nothing is learned.
-impl Parameters for ScalarBernoulli {
-    fn segments(&self) -> Vec<Segment> {
-        Vec::new()
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        sum_over_outputs(slopes, |i, _| {
+            let mut out = (0.0, 0.0, 0.0);
+            for (f, weight) in Self::nodes(mean[i], variance[i]) {
+                let (first, negative_second) = self.link.derivatives(y[i], f);
+                out.0 += weight * self.link.log_density(y[i], f);
+                out.1 += weight * first;
+                out.2 -= 0.5 * weight * negative_second;
+            }
+            out
+        })
     }
-    fn values(&self) -> Vec<f64> {
-        Vec::new()
-    }
-    fn set_values(&mut self, values: &[f64]) {
-        assert!(values.is_empty(), "the Bernoulli likelihood has no parameters");
-    }
-}
-
-impl Likelihood for ScalarBernoulli {
-    fn log_density(&self, y: f64, f: f64) -> f64 {
-        self.link.log_density(y, f)
-    }
-    fn derivatives(&self, y: f64, f: f64) -> (f64, f64) {
-        let (first, negative_second) = self.link.derivatives(y, f);
-        (first, -negative_second)
-    }
-    /// By the trapezoid rule with steps of at most 0.6: the log density is analytic for `|Im f| < π` (logit; probit: 2.8), so the
-    /// error is near rounding for any variance. Rules of fixed size are off by percents where the deviation is large.
-    fn expected_log_density(&self, y: f64, mean: f64, variance: f64) -> Expectation {
-        let mut out = Expectation { value: 0.0, mean_slope: 0.0, variance_slope: 0.0 };
-        for (f, weight) in crate::variational::nodes(mean, variance, 0.6) {
-            let (first, negative_second) = self.link.derivatives(y, f);
-            out.value += weight * self.link.log_density(y, f);
-            out.mean_slope += weight * first;
-            out.variance_slope -= 0.5 * weight * negative_second;
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        for i in 0..self.outputs {
+            let p: f64 = Self::nodes(mean[i], variance[i]).map(|(f, w)| w * self.link.probability(f)).sum();
+            (out.0[i], out.1[i]) = (p, p * (1.0 - p));
         }
-        out
     }
-    /// With [`Link::expected_probability`], which is approximate for the logit link.
-    fn predictive(&self, mean: f64, variance: f64) -> Moments {
-        let p = self.link.expected_probability(mean, variance);
-        Moments { mean: p, variance: p * (1.0 - p) }
+    fn predict(&self, mean: &[f64], variance: &[f64]) -> Prediction {
+        let (mut p, mut variances) = (vec![0.0; self.outputs], vec![0.0; self.outputs]);
+        self.predictive_moments(mean, variance, (&mut p, &mut variances));
+        Prediction::Events(p)
+    }
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        assert_lengths(self, y, mean);
+        let one = |i: usize| {
+            let terms: Vec<f64> = Self::nodes(mean[i], variance[i])
+                .map(|(f, w)| w.ln() + self.link.log_density(y[i], f))
+                .collect();
+            log_sum_exp(&terms)
+        };
+        (0..y.len()).map(one).sum()
     }
 }

@@ -3,9 +3,9 @@
 //! For `y_n = f_n + ε_n`, `ε_n ~ N(0, Σ)`, with posterior `f_n ~ N(m_n, V_n)`, the expected log likelihood is
 //! `-N/2 log det Σ - ½ tr(Σ⁻¹ Σ_n [(y_n - m_n)(y_n - m_n)ᵀ + V_n])`, which is largest at the mean of the bracket.
 
-use super::{FullGaussian, IndependentGaussian};
 use crate::LikelihoodError;
 use crate::predictive::Covariance;
+use crate::{FullGaussian, Gaussian};
 
 /// The running mean of `r rᵀ + V` over observations: residual `r = y - m` and posterior covariance `V` of the latent values.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +73,11 @@ impl NoiseStatistics {
     ///
     /// # Errors
     /// When nothing was counted, or a variance is zero and no floor given.
-    pub fn to_independent(&self, floor: f64) -> Result<IndependentGaussian, LikelihoodError> {
+    pub fn to_independent(&self, floor: f64) -> Result<Gaussian, LikelihoodError> {
         let mean = self.mean();
         let step = if self.full { self.outputs + 1 } else { 1 };
         // Not `f64::max`, which would turn NaN into the floor.
-        IndependentGaussian::new(
+        Gaussian::independent(
             mean.into_iter().step_by(step).map(|v| if v < floor { floor } else { v }).collect(),
         )
     }

@@ -20,23 +20,12 @@ const STEP: f64 = 0.35;
 /// Most nodes in s; reached where deviations are in the hundreds, where the step grows.
 const MOST: f64 = 8192.0;
 
-/// Buffers that one thread reuses.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SoftmaxWorkspace {
-    /// `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
-    tables: [Vec<f64>; 3],
-    /// Products of the classes before, at each s; then those of the classes behind.
-    before: Vec<f64>,
-    behind: Vec<f64>,
-}
-
 /// The expectation; writes `E[softmax f]` (C, its slopes in the means) and its slopes in the variances (C).
 ///
 /// NaN when an argument is not finite.
-pub(super) fn expected_log_sum_exp(
+pub(crate) fn expected_log_sum_exp(
     mean: &[f64],
     variance: &[f64],
-    workspace: &mut SoftmaxWorkspace,
     probabilities: &mut [f64],
     variance_slopes: &mut [f64],
 ) -> f64 {
@@ -54,28 +43,23 @@ pub(super) fn expected_log_sum_exp(
     let high = fold(&|c| mean[c] + 8.3 * deviation(c)) + 27.0 + (classes as f64).ln();
     let count = ((high - low) / STEP).ceil().min(MOST) as usize + 1;
     let step = (high - low) / (count - 1) as f64;
-    for table in &mut workspace.tables {
-        table.clear();
-        table.resize(classes * count, 0.0);
-    }
+    // `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
+    let table = || vec![0.0; classes * count];
+    let (mut distribution, mut density, mut bend) = (table(), table(), table());
     for c in 0..classes {
         let range = c * count..(c + 1) * count;
-        let [distribution, density, bend] = &mut workspace.tables;
         let tables = (&mut distribution[range.clone()], &mut density[range.clone()], &mut bend[range]);
         for (f, weight) in nodes(mean[c], variance[c], 0.4) {
             add_node(f - low, weight, step, (&mut *tables.0, &mut *tables.1, &mut *tables.2));
         }
     }
-    let SoftmaxWorkspace { tables: [distribution, density, bend], before, behind } = workspace;
-    before.clear();
-    before.resize(classes * count, 1.0);
+    // Products of the classes before, at each s; then those of the classes behind.
+    let (mut before, mut behind) = (vec![1.0; classes * count], vec![1.0; count]);
     for c in 1..classes {
         for j in 0..count {
             before[c * count + j] = before[(c - 1) * count + j] * distribution[(c - 1) * count + j];
         }
     }
-    behind.clear();
-    behind.resize(count, 1.0);
     for c in (0..classes).rev() {
         let (mut toward_mean, mut toward_variance) = (0.0, 0.0);
         for j in 0..count {
@@ -125,7 +109,7 @@ mod tests {
 
     fn expect(mean: &[f64], variance: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
         let (mut p, mut s) = (vec![0.0; mean.len()], vec![0.0; mean.len()]);
-        let value = expected_log_sum_exp(mean, variance, &mut SoftmaxWorkspace::default(), &mut p, &mut s);
+        let value = expected_log_sum_exp(mean, variance, &mut p, &mut s);
         (value, p, s)
     }
 

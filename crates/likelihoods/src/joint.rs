@@ -1,7 +1,7 @@
 //! The density of many observations together, which sees how their latent values vary together.
 
-use super::softmax::log_sum_exp;
-use crate::{LikelihoodError, VectorLikelihood};
+use crate::special::softmax::log_sum_exp;
+use crate::{Likelihood, LikelihoodError};
 
 /// One point of a group, observed `count` times with the same target.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct JointPoint<'a> {
 ///
 /// # Errors
 /// When `latent` has not the size stated, there is no sample, or a target is not valid.
-pub fn joint_log_density<L: VectorLikelihood + ?Sized>(
+pub fn joint_log_density<L: Likelihood + ?Sized>(
     likelihood: &L,
     points: &[JointPoint<'_>],
     samples: usize,

@@ -1,8 +1,8 @@
-//! Every likelihood of several latent values against differences, enumeration and simulation.
+//! Every likelihood against differences, enumeration and simulation.
 
 use posterior_likelihoods::{
-    Bernoulli, Categorical, FullGaussian, GaussHermite, HeteroscedasticGaussian, IndependentGaussian, Link,
-    OutputLikelihood, Poisson, VectorLikelihood,
+    Bernoulli, Categorical, FullGaussian, GaussHermite, Gaussian, HeteroscedasticGaussian, Link,
+    OutputLikelihood, Poisson, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check;
@@ -18,7 +18,7 @@ fn cases() -> Vec<(OutputLikelihood, [Vec<f64>; 2], Vec<f64>)> {
     let events = || [vec![1.0, 0.0, 1.0], vec![0.0, 0.0, 0.0]];
     let real = || [vec![0.3, -0.2, 1.9], vec![-4.0, 0.0, 2.0]];
     vec![
-        (L::Gaussian(IndependentGaussian::new(vec![0.4, 1.2, 0.05]).unwrap()), real(), f.clone()),
+        (L::Gaussian(Gaussian::independent(vec![0.4, 1.2, 0.05]).unwrap()), real(), f.clone()),
         (L::FullGaussian(FullGaussian::new(3, COVARIANCE.to_vec()).unwrap()), real(), f.clone()),
         (L::Categorical(Categorical::new(3).unwrap()), [vec![1.0], vec![2.0]], f.clone()),
         (L::Categorical(Categorical::new(2).unwrap()), [vec![0.0], vec![1.0]], vec![0.3, -0.2]),
@@ -30,6 +30,7 @@ fn cases() -> Vec<(OutputLikelihood, [Vec<f64>; 2], Vec<f64>)> {
             [vec![0.3, -0.7], vec![3.0, 1.0]],
             vec![0.4, -1.1, 0.8, -1.5],
         ),
+        (L::StudentT(StudentT::new(0.4, 5.0).unwrap().with_outputs(3)), real(), f),
     ]
 }
 
@@ -69,24 +70,19 @@ fn the_root_squares_to_the_curvature_and_the_products_are_products() {
     for (l, [y, _], f) in cases() {
         let (n, s) = (l.outputs(), l.root_width());
         let (_, hessian, curvature) = derivatives(&l, &y, &f);
-        let exact = !matches!(l, OutputLikelihood::HeteroscedasticGaussian(_));
+        let exact =
+            !matches!(l, OutputLikelihood::HeteroscedasticGaussian(_) | OutputLikelihood::StudentT(_));
         assert_eq!(exact, curvature == hessian, "{l:?}");
         let root = vector(n * s, |out| l.root(&y, &f, out));
         let square: Vec<f64> =
             (0..n * n).map(|e| (0..s).map(|k| root[(e / n) * s + k] * root[(e % n) * s + k]).sum()).collect();
         check::assert_close(&square, &curvature, 1e-13, 1e-14);
         let u: Vec<f64> = (0..n).map(|i| 0.7 - 0.9 * i as f64).collect();
-        let e: Vec<f64> = (0..s).map(|i| 0.2 + 0.5 * i as f64).collect();
         let times = |matrix: &[f64], width: usize, v: &[f64]| -> Vec<f64> {
             matrix.chunks(width).map(|row| row.iter().zip(v).map(|(a, b)| a * b).sum()).collect()
         };
         let product = vector(n, |out| l.curvature_product(&y, &f, &u, out));
         check::assert_close(&product, &times(&curvature, n, &u), 1e-13, 1e-14);
-        let product = vector(n, |out| l.root_product(&y, &f, &e, out));
-        check::assert_close(&product, &times(&root, s, &e), 1e-13, 1e-14);
-        let transposed: Vec<f64> = (0..s).map(|k| (0..n).map(|i| root[i * s + k] * u[i]).sum()).collect();
-        let product = vector(s, |out| l.root_transpose_product(&y, &f, &u, out));
-        check::assert_close(&product, &transposed, 1e-13, 1e-14);
     }
 }
 
@@ -130,7 +126,9 @@ fn enumerate(l: &OutputLikelihood, f: &[f64]) -> Vec<(Vec<f64>, f64)> {
                 })
                 .collect()
         }
-        OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => Vec::new(),
+        OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) | OutputLikelihood::StudentT(_) => {
+            Vec::new()
+        }
     }
 }
 
@@ -204,10 +202,10 @@ fn classes_keep_relative_accuracy_when_one_is_certain() {
     check::assert_close(&curvature[..3], &[a + b, -a, -b], 1e-14, 0.0);
     let product = vector(3, |out| l.curvature_product(&[0.0], &f, &[5.0, 4.0, 2.0], out));
     check::assert_close(&product, &[a + 3.0 * b, -a, -3.0 * b], 1e-14, 0.0);
-    let root = vector(9, |out| l.root(&[0.0], &f, out));
-    check::assert_close(&root[..3], &[a + b, -a.sqrt(), -b.sqrt()], 1e-14, 0.0);
-    let product = vector(3, |out| l.root_product(&[0.0], &f, &[1.0, 0.0, 0.0], out));
-    check::assert_close(&product, &[a + b, -a, -b], 1e-14, 0.0);
+    // The triangular factor: its first column is that of B over the root of its first entry.
+    let root = vector(6, |out| l.root(&[0.0], &f, out));
+    let first = (a + b).sqrt();
+    check::assert_close(&[root[0], root[2], root[4]], &[first, -a / first, -b / first], 1e-14, 0.0);
 }
 
 #[test]
@@ -238,7 +236,9 @@ proptest! {
         let u: Vec<f64> = (0..n).map(|i| ((seed + 7 * i as u64) % 13) as f64 - 6.0).collect();
         let (_, _, b) = derivatives(&l, &[0.0], &f);
         let product = vector(n, |out| l.curvature_product(&[0.0], &f, &u, out));
-        let transposed = vector(n, |out| l.root_transpose_product(&[0.0], &f, &u, out));
+        let root = vector(n * (n - 1), |out| l.root(&[0.0], &f, out));
+        let transposed: Vec<f64> =
+            (0..n - 1).map(|k| (0..n).map(|i| root[i * (n - 1) + k] * u[i]).sum()).collect();
         let quadratic: f64 = u.iter().zip(&product).map(|(a, b)| a * b).sum();
         let norm: f64 = transposed.iter().map(|r| r * r).sum();
         prop_assert!((quadratic - norm).abs() <= 1e-13);

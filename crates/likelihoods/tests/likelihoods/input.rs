@@ -1,11 +1,10 @@
 //! What is refused, what is said about it, and how likelihoods are written to files.
 
 use posterior_likelihoods::{
-    Bernoulli, Categorical, Covariance, FullGaussian, HeteroscedasticGaussian, IndependentGaussian,
-    JointPoint, Likelihood, LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson,
-    ScalarBernoulli, ScalarPoisson, VectorLikelihood, joint_log_density,
+    Bernoulli, Categorical, Covariance, FullGaussian, Gaussian, HeteroscedasticGaussian, JointPoint,
+    Likelihood, LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson, joint_log_density,
 };
-use posterior_optim::{Parameters, check};
+use posterior_optim::check;
 
 #[test]
 fn impossible_targets_are_named_with_a_remedy() {
@@ -28,14 +27,14 @@ fn impossible_targets_are_named_with_a_remedy() {
             assert!(out.iter().all(|v| v.is_nan()));
         }
     }
-    let message = |l: &dyn VectorLikelihood, y: &[f64]| l.check_target(y).unwrap_err().to_string();
+    let message = |l: &dyn Likelihood, y: &[f64]| l.check_target(y).unwrap_err().to_string();
     let events = Bernoulli::new(2, Link::Probit).unwrap();
     assert!(message(&events, &[1.0, 0.5]).contains("target 1 is 0.5"));
     let counts = Poisson::new(2).unwrap();
     for bad in [-1.0, 0.5, f64::INFINITY, f64::NAN] {
         assert!(message(&counts, &[3.0, bad]).contains("counts are whole numbers from 0"));
     }
-    let noise = IndependentGaussian::new(vec![1.0; 2]).unwrap();
+    let noise = Gaussian::independent(vec![1.0; 2]).unwrap();
     assert!(message(&noise, &[f64::NAN, 0.0]).contains("drop the row"));
     assert!(message(&noise, &[0.0]).contains("has 1 numbers where the gaussian likelihood needs 2"));
     assert!(message(&HeteroscedasticGaussian::new(2).unwrap(), &[0.0; 4]).contains("needs 2"));
@@ -47,6 +46,10 @@ fn unusable_parameters_are_refused_also_in_files() {
         r#"{"kind":"gaussian","noise_variances":[]}"#,
         r#"{"kind":"gaussian","noise_variances":[1.0,0.0]}"#,
         r#"{"kind":"gaussian","noise_variances":[1.0],"floor":0.1}"#,
+        r#"{"kind":"gaussian","noise_variance":0.1,"floor":0.2}"#,
+        r#"{"kind":"gaussian","noise_variance":0.1,"floor":-1.0}"#,
+        r#"{"kind":"gaussian","noise_variance":0.1,"floor":0.0,"outputs":0}"#,
+        r#"{"kind":"student_t","scale":1.0,"degrees_of_freedom":2.0}"#,
         r#"{"kind":"full_gaussian","covariance":[[1.0,0.2],[0.3,1.0]]}"#,
         r#"{"kind":"full_gaussian","covariance":[[1.0,2.0],[2.0,1.0]]}"#,
         r#"{"kind":"full_gaussian","covariance":[[1.0],[2.0,1.0]]}"#,
@@ -72,6 +75,10 @@ fn unusable_parameters_are_refused_also_in_files() {
 fn files_bring_back_the_same_likelihood() {
     for text in [
         r#"{"kind":"gaussian","noise_variances":[1.0,0.25]}"#,
+        r#"{"kind":"gaussian","noise_variance":0.3,"floor":0.0}"#,
+        r#"{"kind":"gaussian","noise_variance":0.3,"floor":1e-6,"outputs":2}"#,
+        r#"{"kind":"student_t","scale":0.2,"degrees_of_freedom":3.0}"#,
+        r#"{"kind":"student_t","scale":0.2,"degrees_of_freedom":3.0,"outputs":2}"#,
         r#"{"kind":"full_gaussian","covariance":[[1.0,0.2],[0.2,0.5]]}"#,
         r#"{"kind":"categorical","classes":10}"#,
         r#"{"kind":"bernoulli","outputs":3,"link":"probit"}"#,
@@ -83,6 +90,19 @@ fn files_bring_back_the_same_likelihood() {
         assert!(text.contains(likelihood.name()));
         let settings = toml::to_string(&likelihood).unwrap();
         assert_eq!(toml::from_str::<OutputLikelihood>(&settings).unwrap(), likelihood);
+    }
+}
+
+#[test]
+fn one_output_need_not_be_written() {
+    for (text, full) in [
+        (r#"{"kind":"bernoulli","link":"probit"}"#, r#"{"kind":"bernoulli","outputs":1,"link":"probit"}"#),
+        (r#"{"kind":"bernoulli"}"#, r#"{"kind":"bernoulli","outputs":1,"link":"logit"}"#),
+        (r#"{"kind":"poisson"}"#, r#"{"kind":"poisson","outputs":1}"#),
+        (r#"{"kind":"softmax","classes":4}"#, r#"{"kind":"categorical","classes":4}"#),
+    ] {
+        let likelihood: OutputLikelihood = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&likelihood).unwrap(), full);
     }
 }
 
@@ -159,36 +179,6 @@ fn joint_densities() {
     assert!(joint_log_density(&classes, &points, 0, &[]).is_err());
     assert!(joint_log_density(&classes, &points, 2, &f).is_err());
     assert!(joint_log_density(&classes, &[one(&[2.0][..], 1)], 1, &f[..2]).is_err());
-}
-
-#[test]
-fn scalar_forms_agree_with_one_output() {
-    for link in [Link::Logit, Link::Probit] {
-        let (scalar, vector) = (ScalarBernoulli { link }, Bernoulli::new(1, link).unwrap());
-        assert!(scalar.values().is_empty());
-        for (y, f) in [(1.0, 0.7), (0.0, 2.0)] {
-            agree(&scalar, &vector, y, f);
-        }
-        let moments = scalar.predictive(0.4, 0.8);
-        check::assert_close(&[moments.variance], &[moments.mean * (1.0 - moments.mean)], 1e-15, 0.0);
-    }
-    agree(&ScalarPoisson, &Poisson::new(1).unwrap(), 4.0, 0.6);
-    // The closed expectation against the quadrature of the trait.
-    let closed = ScalarPoisson.expected_log_density(4.0, 0.6, 0.3);
-    let rule = posterior_likelihoods::GaussHermite::standard();
-    let numeric: f64 =
-        rule.nodes(0.6, 0.3).map(|(f, w)| w * Likelihood::log_density(&ScalarPoisson, 4.0, f)).sum();
-    check::assert_close(&[closed.value], &[numeric], 1e-11, 0.0);
-    let slopes = check::gradient(|p| ScalarPoisson.expected_log_density(4.0, p[0], p[1]).value, &[0.6, 0.3]);
-    check::assert_close(&[closed.mean_slope, closed.variance_slope], &slopes, 1e-8, 1e-9);
-}
-
-fn agree(scalar: &impl Likelihood, vector: &impl VectorLikelihood, y: f64, f: f64) {
-    let (mut g, mut h) = ([0.0], [0.0]);
-    vector.gradient(&[y], &[f], &mut g);
-    vector.hessian(&[y], &[f], &mut h);
-    assert_eq!(scalar.log_density(y, f), vector.log_density(&[y], &[f]));
-    assert_eq!(scalar.derivatives(y, f), (g[0], -h[0]));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `y = f + ε`, `ε ~ N(0, Σ)`.
 
-use super::error::{check_each, check_outputs, check_width};
-use crate::vector::diagonal::assert_lengths;
-use crate::{LikelihoodError, VectorLikelihood};
+use crate::error::check_outputs;
+use crate::expectation::Slopes;
+use crate::likelihood::{assert_lengths, no_parameters};
+use crate::predictive::gaussian_log_density;
+use crate::{Covariance, LatentGaussian, Likelihood, LikelihoodError};
 use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use rand::Rng;
@@ -122,26 +124,26 @@ impl FullGaussian {
     fn row<'a>(&self, matrix: &'a [f64], i: usize) -> &'a [f64] {
         &matrix[i * self.outputs..(i + 1) * self.outputs]
     }
-    assert_lengths!();
 }
+
+no_parameters!(FullGaussian);
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-impl VectorLikelihood for FullGaussian {
+impl Likelihood for FullGaussian {
     fn outputs(&self) -> usize {
         self.outputs
     }
-    fn target_width(&self) -> usize {
-        self.outputs
+    fn name(&self) -> &'static str {
+        NAME
     }
-    fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
-        check_width(NAME, self.target_width(), y)?;
-        check_each(NAME, y, f64::is_finite, "drop the row or fill in the missing value")
+    fn is_diagonal(&self) -> bool {
+        false
     }
     fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         // ‖Rᵀ(y - f)‖²: a sum of squares cannot become negative.
         let square: f64 = (0..self.outputs)
             .map(|j| {
@@ -152,7 +154,7 @@ impl VectorLikelihood for FullGaussian {
         self.log_normaliser - 0.5 * square
     }
     fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         assert_eq!(out.len(), self.outputs, "a gradient has C numbers");
         for (i, out) in out.iter_mut().enumerate() {
             *out =
@@ -160,46 +162,23 @@ impl VectorLikelihood for FullGaussian {
         }
     }
     /// `Σ⁻¹`.
-    fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        assert_lengths(self, y, f);
         out.copy_from_slice(&self.precision);
     }
-    fn curvature(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.hessian(y, f, out);
-    }
     fn curvature_product(&self, y: &[f64], f: &[f64], u: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         assert_eq!((u.len(), out.len()), (self.outputs, self.outputs), "B maps C numbers to C numbers");
         for (i, out) in out.iter_mut().enumerate() {
             *out = dot(self.row(&self.precision, i), u);
         }
     }
-    fn root_width(&self) -> usize {
-        self.outputs
-    }
     fn root(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         out.copy_from_slice(&self.root);
     }
-    fn root_product(&self, y: &[f64], f: &[f64], e: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
-        assert_eq!((e.len(), out.len()), (self.outputs, self.outputs), "the root maps S to C numbers");
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = dot(self.row(&self.root, i), e);
-        }
-    }
-    fn root_transpose_product(&self, y: &[f64], f: &[f64], u: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
-        assert_eq!((u.len(), out.len()), (self.outputs, self.outputs), "the root maps S to C numbers");
-        out.fill(0.0);
-        for (i, &u) in u.iter().enumerate() {
-            for (out, r) in out.iter_mut().zip(self.row(&self.root, i)) {
-                *out += r * u;
-            }
-        }
-    }
-    fn curvature_needs_target(&self) -> bool {
-        false
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
+        self.predictive_moments(f, &vec![0.0; self.outputs], (mean, variance));
     }
     fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
         assert_eq!((f.len(), out.len()), (self.outputs, self.outputs), "latent values and target");
@@ -210,5 +189,24 @@ impl VectorLikelihood for FullGaussian {
         for i in (0..self.outputs).rev() {
             out[i] = f[i] + dot(&self.row(&self.factor, i)[..=i], &out[..=i]);
         }
+    }
+    /// `log N(y; mean, Σ) - ½ tr(Σ⁻¹ diag(variance))`.
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        self.gradient(y, mean, slopes.means);
+        let precision = |i: usize| self.precision[i * self.outputs + i];
+        slopes.variances.iter_mut().enumerate().for_each(|(i, slope)| *slope = -0.5 * precision(i));
+        self.log_density(y, mean) - 0.5 * (0..self.outputs).map(|i| precision(i) * variance[i]).sum::<f64>()
+    }
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        out.0.copy_from_slice(mean);
+        for (i, out) in out.1.iter_mut().enumerate() {
+            *out = variance[i] + self.covariance[i * self.outputs + i];
+        }
+    }
+    /// NaN where the covariance of the observation has no factor.
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        let latent = LatentGaussian { mean, covariance: Covariance::Diagonal(variance) };
+        let noise = |i: usize, j: usize| self.covariance[i * self.outputs + j];
+        gaussian_log_density(y, latent, false, noise).unwrap_or(f64::NAN)
     }
 }

@@ -1,8 +1,10 @@
 //! `y_d = f_d + ε_d`, `ε_d ~ N(0, exp(f_{D+d}))`: the model says how noisy each observation is.
 
-use super::diagonal::{assert_lengths, diagonal_curvature};
-use super::error::{MOST_OUTPUTS, check_each, check_outputs, check_width};
-use crate::{LikelihoodError, VectorLikelihood};
+use crate::error::{MOST_OUTPUTS, check_outputs};
+use crate::expectation::Slopes;
+use crate::likelihood::{assert_lengths, no_parameters};
+use crate::predictive::heteroscedastic_log_mixture;
+use crate::{Likelihood, LikelihoodError};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -52,26 +54,22 @@ impl HeteroscedasticGaussian {
     pub fn targets(&self) -> usize {
         self.targets
     }
-
-    fn curvature_entry(&self, _: &[f64], f: &[f64], i: usize) -> f64 {
-        if i < self.targets { (-f[self.targets + i]).exp() } else { 0.5 }
-    }
-    assert_lengths!();
 }
 
-impl VectorLikelihood for HeteroscedasticGaussian {
+no_parameters!(HeteroscedasticGaussian);
+
+impl Likelihood for HeteroscedasticGaussian {
     fn outputs(&self) -> usize {
         2 * self.targets
     }
     fn target_width(&self) -> usize {
         self.targets
     }
-    fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
-        check_width(NAME, self.targets, y)?;
-        check_each(NAME, y, f64::is_finite, "drop the row or fill in the missing value")
+    fn name(&self) -> &'static str {
+        NAME
     }
     fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         let (means, log_variances) = f.split_at(self.targets);
         y.iter()
             .zip(means.iter().zip(log_variances))
@@ -79,7 +77,7 @@ impl VectorLikelihood for HeteroscedasticGaussian {
             .sum()
     }
     fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         assert_eq!(out.len(), f.len(), "a gradient has C numbers");
         for d in 0..self.targets {
             let (residual, precision) = (y[d] - f[d], (-f[self.targets + d]).exp());
@@ -88,7 +86,7 @@ impl VectorLikelihood for HeteroscedasticGaussian {
         }
     }
     fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
-        self.assert_lengths(y, f);
+        assert_lengths(self, y, f);
         let (n, targets) = (self.outputs(), self.targets);
         assert_eq!(out.len(), n * n, "a matrix of the outputs has C x C numbers");
         out.fill(0.0);
@@ -100,9 +98,14 @@ impl VectorLikelihood for HeteroscedasticGaussian {
             out[(targets + d) * n + targets + d] = 0.5 * residual * residual * precision;
         }
     }
-    diagonal_curvature!();
-    fn curvature_needs_target(&self) -> bool {
-        false
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        assert_lengths(self, y, f);
+        let (means, log_variances) = out.split_at_mut(self.targets);
+        means.iter_mut().zip(&f[self.targets..]).for_each(|(out, s)| *out = (-s).exp());
+        log_variances.fill(0.5);
+    }
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
+        self.predictive_moments(f, &vec![0.0; f.len()], (mean, variance));
     }
     fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
         assert_eq!((f.len(), out.len()), (self.outputs(), self.targets), "latent values and target");
@@ -110,5 +113,33 @@ impl VectorLikelihood for HeteroscedasticGaussian {
             let noise: f64 = StandardNormal.sample(rng);
             *out = f[d] + (0.5 * f[self.targets + d]).exp() * noise;
         }
+    }
+    /// With `E[e⁻ˢ] = exp(-s̄ + v_s/2)` and `E[(y - m)²] = (y - m̄)² + v_m`.
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        let mut total = 0.0;
+        for d in 0..self.targets {
+            let (residual, s) = (y[d] - mean[d], self.targets + d);
+            let precision = (-mean[s] + 0.5 * variance[s]).exp();
+            let square = precision * (residual * residual + variance[d]);
+            total -= 0.5 * ((2.0 * PI).ln() + mean[s] + square);
+            (slopes.means[d], slopes.means[s]) = (residual * precision, 0.5 * (square - 1.0));
+            (slopes.variances[d], slopes.variances[s]) = (-0.5 * precision, -0.25 * square);
+        }
+        total
+    }
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        for i in 0..self.targets {
+            let s = self.targets + i;
+            (out.0[i], out.1[i]) = (mean[i], variance[i] + (mean[s] + 0.5 * variance[s]).exp());
+        }
+    }
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        assert_lengths(self, y, mean);
+        let one = |i: usize| {
+            let s = self.targets + i;
+            heteroscedastic_log_mixture(y[i], (mean[i], mean[s]), (variance[i], variance[s]), 0.0)
+        };
+        (0..self.targets).map(one).sum()
     }
 }

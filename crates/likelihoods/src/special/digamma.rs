@@ -1,4 +1,4 @@
-//! Functions that the mathematics library lacks.
+//! The derivative of the logarithm of the gamma function.
 
 /// `ψ(x) = d log Γ / dx` for `x > 0`: the recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.5 and 6.3.18);
 /// NaN for other arguments. Error about 1e-14.

@@ -1,0 +1,38 @@
+//! One file for each distribution of an observation given its latent values.
+//!
+//! | file | what | curvature |
+//! |---|---|---|
+//! | [`Gaussian`] | additive noise, one variance for all outputs or one for each | diagonal, constant |
+//! | [`FullGaussian`] | additive noise that is correlated between outputs | dense, constant |
+//! | [`HeteroscedasticGaussian`] | additive noise whose variance is an output as well | diagonal (Fisher) |
+//! | [`StudentT`] | additive noise with outliers | diagonal, constant (Fisher) |
+//! | [`Bernoulli`] | independent events, logit or probit link | diagonal |
+//! | [`Poisson`] | independent counts, rate `exp(f)` | diagonal |
+//! | [`Categorical`] | one class of several, softmax | `diag(p) - p pᵀ` |
+
+mod bernoulli;
+mod categorical;
+mod full_gaussian;
+mod gaussian;
+mod heteroscedastic;
+mod poisson;
+mod student_t;
+
+pub use bernoulli::{Bernoulli, Link};
+pub use categorical::{Categorical, softmax_root};
+pub use full_gaussian::FullGaussian;
+pub use gaussian::Gaussian;
+pub use heteroscedastic::HeteroscedasticGaussian;
+pub use poisson::Poisson;
+pub(crate) use poisson::log_density as poisson_log_density;
+pub use student_t::StudentT;
+
+/// Outputs of a likelihood that is written without their number.
+fn one() -> usize {
+    1
+}
+
+/// Whether the number of outputs need not be written.
+fn is_one(outputs: &usize) -> bool {
+    *outputs == 1
+}

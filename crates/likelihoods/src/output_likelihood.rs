@@ -1,0 +1,45 @@
+//! The likelihoods as one serialisable type, for configurations and model files.
+
+use crate::{
+    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, Poisson, StudentT,
+};
+use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+
+/// One of the likelihoods, written as `{ kind = "categorical", classes = 10 }`. It says nothing itself: it lends the
+/// [`Likelihood`] inside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutputLikelihood {
+    /// Additive noise, independent between outputs.
+    Gaussian(Gaussian),
+    /// Additive noise, correlated between outputs.
+    FullGaussian(FullGaussian),
+    /// One class of several.
+    #[serde(alias = "softmax")]
+    Categorical(Categorical),
+    /// Independent events.
+    Bernoulli(Bernoulli),
+    /// Independent counts.
+    Poisson(Poisson),
+    /// Additive noise whose variance is an output as well.
+    HeteroscedasticGaussian(HeteroscedasticGaussian),
+    /// Additive noise with outliers.
+    StudentT(StudentT),
+}
+
+impl Deref for OutputLikelihood {
+    type Target = dyn Likelihood;
+
+    fn deref(&self) -> &(dyn Likelihood + 'static) {
+        match self {
+            Self::Gaussian(likelihood) => likelihood,
+            Self::FullGaussian(likelihood) => likelihood,
+            Self::Categorical(likelihood) => likelihood,
+            Self::Bernoulli(likelihood) => likelihood,
+            Self::Poisson(likelihood) => likelihood,
+            Self::HeteroscedasticGaussian(likelihood) => likelihood,
+            Self::StudentT(likelihood) => likelihood,
+        }
+    }
+}
