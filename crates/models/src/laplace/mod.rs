@@ -1,13 +1,13 @@
 //! **Error bars for trained networks**: linearised Laplace from files to a model that is saved, loaded and asked like any other.
 //!
 //! ```no_run
-//! use posterior::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind};
+//! use posterior_models::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind};
 //! let request = LaplaceRequest::new("net.onnx", ["images.gz"], ["labels.gz"], LikelihoodKind::Categorical);
-//! let model = LaplaceModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior::optim::Signal::Continue)?;
+//! let model = LaplaceModel::fit(&request, &mut |plan| eprintln!("{plan}"), &mut |_, _, _| posterior_optim::Signal::Continue)?;
 //! model.save("net.posterior".as_ref())?;
-//! let data = model.read(&["test.gz".into()], &[], false, &posterior::data::ReadOptions::for_arrays())?;
+//! let data = model.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
 //! let predictions = model.predict(&data, None)?;
-//! # Ok::<(), posterior::laplace::LaplaceModelError>(())
+//! # Ok::<(), posterior_models::laplace::LaplaceModelError>(())
 //! ```
 //!
 //! | file | does |
