@@ -5,7 +5,8 @@
 //! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |
 //! | [`Constraint`], [`Constrained`] | parameters that a user holds or bounds |
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
-//! | [`minimise`] | the one loop: budget, tolerances, early stopping, observers, interruption, checkpoints |
+//! | [`drive`], [`Iteration`] | the driver of every iterative fit: clock, limits, divergence and restarts, observers, interruption |
+//! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
 //! | [`Schedule`] | step sizes over time |
 //! | [`restarts`] | several initial values, the best result, and what became of the others |
@@ -16,6 +17,7 @@
 mod adam;
 pub mod check;
 mod constraint;
+mod driver;
 mod error;
 mod lbfgs;
 mod minimise;
@@ -28,9 +30,12 @@ mod transform;
 
 pub use adam::Adam;
 pub use constraint::{Constrained, Constraint};
+pub use driver::{
+    Clock, Iteration, Limits, Observer, Progress, Reason, Run, Signal, Step, UnknownReason, drive,
+};
 pub use error::OptimError;
 pub use lbfgs::Lbfgs;
-pub use minimise::{Event, LoopOptions, Outcome, Reason, Signal, State, minimise, resume};
+pub use minimise::{LoopOptions, Outcome, State, minimise, resume};
 pub use objective::{Objective, ObjectiveError, Optimiser};
 pub use parameters::{Parameters, Segment};
 pub use restarts::{Attempt, Restarted, perturbed, restarts};

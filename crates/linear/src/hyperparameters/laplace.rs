@@ -71,7 +71,7 @@ impl<F: FeatureMap> EvidenceModel for LaplaceModel<'_, F> {
             ModeMethod::Newton(options) => newton(&problem, &each, start, *options)?,
             ModeMethod::NewtonCg(options) => newton_cg(&problem, &each, start, *options)?,
             ModeMethod::Descent(options) => {
-                descend(&problem, &each, start, options, &mut |_| Signal::Continue)?
+                descend(&problem, &each, start, options, &mut |_, _| Signal::Continue)?
             }
         };
         self.unconverged += usize::from(!mode.converged);

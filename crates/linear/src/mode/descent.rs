@@ -5,7 +5,7 @@ use super::{Mode, ModeProblem};
 use crate::features::FeatureMap;
 use crate::{LinearError, check};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Adam, Event, LoopOptions, Objective, ObjectiveError, Optimiser, Signal, minimise};
+use posterior_optim::{Adam, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, State, minimise};
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub fn descend<F: FeatureMap>(
     precisions: &[f64],
     start: &[f64],
     options: &DescentOptions,
-    observer: &mut dyn FnMut(&Event) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Mode, LinearError> {
     problem.check(precisions, start)?;
     let examples = problem.source().examples();
@@ -90,9 +90,7 @@ pub fn descend<F: FeatureMap>(
         value_tolerance: 0.0,
         patience: if matches!(options.optimiser, Optimiser::Lbfgs(_)) { 3 } else { usize::MAX },
     };
-    let run = minimise(&mut estimate, start, options.optimiser.clone(), &loop_options, &mut |event, _| {
-        observer(event)
-    });
+    let run = minimise(&mut estimate, start, options.optimiser.clone(), &loop_options, observer);
     let outcome = match (run, estimate.failure.take()) {
         (Ok(outcome), _) => outcome,
         (Err(_), Some(error)) => return Err(error),

@@ -116,7 +116,7 @@ fn all_methods_find_the_same_mode() {
             ..Default::default()
         };
         let descended =
-            descend(&hidden, &case.precisions, &start, &options, &mut |_| Signal::Continue).unwrap();
+            descend(&hidden, &case.precisions, &start, &options, &mut |_, _| Signal::Continue).unwrap();
         // The precisions are at least 0.5, so the distance to the mode is at most twice the gradient.
         let distance = distance(&descended.weights, &exact.weights);
         assert!(distance <= 2.0 * descended.gradient_norm + 1e-9, "{name}: {distance} {descended:?}");
@@ -136,7 +136,7 @@ fn mini_batches_reach_the_mode() {
     let run = |optimiser: Optimiser, average: Option<f64>, seed: u64| {
         let options =
             DescentOptions { optimiser, steps: 3_000, batch: 20, average, seed, ..Default::default() };
-        descend(&problem, &case.precisions, &[0.0; 6], &options, &mut |_| Signal::Continue).unwrap()
+        descend(&problem, &case.precisions, &[0.0; 6], &options, &mut |_, _| Signal::Continue).unwrap()
     };
     let squared_distance = |w: &[f64]| distance(w, &exact.weights).powi(2);
     let adam = || Optimiser::Adam(Adam::new(0.02).scheduled(Schedule::Cosine));
@@ -171,9 +171,9 @@ fn an_observer_stops_the_descent() {
     let case = Case::new("poisson", 10, 3);
     let options = DescentOptions { batch: 4, steps: 50, ..Default::default() };
     let mut seen = 0;
-    let result = descend(&case.problem(), &case.precisions, &[0.0; 3], &options, &mut |event| {
-        seen = event.step;
-        if event.step == 7 { Signal::Stop } else { Signal::Continue }
+    let result = descend(&case.problem(), &case.precisions, &[0.0; 3], &options, &mut |progress, _| {
+        seen = progress.step;
+        if progress.step == 7 { Signal::Stop } else { Signal::Continue }
     })
     .unwrap();
     assert_eq!((seen, result.steps, result.converged), (7, 7, false));
@@ -216,7 +216,7 @@ fn problems_refuse_what_does_not_fit() {
         assert!(newton(&problem, &precisions, &start, options).is_err());
         assert!(newton_cg(&problem, &precisions, &start, NewtonCgOptions::default()).is_err());
         let any = DescentOptions::default();
-        assert!(descend(&problem, &precisions, &start, &any, &mut |_| Signal::Continue).is_err());
+        assert!(descend(&problem, &precisions, &start, &any, &mut |_, _| Signal::Continue).is_err());
     }
     let small = NewtonOptions { memory_limit: 100, ..options };
     assert!(matches!(
@@ -229,11 +229,11 @@ fn problems_refuse_what_does_not_fit() {
         DescentOptions { average: Some(f64::NAN), ..Default::default() },
         DescentOptions { optimiser: Optimiser::Lbfgs(Lbfgs::default()), batch: 2, ..Default::default() },
     ] {
-        let result = descend(&problem, &[1.0; 2], &[0.0; 2], &options, &mut |_| Signal::Continue);
+        let result = descend(&problem, &[1.0; 2], &[0.0; 2], &options, &mut |_, _| Signal::Continue);
         assert!(matches!(result, Err(LinearError::Option { .. })), "{options:?}");
     }
     let wild =
         DescentOptions { optimiser: Optimiser::Sgd(Sgd::new(1e300, 0.9, false)), ..Default::default() };
-    assert!(descend(&problem, &[1.0; 2], &[0.0; 2], &wild, &mut |_| Signal::Continue).is_err());
+    assert!(descend(&problem, &[1.0; 2], &[0.0; 2], &wild, &mut |_, _| Signal::Continue).is_err());
     assert_eq!(problem.features().dimension(), 2);
 }

@@ -5,6 +5,7 @@ use rand::seq::SliceRandom;
 
 /// Each epoch is a new random order of all rows, cut into batches; the last may be shorter. Every batch is a uniformly random
 /// subset of its size, so `n/|I|` times its sum is unbiased.
+#[derive(Debug)]
 pub(super) struct Batches {
     rows: usize,
     size: usize,

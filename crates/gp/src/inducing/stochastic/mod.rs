@@ -21,7 +21,7 @@
 //! | `natural` | natural-gradient steps of q |
 //! | `options` | how to fit |
 //! | `state` | where a fit stands, as plain data |
-//! | `fit` | the loop |
+//! | `fit` | one step, and what comes out of all of them |
 
 mod batch;
 mod bound;
@@ -32,7 +32,7 @@ mod options;
 mod state;
 
 pub use bound::{Batch, StochasticEvaluation, Wanted, stochastic_bound, stochastic_bound_and_gradient};
-pub use fit::{StochasticFit, StochasticProgress, fit_stochastic};
+pub use fit::{StochasticFit, StochasticIterate, fit_stochastic};
 pub use model::StochasticGp;
 pub use natural::natural_step;
 pub use options::{StochasticOptions, VariationalOptimizer};
