@@ -4,7 +4,6 @@ use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use posterior::FitStage;
 use posterior::linearised::Stage;
-use posterior::networks::train::Progress as TrainingProgress;
 use posterior::optim::{Progress, Signal};
 
 /// Draws events and passes interruptions on.
@@ -84,18 +83,20 @@ impl TrainProgress {
         Self { bar, interrupt, loss: None }
     }
 
-    pub(crate) fn observe(&mut self, progress: &TrainingProgress) -> Signal {
+    /// A step, and whether it finished an epoch.
+    pub(crate) fn observe(&mut self, progress: &Progress, epoch_finished: bool) -> Signal {
         if self.loss.is_none() {
-            self.bar.set_length(progress.steps as u64);
+            self.bar.set_length(progress.steps_planned as u64);
             // A resumed run has done part of the work: only the rest tells how fast it goes.
             self.bar.set_position(progress.step as u64);
             self.bar.reset_eta();
         }
-        let loss = self.loss.map_or(progress.loss, |mean| mean + 0.05 * (progress.loss - mean));
+        let now = progress.value.unwrap_or(f64::NAN);
+        let loss = self.loss.map_or(now, |mean| mean + 0.05 * (now - mean));
         self.loss = Some(loss);
         self.bar.set_position(progress.step as u64);
-        if progress.step.is_multiple_of(16) || progress.finished_epoch.is_some() {
-            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.epoch));
+        if progress.step.is_multiple_of(16) || epoch_finished {
+            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.part + 1));
         }
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }

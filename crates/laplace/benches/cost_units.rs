@@ -162,7 +162,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
         seed: 0,
     };
     let (mut last, mut times) = (Instant::now(), Vec::new());
-    train(network.clone(), &data, None, &options, None, |_, _| {
+    train(network.clone(), &data, None, &options, None, &mut |_, _| {
         times.push(last.elapsed().as_secs_f64() * 1e3);
         last = Instant::now();
         Signal::Continue

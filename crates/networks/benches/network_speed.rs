@@ -114,7 +114,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = Vec::new();
     let name = "training step 784-200-200-10, batch 128, Adam";
     let options = TrainOptions { epochs: if wanted(name) { 10 } else { 1 }, ..options };
-    train(network.clone(), &data, None, &options, None, |_, _| {
+    train(network.clone(), &data, None, &options, None, &mut |_, _| {
         times.push(last.elapsed().as_secs_f64() * 1e3);
         last = Instant::now();
         Signal::Continue
@@ -142,7 +142,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     deep.set_mode(Mode::Training);
     let options = TrainOptions { batch: 64, epochs: 1, rule: Rule::nesterov(0.9, 5e-4), ..options };
     time("ResNet-20 training step", 10, || {
-        train(deep.clone(), &examples, None, &options, None, |_, _| Signal::Continue).unwrap();
+        train(deep.clone(), &examples, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
     });
 
     let x = numbers(&[500, 784]);

@@ -190,6 +190,11 @@ pub trait Iteration {
         None
     }
 
+    /// Whether the last step has left something to do, for which the next is asked whatever has converged and whatever the limits say.
+    fn unfinished(&self) -> bool {
+        false
+    }
+
     /// Takes one step.
     ///
     /// # Errors
@@ -235,6 +240,9 @@ impl<I: Iteration + ?Sized> Run<'_, I> {
 
     /// Why no further step is taken, if so.
     fn ends(&self, iteration: &I) -> Option<Reason> {
+        if iteration.unfinished() {
+            return None;
+        }
         iteration.converged().or_else(|| {
             if iteration.progress().step >= self.limits.steps {
                 Some(Reason::Steps)

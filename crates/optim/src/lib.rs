@@ -9,12 +9,14 @@
 //! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
 //! | [`Schedule`] | step sizes over time |
+//! | [`Batches`] | which rows a step looks at |
 //! | [`restarts`] | several initial values, the best result, and what became of the others |
 //! | [`check`] | finite differences, for everyone's gradient tests |
 //!
 //! Everything is minimised.
 
 mod adam;
+mod batches;
 pub mod check;
 mod constraint;
 mod driver;
@@ -29,6 +31,7 @@ mod sgd;
 mod transform;
 
 pub use adam::Adam;
+pub use batches::{Batches, Sampling};
 pub use constraint::{Constrained, Constraint};
 pub use driver::{
     Clock, Iteration, Limits, Observer, Progress, Reason, Run, Signal, Step, UnknownReason, drive,

@@ -23,7 +23,6 @@
 //!
 //! Source: spec `stochastic_gaussian_processes`, sections 7 to 18.
 
-mod batches;
 mod blocks;
 mod conjugate;
 mod descent;
@@ -44,7 +43,6 @@ mod state;
 mod step_size;
 mod stochastic;
 
-pub use batches::Sampling;
 pub use blocks::{BlockFit, Blocks, fit_on_blocks};
 pub use conjugate::ConjugateGradientOptions;
 pub use descent::{

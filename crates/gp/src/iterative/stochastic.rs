@@ -6,7 +6,16 @@ use super::state::{SolverState, StateHeader};
 use crate::GpError;
 use faer::Mat;
 use posterior_linalg::Real;
-use posterior_optim::{Clock, Iteration, Progress, Reason, Run, Step, drive};
+use posterior_optim::{Batches, Clock, Iteration, Progress, Reason, Run, Sampling, Step, drive};
+
+/// Batches of rows for a solver, in ascending order, which tiles of the kernel matrix like.
+pub(super) fn row_batches(rows: usize, size: usize, sampling: Sampling, seed: u64) -> Batches {
+    let names = match sampling {
+        Sampling::Permutation => ["gp/epoch", "permutation"],
+        Sampling::Independent => ["gp/batch", "rows"],
+    };
+    Batches::new(rows, size, sampling, seed, names).full().ascending()
+}
 
 /// A method that steps along gradients of random batches.
 pub(super) trait StochasticMethod<T: Real> {

@@ -1,6 +1,5 @@
 //! A step: one batch, one evaluation, one step of q and one of everything else.
 
-use super::batch::Batches;
 use super::bound::{Buffers, bound_and_gradient_in};
 use super::state::{StochasticState, pack, unpack};
 use super::{Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step};
@@ -10,7 +9,8 @@ use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Pl
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_optim::{
-    Adam, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Step, drive,
+    Adam, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
+    drive,
 };
 
 /// A fitted model.
@@ -102,7 +102,7 @@ impl Iteration for StochasticIterate<'_> {
     }
 
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
-        let rows = self.batches.rows(self.step).to_vec();
+        let rows = self.batches.batch(self.step);
         let (bound, length) = self.step_on(&rows, run.steps_planned())?;
         let memory = 1.0 / self.batches.per_epoch().max(10) as f64;
         let share = memory.max(1.0 / (self.step + 1) as f64);
@@ -128,12 +128,18 @@ impl<'a> StochasticIterate<'a> {
             Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
         };
         model.set_unconstrained(&theta);
+        let names = ["gp/epoch", "order"];
+        let mut batches =
+            Batches::new(data.rows(), options.batch, Sampling::Permutation, options.seed, names);
+        if batches.per_epoch() == 1 {
+            batches = batches.ascending();
+        }
         Ok(Self {
             model,
             distribution,
             data,
             options,
-            batches: Batches::new(data.rows(), options.batch, options.seed),
+            batches,
             theta,
             adam,
             step,

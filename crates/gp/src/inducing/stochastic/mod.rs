@@ -16,14 +16,12 @@
 //! | file | what |
 //! |---|---|
 //! | `model` | kernel, means, likelihood and inducing inputs with their parameters |
-//! | `batch` | which rows a step looks at, as a function of seed and step |
 //! | `bound` | the bound of a batch with all its gradients |
 //! | `natural` | natural-gradient steps of q |
 //! | `options` | how to fit |
 //! | `state` | where a fit stands, as plain data |
 //! | `fit` | one step, and what comes out of all of them |
 
-mod batch;
 mod bound;
 mod fit;
 mod model;

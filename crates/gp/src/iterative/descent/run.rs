@@ -4,14 +4,14 @@ use super::engine::{Averaging, DescentRule, EngineSettings};
 use super::estimate::{Gradient, NoisePlacement, Regulariser, draw, gradient_estimate};
 use super::iteration::{EngineMethod, check_batch};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::problem::Problem;
 use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::step_size::{Curvature, StepSize};
-use crate::iterative::stochastic::{Terms, descend};
+use crate::iterative::stochastic::{Terms, descend, row_batches};
 use faer::MatRef;
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
+use posterior_optim::Sampling;
 use serde::{Deserialize, Serialize};
 
 /// Settings of gradient descent; the defaults are the published ones for "SGD" with the automatic step.
@@ -73,7 +73,7 @@ pub(in crate::iterative) fn solve_by_descent<T: Real>(
         data_rows: rows,
         planned: budget.steps,
     };
-    let mut batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let mut batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
     let on_batch = Box::new(move |step, point: MatRef<'_, T>| {
         let (batch, seed) = draw(&mut batches, step, options.seed);

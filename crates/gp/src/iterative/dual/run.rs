@@ -2,15 +2,15 @@
 
 use super::state::{Decay, DualState};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::problem::Problem;
 use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::state::{SolverState, StateHeader};
 use crate::iterative::step_size::{Curvature, StepSize};
-use crate::iterative::stochastic::{StochasticMethod, Terms, descend};
+use crate::iterative::stochastic::{StochasticMethod, Terms, descend, row_batches};
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
+use posterior_optim::{Batches, Sampling};
 use serde::{Deserialize, Serialize};
 
 /// Which iterate is returned.
@@ -87,7 +87,7 @@ pub(in crate::iterative) fn solve_by_dual_descent<T: Real>(
 ) -> Result<Solution<T>, GpError> {
     let (rows, columns) = problem.shape();
     let decay = options.decay::<T>(budget)?;
-    let batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
     let (mut origin, mut saved) = (None, None);
     let state = match start {

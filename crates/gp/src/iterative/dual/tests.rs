@@ -1,9 +1,10 @@
 //! The lazy form against the algorithm as printed.
 
 use super::state::{Decay, DualState};
-use crate::iterative::batches::{Batches, Sampling};
+use crate::iterative::stochastic::row_batches;
 use faer::Mat;
 use posterior_linalg::random::Streams;
+use posterior_optim::Sampling;
 use rand_distr::{Distribution, StandardNormal};
 
 fn normal(rows: usize, columns: usize, name: &str) -> Mat<f64> {
@@ -22,7 +23,7 @@ fn lazy_rows_take_the_printed_steps() {
         for (momentum, chi) in [(0.9, 0.01), (0.9, 0.1), (0.9, 1.0), (0.0, 0.3), (0.5, 0.002)] {
             let start = normal(n, s, "start");
             let scale = 2e-4 * (1.0 - momentum);
-            let mut batches = Batches::new(n, r, sampling, 8);
+            let mut batches = row_batches(n, r, sampling, 8);
             let decay = Decay::new::<f64>(momentum, chi);
             let mut lazy = DualState::new((n, s), Some(start.as_ref()));
             let (mut alpha, mut average) = (start.clone(), start.clone());

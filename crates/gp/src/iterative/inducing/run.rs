@@ -2,16 +2,16 @@
 
 use super::gradient::{InducingProblem, InducingRegulariser};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::descent::{
     Averaging, DescentRule, EngineMethod, EngineSettings, NoisePlacement, check_batch,
 };
 use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::step_size::StepSize;
-use crate::iterative::stochastic::{Terms, descend};
+use crate::iterative::stochastic::{Terms, descend, row_batches};
 use faer::MatRef;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_optim::Sampling;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ pub fn solve_inducing<T: Real>(
         data_rows: rows,
         planned: budget.steps,
     };
-    let mut batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let mut batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
     let pulled = (options.noise == NoisePlacement::Regulariser).then(|| problem.pulled_noise());
     let on_batch = Box::new(move |step, point: MatRef<'_, T>| {

@@ -13,7 +13,7 @@ use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::operator::Dense;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Progress, Signal};
+use posterior_optim::{Progress, Sampling, Signal};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normal numbers of a stream.
