@@ -10,9 +10,9 @@ use posterior_laplace::{
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Perceptron;
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{Activation, Architecture, Array, Network};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 
 type Failure = Box<dyn std::error::Error>;
 

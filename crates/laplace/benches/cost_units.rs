@@ -8,9 +8,9 @@ use posterior_laplace::{
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{Architecture, Array, Curvature, Network, Selection};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error>;

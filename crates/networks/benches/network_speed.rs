@@ -5,11 +5,11 @@
 
 use posterior_linalg::random::Streams;
 use posterior_networks::operation::{BatchNorm, Convolution, Mean, Pad, Slice};
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{
     Activation, Array, GraphBuilder, Mode, Network, Operation, Outputs, Selection, Value,
 };
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 use std::time::Instant;
 
 fn numbers(shape: &[usize]) -> Array<f32> {

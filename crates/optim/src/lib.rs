@@ -8,6 +8,7 @@
 //! | [`drive`], [`Iteration`] | the driver of every iterative fit: clock, limits, divergence and restarts, observers, interruption |
 //! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
+//! | [`Rule`] | what a step of Adam or of gradient descent computes, in any precision and in place |
 //! | [`Schedule`] | step sizes over time |
 //! | [`Batches`] | which rows a step looks at |
 //! | [`restarts`] | several initial values, the best result, and what became of the others |
@@ -26,6 +27,7 @@ mod minimise;
 mod objective;
 mod parameters;
 mod restarts;
+mod rule;
 mod schedule;
 mod sgd;
 mod transform;
@@ -42,6 +44,7 @@ pub use minimise::{LoopOptions, Outcome, State, minimise, resume};
 pub use objective::{Objective, ObjectiveError, Optimiser};
 pub use parameters::{Parameters, Segment};
 pub use restarts::{Attempt, Restarted, perturbed, restarts};
+pub use rule::Rule;
 pub use schedule::Schedule;
 pub use sgd::Sgd;
 pub use transform::Transform;

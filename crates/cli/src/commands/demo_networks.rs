@@ -13,9 +13,9 @@ use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
 use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::network::Preparation;
-use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
-use posterior::optim::{Reason, Schedule, Signal};
+use posterior::optim::{Reason, Rule, Schedule, Signal};
 use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, ScoredRows, Section};
 use std::path::{Path, PathBuf};
 

@@ -12,9 +12,9 @@ use crate::progress::TrainProgress;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
-use posterior::networks::train::{Augmentation, Loss, Rule, TrainOptions};
+use posterior::networks::train::{Augmentation, Loss, TrainOptions};
 use posterior::networks::{Architecture, Precision};
-use posterior::optim::{Reason, Schedule};
+use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
 use std::path::PathBuf;
 

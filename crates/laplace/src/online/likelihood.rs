@@ -7,9 +7,9 @@ use posterior_likelihoods::{
     Categorical, HeteroscedasticGaussian, IndependentGaussian, OutputLikelihood, VectorLikelihood,
 };
 use posterior_linear::Prior;
-use posterior_networks::train::{Examples, Loss, Rule, Targets, TrainOptions};
+use posterior_networks::train::{Examples, Loss, Targets, TrainOptions};
 use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::Signal;
+use posterior_optim::{Rule, Signal};
 
 /// The likelihood whose negative logarithm a loss is, with noise of these relative variances where the noise is homoscedastic.
 pub(super) fn likelihood<T: Precision>(

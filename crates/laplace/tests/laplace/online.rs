@@ -13,10 +13,10 @@ use posterior_likelihoods::{IndependentGaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::DataFit;
 use posterior_networks::train::{
-    Examples, Loss, Rule, Tabular, Targets, TrainOptions, TrainState, Trained, evaluate,
+    Examples, Loss, Tabular, Targets, TrainOptions, TrainState, Trained, evaluate,
 };
 use posterior_networks::{Array, Network, Selection};
-use posterior_optim::{Reason, Schedule, Signal};
+use posterior_optim::{Reason, Rule, Schedule, Signal};
 
 const LINE: &str =
     "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"line\"\noperation = \"linear\"\noutputs = 1";

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Array, GraphBuilder, Network, Selection};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Progress, Reason, Schedule, Signal};
+use posterior_optim::{Progress, Reason, Rule, Schedule, Signal};
 
 /// `y = 2 x_0 - x_1 + 0.5` with a little structure on top.
 fn data(count: usize) -> Tabular<f64> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::operation::{BatchNorm, Convolution, Mean};
 use crate::{Activation, Array, GraphBuilder, Network, Operation};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Progress, Reason, Schedule, Signal};
+use posterior_optim::{Progress, Reason, Rule, Schedule, Signal};
 
 fn wave(count: usize) -> Tabular<f64> {
     let x: Vec<f64> = (0..count).map(|i| i as f64 / count as f64 * 4.0 - 2.0).collect();
@@ -77,27 +77,6 @@ fn losses_agree_with_differences_and_their_definitions() {
     };
     assert!((cross.sum + p(0, 2).ln() + p(1, 0).ln()).abs() < 1e-14);
     assert_eq!(cross.correct, 2);
-}
-
-#[test]
-fn steps_by_hand() {
-    let mut state = (vec![1.0f64], vec![0.0], vec![0.0]);
-    let mut step = |rule: Rule, g: f64, taken: usize| {
-        rule.step(&mut state.0, &[g], &mut state.1, &mut state.2, 0.1, taken);
-        state.0[0]
-    };
-    // The first step of Adam has the length of the learning rate, whatever the gradient.
-    assert!((step(Rule::adam(), 7.0, 1) - 0.9).abs() < 1e-9);
-    let (m, s) = (0.9 * 0.7 + 0.1 * 3.0, 0.999 * 0.049 + 0.001 * 9.0);
-    let expected = 0.9 - 0.1 * (m / (1.0 - 0.81)) / ((s / (1.0 - 0.999f64.powi(2))).sqrt() + 1e-8);
-    assert!((step(Rule::adam(), 3.0, 2) - expected).abs() < 1e-9);
-    let mut w = vec![2.0];
-    Rule::adamw(0.5).step(&mut w, &[0.0], &mut [0.0], &mut [0.0], 0.1, 1);
-    assert!((w[0] - 1.9f64).abs() < 1e-12);
-    let (mut w, mut m) = (vec![2.0f64], vec![1.0f64]);
-    Rule::nesterov(0.9, 0.01).step(&mut w, &[1.0], &mut m, &mut [], 0.1, 1);
-    let g = 1.0 + 0.02;
-    assert!((m[0] - (0.9 + g)).abs() < 1e-12 && (w[0] - (2.0 - 0.1 * (g + 0.9 * m[0]))).abs() < 1e-12);
 }
 
 #[test]

@@ -4,13 +4,12 @@ use super::error::TrainError;
 use super::examples::{Examples, Targets};
 use super::hook::{EpochHook, HookState, Keep};
 use super::loss::Loss;
-use super::rule::Rule;
 use crate::array::{Array, Precision, Sets, scale, sum_of_squares};
 use crate::graph::{Network, Selection, Trace};
 use crate::operation::{Mode, Operation, Saved};
 use posterior_linalg::random::Streams;
 use posterior_optim::{
-    Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Run, Sampling, Schedule, Step, drive,
+    Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Rule, Run, Sampling, Schedule, Step, drive,
 };
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use super::ExperimentError;
 use super::context::Context;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Loss, Rule, TrainOptions, Trained, train};
+use posterior_networks::train::{Examples, Loss, TrainOptions, Trained, train};
 use posterior_networks::{Architecture, Network, Precision};
-use posterior_optim::{Reason, Schedule, Signal};
+use posterior_optim::{Reason, Rule, Schedule, Signal};
 use posterior_report::SummaryRow;
 use serde::Deserialize;
 use toml::Table;

@@ -8,9 +8,9 @@ use posterior::linalg::random::Streams;
 use posterior::linearised::{
     Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
 };
-use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, GraphBuilder, Network, Precision};
-use posterior::optim::{Schedule, Signal};
+use posterior::optim::{Rule, Schedule, Signal};
 use std::path::Path;
 
 /// Two moons and a small network trained on them.
