@@ -255,6 +255,9 @@ fn reason(reason: posterior::optim::Reason) -> &'static str {
         Reason::Value => "no further improvement",
         Reason::Steps => "the limit of steps",
         Reason::Time => "the limit of time",
+        Reason::Tolerance => "the tolerance",
+        Reason::Precision => "the limit of precision",
+        Reason::Patience => "the end of patience",
         Reason::Interrupted => "an interruption",
     }
 }

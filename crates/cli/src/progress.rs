@@ -2,21 +2,19 @@
 
 use crate::interrupt::Interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use posterior::FitEvent;
+use posterior::FitStage;
 use posterior::linearised::Stage;
-use posterior::networks::train::Progress;
-use posterior::optim::{Event, Signal};
+use posterior::optim::{Progress, Signal};
 
 /// Draws events and passes interruptions on.
 pub(crate) struct FitProgress {
     bar: ProgressBar,
-    restarts: usize,
     interrupt: Interrupt,
 }
 
 impl FitProgress {
-    pub(crate) fn new(steps: usize, restarts: usize, silent: bool, interrupt: Interrupt) -> Self {
-        let bar = ProgressBar::new(steps as u64);
+    pub(crate) fn new(silent: bool, interrupt: Interrupt) -> Self {
+        let bar = ProgressBar::new(0);
         if silent {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
@@ -24,61 +22,38 @@ impl FitProgress {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        Self { bar, restarts, interrupt }
+        Self { bar, interrupt }
     }
 
-    pub(crate) fn observe(&mut self, start: usize, event: &Event) -> Signal {
-        self.bar.set_position(event.step as u64);
-        let which = if self.restarts > 1 {
-            format!("start {} of {}, ", start + 1, self.restarts)
-        } else {
-            String::new()
+    pub(crate) fn observe(&mut self, progress: &Progress, stage: &FitStage) -> Signal {
+        let Progress { step, part, parts, .. } = *progress;
+        let value = progress.value.unwrap_or(f64::NAN);
+        let (mut position, mut length) = (step, progress.steps_planned);
+        let message = match stage {
+            FitStage::Search if parts > 1 => format!("start {} of {parts}, objective {value:.4}", part + 1),
+            FitStage::Search => format!("objective {value:.4}"),
+            FitStage::Blocks { stage } => {
+                format!("hyperparameters, stage {}, start {}, objective {value:.4}", stage + 1, part + 1)
+            }
+            FitStage::Neighbourhoods => {
+                (position, length) = (part, parts);
+                format!("hyperparameters, objective {value:.4}, neighbourhood")
+            }
+            FitStage::EvidenceSearch { solve: Some(solve) } => {
+                format!("hyperparameters, iteration {} of a solve", solve.step)
+            }
+            FitStage::EvidenceSearch { solve: None } => {
+                format!("hyperparameters, gradient {:.1e}", progress.gradient_norm.unwrap_or(f64::NAN))
+            }
+            FitStage::Solve => match progress.residual {
+                Some(residual) => format!("solving, residual {residual:.1e}"),
+                None => "solving".into(),
+            },
+            FitStage::Bound => format!("bound {value:.1}"),
         };
-        self.bar.set_message(format!("{which}objective {:.4}", event.value));
-        if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
-    }
-
-    /// Any event of a fit.
-    pub(crate) fn observe_fit(&mut self, event: &FitEvent<'_>) -> Signal {
-        match event {
-            FitEvent::Search { start, event } => return self.observe(*start, event),
-            FitEvent::Blocks { stage, start, event } => {
-                self.bar.set_length(event.steps_planned as u64);
-                self.bar.set_position(event.step as u64);
-                self.bar.set_message(format!(
-                    "hyperparameters, stage {}, start {}, objective {:.4}",
-                    stage + 1,
-                    start + 1,
-                    event.value
-                ));
-            }
-            FitEvent::Neighbourhood { done, all, event } => {
-                self.bar.set_length(*all as u64);
-                self.bar.set_position(*done as u64);
-                self.bar.set_message(format!("hyperparameters, objective {:.4}, neighbourhood", event.value));
-            }
-            FitEvent::EvidenceSearch { step, planned, solver, gradient_norm } => {
-                self.bar.set_length(*planned as u64);
-                self.bar.set_position(*step as u64);
-                self.bar.set_message(match gradient_norm {
-                    Some(norm) => format!("hyperparameters, gradient {norm:.1e}"),
-                    None => format!("hyperparameters, iteration {} of a solve", solver.step),
-                });
-            }
-            FitEvent::Solve { progress } => {
-                self.bar.set_length(progress.steps_planned as u64);
-                self.bar.set_position(progress.step as u64);
-                self.bar.set_message(match progress.residual.is_finite() {
-                    true => format!("solving, residual {:.1e}", progress.residual),
-                    false => "solving".into(),
-                });
-            }
-            FitEvent::Bound { step, planned, bound, .. } => {
-                self.bar.set_length(*planned as u64);
-                self.bar.set_position(*step as u64);
-                self.bar.set_message(format!("bound {bound:.1}"));
-            }
-        }
+        self.bar.set_length(length as u64);
+        self.bar.set_position(position as u64);
+        self.bar.set_message(message);
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }
 
@@ -108,18 +83,20 @@ impl TrainProgress {
         Self { bar, interrupt, loss: None }
     }
 
-    pub(crate) fn observe(&mut self, progress: &Progress) -> Signal {
+    /// A step, and whether it finished an epoch.
+    pub(crate) fn observe(&mut self, progress: &Progress, epoch_finished: bool) -> Signal {
         if self.loss.is_none() {
-            self.bar.set_length(progress.steps as u64);
+            self.bar.set_length(progress.steps_planned as u64);
             // A resumed run has done part of the work: only the rest tells how fast it goes.
             self.bar.set_position(progress.step as u64);
             self.bar.reset_eta();
         }
-        let loss = self.loss.map_or(progress.loss, |mean| mean + 0.05 * (progress.loss - mean));
+        let now = progress.value.unwrap_or(f64::NAN);
+        let loss = self.loss.map_or(now, |mean| mean + 0.05 * (now - mean));
         self.loss = Some(loss);
         self.bar.set_position(progress.step as u64);
-        if progress.step.is_multiple_of(16) || progress.finished_epoch.is_some() {
-            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.epoch));
+        if progress.step.is_multiple_of(16) || epoch_finished {
+            self.bar.set_message(format!("epoch {}, loss {loss:.4}", progress.part + 1));
         }
         if self.interrupt.requested() { Signal::Stop } else { Signal::Continue }
     }

@@ -6,7 +6,7 @@ use super::gaussian::{Fitted, Job, Run};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, Selection, Table};
 use posterior_gp::{Posterior, Prediction};
-use posterior_models::{FitEvent, FitRequest, Model, Prepared};
+use posterior_models::{FitRequest, Model, Prepared};
 use serde::Deserialize;
 
 /// Settings of the default.
@@ -47,13 +47,8 @@ impl AutomaticSettings {
         let table = table(job.data.inputs(), Some(job.data.targets()));
         let rows: Vec<usize> = (0..job.data.rows()).collect();
         let prepared = Prepared::from_table(&table, &rows, &request)?;
-        let model = Model::fit_prepared(prepared, &request, &mut |event| match event {
-            FitEvent::Solve { progress } => context.tell(stage, progress.step, progress.steps_planned),
-            FitEvent::Blocks { event, .. } | FitEvent::Search { event, .. } => {
-                context.tell(stage, event.step, event.steps_planned)
-            }
-            FitEvent::Bound { step, planned, .. } => context.tell(stage, *step, *planned),
-            _ => context.tell(stage, 0, 1),
+        let model = Model::fit_prepared(prepared, &request, &mut |progress, _| {
+            context.tell(stage, progress.step, progress.steps_planned)
         })?;
         let (steps, points) = (model.header().fit.steps, model.header().rows);
         Ok(Run {

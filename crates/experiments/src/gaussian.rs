@@ -9,7 +9,7 @@ use posterior_gp::inducing::stochastic::{
     StochasticGp, StochasticOptions, VariationalOptimizer, fit_stochastic,
 };
 use posterior_gp::iterative::{
-    Budget, Method, Observer, PathwiseModel, PathwisePosterior, PathwiseSettings, Progress, Start, Support,
+    Budget, Method, PathwiseModel, PathwisePosterior, PathwiseSettings, SolveObserver, Start, Support,
 };
 use posterior_gp::{GpError, Mean, MeanForm, Observations, Posterior, Prediction};
 use posterior_kernels::features::FeatureSettings;
@@ -17,6 +17,7 @@ use posterior_kernels::inducing::InducingChoice;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_optim::Progress;
 use serde::Deserialize;
 use std::time::{Duration, Instant};
 
@@ -273,11 +274,10 @@ impl MethodSettings {
             cache_bytes: job.cache_bytes,
         };
         let (mut trace, mut next) = (Vec::new(), 1);
-        let observer: &mut Observer<'_, T> = &mut |event| {
-            let progress = &event.progress;
+        let observer: &mut SolveObserver<'_, T> = &mut |progress, _| {
             // A twentieth further each time: a few hundred points of a run of any length.
             if progress.step >= next {
-                trace.push((progress.elapsed.as_secs_f64(), progress.residual));
+                trace.push((progress.elapsed.as_secs_f64(), progress.residual.unwrap_or(f64::NAN)));
                 next = progress.step + 1 + progress.step / 20;
             }
             context.tell(stage, progress.step, progress.steps_planned)
@@ -323,7 +323,7 @@ impl MethodSettings {
             time: job.time.map(|limit| limit.saturating_sub(started.elapsed())),
             ..StochasticOptions::default()
         };
-        let fit = fit_stochastic(model, job.data, &options, None, &mut |progress| {
+        let fit = fit_stochastic(model, job.data, &options, None, &mut |progress, _| {
             context.tell(stage, progress.step, progress.steps_planned)
         })?;
         Ok(Run {

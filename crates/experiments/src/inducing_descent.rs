@@ -6,8 +6,8 @@ use faer::{Mat, MatRef};
 use posterior_gp::GpError;
 use posterior_gp::inducing::DEFAULT_JITTER;
 use posterior_gp::iterative::{
-    InducingDescentOptions, InducingProblem, KernelFeatures, Observer, PathwiseModel, PathwisePosterior,
-    PathwiseSettings, Start, StoredTargets, Support, solve_inducing,
+    InducingDescentOptions, InducingProblem, KernelFeatures, PathwiseModel, PathwisePosterior,
+    PathwiseSettings, SolveObserver, Start, StoredTargets, Support, solve_inducing,
 };
 use posterior_kernels::inducing::InducingChoice;
 use posterior_kernels::{cross, gram};
@@ -68,7 +68,7 @@ impl InducingDescentSettings {
         model: PathwiseModel<T>,
         job: &Job<'_>,
         settings: PathwiseSettings,
-        observer: &mut Observer<'_, T>,
+        observer: &mut SolveObserver<'_, T>,
     ) -> Result<PathwisePosterior<T>, ExperimentError> {
         let started = std::time::Instant::now();
         let kernel = job.covariance.kernel::<f64>()?;

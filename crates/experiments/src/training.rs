@@ -3,9 +3,9 @@
 use super::ExperimentError;
 use super::context::Context;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Loss, Rule, TrainOptions, Trained, train};
+use posterior_networks::train::{Examples, Loss, TrainOptions, Trained, train};
 use posterior_networks::{Architecture, Network, Precision};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Reason, Rule, Schedule, Signal};
 use posterior_report::SummaryRow;
 use serde::Deserialize;
 use toml::Table;
@@ -109,15 +109,15 @@ impl TrainingSettings {
             )));
         }
         let options = self.options(examples.len(), loss, seed)?;
-        let Trained { network, stopped, state, .. } =
-            train(network, examples, None, &options, None, |progress, _| {
+        let Trained { network, reason, state, .. } =
+            train(network, examples, None, &options, None, &mut |progress, _| {
                 // An audience for every step would cost more than a step of a small network.
-                match progress.step % 50 == 0 || progress.step == progress.steps {
-                    true => context.tell("training", progress.step, progress.steps),
+                match progress.step % 50 == 0 || progress.step == progress.steps_planned {
+                    true => context.tell("training", progress.step, progress.steps_planned),
                     false => Signal::Continue,
                 }
             })?;
-        if stopped {
+        if reason == Reason::Interrupted {
             return Err(ExperimentError::Interrupted);
         }
         let loss = state.history.last().map_or(f64::NAN, |r| r.train_loss);

@@ -3,7 +3,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use faer::Mat;
-use posterior_gp::iterative::{Budget, DualDescentOptions, Method, Problem, Start, StepSize, solve};
+use posterior_gp::iterative::{
+    Budget, DualDescentOptions, Method, Problem, SolveObserver, Start, StepSize, solve,
+};
 use posterior_kernels::KernelExpression;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::random::Streams;
@@ -33,7 +35,7 @@ fn dual_descent(criterion: &mut Criterion) {
         let method = Method::DualDescent(options);
         group.bench_function(format!("{right_hand_sides} right-hand sides"), |bencher| {
             bencher.iter(|| {
-                let observer = &mut |_: &posterior_gp::iterative::Event<'_, f32>| Signal::Continue;
+                let observer: &mut SolveObserver<'_, f32> = &mut |_, _| Signal::Continue;
                 solve(&method, &problem, Start::Zero, &Budget::steps(STEPS), observer).expect("stable steps")
             });
         });

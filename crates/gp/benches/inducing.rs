@@ -52,7 +52,7 @@ fn stochastic(c: &mut Criterion) {
                 let options =
                     StochasticOptions { steps: steps as usize, variational, ..StochasticOptions::default() };
                 let started = Instant::now();
-                fit_stochastic(model.clone(), &data, &options, None, &mut |_| Signal::Continue).unwrap();
+                fit_stochastic(model.clone(), &data, &options, None, &mut |_, _| Signal::Continue).unwrap();
                 started.elapsed()
             });
         });

@@ -10,9 +10,9 @@ use posterior_laplace::{
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_networks::architecture::Perceptron;
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{Activation, Architecture, Array, Network};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -36,11 +36,15 @@ fn main() -> Result<(), Failure> {
         patience: None,
         seed: 0,
     };
-    let network: Network<f64> =
-        train(Network::initialised(graph, Streams::new(0))?, &examples, None, &options, None, |_, _| {
-            Signal::Continue
-        })?
-        .network;
+    let network: Network<f64> = train(
+        Network::initialised(graph, Streams::new(0))?,
+        &examples,
+        None,
+        &options,
+        None,
+        &mut |_, _| Signal::Continue,
+    )?
+    .network;
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2)?);
     let base = FitOptions { prior: PriorKind::Scalar, mode: Mode::Trained, ..FitOptions::default() };
     let fitted = |weights: Weights, approximation, tune, precision: f64| -> Result<Laplace<f64>, Failure> {

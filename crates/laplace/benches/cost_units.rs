@@ -8,9 +8,9 @@ use posterior_laplace::{
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{Architecture, Array, Curvature, Network, Selection};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error>;
@@ -162,7 +162,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
         seed: 0,
     };
     let (mut last, mut times) = (Instant::now(), Vec::new());
-    train(network.clone(), &data, None, &options, None, |_, _| {
+    train(network.clone(), &data, None, &options, None, &mut |_, _| {
         times.push(last.elapsed().as_secs_f64() * 1e3);
         last = Instant::now();
         Signal::Continue

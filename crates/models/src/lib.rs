@@ -18,7 +18,7 @@ pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
     CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
-    FitEvent, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
+    FitStage, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
     ModelFileError, PredictOptions, PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared,
     ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver, StochasticSearch, Tensor,
     TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,

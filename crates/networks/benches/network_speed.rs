@@ -5,11 +5,11 @@
 
 use posterior_linalg::random::Streams;
 use posterior_networks::operation::{BatchNorm, Convolution, Mean, Pad, Slice};
-use posterior_networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior_networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior_networks::{
     Activation, Array, GraphBuilder, Mode, Network, Operation, Outputs, Selection, Value,
 };
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Rule, Schedule, Signal};
 use std::time::Instant;
 
 fn numbers(shape: &[usize]) -> Array<f32> {
@@ -114,7 +114,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = Vec::new();
     let name = "training step 784-200-200-10, batch 128, Adam";
     let options = TrainOptions { epochs: if wanted(name) { 10 } else { 1 }, ..options };
-    train(network.clone(), &data, None, &options, None, |_, _| {
+    train(network.clone(), &data, None, &options, None, &mut |_, _| {
         times.push(last.elapsed().as_secs_f64() * 1e3);
         last = Instant::now();
         Signal::Continue
@@ -142,7 +142,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     deep.set_mode(Mode::Training);
     let options = TrainOptions { batch: 64, epochs: 1, rule: Rule::nesterov(0.9, 5e-4), ..options };
     time("ResNet-20 training step", 10, || {
-        train(deep.clone(), &examples, None, &options, None, |_, _| Signal::Continue).unwrap();
+        train(deep.clone(), &examples, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
     });
 
     let x = numbers(&[500, 784]);

@@ -1,12 +1,7 @@
 //! **Adam**, with AdamW's decoupled weight decay.
 
-use crate::Schedule;
-use posterior_linalg::vectorised::dispatch;
-use rayon::prelude::*;
+use crate::{Rule, Schedule};
 use serde::{Deserialize, Serialize};
-
-/// Entries that one thread moves at a time.
-const CHUNK: usize = 1 << 14;
 
 /// Adaptive moment estimation (Kingma and Ba 2015, algorithm 1; decay as in Loshchilov and Hutter 2019, algorithm 2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,31 +80,9 @@ impl Adam {
         self.second.resize(theta.len(), 0.0);
         let rate = self.learning_rate * self.schedule.factor(self.taken, planned);
         self.taken += 1;
-        let power = self.taken.min(i32::MAX as usize) as i32;
-        let (correct1, correct2) = (1.0 - self.beta1.powi(power), 1.0 - self.beta2.powi(power));
-        let (gain1, gain2) = (1.0 - self.beta1, 1.0 - self.beta2);
-        let (scale1, scale2) = (1.0 / correct1, 1.0 / correct2.sqrt());
-        let (decay, epsilon) = (self.weight_decay, self.epsilon);
-        // Networks and variational posteriors have millions of entries.
-        let first = self.first.par_chunks_mut(CHUNK);
-        let second = self.second.par_chunks_mut(CHUNK);
-        let moments = first.zip(second);
-        theta.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK)).zip(moments).for_each(
-            |((theta, gradient), (first, second))| {
-                dispatch(
-                    #[inline(always)]
-                    || {
-                        for i in 0..theta.len().min(gradient.len()).min(first.len()).min(second.len()) {
-                            let g = gradient[i];
-                            first[i] += gain1 * (g - first[i]);
-                            second[i] += gain2 * (g * g - second[i]);
-                            let direction = first[i] * scale1 / (second[i].sqrt() * scale2 + epsilon);
-                            theta[i] -= rate * (direction + decay * theta[i]);
-                        }
-                    },
-                );
-            },
-        );
+        let Self { beta1, beta2, epsilon, weight_decay, .. } = *self;
+        let rule = Rule::Adam { beta1, beta2, epsilon, weight_decay, decoupled: true };
+        rule.step(theta, gradient, &mut self.first, &mut self.second, rate, self.taken);
         rate
     }
 }

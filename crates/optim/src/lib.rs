@@ -5,35 +5,46 @@
 //! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |
 //! | [`Constraint`], [`Constrained`] | parameters that a user holds or bounds |
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
-//! | [`minimise`] | the one loop: budget, tolerances, early stopping, observers, interruption, checkpoints |
+//! | [`drive`], [`Iteration`] | the driver of every iterative fit: clock, limits, divergence and restarts, observers, interruption |
+//! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
+//! | [`Rule`] | what a step of Adam or of gradient descent computes, in any precision and in place |
 //! | [`Schedule`] | step sizes over time |
+//! | [`Batches`] | which rows a step looks at |
 //! | [`restarts`] | several initial values, the best result, and what became of the others |
 //! | [`check`] | finite differences, for everyone's gradient tests |
 //!
 //! Everything is minimised.
 
 mod adam;
+mod batches;
 pub mod check;
 mod constraint;
+mod driver;
 mod error;
 mod lbfgs;
 mod minimise;
 mod objective;
 mod parameters;
 mod restarts;
+mod rule;
 mod schedule;
 mod sgd;
 mod transform;
 
 pub use adam::Adam;
+pub use batches::{Batches, Sampling};
 pub use constraint::{Constrained, Constraint};
+pub use driver::{
+    Clock, Iteration, Limits, Observer, Progress, Reason, Run, Signal, Step, UnknownReason, drive,
+};
 pub use error::OptimError;
 pub use lbfgs::Lbfgs;
-pub use minimise::{Event, LoopOptions, Outcome, Reason, Signal, State, minimise, resume};
+pub use minimise::{LoopOptions, Outcome, State, minimise, resume};
 pub use objective::{Objective, ObjectiveError, Optimiser};
 pub use parameters::{Parameters, Segment};
 pub use restarts::{Attempt, Restarted, perturbed, restarts};
+pub use rule::Rule;
 pub use schedule::Schedule;
 pub use sgd::Sgd;
 pub use transform::Transform;

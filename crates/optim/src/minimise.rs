@@ -1,10 +1,11 @@
-//! **The one loop** that all iterative fits run in: budget, tolerances, early stopping, observers, interruption, checkpoints.
+//! Minimising an [`Objective`]: tolerances, patience, the best point so far, and a state that can be saved.
 
 use crate::OptimError;
+use crate::driver::{Clock, Iteration, Limits, Observer, Progress, Reason, Run, Step, drive};
 use crate::lbfgs::Point;
 use crate::objective::{Counted, Objective, ObjectiveError, Optimiser};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// When to stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,50 +31,6 @@ impl Default for LoopOptions {
     }
 }
 
-/// Progress, told to the observer after every step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
-    /// Steps taken.
-    pub step: usize,
-    /// Steps planned at most.
-    pub steps_planned: usize,
-    /// Current value.
-    pub value: f64,
-    /// Largest magnitude in the gradient.
-    pub gradient_norm: f64,
-    /// Step size.
-    pub step_size: f64,
-    /// Evaluations of the objective.
-    pub evaluations: usize,
-    /// Time since the loop began.
-    pub elapsed: Duration,
-}
-
-/// The observer's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// Go on.
-    Continue,
-    /// Stop after this step; the result is the best so far.
-    Stop,
-}
-
-/// Why the loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The gradient is within its tolerance.
-    Gradient,
-    /// The value no longer improves.
-    Value,
-    /// The steps are used up.
-    Steps,
-    /// The time is used up.
-    Time,
-    /// The observer asked for it (Ctrl-C, say).
-    Interrupted,
-}
-
 /// Where a run stands; serialise it after any step and [`resume`] continues bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -91,6 +48,11 @@ pub struct State {
 }
 
 impl State {
+    /// The value after the last step.
+    pub fn value(&self) -> f64 {
+        self.current.value
+    }
+
     /// Vectors of other lengths would be cut short in silence, and an empty gradient would pass for convergence.
     fn check(&self, dimension: usize) -> Result<(), OptimError> {
         let vectors = [
@@ -137,7 +99,7 @@ pub struct Outcome {
     pub trace: Vec<f64>,
 }
 
-/// Minimises from `theta`. The observer sees every step and the state that could be saved there.
+/// Minimises from `theta`. The observer sees every step and the state that could be saved there; of its progress, `gradient_norm` is the largest magnitude in the gradient.
 ///
 /// # Errors
 /// [`OptimError::Dimension`], [`OptimError::Initial`] or [`OptimError::Step`]. L-BFGS shortens steps that lead nowhere and fails only where even the shortest has no value.
@@ -146,7 +108,7 @@ pub fn minimise(
     theta: &[f64],
     optimiser: Optimiser,
     options: &LoopOptions,
-    observer: &mut dyn FnMut(&Event, &State) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Outcome, OptimError> {
     let (expected, found) = (objective.dimension(), theta.len());
     if expected != found {
@@ -179,64 +141,78 @@ pub fn minimise(
 /// [`OptimError::State`] where the state does not fit the objective, [`OptimError::Step`] as for [`minimise`].
 pub fn resume(
     objective: &mut dyn Objective,
-    mut state: State,
+    state: State,
     options: &LoopOptions,
-    observer: &mut dyn FnMut(&Event, &State) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Outcome, OptimError> {
     state.check(objective.dimension())?;
-    let (started, before) = (Instant::now(), Duration::from_secs_f64(state.seconds));
-    let elapsed = || before + started.elapsed();
-    let mut counted = Counted { objective, evaluations: state.evaluations };
-    let mut trace = Vec::new();
-    let reason = loop {
-        let norm = largest(&state.current.gradient);
-        if norm <= options.gradient_tolerance {
-            break Reason::Gradient;
+    let clock = Clock::after(state.seconds);
+    let counted = Counted { objective, evaluations: state.evaluations };
+    let mut minimisation =
+        Minimisation { objective: counted, state, options, step_size: None, trace: Vec::new() };
+    let limits = Limits { steps: options.steps, time: options.time };
+    let (reason, _) =
+        drive(&mut minimisation, limits, clock, &mut |progress, own| observer(progress, &own.state))?;
+    let Minimisation { objective: Counted { evaluations, .. }, state, trace, .. } = minimisation;
+    let (theta, value) = state.best;
+    Ok(Outcome { theta, value, reason, steps: state.step, evaluations, trace })
+}
+
+/// A minimisation under way.
+struct Minimisation<'a> {
+    objective: Counted<'a>,
+    state: State,
+    options: &'a LoopOptions,
+    /// That of the last step.
+    step_size: Option<f64>,
+    trace: Vec<f64>,
+}
+
+impl Iteration for Minimisation<'_> {
+    type Error = OptimError;
+
+    fn progress(&self) -> Progress {
+        let State { step, evaluations, current, .. } = &self.state;
+        Progress {
+            step: *step,
+            value: Some(current.value),
+            gradient_norm: Some(largest(&current.gradient)),
+            step_size: self.step_size,
+            evaluations: *evaluations,
+            ..Progress::default()
         }
-        if state.stalled >= options.patience.max(1) {
-            break Reason::Value;
+    }
+
+    fn converged(&self) -> Option<Reason> {
+        if largest(&self.state.current.gradient) <= self.options.gradient_tolerance {
+            return Some(Reason::Gradient);
         }
-        if state.step >= options.steps {
-            break Reason::Steps;
-        }
-        if options.time.is_some_and(|limit| elapsed() >= limit) {
-            break Reason::Time;
-        }
+        (self.state.stalled >= self.options.patience.max(1)).then_some(Reason::Value)
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, OptimError> {
+        let Self { objective, state, .. } = self;
         state.step += 1;
-        counted.objective.begin_step(state.step);
-        let Some(step_size) = advance(&mut state, &mut counted, options.steps)? else { break Reason::Value };
-        state.evaluations = counted.evaluations;
-        let improvement = state.best.1 - state.current.value;
-        state.stalled = if improvement > options.value_tolerance * state.best.1.abs().max(1.0) {
-            0
-        } else {
-            state.stalled + 1
+        objective.objective.begin_step(state.step);
+        let Some(step_size) = step_of_method(state, objective, run.steps_planned())? else {
+            return Ok(Step::Ended(Reason::Value));
         };
+        state.evaluations = objective.evaluations;
+        let improvement = state.best.1 - state.current.value;
+        let enough = improvement > self.options.value_tolerance * state.best.1.abs().max(1.0);
+        state.stalled = if enough { 0 } else { state.stalled + 1 };
         if improvement > 0.0 {
             state.best = (state.current.theta.clone(), state.current.value);
         }
-        trace.push(state.current.value);
-        let event = Event {
-            step: state.step,
-            steps_planned: options.steps,
-            value: state.current.value,
-            gradient_norm: largest(&state.current.gradient),
-            step_size,
-            evaluations: state.evaluations,
-            elapsed: elapsed(),
-        };
-        state.seconds = event.elapsed.as_secs_f64();
-        tracing::debug!(step = event.step, value = event.value, gradient = event.gradient_norm, "step");
-        if observer(&event, &state) == Signal::Stop {
-            break Reason::Interrupted;
-        }
-    };
-    let (theta, value) = state.best;
-    Ok(Outcome { theta, value, reason, steps: state.step, evaluations: counted.evaluations, trace })
+        state.seconds = run.elapsed().as_secs_f64();
+        self.trace.push(state.current.value);
+        self.step_size = Some(step_size);
+        Ok(Step::Taken)
+    }
 }
 
 /// One step of the method; the step size, or `None` when it cannot improve any more.
-fn advance(
+fn step_of_method(
     state: &mut State,
     objective: &mut Counted<'_>,
     planned: usize,
@@ -267,7 +243,7 @@ fn largest(gradient: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Adam, Lbfgs, Sgd, check};
+    use crate::{Adam, Lbfgs, Sgd, Signal, check};
 
     /// The Rosenbrock function in pairs of coordinates; fails where the first coordinate exceeds `wall`.
     struct Rosenbrock {

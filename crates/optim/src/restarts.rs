@@ -1,8 +1,8 @@
 //! Several initial points, because evidences have several maxima.
 
 use crate::{
-    Event, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Outcome, Reason, Signal, State,
-    minimise,
+    LoopOptions, Objective, ObjectiveError, Observer, OptimError, Optimiser, Outcome, Progress, Signal,
+    State, minimise,
 };
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
@@ -58,7 +58,7 @@ pub fn perturbed(theta: &[f64], deviation: f64, streams: Streams) -> Vec<f64> {
 
 /// Minimises from each of `points` in turn; a failed attempt is recorded and the rest go on. An interruption ends the
 /// series with the best so far. A later attempt that is far above the best value known, and gains too little to reach it, ends as `behind`.
-/// The limit of time is for all attempts together.
+/// The limit of time is for all attempts together. The parts of an observer's progress are the attempts.
 ///
 /// # Errors
 /// [`OptimError::AllRestarts`] when none succeeded.
@@ -67,7 +67,7 @@ pub fn restarts(
     points: &[Vec<f64>],
     optimiser: &Optimiser,
     options: &LoopOptions,
-    observer: &mut dyn FnMut(usize, &Event, &State) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Restarted, OptimError> {
     let started = Instant::now();
     let mut attempts = Vec::new();
@@ -82,9 +82,10 @@ pub fn restarts(
         }
         let known = best.as_ref().map(|b| b.value);
         let (mut values, mut behind) = (Vec::new(), false);
-        let mut watch = |event: &Event, state: &State| {
-            values.push(event.value);
-            if observer(index, event, state) == Signal::Stop {
+        let mut watch = |progress: &Progress, state: &State| {
+            values.push(state.value());
+            let progress = Progress { part: index, parts: points.len(), ..*progress };
+            if observer(&progress, state) == Signal::Stop {
                 interrupted = true;
                 return Signal::Stop;
             }
@@ -96,7 +97,7 @@ pub fn restarts(
         let used = tallied.evaluations;
         match ended {
             Ok(outcome) => {
-                let ended = if behind { "behind".into() } else { serde_name(outcome.reason) };
+                let ended = if behind { "behind".into() } else { outcome.reason.to_string() };
                 attempts.push(Attempt {
                     value: Some(outcome.value),
                     ended,
@@ -147,14 +148,10 @@ impl Objective for Tallied<'_> {
     }
 }
 
-fn serde_name(reason: Reason) -> String {
-    serde_json::to_value(reason).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lbfgs, Sgd};
+    use crate::{Lbfgs, Reason, Sgd};
 
     /// Two wells, the right one deeper; no value beyond 10.
     struct Wells;
@@ -177,7 +174,7 @@ mod tests {
     fn the_deeper_well_wins_and_failures_are_recorded() {
         let run = |points: &[Vec<f64>]| {
             let optimiser = Optimiser::Lbfgs(Lbfgs::default());
-            restarts(&mut Wells, points, &optimiser, &LoopOptions::default(), &mut |_, _, _| Signal::Continue)
+            restarts(&mut Wells, points, &optimiser, &LoopOptions::default(), &mut |_, _| Signal::Continue)
         };
         let result = run(&[vec![-1.3], vec![11.0], vec![0.8]]).unwrap();
         assert!((result.best.theta[0] - 1.0123).abs() < 1e-3);
@@ -205,8 +202,7 @@ mod tests {
         let options = LoopOptions { steps: 5, ..Default::default() };
         let descent = Optimiser::Sgd(Sgd::new(1.0, 0.0, false));
         let points = [vec![-1.0], vec![-9.0]];
-        let result =
-            restarts(&mut cliff, &points, &descent, &options, &mut |_, _, _| Signal::Continue).unwrap();
+        let result = restarts(&mut cliff, &points, &descent, &options, &mut |_, _| Signal::Continue).unwrap();
         let counts: Vec<usize> = result.attempts.iter().map(|a| a.evaluations).collect();
         assert_eq!(counts, [5, 6]);
         assert_eq!(counts.iter().sum::<usize>(), cliff.0);
@@ -217,11 +213,12 @@ mod tests {
         let optimiser = Optimiser::Lbfgs(Lbfgs::default());
         let points = [vec![0.8], vec![-1.3], vec![0.5]];
         let mut seen = Vec::new();
-        let result = restarts(&mut Wells, &points, &optimiser, &LoopOptions::default(), &mut |i, _, _| {
-            seen.push(i);
-            if i == 1 { Signal::Stop } else { Signal::Continue }
-        })
-        .unwrap();
+        let result =
+            restarts(&mut Wells, &points, &optimiser, &LoopOptions::default(), &mut |progress, _| {
+                seen.push(progress.part);
+                if progress.part == 1 { Signal::Stop } else { Signal::Continue }
+            })
+            .unwrap();
         assert_eq!(result.attempts.len(), 2);
         assert_eq!(result.attempts[1].ended, "interrupted");
         // The best came from a start that had ended by itself; the series was interrupted all the same.
@@ -249,7 +246,7 @@ mod tests {
         let options = LoopOptions { steps: 500, patience: 1000, ..Default::default() };
         let descent = Optimiser::Sgd(Sgd::new(0.5, 0.0, false));
         let run = |points: &[Vec<f64>]| {
-            restarts(&mut Slope, points, &descent, &options, &mut |_, _, _| Signal::Continue).unwrap()
+            restarts(&mut Slope, points, &descent, &options, &mut |_, _| Signal::Continue).unwrap()
         };
         let result = run(&[vec![0.9], vec![500.0]]);
         assert_eq!(result.attempts[1].ended, "behind");
@@ -268,7 +265,7 @@ mod tests {
         let options = LoopOptions { time: Some(std::time::Duration::ZERO), ..Default::default() };
         let points = [vec![0.8], vec![-1.3]];
         let result =
-            restarts(&mut Wells, &points, &optimiser, &options, &mut |_, _, _| Signal::Continue).unwrap();
+            restarts(&mut Wells, &points, &optimiser, &options, &mut |_, _| Signal::Continue).unwrap();
         let ended: Vec<&str> = result.attempts.iter().map(|a| a.ended.as_str()).collect();
         assert_eq!(ended, ["time", "no time was left"]);
         assert_eq!(result.attempts[1].evaluations, 0);

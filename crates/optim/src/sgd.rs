@@ -1,10 +1,10 @@
 //! **Gradient descent** with momentum.
 
-use crate::Schedule;
+use crate::{Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
-/// `v <- ρ v - β g`, `θ <- θ + v`; with `nesterov` the gradient acts once more through the momentum:
-/// `θ <- θ + ρ v - β g` (Sutskever et al. 2013, eq. 3 and 4, in the form that evaluates at θ).
+/// `v <- ρ v + g`, `θ <- θ - β v`; with `nesterov` the gradient acts once more through the momentum:
+/// `θ <- θ - β (g + ρ v)` (Sutskever et al. 2013, eq. 3 and 4, in the form that evaluates at θ, with the step size outside the velocity).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sgd {
     /// Base step size β.
@@ -42,10 +42,8 @@ impl Sgd {
         self.velocity.resize(theta.len(), 0.0);
         let rate = self.learning_rate * self.schedule.factor(self.taken, planned);
         self.taken += 1;
-        for ((t, v), &g) in theta.iter_mut().zip(&mut self.velocity).zip(gradient) {
-            *v = self.momentum * *v - rate * g;
-            *t += if self.nesterov { self.momentum * *v - rate * g } else { *v };
-        }
+        let rule = Rule::Sgd { momentum: self.momentum, nesterov: self.nesterov, weight_decay: 0.0 };
+        rule.step(theta, gradient, &mut self.velocity, &mut [], rate, self.taken);
         rate
     }
 }

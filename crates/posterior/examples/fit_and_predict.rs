@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel: "se(ard)".parse()?,
         ..Default::default()
     };
-    let model = Model::fit(&table, &split.train, &request, &mut |_, event| {
-        eprintln!("step {}: {:.4}", event.step, event.value);
+    let model = Model::fit(&table, &split.train, &request, &mut |progress, _| {
+        eprintln!("step {}: {:.4}", progress.step, progress.value.unwrap_or(f64::NAN));
         Signal::Continue
     })?;
 

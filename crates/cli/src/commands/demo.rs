@@ -123,7 +123,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     };
     request.options.seed = seed;
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
-    let mut observer = |_: usize, _: &posterior::optim::Event| {
+    let mut observer = |_: &posterior::optim::Progress, _: &posterior::FitStage| {
         if interrupt.requested() { Signal::Stop } else { Signal::Continue }
     };
     let model = Model::fit(table, &split.train, &request, &mut observer).map_err(Failure::from_error)?;

@@ -13,9 +13,9 @@ use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
 use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::network::Preparation;
-use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
-use posterior::optim::{Schedule, Signal};
+use posterior::optim::{Reason, Rule, Schedule, Signal};
 use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, ScoredRows, Section};
 use std::path::{Path, PathBuf};
 
@@ -89,8 +89,12 @@ fn trained<T: SavedPrecision>(
     };
     let go = || if interrupt.requested() { Signal::Stop } else { Signal::Continue };
     let trained =
-        train(network, examples, None, &options, None, |_, _| go()).map_err(Failure::from_display)?;
-    if trained.stopped { Err(Failure::new("interrupted".into())) } else { Ok(trained.network) }
+        train(network, examples, None, &options, None, &mut |_, _| go()).map_err(Failure::from_display)?;
+    if trained.reason == Reason::Interrupted {
+        Err(Failure::new("interrupted".into()))
+    } else {
+        Ok(trained.network)
+    }
 }
 
 fn fit<T: SavedPrecision>(

@@ -68,13 +68,8 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
             remarks.say(format!("going on from {}", path.display()));
         }
     }
-    let mut progress = FitProgress::new(
-        request.options.steps.steps,
-        request.options.restarts,
-        remarks.silent,
-        Interrupt::listen(),
-    );
-    let model = Model::fit_prepared(prepared, request, &mut |event| progress.observe_fit(event));
+    let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
+    let model = Model::fit_prepared(prepared, request, &mut |step, stage| progress.observe(step, stage));
     progress.finish();
     let kept = request.scalable.checkpoint.as_ref().filter(|p| p.exists());
     let interrupted = || {

@@ -12,9 +12,9 @@ use crate::progress::TrainProgress;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
-use posterior::networks::train::{Augmentation, Loss, Rule, TrainOptions};
+use posterior::networks::train::{Augmentation, Loss, TrainOptions};
 use posterior::networks::{Architecture, Precision};
-use posterior::optim::Schedule;
+use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -156,13 +156,13 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
     let report = train_network::<T>(
         request,
         &mut announce,
-        &mut |event| progress.borrow_mut().observe(event),
+        &mut |step, state| progress.borrow_mut().observe(step, state.history.len() > step.part),
         &mut |stage, done, total| progress.borrow_mut().observe_stage(stage, done, total),
     );
     progress.borrow().finish();
     let report = report.map_err(Failure::from_display)?;
     let checkpoint = request.checkpoint.as_ref().map(|c| c.path.display().to_string()).unwrap_or_default();
-    if report.stopped {
+    if report.ended == Reason::Interrupted {
         return Err(Failure::new(format!(
             "interrupted after step {}; {} has not been written; go on with --resume ({checkpoint})",
             report.steps,
@@ -195,7 +195,7 @@ fn summary(report: &TrainReport) -> String {
     }
     let mut lines = vec![table(&rows), String::new()];
     if let Some(epoch) = report.best_epoch {
-        let why = if report.early { ", after which patience ran out" } else { "" };
+        let why = if report.ended == Reason::Patience { ", after which patience ran out" } else { "" };
         let judge = match &report.online {
             Some(online) if online.select == Select::Evidence => "by the evidence",
             _ => "on the validation examples",

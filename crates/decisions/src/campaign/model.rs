@@ -103,11 +103,12 @@ pub(super) fn draw(
     };
     let all = Observations::new(points.clone(), standard, noise(n))?;
     let mut stopped = false;
-    let posterior = pathwise.condition(all, Support::Rows(method), conditioning, Start::Zero, &mut |event| {
-        let signal = observer(Stage::Draws, event.progress.step, event.progress.steps_planned);
-        stopped |= signal == Signal::Stop;
-        signal
-    });
+    let posterior =
+        pathwise.condition(all, Support::Rows(method), conditioning, Start::Zero, &mut |progress, _| {
+            let signal = observer(Stage::Draws, progress.step, progress.steps_planned);
+            stopped |= signal == Signal::Stop;
+            signal
+        });
     if stopped {
         return Err(DecisionError::Interrupted);
     }

@@ -171,8 +171,8 @@ fn iterative(
     let problem = Problem::new(&system, function.as_ref(), Some(errors.as_ref()))?;
     let solver = method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
     let budget = Budget { tolerance: method.tolerance.unwrap_or(0.0), ..Budget::steps(method.steps) };
-    let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |event| {
-        context.tell(&method.name, event.progress.step, event.progress.steps_planned)
+    let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, _| {
+        context.tell(&method.name, progress.step, progress.steps_planned)
     })?;
     if context.stopped() {
         return Err(ExperimentError::Interrupted);

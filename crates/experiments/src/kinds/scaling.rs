@@ -154,12 +154,12 @@ fn one_size(
     };
     let (started, mut checking) = (Instant::now(), 0.0);
     let (mut trace, mut reached) = (Vec::new(), None);
-    let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |event| {
-        let step = event.progress.step;
+    let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, iterate| {
+        let step = progress.step;
         if step.is_multiple_of(settings.every) {
             let clock = Instant::now();
             let spent = (clock - started).as_secs_f64() - checking;
-            let error = error_of(&(event.weights)());
+            let error = error_of(&iterate.weights());
             trace.push((spent, error));
             checking += clock.elapsed().as_secs_f64();
             if error <= settings.target {

@@ -208,14 +208,19 @@ fn solve(
     };
     let solver = method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
     let mut seen: Vec<(usize, Mat<f64>)> = Vec::new();
-    let posterior =
-        model.condition(problem.data.clone(), Support::Rows(solver), wanted, Start::Zero, &mut |event| {
-            let step = event.progress.step;
+    let posterior = model.condition(
+        problem.data.clone(),
+        Support::Rows(solver),
+        wanted,
+        Start::Zero,
+        &mut |progress, iterate| {
+            let step = progress.step;
             if settings.checkpoints.contains(&step) && step < method.steps {
-                seen.push((step, (event.weights)().get(.., ..1).to_owned()));
+                seen.push((step, iterate.weights().get(.., ..1).to_owned()));
             }
-            context.tell(&method.name, step, event.progress.steps_planned)
-        })?;
+            context.tell(&method.name, step, progress.steps_planned)
+        },
+    )?;
     if context.stopped() {
         return Err(ExperimentError::Interrupted);
     }

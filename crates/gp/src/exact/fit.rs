@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::posterior::ExactPosterior;
 use crate::hyperprior::Hyperprior;
 use crate::{GpError, Observations};
-use posterior_optim::{Attempt, Constraint, Event, LoopOptions, Reason, Signal};
+use posterior_optim::{Attempt, Constraint, LoopOptions, Observer, Reason, State};
 use serde::{Deserialize, Serialize};
 
 /// What is maximised.
@@ -116,7 +116,7 @@ pub struct Fit {
     pub plan: Plan,
 }
 
-/// Fits the hyperparameters of `model` to `data` and conditions on it. The observer is told the start and each step, and can end
+/// Fits the hyperparameters of `model` to `data` and conditions on it. The observer is told each step of each start (the part of its progress), and can end
 /// the fit, in whichever start it is; the result is then the best so far with [`Reason::Interrupted`]. Where constraints leave nothing to search for, the
 /// model is conditioned as it is.
 ///
@@ -127,7 +127,7 @@ pub fn fit(
     model: ExactGp,
     data: Observations,
     options: &FitOptions,
-    observer: &mut dyn FnMut(usize, &Event) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Fit, GpError> {
     let plan = options.plan(&data);
     if plan.peak_bytes > options.memory_limit {

@@ -9,8 +9,8 @@ use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
-    Adam, Attempt, Constrained, Event, Lbfgs, Objective, ObjectiveError, Optimiser, Parameters, Reason,
-    Signal, perturbed, restarts,
+    Adam, Attempt, Constrained, Lbfgs, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason,
+    State, perturbed, restarts,
 };
 
 /// The negative criterion for each target value, summed over parts of the data that are taken as independent given the hyperparameters.
@@ -83,7 +83,7 @@ pub(crate) fn maximise(
     mut model: ExactGp,
     parts: &[Observations],
     options: &FitOptions,
-    observer: &mut dyn FnMut(usize, &Event) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<Searched, GpError> {
     let map = Constrained::new(&mut model, &options.constraints)?;
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
@@ -117,8 +117,7 @@ pub(crate) fn maximise(
         buffer: None,
         largest_jitter: 0.0,
     };
-    let mut watch = |start: usize, event: &Event, _: &_| observer(start, event);
-    let result = restarts(&mut objective, &starts, &optimiser, &steps, &mut watch)?;
+    let result = restarts(&mut objective, &starts, &optimiser, &steps, observer)?;
     let NegativeCriterion { buffer, largest_jitter, .. } = objective;
     map.set(&mut model, &result.best.theta);
     Ok(Searched {

@@ -283,9 +283,9 @@ fn the_plan_refuses_before_allocating_and_interruption_returns_the_best() {
     let error = fit(start(), data.clone(), &options, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().starts_with("n = 60 needs"), "{error}");
     let mut seen = 0;
-    let fit = fit(start(), data, &FitOptions::default(), &mut |_, event| {
-        seen = event.step;
-        if event.step == 2 { Signal::Stop } else { Signal::Continue }
+    let fit = fit(start(), data, &FitOptions::default(), &mut |progress, _| {
+        seen = progress.step;
+        if progress.step == 2 { Signal::Stop } else { Signal::Continue }
     })
     .unwrap();
     assert_eq!((fit.reason, seen), (Reason::Interrupted, 2));
@@ -296,10 +296,10 @@ fn an_interruption_of_any_start_is_one() {
     let data = drawn(60);
     let mut starts = 0;
     let fitted =
-        fit(model("matern32", MeanForm::Zero, 2, 1), data, &FitOptions::default(), &mut |start, _| {
-            starts = start;
+        fit(model("matern32", MeanForm::Zero, 2, 1), data, &FitOptions::default(), &mut |progress, _| {
+            starts = progress.part;
             // The first start, whose values are the best so far, had ended by itself.
-            if start == 1 { Signal::Stop } else { Signal::Continue }
+            if progress.part == 1 { Signal::Stop } else { Signal::Continue }
         })
         .unwrap();
     assert_eq!((fitted.reason, starts), (Reason::Interrupted, 1));

@@ -16,7 +16,7 @@ use crate::data::same_width;
 use crate::exact::{ExactGp, FitOptions, Plan, Searched, maximise};
 use crate::{GpError, Observations};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Attempt, Event, Reason, Signal};
+use posterior_optim::{Attempt, Observer, Reason, State};
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ pub fn fit_on_blocks(
     data: &Observations,
     blocks: &[Vec<usize>],
     options: &FitOptions,
-    observer: &mut dyn FnMut(usize, &Event) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<(ExactGp, BlockFit), GpError> {
     if blocks.is_empty() {
         return Err(GpError::Empty { what: "the set of blocks" });

@@ -1,12 +1,13 @@
 //! Conjugate gradients behind the common interface.
 
 use super::problem::Problem;
-use super::solver::{Budget, Clock, Ended, Event, Observer, Progress, Solution, Start};
+use super::solver::{Budget, Iterate, Solution, SolveObserver, Start};
 use super::state::{SolverState, StateHeader};
 use crate::GpError;
+use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::solve::{ConjugateGradientState, ConjugateGradients, PreconditionerChoice};
-use posterior_optim::Signal;
+use posterior_optim::{Clock, Iteration, Progress, Reason, Run, Step, drive};
 use serde::{Deserialize, Serialize};
 
 /// Settings of conjugate gradients. The tolerance is the budget's: 1e-2 for means and 1e-3 for samples are customary.
@@ -27,72 +28,65 @@ pub(super) fn solve_by_conjugate_gradients<T: Real>(
     problem: &Problem<'_, T>,
     start: Start<T>,
     budget: &Budget,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let preconditioner = options.preconditioner.build(problem.system)?;
     let targets = problem.targets();
+    let (system, right) = (problem.system, targets.as_ref());
     let (tolerance, absolute) = (budget.tolerance, options.absolute_tolerance);
-    let mut clock = Clock::after(0.0);
-    let begin = |start| {
-        ConjugateGradients::new(
-            problem.system,
-            &*preconditioner,
-            targets.as_ref(),
-            start,
-            tolerance,
-            absolute,
-        )
-    };
-    let mut solver = match start {
+    let mut clock = Clock::start();
+    let begin = |start| ConjugateGradients::new(system, &*preconditioner, right, start, tolerance, absolute);
+    let solver = match start {
         Start::Zero => begin(None)?,
         Start::Weights(weights) => begin(Some(weights.as_ref()))?,
         Start::Resume(state) => {
             let (header, state) = restore(state, problem.shape())?;
             clock = Clock::after(header.seconds);
-            ConjugateGradients::resume(
-                problem.system,
-                &*preconditioner,
-                targets.as_ref(),
-                state,
-                tolerance,
-                absolute,
-            )?
+            ConjugateGradients::resume(system, &*preconditioner, right, state, tolerance, absolute)?
         }
     };
-    loop {
-        let residual = solver.relative_residuals().into_iter().fold(0.0, f64::max);
-        let step = solver.state().iteration;
-        let mut progress = Progress {
-            step,
-            steps_planned: budget.steps,
-            elapsed: clock.elapsed(),
-            residual,
-            step_size: None,
-            restarts: 0,
-        };
-        // The solver checks true residuals itself before it calls a column solved, so the estimate alone ends nothing.
-        let ended = match clock.ends(budget, step, f64::INFINITY) {
-            Some(ended) => Some(ended),
-            None if solver.step()? => None,
-            None if residual <= tolerance => Some(Ended::Tolerance),
-            None => Some(Ended::Precision),
-        };
-        let signal = if ended.is_none() {
-            progress.step = solver.state().iteration;
-            progress.elapsed = clock.elapsed();
-            progress.residual = solver.relative_residuals().into_iter().fold(0.0, f64::max);
-            observer(&Event {
-                progress,
-                state: &|| save(solver.state(), clock.elapsed().as_secs_f64()),
-                weights: &|| solver.state().solution.clone(),
-            })
-        } else {
-            Signal::Continue
-        };
-        let ended = ended.or((signal == Signal::Stop).then_some(Ended::Interrupted));
-        if let Some(ended) = ended {
-            return Ok(Solution { weights: solver.into_state().solution, ended, progress });
+    let mut descent = ConjugateDescent { residual: largest_residual(&solver), solver, tolerance };
+    let (reason, progress) = drive(&mut descent, budget.limits(), clock, &mut |p, own| observer(p, own))?;
+    Ok(Solution { weights: descent.solver.into_state().solution, reason, progress })
+}
+
+/// The solver with the largest relative residual after its last step.
+struct ConjugateDescent<'a, T: Real> {
+    solver: ConjugateGradients<'a, T>,
+    residual: f64,
+    tolerance: f64,
+}
+
+fn largest_residual<T: Real>(solver: &ConjugateGradients<'_, T>) -> f64 {
+    solver.relative_residuals().into_iter().fold(0.0, f64::max)
+}
+
+impl<T: Real> Iteration for ConjugateDescent<'_, T> {
+    type Error = GpError;
+
+    fn progress(&self) -> Progress {
+        let step = self.solver.state().iteration;
+        Progress { step, residual: Some(self.residual), ..Progress::default() }
+    }
+
+    /// The solver checks true residuals itself before it calls a column solved, so the estimate alone ends nothing.
+    fn step(&mut self, _: &mut Run<'_, Self>) -> Result<Step, GpError> {
+        if self.solver.step()? {
+            self.residual = largest_residual(&self.solver);
+            return Ok(Step::Taken);
         }
+        let within = self.residual <= self.tolerance;
+        Ok(Step::Ended(if within { Reason::Tolerance } else { Reason::Precision }))
+    }
+}
+
+impl<T: Real> Iterate<T> for ConjugateDescent<'_, T> {
+    fn weights(&self) -> Mat<T> {
+        self.solver.state().solution.clone()
+    }
+
+    fn state(&self, progress: &Progress) -> SolverState<T> {
+        save(self.solver.state(), progress.elapsed.as_secs_f64())
     }
 }
 

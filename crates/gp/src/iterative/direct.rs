@@ -1,12 +1,13 @@
 //! The reference: a dense factorisation.
 
 use super::problem::Problem;
-use super::solver::{Clock, Ended, Event, Observer, Progress, Solution};
+use super::solver::{Iterate, Solution, SolveObserver};
 use super::state::{SolverState, StateHeader};
 use crate::GpError;
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_optim::{Clock, Progress, Reason};
 
 /// Columns of K that are gathered at a time.
 const GROUP: usize = 64;
@@ -14,9 +15,9 @@ const GROUP: usize = 64;
 /// Factors `K̃` in f64, whatever the precision of K: `n³/3` flops, `8n²` bytes. There is one step, so nothing to resume or to start from.
 pub(super) fn solve_directly<T: Real>(
     problem: &Problem<'_, T>,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
-    let clock = Clock::after(0.0);
+    let clock = Clock::start();
     let system = problem.system;
     let (n, s) = problem.shape();
     let mut columns = Mat::<T>::zeros(n, GROUP.min(n));
@@ -40,16 +41,25 @@ pub(super) fn solve_directly<T: Real>(
         step: 1,
         steps_planned: 1,
         elapsed: clock.elapsed(),
-        residual: f64::EPSILON,
-        step_size: None,
-        restarts: 0,
+        residual: Some(f64::EPSILON),
+        ..Progress::default()
     };
     // The answer is there already: whether the observer would rather stop makes no difference.
-    let header = StateHeader { method: "direct".into(), step: 1, ..StateHeader::default() };
-    observer(&Event {
-        progress,
-        state: &|| SolverState { header: header.clone(), blocks: vec![("weights".into(), weights.clone())] },
-        weights: &|| weights.clone(),
-    });
-    Ok(Solution { weights, ended: Ended::Precision, progress })
+    let solved = Solved(weights);
+    observer(&progress, &solved);
+    Ok(Solution { weights: solved.0, reason: Reason::Precision, progress })
+}
+
+/// The weights of a solve that is over.
+struct Solved<T: Real>(Mat<T>);
+
+impl<T: Real> Iterate<T> for Solved<T> {
+    fn weights(&self) -> Mat<T> {
+        self.0.clone()
+    }
+
+    fn state(&self, progress: &Progress) -> SolverState<T> {
+        let header = StateHeader { method: "direct".into(), step: progress.step, ..StateHeader::default() };
+        SolverState { header, blocks: vec![("weights".into(), self.0.clone())] }
+    }
 }

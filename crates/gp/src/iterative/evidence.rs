@@ -10,7 +10,7 @@
 //! `stochastic_gaussian_processes`, section 9.5.
 
 use super::problem::{FreshFeatures, Problem};
-use super::solver::{Budget, Method, Observer, Solution, Start, solve};
+use super::solver::{Budget, Method, Solution, SolveObserver, Start, solve};
 use crate::GpError;
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, Request, pullback_quadratic};
@@ -66,8 +66,9 @@ pub fn evidence_gradient<T: Real>(
     start: Start<T>,
     budget: &Budget,
 ) -> Result<EvidenceGradient<T>, GpError> {
-    let solved =
-        ProbeSolve::run(system, targets, probes, None, (method, budget), start, &mut |_| Signal::Continue)?;
+    let solved = ProbeSolve::run(system, targets, probes, None, (method, budget), start, &mut |_, _| {
+        Signal::Continue
+    })?;
     Ok(solved.gradient(kernel, x))
 }
 
@@ -90,7 +91,7 @@ impl<T: Real> ProbeSolve<T> {
         features: Option<&dyn FreshFeatures<T>>,
         (method, budget): (&Method, &Budget),
         start: Start<T>,
-        observer: &mut Observer<'_, T>,
+        observer: &mut SolveObserver<'_, T>,
     ) -> Result<Self, GpError> {
         let (n, t) = targets.shape();
         let (signs, count) = match probes {

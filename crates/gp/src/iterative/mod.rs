@@ -11,7 +11,7 @@
 //! | `conjugate` | preconditioned conjugate gradients ([`ConjugateGradientOptions`]) |
 //! | `dual` | stochastic dual descent ([`DualDescentOptions`]): the method of choice on large data |
 //! | `descent` | stochastic gradient descent on the primal, and what papers compare with ([`DescentOptions`]) |
-//! | `stochastic` | the loop that the stochastic ones share: batches, divergence, restarts, observers |
+//! | `stochastic` | what the stochastic ones share: residuals of batches, divergence, restarts |
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
 //! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
@@ -23,7 +23,6 @@
 //!
 //! Source: spec `stochastic_gaussian_processes`, sections 7 to 18.
 
-mod batches;
 mod blocks;
 mod conjugate;
 mod descent;
@@ -44,7 +43,6 @@ mod state;
 mod step_size;
 mod stochastic;
 
-pub use batches::Sampling;
 pub use blocks::{BlockFit, Blocks, fit_on_blocks};
 pub use conjugate::ConjugateGradientOptions;
 pub use descent::{
@@ -57,18 +55,16 @@ pub use evidence::{EvidenceGradient, Probes, evidence_gradient};
 pub use inducing::{
     InducingDescentOptions, InducingProblem, InducingRegulariser, StoredTargets, TargetRows, solve_inducing,
 };
-pub use neighbourhoods::{
-    NeighbourhoodFit, NeighbourhoodProgress, Neighbourhoods, fit_on_neighbourhoods, nearest_rows,
-};
+pub use neighbourhoods::{NeighbourhoodFit, Neighbourhoods, fit_on_neighbourhoods, nearest_rows};
 pub use pathwise::{
     KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, SolvedVariances, Support,
 };
 pub use problem::{FreshFeatures, Problem};
 pub use search::{
-    EvidenceSearch, ProbeKind, SearchHeader, SearchOptions, SearchProgress, SearchState, SearchStep,
+    EvidenceSearch, ProbeKind, SearchHeader, SearchIterate, SearchOptions, SearchState, SearchStep,
     search_evidence,
 };
-pub use solver::{Budget, Ended, Event, Method, Observer, Progress, Solution, Start, solve};
+pub use solver::{Budget, Iterate, Method, Solution, SolveObserver, Start, solve};
 pub use spectral::{Region, SpectralBasis, regions};
 pub use state::{SolverState, StateHeader};
 pub use step_size::{Curvature, StepSize};

@@ -5,7 +5,7 @@ use crate::exact::{ExactGp, FitOptions, fit};
 use crate::{GpError, Observations};
 use faer::MatRef;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Event, Parameters, Reason, Signal};
+use posterior_optim::{Observer, Parameters, Progress, Reason};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -42,17 +42,6 @@ pub struct NeighbourhoodFit {
     pub largest_jitter: f64,
 }
 
-/// Where a search on neighbourhoods stands.
-#[derive(Clone, Copy, Debug)]
-pub struct NeighbourhoodProgress<'a> {
-    /// Those that are finished: with them the search can go on later.
-    pub done: &'a [NeighbourhoodFit],
-    /// How many there are.
-    pub all: usize,
-    /// The step on the one after them.
-    pub event: &'a Event,
-}
-
 /// The rows nearest to row `centre` in Euclidean distance, itself first; ties go to earlier rows. Cost `nD` flops and a selection.
 ///
 /// # Panics
@@ -78,7 +67,8 @@ pub fn nearest_rows(inputs: MatRef<'_, f64>, centre: usize, size: usize) -> Vec<
 
 /// Fits `model` by exact evidence on neighbourhoods of random rows, one after the other, and gives it the arithmetic means of what was found, of
 /// variances those of their roots; with what each found, for inspection. `earlier` are those that an interrupted search with the same arguments had finished; none otherwise.
-/// When the observer says stop, the last fit is [`Reason::Interrupted`] and the averages are those of what there is. With no more rows than one
+/// The observer is told each step, the part of its progress being the neighbourhood, with those that are finished: with them the search can go on later.
+/// When it says stop, the last fit is [`Reason::Interrupted`] and the averages are those of what there is. With no more rows than one
 /// neighbourhood has, one fit on all of them.
 ///
 /// Neighbourhoods keep the density of the data; a uniform sample would thin them and make lengthscales too long. But a column that hardly varies in
@@ -93,7 +83,7 @@ pub fn fit_on_neighbourhoods(
     neighbourhoods: Neighbourhoods,
     options: &FitOptions,
     earlier: Vec<NeighbourhoodFit>,
-    observer: &mut dyn FnMut(NeighbourhoodProgress<'_>) -> Signal,
+    observer: &mut Observer<'_, [NeighbourhoodFit]>,
 ) -> Result<(ExactGp, Vec<NeighbourhoodFit>), GpError> {
     if neighbourhoods.count == 0 || neighbourhoods.size == 0 {
         return Err(GpError::Empty { what: "the set of neighbourhoods" });
@@ -120,8 +110,8 @@ pub fn fit_on_neighbourhoods(
             continue;
         }
         let rows = nearest_rows(data.inputs(), centre, neighbourhoods.size);
-        let found = fit(model.clone(), data.select(&rows)?, options, &mut |_, event| {
-            observer(NeighbourhoodProgress { done: &fits, all: count, event })
+        let found = fit(model.clone(), data.select(&rows)?, options, &mut |progress, _| {
+            observer(&Progress { part: done, parts: count, ..*progress }, &fits)
         })?;
         fits.push(NeighbourhoodFit {
             rows: rows.len(),

@@ -9,9 +9,9 @@ use super::state::SolverState;
 use crate::GpError;
 use faer::Mat;
 use posterior_linalg::Real;
-use posterior_optim::Signal;
+use posterior_optim::{Limits, Progress, Reason, Signal};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How to solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,38 +44,25 @@ impl Budget {
     pub fn steps(steps: usize) -> Self {
         Self { steps, time: None, tolerance: 0.0 }
     }
+
+    /// What the driver looks after; the tolerance is the method's.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { steps: self.steps, time: self.time }
+    }
 }
 
-/// How a solve is getting on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Steps taken.
-    pub step: usize,
-    /// Steps planned.
-    pub steps_planned: usize,
-    /// Time spent, earlier runs included.
-    pub elapsed: Duration,
-    /// The largest relative residual of the right-hand sides, as far as the method knows it; NaN before it knows. With inducing-point
-    /// descent it is the relative misfit of the targets instead, of which the noise remains at the solution.
-    pub residual: f64,
-    /// β n, for methods with a step size.
-    pub step_size: Option<f64>,
-    /// How often it began anew with a smaller step.
-    pub restarts: usize,
-}
-
-/// What an observer is shown after every step. State and weights are computed only when asked for.
-pub struct Event<'a, T: Real> {
-    /// How it is getting on.
-    pub progress: Progress,
-    /// A checkpoint.
-    pub state: &'a dyn Fn() -> SolverState<T>,
+/// What an observer of a solve is shown after every step. Weights and state are computed only when asked for.
+pub trait Iterate<T: Real> {
     /// The solution as it would be returned now, n x s: for validation.
-    pub weights: &'a dyn Fn() -> Mat<T>,
+    fn weights(&self) -> Mat<T>;
+
+    /// A checkpoint, `progress` being what the observer was told.
+    fn state(&self, progress: &Progress) -> SolverState<T>;
 }
 
-/// Sees every step, and may stop the solve.
-pub type Observer<'a, T> = dyn FnMut(&Event<'_, T>) -> Signal + 'a;
+/// Sees every step, and may stop the solve. The residual of its progress is the largest of the right-hand sides, as far as the method knows it; with
+/// inducing-point descent it is the relative misfit of the targets instead, of which the noise remains at the solution. The step size is βn.
+pub type SolveObserver<'a, T> = dyn FnMut(&Progress, &dyn Iterate<T>) -> Signal + 'a;
 
 /// Where to begin.
 #[derive(Clone, Debug, Default)]
@@ -89,29 +76,13 @@ pub enum Start<T: Real> {
     Resume(SolverState<T>),
 }
 
-/// Why a solve ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ended {
-    /// Every right-hand side is within the tolerance.
-    Tolerance,
-    /// What is left is at the limit of the precision.
-    Precision,
-    /// The steps are used up.
-    Steps,
-    /// The time is used up.
-    Time,
-    /// The observer asked for it.
-    Interrupted,
-}
-
 /// What came out.
 #[derive(Clone, Debug)]
 pub struct Solution<T: Real> {
     /// Representer weights, n x s.
     pub weights: Mat<T>,
     /// Why it ended.
-    pub ended: Ended,
+    pub reason: Reason,
     /// How it ended.
     pub progress: Progress,
 }
@@ -126,7 +97,7 @@ pub fn solve<T: Real>(
     problem: &Problem<'_, T>,
     start: Start<T>,
     budget: &Budget,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     if let Start::Weights(weights) = &start {
         let (n, s) = problem.shape();
@@ -141,38 +112,5 @@ pub fn solve<T: Real>(
         }
         Method::DualDescent(options) => solve_by_dual_descent(options, problem, start, budget, observer),
         Method::Descent(options) => solve_by_descent(options, problem, start, budget, observer),
-    }
-}
-
-/// Time and steps of one solve.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    begun: Instant,
-    before: Duration,
-}
-
-impl Clock {
-    /// Starts after `seconds` of earlier runs.
-    pub(super) fn after(seconds: f64) -> Self {
-        let before = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        Self { begun: Instant::now(), before }
-    }
-
-    /// All time so far.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.before + self.begun.elapsed()
-    }
-
-    /// Whether the budget ends the solve after `step` steps with the given residual.
-    pub(super) fn ends(&self, budget: &Budget, step: usize, residual: f64) -> Option<Ended> {
-        if residual <= budget.tolerance {
-            Some(Ended::Tolerance)
-        } else if step >= budget.steps {
-            Some(Ended::Steps)
-        } else if budget.time.is_some_and(|limit| self.elapsed() >= limit) {
-            Some(Ended::Time)
-        } else {
-            None
-        }
     }
 }

@@ -1,29 +1,38 @@
-//! The loop that all stochastic solvers share: look at a batch, watch for divergence, step, tell the observer.
+//! What all stochastic solvers share: residuals of batches, by which divergence is seen and convergence judged, and beginning anew with half the step.
 
 use super::residual::ResidualMonitor;
-use super::solver::{Budget, Clock, Ended, Event, Observer, Progress, Solution};
+use super::solver::{Budget, Iterate, Solution, SolveObserver};
 use super::state::{SolverState, StateHeader};
 use crate::GpError;
 use faer::Mat;
 use posterior_linalg::Real;
-use posterior_optim::Signal;
+use posterior_optim::{Batches, Clock, Iteration, Progress, Reason, Run, Sampling, Step, drive};
 
-/// What is iterated.
-pub(super) trait Iteration<T: Real> {
+/// Batches of rows for a solver, in ascending order, which tiles of the kernel matrix like.
+pub(super) fn row_batches(rows: usize, size: usize, sampling: Sampling, seed: u64) -> Batches {
+    let names = match sampling {
+        Sampling::Permutation => ["gp/epoch", "permutation"],
+        Sampling::Independent => ["gp/batch", "rows"],
+    };
+    Batches::new(rows, size, sampling, seed, names).full().ascending()
+}
+
+/// A method that steps along gradients of random batches.
+pub(super) trait StochasticMethod<T: Real> {
     /// Its name in saved states.
-    fn method(&self) -> &'static str;
+    fn name(&self) -> &'static str;
 
     /// Steps taken.
-    fn step(&self) -> usize;
+    fn steps(&self) -> usize;
 
     /// Computes the gradient on the next batch and keeps it. Returns the batch's residuals, r x s.
-    fn look(&mut self) -> Result<&Mat<T>, GpError>;
+    fn gradient(&mut self) -> Result<&Mat<T>, GpError>;
 
-    /// Steps along the gradient that was looked at; the step size is `times_rows / n`.
-    fn advance(&mut self, times_rows: f64);
+    /// Steps along the gradient that was computed; the step size is `times_rows / n`.
+    fn descend(&mut self, times_rows: f64);
 
     /// Forgets all steps.
-    fn restart(&mut self);
+    fn reset(&mut self);
 
     /// The weights that would be returned now.
     fn weights(&self) -> Mat<T>;
@@ -32,102 +41,110 @@ pub(super) trait Iteration<T: Real> {
     fn save(&self) -> (Vec<(String, Mat<T>)>, Vec<u64>);
 }
 
-/// Clock, step size, residuals and restarts of one run.
-pub(super) struct Course {
-    clock: Clock,
-    monitor: ResidualMonitor,
+/// What a descent is told once.
+pub(super) struct Terms {
+    /// Rows of the data, n.
+    pub(super) rows: usize,
     /// Norms of the right-hand sides.
-    norms: Vec<f64>,
-    rows: usize,
-    /// The step size βn.
-    pub(super) times_rows: f64,
-    restarts: usize,
-    most_restarts: usize,
-    /// Whether it goes on from a saved state, which has a step size.
-    pub(super) resumed: bool,
+    pub(super) norms: Vec<f64>,
+    /// Times that a diverging run may begin anew with half the step.
+    pub(super) restarts: usize,
+    /// The small part of the state that `method` was restored from, if it was.
+    pub(super) saved: Option<StateHeader>,
 }
 
-impl Course {
-    /// A run on `rows` rows that begins now; its step size is still to be set.
-    pub(super) fn new(rows: usize, norms: Vec<f64>, most_restarts: usize) -> Self {
-        Self {
-            clock: Clock::after(0.0),
-            monitor: ResidualMonitor::new(&norms),
-            norms,
-            rows,
-            times_rows: 0.0,
-            restarts: 0,
-            most_restarts,
-            resumed: false,
+/// Descends until the budget is spent, the residuals are small enough, or the observer has seen enough. `step_size` is βn, asked for where no saved state has one.
+pub(super) fn descend<T: Real>(
+    method: &mut dyn StochasticMethod<T>,
+    terms: Terms,
+    step_size: impl FnOnce() -> Result<f64, GpError>,
+    budget: &Budget,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<Solution<T>, GpError> {
+    let Terms { rows, norms, restarts: most_restarts, saved } = terms;
+    let clock = Clock::after(saved.as_ref().map_or(0.0, |header| header.seconds));
+    let mut monitor = ResidualMonitor::new(&norms);
+    let (restarts, times_rows) = match saved {
+        None => (0, step_size()?),
+        Some(header) => {
+            let split = header.scalars.split_first().filter(|(_, means)| means.len() == norms.len());
+            let Some((first, means)) = split else {
+                let problem = "its numbers are not those of as many right-hand sides".into();
+                return Err(GpError::State { problem });
+            };
+            monitor.first = Some(*first);
+            monitor.means.copy_from_slice(means);
+            (header.restarts, header.step_size)
         }
-    }
+    };
+    let tolerance = budget.tolerance;
+    let mut descent =
+        Descent { method, rows, norms, monitor, times_rows, restarts, most_restarts, tolerance };
+    let (reason, progress) = drive(&mut descent, budget.limits(), clock, &mut |p, own| observer(p, own))?;
+    Ok(Solution { weights: descent.method.weights(), reason, progress })
+}
 
-    /// Goes on where a saved run stopped.
-    pub(super) fn resume(&mut self, header: &StateHeader) -> Result<(), GpError> {
-        let Some((first, means)) = header.scalars.split_first().filter(|(_, m)| m.len() == self.norms.len())
-        else {
-            let problem = "its numbers are not those of as many right-hand sides".into();
-            return Err(GpError::State { problem });
-        };
-        self.clock = Clock::after(header.seconds);
-        (self.restarts, self.times_rows) = (header.restarts, header.step_size);
-        self.monitor.first = Some(*first);
-        self.monitor.means.copy_from_slice(means);
-        self.resumed = true;
-        Ok(())
-    }
+/// A method with its step size and what its residuals say.
+struct Descent<'a, T: Real> {
+    method: &'a mut dyn StochasticMethod<T>,
+    rows: usize,
+    norms: Vec<f64>,
+    monitor: ResidualMonitor,
+    /// The step size βn.
+    times_rows: f64,
+    restarts: usize,
+    most_restarts: usize,
+    tolerance: f64,
+}
 
-    /// Steps until the budget is spent, the residuals are small enough, or the observer has seen enough. A run that diverges begins anew
-    /// with half the step.
-    pub(super) fn run<T: Real>(
-        mut self,
-        iteration: &mut dyn Iteration<T>,
-        budget: &Budget,
-        observer: &mut Observer<'_, T>,
-    ) -> Result<Solution<T>, GpError> {
-        loop {
-            let step = iteration.step();
-            if let Some(ended) = self.clock.ends(budget, step, self.monitor.largest()) {
-                let progress = self.progress(step, budget);
-                return Ok(Solution { weights: iteration.weights(), ended, progress });
-            }
-            self.monitor.observe(self.rows, iteration.look()?);
-            if self.monitor.diverged() {
-                if self.restarts >= self.most_restarts {
-                    return Err(GpError::Diverged { step_size: self.times_rows, restarts: self.restarts });
-                }
-                (self.restarts, self.times_rows) = (self.restarts + 1, 0.5 * self.times_rows);
-                iteration.restart();
-                self.monitor = ResidualMonitor::new(&self.norms);
-                continue;
-            }
-            iteration.advance(self.times_rows);
-            let progress = self.progress(iteration.step(), budget);
-            let event =
-                Event { progress, state: &|| self.state(iteration), weights: &|| iteration.weights() };
-            if observer(&event) == Signal::Stop {
-                return Ok(Solution { weights: iteration.weights(), ended: Ended::Interrupted, progress });
-            }
-        }
-    }
+impl<T: Real> Iteration for Descent<'_, T> {
+    type Error = GpError;
 
-    fn progress(&self, step: usize, budget: &Budget) -> Progress {
+    fn progress(&self) -> Progress {
         Progress {
-            step,
-            steps_planned: budget.steps,
-            elapsed: self.clock.elapsed(),
-            residual: self.monitor.largest(),
+            step: self.method.steps(),
+            residual: Some(self.monitor.largest()).filter(|residual| !residual.is_nan()),
             step_size: Some(self.times_rows),
             restarts: self.restarts,
+            ..Progress::default()
         }
     }
 
-    fn state<T: Real>(&self, iteration: &dyn Iteration<T>) -> SolverState<T> {
-        let (blocks, integers) = iteration.save();
+    fn converged(&self) -> Option<Reason> {
+        (self.monitor.largest() <= self.tolerance).then_some(Reason::Tolerance)
+    }
+
+    fn step(&mut self, _: &mut Run<'_, Self>) -> Result<Step, GpError> {
+        self.monitor.observe(self.rows, self.method.gradient()?);
+        if self.monitor.diverged() {
+            return Ok(Step::Diverged);
+        }
+        self.method.descend(self.times_rows);
+        Ok(Step::Taken)
+    }
+
+    fn restart(&mut self) -> Result<(), GpError> {
+        if self.restarts >= self.most_restarts {
+            return Err(GpError::Diverged { step_size: self.times_rows, restarts: self.restarts });
+        }
+        (self.restarts, self.times_rows) = (self.restarts + 1, 0.5 * self.times_rows);
+        self.method.reset();
+        self.monitor = ResidualMonitor::new(&self.norms);
+        Ok(())
+    }
+}
+
+impl<T: Real> Iterate<T> for Descent<'_, T> {
+    fn weights(&self) -> Mat<T> {
+        self.method.weights()
+    }
+
+    fn state(&self, progress: &Progress) -> SolverState<T> {
+        let (blocks, integers) = self.method.save();
         let header = StateHeader {
-            method: iteration.method().into(),
-            step: iteration.step(),
-            seconds: self.clock.elapsed().as_secs_f64(),
+            method: self.method.name().into(),
+            step: progress.step,
+            seconds: progress.elapsed.as_secs_f64(),
             step_size: self.times_rows,
             restarts: self.restarts,
             scalars: self.monitor.first.into_iter().chain(self.monitor.means.iter().copied()).collect(),

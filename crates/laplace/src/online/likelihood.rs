@@ -4,9 +4,9 @@ use crate::accumulate::is_gaussian;
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, OutputLikelihood};
 use posterior_linear::Prior;
-use posterior_networks::train::{Examples, Loss, Rule, Targets, TrainOptions};
+use posterior_networks::train::{Examples, Loss, Targets, TrainOptions};
 use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::Signal;
+use posterior_optim::{Rule, Signal};
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
 
 /// The likelihood whose negative logarithm a loss is, with noise of these relative variances where the noise is homoscedastic.

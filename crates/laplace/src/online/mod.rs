@@ -32,9 +32,9 @@ pub use retraining::{RetrainingOptions, RetrainingReport, mackay_retraining};
 
 use crate::{LaplaceError, Stage};
 use hook::OnlineHook;
-use posterior_networks::train::{Examples, Progress, TrainOptions, TrainState, Trained, train_with};
+use posterior_networks::train::{Examples, TrainOptions, TrainState, Trained, train_with};
 use posterior_networks::{Network, Precision};
-use posterior_optim::Signal;
+use posterior_optim::{Observer, Signal};
 
 /// Trains a network and its hyperparameters. `observer` sees every step of the network, `stages` the passes between epochs; either may stop the run, whose state can be saved and
 /// resumed bit for bit.
@@ -50,7 +50,7 @@ pub fn train_online<T: Precision>(
     options: &TrainOptions,
     online: &OnlineOptions,
     state: Option<TrainState<T>>,
-    observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
+    observer: &mut Observer<'_, TrainState<T>>,
     stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<(Trained<T>, OnlineReport), LaplaceError> {
     online.check(options, validation.is_some())?;

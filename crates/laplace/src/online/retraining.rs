@@ -7,10 +7,10 @@ use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError
 use posterior_linear::Prior;
 use posterior_linear::evidence::{EvidenceOptions, LaplaceEvidence, Maximiser};
 use posterior_networks::train::{
-    Adjustment, EpochHook, Examples, Keep, Loss, Progress, TrainError, TrainOptions, train_with,
+    Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, train_with,
 };
 use posterior_networks::{Network, Precision};
-use posterior_optim::Signal;
+use posterior_optim::{Observer, Reason, Signal};
 use serde::{Deserialize, Serialize};
 
 /// How long the loop goes on.
@@ -72,7 +72,7 @@ impl<T: Precision> EpochHook<T> for Fixed<T> {
 }
 
 /// Alternates whole training runs with maxima of the evidence. Of `online` it uses weights, curvature, prior, starting values, whether noise is learned, and memory; `options`
-/// should reach a minimum in each round. The observer gets the round, from 0, and may stop the run, which is then an error.
+/// should reach a minimum in each round. The observer is shown the round, from 0, and may stop the run, which is then an error.
 ///
 /// Cost: a training run and a curvature pass for each round.
 ///
@@ -84,7 +84,7 @@ pub fn mackay_retraining<T: Precision>(
     options: &TrainOptions,
     online: &OnlineOptions,
     retraining: &RetrainingOptions,
-    observer: &mut dyn FnMut(usize, &Progress) -> Signal,
+    observer: &mut Observer<'_, usize>,
 ) -> Result<(Network<T>, RetrainingReport), LaplaceError> {
     online.check(&TrainOptions { epochs: usize::MAX, ..*options }, true)?;
     let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
@@ -126,10 +126,11 @@ pub fn mackay_retraining<T: Precision>(
         let log_variance = held.then(|| vec![T::from_f64(noise.ln()); outputs]);
         let mut hook = Fixed { weight_decay, log_variance };
         let start = if retraining.warm { current } else { first.clone() };
-        let trained = train_with(start, examples, None, options, Some(&mut hook), None, |progress, _| {
-            observer(round, progress)
-        })?;
-        if trained.stopped {
+        let trained =
+            train_with(start, examples, None, options, Some(&mut hook), None, &mut |progress, _| {
+                observer(progress, &round)
+            })?;
+        if trained.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);
         }
         current = trained.network;

@@ -13,10 +13,10 @@ use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::evidence::DataFit;
 use posterior_networks::train::{
-    Examples, Loss, Rule, Tabular, Targets, TrainOptions, TrainState, Trained, evaluate,
+    Examples, Loss, Tabular, Targets, TrainOptions, TrainState, Trained, evaluate,
 };
 use posterior_networks::{Array, Network, Selection};
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Reason, Rule, Schedule, Signal};
 
 const LINE: &str =
     "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"line\"\noperation = \"linear\"\noutputs = 1";
@@ -84,7 +84,7 @@ fn run(
     online: &OnlineOptions,
 ) -> Result<(Trained<f64>, OnlineReport), LaplaceError> {
     let network = network.clone();
-    train_online(network, data, None, options, online, None, |_, _| Signal::Continue, &mut |_, _, _| {
+    train_online(network, data, None, options, online, None, &mut |_, _| Signal::Continue, &mut |_, _, _| {
         Signal::Continue
     })
 }
@@ -176,7 +176,7 @@ fn full_retraining_finds_it_too() {
         &options,
         &online(),
         &RetrainingOptions::default(),
-        &mut |round, _| if round == 1 { Signal::Stop } else { Signal::Continue },
+        &mut |_, round| if *round == 1 { Signal::Stop } else { Signal::Continue },
     );
     assert!(matches!(interrupted, Err(LaplaceError::Interrupted)));
 }
@@ -299,10 +299,11 @@ fn learned_decay_generalises_better_than_none() {
         let (trained, report) = run(&network, &data, &options, &online).unwrap();
         (error(&trained.network), report.noise_variances[0])
     };
-    let plain = posterior_networks::train::train(network.clone(), &data, None, &options, None, |_, _| {
-        Signal::Continue
-    })
-    .unwrap();
+    let plain =
+        posterior_networks::train::train(network.clone(), &data, None, &options, None, &mut |_, _| {
+            Signal::Continue
+        })
+        .unwrap();
     let none = error(&plain.network);
     let (full, noise) = learn(Approximation::Full);
     // The noise alone makes 0.25 of the error; one standard error of a variance of 25 residuals is 0.07.
@@ -389,11 +390,11 @@ fn interrupted_runs_end_as_if_they_had_not_been() {
             &options,
             &online,
             None,
-            |p, _| if p.step == stop { Signal::Stop } else { Signal::Continue },
+            &mut |p, _| if p.step == stop { Signal::Stop } else { Signal::Continue },
             &mut |_, _, _| Signal::Continue,
         )
         .unwrap();
-        assert!(part.stopped);
+        assert!(part.reason == Reason::Interrupted);
         let graph = network.graph();
         part.state.save(&path, graph, &options, "curve").unwrap();
         let state = TrainState::load(&path, graph, &options, "curve").unwrap();
@@ -404,7 +405,7 @@ fn interrupted_runs_end_as_if_they_had_not_been() {
             &options,
             &online,
             Some(state),
-            |_, _| Signal::Continue,
+            &mut |_, _| Signal::Continue,
             &mut |_, _, _| Signal::Continue,
         )
         .unwrap();
@@ -448,11 +449,11 @@ fn stopped_moves() {
             &options,
             &online,
             None,
-            |_, _| Signal::Continue,
+            &mut |_, _| Signal::Continue,
             stages,
         )
         .unwrap();
-        assert!(part.stopped && part.state.hook.as_ref().unwrap().due, "{first_order}");
+        assert!(part.reason == Reason::Interrupted && part.state.hook.as_ref().unwrap().due, "{first_order}");
         assert_eq!(so_far.trace.len(), 1);
         let (resumed, again) = train_online(
             network.clone(),
@@ -461,7 +462,7 @@ fn stopped_moves() {
             &options,
             &online,
             Some(part.state),
-            |_, _| Signal::Continue,
+            &mut |_, _| Signal::Continue,
             &mut |_, _, _| Signal::Continue,
         )
         .unwrap();
@@ -518,7 +519,7 @@ fn settings_that_do_not_fit_are_refused() {
         &patient,
         &base(),
         None,
-        |_, _| Signal::Continue,
+        &mut |_, _| Signal::Continue,
         &mut |_, _, _| Signal::Continue,
     )
     .map(|_| ())

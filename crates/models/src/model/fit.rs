@@ -11,70 +11,35 @@ use posterior_data::{
     Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
-use posterior_gp::iterative::Progress;
 use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_optim::{Constraint, Event, Parameters, Reason, Signal};
+use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an observer is told.
-#[derive(Clone, Debug)]
-pub enum FitEvent<'a> {
-    /// A step of a search for hyperparameters.
-    Search {
-        /// Which start.
-        start: usize,
-        /// The step.
-        event: &'a Event,
-    },
-    /// A step of the joint search on blocks.
+/// What a fit is at, shown to its observer beside the progress of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FitStage {
+    /// A search for hyperparameters; its parts are starts.
+    Search,
+    /// The joint search on blocks; its parts are starts.
     Blocks {
         /// Stages that are done.
         stage: usize,
-        /// Which start of this one.
-        start: usize,
-        /// The step.
-        event: &'a Event,
     },
-    /// A step of the search on one neighbourhood.
-    Neighbourhood {
-        /// Neighbourhoods done.
-        done: usize,
-        /// All of them.
-        all: usize,
-        /// The step.
-        event: &'a Event,
-    },
-    /// A step of a search on all rows, or of a solve of it.
+    /// Searches on neighbourhoods, which are its parts.
+    Neighbourhoods,
+    /// A search on all rows.
     EvidenceSearch {
-        /// Steps of the search that are done.
-        step: usize,
-        /// Steps planned.
-        planned: usize,
-        /// The solve under way, or the one behind.
-        solver: Progress,
-        /// Norm of the gradient, after a step; none within a solve.
-        gradient_norm: Option<f64>,
+        /// The solve under way; none after a step.
+        solve: Option<Progress>,
     },
-    /// A step of a solver.
-    Solve {
-        /// How it is getting on.
-        progress: Progress,
-    },
-    /// A step of a stochastic bound.
-    Bound {
-        /// Steps taken.
-        step: usize,
-        /// Steps planned.
-        planned: usize,
-        /// The bound, averaged over recent steps.
-        bound: f64,
-        /// Time since the fit began.
-        elapsed: Duration,
-    },
+    /// A solver.
+    Solve,
+    /// A stochastic bound, whose value is averaged over recent steps.
+    Bound,
 }
 
 /// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
@@ -169,8 +134,7 @@ impl Model {
 
     /// Learns from the given rows of a table: schema, standardisation, hyperparameters, posterior.
     ///
-    /// The observer is told the start and each step of a search for hyperparameters and may end it; the model is then the best so far, and its
-    /// summary says `interrupted`. [`Model::fit_prepared`] tells of solvers too.
+    /// The observer is told each step of everything that happens and may end it; the model is then the best so far, and its summary says `interrupted`.
     ///
     /// # Errors
     /// [`ModelError`]: bad cells, a kernel that does not fit the table, not enough memory, no start that can be evaluated.
@@ -178,28 +142,21 @@ impl Model {
         table: &Table,
         rows: &[usize],
         request: &FitRequest,
-        observer: &mut dyn FnMut(usize, &Event) -> Signal,
+        observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
         check_noise(request)?;
         let prepared = Prepared::from_table(table, rows, request)?;
-        Self::fit_prepared(prepared, request, &mut |event| match event {
-            FitEvent::Search { start, event } => observer(*start, event),
-            FitEvent::Blocks { start, event, .. } => observer(*start, event),
-            FitEvent::Neighbourhood { done, event, .. } => observer(*done, event),
-            FitEvent::EvidenceSearch { .. } | FitEvent::Solve { .. } | FitEvent::Bound { .. } => {
-                Signal::Continue
-            }
-        })
+        Self::fit_prepared(prepared, request, observer)
     }
 
-    /// As [`Model::fit`], for rows that are prepared, with everything that happens told to the observer.
+    /// As [`Model::fit`], for rows that are prepared.
     ///
     /// # Errors
     /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
     pub fn fit_prepared(
         prepared: Prepared,
         request: &FitRequest,
-        observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+        observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
         let started = Instant::now();
         check_noise(request)?;
@@ -310,7 +267,7 @@ fn fit_exact(
     prepared: Prepared,
     request: &FitRequest,
     header: &mut Header,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ProcessPosterior, ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
     let noise = Gaussian::new(request.initial_noise, request.noise_floor);
@@ -331,9 +288,8 @@ fn fit_exact(
     } else if request.weak_lengthscale_prior {
         add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
     }
-    let fitted = fit(model, prepared.data, &options, &mut |start, event| {
-        observer(&FitEvent::Search { start, event })
-    })?;
+    let fitted =
+        fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
     header.hyperparameters = named_values(fitted.posterior.model());
     header.cholesky = fitted.posterior.info();
     let summary = &mut header.fit;

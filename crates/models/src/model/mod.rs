@@ -28,7 +28,7 @@ mod scalable;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub use container::{Container, FORMAT_VERSION, Tensor, TensorValues};
 pub(crate) use file::{add_fingerprints, fingerprints, matrix, matrix_tensor, packed_tensor, unpack};
-pub use fit::{FitEvent, Prepared};
+pub use fit::{FitStage, Prepared};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};

@@ -5,9 +5,9 @@ use posterior_data::ReadOptions;
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
-use posterior_networks::train::{EpochRecord, Progress, TrainOptions, TrainState, train};
+use posterior_networks::train::{EpochRecord, TrainOptions, TrainState, train};
 use posterior_networks::{Architecture, Network, Precision};
-use posterior_optim::Signal;
+use posterior_optim::{Observer, Progress, Reason, Signal};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,10 +80,8 @@ pub struct TrainReport {
     pub online: Option<OnlineReport>,
     /// Steps whose gradient was shortened.
     pub clipped: usize,
-    /// Whether the observer stopped the run: then no network was written.
-    pub stopped: bool,
-    /// Whether patience ran out.
-    pub early: bool,
+    /// Why the run ended; where the observer stopped it, no network was written.
+    pub ended: Reason,
     /// Wall time of this run.
     pub seconds: f64,
     /// What was dropped or filled in the data.
@@ -114,7 +112,7 @@ fn plan<T: Precision>(network: &Network<T>, data: &TrainingData<T>, options: &Tr
 pub fn train_network<T: Precision>(
     request: &TrainRequest,
     announce: &mut dyn FnMut(&TrainPlan, &[String]),
-    observer: &mut dyn FnMut(&Progress) -> Signal,
+    observer: &mut Observer<'_, TrainState<T>>,
     stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<TrainReport, NetworkFileError> {
     let started = Instant::now();
@@ -148,8 +146,8 @@ pub fn train_network<T: Precision>(
     };
     let every = request.checkpoint.as_ref().map_or(usize::MAX, |c| c.every.max(1));
     let validation = data.validation.as_deref().map(|v| v as &dyn posterior_networks::train::Examples<T>);
-    let watch = |progress: &Progress, state: &TrainState<T>| {
-        let signal = observer(progress);
+    let watch = &mut |progress: &Progress, state: &TrainState<T>| {
+        let signal = observer(progress, state);
         if (progress.step.is_multiple_of(every) || signal == Signal::Stop)
             && let Err(error) = save(state)
         {
@@ -169,7 +167,7 @@ pub fn train_network<T: Precision>(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    if !trained.stopped {
+    if trained.reason != Reason::Interrupted {
         let mut metadata = BTreeMap::new();
         let text = request.architecture.to_toml()?;
         metadata.insert(ARCHITECTURE_KEY.to_string(), text);
@@ -201,8 +199,7 @@ pub fn train_network<T: Precision>(
         noise_variance: trained.noise_variance,
         online: learned,
         clipped: trained.state.clipped,
-        stopped: trained.stopped,
-        early: trained.early,
+        ended: trained.reason,
         seconds: started.elapsed().as_secs_f64(),
         notes: data.notes,
     })

@@ -14,7 +14,6 @@ mod reductions;
 mod sets;
 mod sparse;
 mod tables;
-mod updates;
 mod windows;
 
 mod activation;
@@ -37,7 +36,6 @@ pub(crate) use reductions::*;
 pub(crate) use sets::Sets;
 pub(crate) use sparse::SparseMap;
 pub(crate) use tables::{add_rows, look_up, transpose_rows};
-pub(crate) use updates::{adam_update, sgd_update};
 pub(crate) use windows::{MaximumWindows, Windows, put, take};
 
 /// Elements below which work is not worth a second thread: handing a piece to another thread costs a few microseconds.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Array, GraphBuilder, Network, Selection};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Progress, Reason, Rule, Schedule, Signal};
 
 /// `y = 2 x_0 - x_1 + 0.5` with a little structure on top.
 fn data(count: usize) -> Tabular<f64> {
@@ -81,7 +81,7 @@ fn decay_is_that_of_each_parameter_and_changes_between_epochs() {
     let options = TrainOptions { schedule: Schedule::Constant, ..options(Loss::Mse, plain) };
     let mut hook = doubling(Keep::Last, false);
     let trained =
-        train_with(network(), &examples, None, &options, Some(&mut hook), None, |_, _| Signal::Continue)
+        train_with(network(), &examples, None, &options, Some(&mut hook), None, &mut |_, _| Signal::Continue)
             .unwrap();
     // The same by hand: gradient descent on the mean square with a decay of the two weights.
     let all = Selection::all(network().graph());
@@ -111,7 +111,7 @@ fn the_hook_chooses_the_weights_and_holds_the_noise() {
     let run = |keep, epochs| {
         let mut hook = doubling(keep, true);
         let options = TrainOptions { epochs, schedule: Schedule::Constant, ..options };
-        train_with(network(), &examples, None, &options, Some(&mut hook), None, |_, _| Signal::Continue)
+        train_with(network(), &examples, None, &options, Some(&mut hook), None, &mut |_, _| Signal::Continue)
             .unwrap()
     };
     let best = run(Keep::Score, 8);
@@ -129,18 +129,23 @@ fn runs_with_hooks_resume_bit_for_bit_even_from_within_the_hook() {
     let examples = data(20);
     let options = options(Loss::Gaussian, Rule::adam());
     let keep = Keep::Score;
-    let whole =
-        train_with(network(), &examples, None, &options, Some(&mut doubling(keep, true)), None, |_, _| {
-            Signal::Continue
-        })
-        .unwrap();
+    let whole = train_with(
+        network(),
+        &examples,
+        None,
+        &options,
+        Some(&mut doubling(keep, true)),
+        None,
+        &mut |_, _| Signal::Continue,
+    )
+    .unwrap();
     let graph = whole.network.graph();
     let again = |state: &TrainState<f64>| {
         state.save(&path, graph, &options, "line").unwrap();
         let state = TrainState::load(&path, graph, &options, "line").unwrap();
         let mut hook = doubling(keep, true);
         let resumed =
-            train_with(network(), &examples, None, &options, Some(&mut hook), Some(state), |_, _| {
+            train_with(network(), &examples, None, &options, Some(&mut hook), Some(state), &mut |_, _| {
                 Signal::Continue
             })
             .unwrap();
@@ -150,35 +155,36 @@ fn runs_with_hooks_resume_bit_for_bit_even_from_within_the_hook() {
     };
     // Three steps make an epoch: 6 and 24 end one with a hook.
     for stop in [1, 5, 6, 7, 12, 24] {
-        let observer = |p: &Progress, _: &_| if p.step == stop { Signal::Stop } else { Signal::Continue };
+        let mut observer = |p: &Progress, _: &_| if p.step == stop { Signal::Stop } else { Signal::Continue };
         let mut hook = doubling(keep, true);
-        let part = train_with(network(), &examples, None, &options, Some(&mut hook), None, observer).unwrap();
-        assert!(part.stopped && part.state.step == stop);
+        let part =
+            train_with(network(), &examples, None, &options, Some(&mut hook), None, &mut observer).unwrap();
+        assert!(part.reason == Reason::Interrupted && part.state.step == stop);
         again(&part.state);
     }
     for epoch in [2, 8] {
         let mut hook = Doubling { interrupt_at: Some(epoch), ..doubling(keep, true) };
         let mut seen = None;
-        let part = train_with(network(), &examples, None, &options, Some(&mut hook), None, |p, s| {
+        let part = train_with(network(), &examples, None, &options, Some(&mut hook), None, &mut |p, s| {
             seen = Some((p.step, s.clone()));
             Signal::Continue
         })
         .unwrap();
-        assert!(part.stopped && part.state.hook.as_ref().unwrap().due);
+        assert!(part.reason == Reason::Interrupted && part.state.hook.as_ref().unwrap().due);
         // The observer sees a state that can be saved.
         assert_eq!(seen.unwrap(), (3 * epoch, part.state.clone()));
         again(&part.state);
     }
     // With another kind of run the state says no.
-    let observer = |p: &Progress, _: &_| if p.step == 5 { Signal::Stop } else { Signal::Continue };
-    let plain = train(network(), &examples, None, &options, None, observer).unwrap();
+    let mut observer = |p: &Progress, _: &_| if p.step == 5 { Signal::Stop } else { Signal::Continue };
+    let plain = train(network(), &examples, None, &options, None, &mut observer).unwrap();
     let mut hook = doubling(keep, true);
-    let go = |_: &Progress, _: &TrainState<f64>| Signal::Continue;
+    let mut go = |_: &Progress, _: &TrainState<f64>| Signal::Continue;
     let text = |r: Result<Trained<f64>, TrainError>| r.unwrap_err().to_string();
     let message =
-        text(train_with(network(), &examples, None, &options, Some(&mut hook), Some(plain.state), go));
+        text(train_with(network(), &examples, None, &options, Some(&mut hook), Some(plain.state), &mut go));
     assert!(message.contains("other hooks"), "{message}");
-    let message = text(train(network(), &examples, None, &options, Some(whole.state), go));
+    let message = text(train(network(), &examples, None, &options, Some(whole.state), &mut go));
     assert!(message.contains("other hooks"), "{message}");
 }
 
@@ -208,9 +214,10 @@ fn what_a_hook_may_not_do_is_refused() {
     let examples = data(9);
     for decays in [vec![0.1], vec![0.1, -1.0], vec![f64::NAN, 0.0]] {
         let options = options(Loss::Mse, Rule::adam());
-        let run = train_with(network(), &examples, None, &options, Some(&mut Bad(decays)), None, |_, _| {
-            Signal::Continue
-        });
+        let run =
+            train_with(network(), &examples, None, &options, Some(&mut Bad(decays)), None, &mut |_, _| {
+                Signal::Continue
+            });
         assert!(run.unwrap_err().to_string().contains("weight decay"));
     }
     for (keep, patience) in [(Keep::Score, Some(2)), (Keep::Validation, None)] {
@@ -218,9 +225,10 @@ fn what_a_hook_may_not_do_is_refused() {
         let validation = data(3);
         let validation = patience.map(|_| &validation as &dyn Examples<f64>);
         let mut hook = doubling(keep, false);
-        let run = train_with(network(), &examples, validation, &options, Some(&mut hook), None, |_, _| {
-            Signal::Continue
-        });
+        let run =
+            train_with(network(), &examples, validation, &options, Some(&mut hook), None, &mut |_, _| {
+                Signal::Continue
+            });
         assert!(run.unwrap_err().to_string().contains("validation"));
     }
 }

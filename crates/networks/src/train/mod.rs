@@ -4,8 +4,7 @@
 //! |---|---|
 //! | `examples` | where batches come from: numbers in memory, images as bytes with augmentation |
 //! | `loss` | mean squares, Gaussian likelihood with learned noise, cross-entropy |
-//! | `rule` | what one step does to the weights |
-//! | `trainer` | the loop |
+//! | `trainer` | one step, and what comes out of all of them |
 //! | `hook` | weight decay by parameter, and what may change it between epochs |
 //! | `checkpoint` | its state as a file |
 //!
@@ -19,7 +18,6 @@ mod hook;
 #[cfg(test)]
 mod hook_tests;
 mod loss;
-mod rule;
 #[cfg(test)]
 mod tests;
 mod trainer;
@@ -28,7 +26,4 @@ pub use error::TrainError;
 pub use examples::{Augmentation, Examples, Images, Subset, Tabular, Targets};
 pub use hook::{Adjustment, EpochHook, HookState, Keep};
 pub use loss::Loss;
-pub use rule::Rule;
-pub use trainer::{
-    EpochRecord, Evaluation, Progress, TrainOptions, TrainState, Trained, evaluate, train, train_with,
-};
+pub use trainer::{EpochRecord, Evaluation, TrainOptions, TrainState, Trained, evaluate, train, train_with};

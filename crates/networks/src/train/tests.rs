@@ -4,7 +4,7 @@ use super::*;
 use crate::operation::{BatchNorm, Convolution, Mean};
 use crate::{Activation, Array, GraphBuilder, Network, Operation};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Schedule, Signal};
+use posterior_optim::{Progress, Reason, Rule, Schedule, Signal};
 
 fn wave(count: usize) -> Tabular<f64> {
     let x: Vec<f64> = (0..count).map(|i| i as f64 / count as f64 * 4.0 - 2.0).collect();
@@ -80,27 +80,6 @@ fn losses_agree_with_differences_and_their_definitions() {
 }
 
 #[test]
-fn steps_by_hand() {
-    let mut state = (vec![1.0f64], vec![0.0], vec![0.0]);
-    let mut step = |rule: Rule, g: f64, taken: usize| {
-        rule.step(&mut state.0, &[g], &mut state.1, &mut state.2, 0.1, taken);
-        state.0[0]
-    };
-    // The first step of Adam has the length of the learning rate, whatever the gradient.
-    assert!((step(Rule::adam(), 7.0, 1) - 0.9).abs() < 1e-9);
-    let (m, s) = (0.9 * 0.7 + 0.1 * 3.0, 0.999 * 0.049 + 0.001 * 9.0);
-    let expected = 0.9 - 0.1 * (m / (1.0 - 0.81)) / ((s / (1.0 - 0.999f64.powi(2))).sqrt() + 1e-8);
-    assert!((step(Rule::adam(), 3.0, 2) - expected).abs() < 1e-9);
-    let mut w = vec![2.0];
-    Rule::adamw(0.5).step(&mut w, &[0.0], &mut [0.0], &mut [0.0], 0.1, 1);
-    assert!((w[0] - 1.9f64).abs() < 1e-12);
-    let (mut w, mut m) = (vec![2.0f64], vec![1.0f64]);
-    Rule::nesterov(0.9, 0.01).step(&mut w, &[1.0], &mut m, &mut [], 0.1, 1);
-    let g = 1.0 + 0.02;
-    assert!((m[0] - (0.9 + g)).abs() < 1e-12 && (w[0] - (2.0 - 0.1 * (g + 0.9 * m[0]))).abs() < 1e-12);
-}
-
-#[test]
 fn one_step_follows_the_gradient_of_the_whole_batch() {
     let (data, network) = (wave(8), perceptron(1));
     let options = TrainOptions {
@@ -108,7 +87,7 @@ fn one_step_follows_the_gradient_of_the_whole_batch() {
         rule: Rule::Sgd { momentum: 0.0, nesterov: false, weight_decay: 0.0 },
         ..options(Loss::Mse)
     };
-    let trained = train(network.clone(), &data, None, &options, None, |_, _| Signal::Continue).unwrap();
+    let trained = train(network.clone(), &data, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
     let loss = |network: &Network<f64>| evaluate(network, &data, Loss::Mse, &[]).unwrap().loss;
     let selection = crate::Selection::all(network.graph());
     let theta = selection.flatten(network.parameters());
@@ -131,7 +110,7 @@ fn every_loss_learns() {
     let data = wave(64);
     let run = |loss: Loss, outputs: usize| {
         let options = TrainOptions { epochs: 300, ..options(loss) };
-        train(perceptron(outputs), &data, None, &options, None, |_, _| Signal::Continue).unwrap()
+        train(perceptron(outputs), &data, None, &options, None, &mut |_, _| Signal::Continue).unwrap()
     };
     let square = run(Loss::Mse, 1);
     assert!(square.state.history.last().unwrap().train_loss < 1e-3, "{:?}", square.state.history.last());
@@ -150,19 +129,20 @@ fn stopped_and_resumed_runs_are_the_same_bit_for_bit() {
     let (data, validation) = (wave(50), wave(7));
     let options = TrainOptions { epochs: 9, patience: Some(4), clip: Some(0.5), ..options(Loss::Gaussian) };
     let whole =
-        train(perceptron(1), &data, Some(&validation), &options, None, |_, _| Signal::Continue).unwrap();
+        train(perceptron(1), &data, Some(&validation), &options, None, &mut |_, _| Signal::Continue).unwrap();
     assert!(whole.state.clipped > 0);
     for stop in [1, 7, 8, 20, 40] {
-        let observer = |p: &Progress, _: &_| if p.step == stop { Signal::Stop } else { Signal::Continue };
-        let part = train(perceptron(1), &data, Some(&validation), &options, None, observer).unwrap();
-        assert!(part.stopped && part.state.step == stop);
+        let mut observer = |p: &Progress, _: &_| if p.step == stop { Signal::Stop } else { Signal::Continue };
+        let part = train(perceptron(1), &data, Some(&validation), &options, None, &mut observer).unwrap();
+        assert!(part.reason == Reason::Interrupted && part.state.step == stop);
         let graph = part.network.graph();
         part.state.save(&path, graph, &options, "wave").unwrap();
         let state = TrainState::load(&path, graph, &options, "wave").unwrap();
         assert_eq!(state, part.state);
-        let resumed =
-            train(perceptron(1), &data, Some(&validation), &options, Some(state), |_, _| Signal::Continue)
-                .unwrap();
+        let resumed = train(perceptron(1), &data, Some(&validation), &options, Some(state), &mut |_, _| {
+            Signal::Continue
+        })
+        .unwrap();
         assert_eq!(resumed.state, whole.state, "stopped after {stop}");
         assert_eq!(resumed.network.parameters(), whole.network.parameters());
         assert_eq!(resumed.noise_variance, whole.noise_variance);
@@ -190,8 +170,9 @@ fn patience_keeps_the_best_weights() {
     let y = x.iter().map(|x| -0.3 * x).collect();
     let other = Tabular::new(Array::new(vec![8, 1], x), Targets::Values(Array::new(vec![8, 1], y)));
     let options = TrainOptions { epochs: 400, patience: Some(5), ..options(Loss::Mse) };
-    let trained = train(perceptron(1), &data, Some(&other), &options, None, |_, _| Signal::Continue).unwrap();
-    assert!(trained.early);
+    let trained =
+        train(perceptron(1), &data, Some(&other), &options, None, &mut |_, _| Signal::Continue).unwrap();
+    assert!(trained.reason == Reason::Patience);
     let losses: Vec<f64> = trained.state.history.iter().map(|r| r.validation.unwrap().loss).collect();
     let best = losses.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).unwrap();
     assert_eq!(trained.best_epoch, Some(best.0 + 1));
@@ -211,7 +192,7 @@ fn batch_norm_learns_its_statistics() {
     let inputs = Array::new(vec![10, 2, 4, 4], values);
     let data = Tabular::new(inputs.clone(), Targets::Classes((0..10).map(|i| i % 2).collect()));
     let options = TrainOptions { epochs: 1, batch: 10, learning_rate: 1e-12, ..options(Loss::CrossEntropy) };
-    let trained = train(network.clone(), &data, None, &options, None, |_, _| Signal::Continue).unwrap();
+    let trained = train(network.clone(), &data, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
     let hidden = network.trace(inputs).unwrap().value(0).clone();
     for channel in 0..3 {
         let values: Vec<f64> =
@@ -292,7 +273,7 @@ fn images_are_scaled_flipped_and_shifted() {
 fn runs_that_cannot_go_on_say_why() {
     let data = wave(16);
     let run = |network: Network<f64>, options: TrainOptions| {
-        train(network, &data, None, &options, None, |_, _| Signal::Continue).unwrap_err().to_string()
+        train(network, &data, None, &options, None, &mut |_, _| Signal::Continue).unwrap_err().to_string()
     };
     // Finite outputs whose squares are not; weights that are not finite themselves.
     for (learning_rate, place) in [(1e200, "the loss itself"), (1e308, "`")] {
@@ -309,8 +290,9 @@ fn runs_that_cannot_go_on_say_why() {
     let message = run(perceptron(1), TrainOptions { patience: Some(3), ..options(Loss::Mse) });
     assert!(message.contains("validation"), "{message}");
     let classes = Tabular::new(Array::new(vec![2, 1], vec![0.0, 1.0]), Targets::Classes(vec![0, 5]));
-    let message =
-        train(perceptron(2), &classes, None, &options(Loss::CrossEntropy), None, |_, _| Signal::Continue);
+    let message = train(perceptron(2), &classes, None, &options(Loss::CrossEntropy), None, &mut |_, _| {
+        Signal::Continue
+    });
     let message = message.unwrap_err().to_string();
     assert!(message.contains("class 5"), "{message}");
 }

@@ -1,16 +1,16 @@
-//! The training loop.
+//! Training: one step, the records of epochs, and what comes out of all of them.
 
 use super::error::TrainError;
 use super::examples::{Examples, Targets};
 use super::hook::{EpochHook, HookState, Keep};
 use super::loss::Loss;
-use super::rule::Rule;
 use crate::array::{Array, Precision, Sets, scale, sum_of_squares};
 use crate::graph::{Network, Selection, Trace};
 use crate::operation::{Mode, Operation, Saved};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Schedule, Signal};
-use rand::seq::SliceRandom;
+use posterior_optim::{
+    Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Rule, Run, Sampling, Schedule, Step, drive,
+};
 use serde::{Deserialize, Serialize};
 
 /// Share of the batch's statistics in the running ones after each step of batch norm, as is usual.
@@ -112,21 +112,6 @@ pub(super) struct Best<T> {
     pub(super) log_variance: Vec<T>,
 }
 
-/// Where a run stands, for progress bars.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Steps taken.
-    pub step: usize,
-    /// Steps planned in all.
-    pub steps: usize,
-    /// Epoch of the last step, from 1.
-    pub epoch: usize,
-    /// Mean loss of the last step's batch.
-    pub loss: f64,
-    /// Set when the step ended an epoch.
-    pub finished_epoch: Option<EpochRecord>,
-}
-
 /// A trained network.
 #[derive(Clone, Debug)]
 pub struct Trained<T> {
@@ -138,15 +123,13 @@ pub struct Trained<T> {
     pub state: TrainState<T>,
     /// Epoch of the weights returned, from 1, where a validation set or a score chose it.
     pub best_epoch: Option<usize>,
-    /// Whether the observer stopped the run before its end.
-    pub stopped: bool,
-    /// Whether patience ran out.
-    pub early: bool,
+    /// Why the run ended: steps, patience, or the observer before its end.
+    pub reason: Reason,
 }
 
 /// Trains `network` on `examples`.
 ///
-/// The observer sees every step and may stop the run; what it is given can be saved and passed as `state` to go on, and then the weights are
+/// The observer sees every step (the value of its progress is the mean loss of the step's batch, its parts are epochs) and may stop the run; the state that it is given can be saved and passed as `state` to go on, and then the weights are
 /// the same, bit for bit, as those of a run that was never stopped (same machine, same number of threads).
 ///
 /// Cost of a step: three forward passes of the batch and one pass over weights and moments. Memory: activations of one batch, four times the weights.
@@ -159,7 +142,7 @@ pub fn train<T: Precision>(
     validation: Option<&dyn Examples<T>>,
     options: &TrainOptions,
     state: Option<TrainState<T>>,
-    observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
+    observer: &mut Observer<'_, TrainState<T>>,
 ) -> Result<Trained<T>, TrainError> {
     train_with(network, examples, validation, options, None, state, observer)
 }
@@ -177,7 +160,7 @@ pub fn train_with<T: Precision>(
     options: &TrainOptions,
     mut hook: Option<&mut dyn EpochHook<T>>,
     state: Option<TrainState<T>>,
-    mut observer: impl FnMut(&Progress, &TrainState<T>) -> Signal,
+    observer: &mut Observer<'_, TrainState<T>>,
 ) -> Result<Trained<T>, TrainError> {
     options.check()?;
     let keep = hook.as_ref().map_or(Keep::Validation, |hook| hook.keep());
@@ -201,8 +184,7 @@ pub fn train_with<T: Precision>(
     if selection.is_empty() {
         return Err(TrainError::Setting("the network has no trainable parameters".into()));
     }
-    let all: Vec<usize> = (0..examples.len()).collect();
-    let (_, probe) = examples.batch(&all[..1], None);
+    let (_, probe) = examples.batch(&[0], None);
     let noises = options.loss.check(network.graph().output_shape(), &probe)?;
     let size = selection.len() + noises;
     let mut state = match state {
@@ -233,89 +215,161 @@ pub fn train_with<T: Precision>(
             return Err(TrainError::Setting(problem.into()));
         }
     }
-    let due = |state: &TrainState<T>| state.hook.as_ref().is_some_and(|h| h.due);
-    let per_epoch = examples.len().div_ceil(options.batch);
-    let steps = per_epoch * options.epochs;
-    let streams = Streams::new(options.seed);
-    let (mut stopped, mut early) = (false, exhausted(&state, options));
-    let mut order = all;
-    let mut ordered_for = None;
-    while !stopped && (due(&state) || state.step < steps && !early) {
-        if let (Some(hook), true) = (&mut hook, due(&state)) {
-            let epoch = state.step / per_epoch;
-            network.set_mode(Mode::Evaluation);
-            let mut memory = state.hook.as_ref().map_or_else(String::new, |h| h.memory.clone());
-            match hook.run(&network, epoch, &state.log_variance, &mut memory)? {
-                // Still due: whoever goes on begins with it.
-                None => stopped = true,
-                Some(adjustment) => {
-                    let score = state.adjust(adjustment, memory, &selection)?;
-                    if let (Keep::Score, Some(score)) = (keep, score) {
-                        state.keep_if_better(&network, epoch, score);
-                    }
-                }
-            }
-            if stopped {
-                let loss = state.history.last().map_or(0.0, |record| record.train_loss);
-                let progress = Progress { step: state.step, steps, epoch, loss, finished_epoch: None };
-                network.swap_parameters(&mut state.parameters);
-                observer(&progress, &state);
-                network.swap_parameters(&mut state.parameters);
-            }
-            continue;
-        }
-        let (epoch, within) = (state.step / per_epoch, state.step % per_epoch);
-        if ordered_for != Some(epoch) {
-            order.sort_unstable();
-            order.shuffle(&mut streams.child("networks/order", epoch as u64).stream("networks/order"));
-            ordered_for = Some(epoch);
-        }
-        let indices = &order[within * options.batch..((within + 1) * options.batch).min(order.len())];
-        let mut augment =
-            streams.child("networks/augmentation", state.step as u64).stream("networks/augmentation");
-        let (x, targets) = examples.batch(indices, Some(&mut augment));
-        options.loss.check(network.graph().output_shape(), &targets)?;
-        let rate = options.learning_rate * options.schedule.factor(state.step, steps);
-        let loss = step(&mut network, &mut state, &selection, x, &targets, options, rate, epoch)?;
-        state.loss_sum += loss * indices.len() as f64;
-        let mut progress = Progress { step: state.step, steps, epoch: epoch + 1, loss, finished_epoch: None };
-        if within + 1 == per_epoch {
-            network.set_mode(Mode::Evaluation);
-            let evaluation =
-                validation.map(|v| evaluate(&network, v, options.loss, &state.log_variance)).transpose()?;
-            let record = EpochRecord {
-                epoch: epoch + 1,
-                train_loss: state.loss_sum / examples.len() as f64,
-                validation: evaluation,
-                learning_rate: rate,
-            };
-            state.history.push(record);
-            state.loss_sum = 0.0;
-            if let (Some(e), Keep::Validation) = (evaluation, keep) {
-                state.keep_if_better(&network, epoch + 1, e.loss);
-            }
-            progress.finished_epoch = Some(record);
-            early = exhausted(&state, options);
-            if let (Some(hook), Some(of_hook)) = (&hook, &mut state.hook) {
-                of_hook.due = hook.due(epoch + 1);
-            }
-        }
-        // The observer may save the state, so the weights are lent to it.
-        network.swap_parameters(&mut state.parameters);
-        stopped =
-            observer(&progress, &state) == Signal::Stop && (due(&state) || state.step < steps && !early);
-        network.swap_parameters(&mut state.parameters);
-    }
-    state.parameters = network.parameters().to_vec();
+    let names = ["networks/order", "networks/order"];
+    let batches = Batches::new(examples.len(), options.batch, Sampling::Permutation, options.seed, names);
+    let steps = batches.per_epoch() * options.epochs;
+    let mut training = Training {
+        network,
+        state,
+        examples,
+        validation,
+        options,
+        hook,
+        keep,
+        selection,
+        batches,
+        steps,
+        loss: None,
+        rate: None,
+    };
+    let limits = Limits { steps, time: None };
+    let told = &mut |progress: &Progress, training: &Training<'_, '_, T>| observer(progress, &training.state);
+    let (reason, _) = drive(&mut training, limits, Clock::start(), told)?;
+    // Whoever stops a run that is over has not stopped it.
+    let reason = training.over().unwrap_or(reason);
+    let Training { mut network, state, .. } = training;
+    network.parameters_mut().clone_from_slice(&state.parameters);
     network.set_mode(Mode::Evaluation);
     let mut log_variance = &state.log_variance;
-    let best_epoch = state.best.as_ref().filter(|_| !stopped).map(|best| best.epoch);
-    if let (Some(best), true) = (&state.best, best_epoch.is_some()) {
+    let best = state.best.as_ref().filter(|_| reason != Reason::Interrupted);
+    if let Some(best) = best {
         network.parameters_mut().clone_from_slice(&best.parameters);
         log_variance = &best.log_variance;
     }
-    let noise_variance = log_variance.iter().map(|v| v.to_f64().exp()).collect();
-    Ok(Trained { network, noise_variance, state, best_epoch, stopped, early })
+    let (best_epoch, noise_variance) =
+        (best.map(|best| best.epoch), log_variance.iter().map(|v| v.to_f64().exp()).collect());
+    Ok(Trained { network, noise_variance, state, best_epoch, reason })
+}
+
+/// A run under way. Between steps the weights are in the state, for its observer; a step lends them to the network.
+struct Training<'a, 'h, T: Precision> {
+    network: Network<T>,
+    state: TrainState<T>,
+    examples: &'a dyn Examples<T>,
+    validation: Option<&'a dyn Examples<T>>,
+    options: &'a TrainOptions,
+    hook: Option<&'a mut (dyn EpochHook<T> + 'h)>,
+    keep: Keep,
+    selection: Selection,
+    batches: Batches,
+    /// Steps planned in all.
+    steps: usize,
+    /// Mean loss of the last step's batch.
+    loss: Option<f64>,
+    /// Step size of the last step.
+    rate: Option<f64>,
+}
+
+impl<T: Precision> Iteration for Training<'_, '_, T> {
+    type Error = TrainError;
+
+    fn progress(&self) -> Progress {
+        Progress {
+            step: self.state.step,
+            value: self.loss,
+            step_size: self.rate,
+            part: self.state.step.saturating_sub(1) / self.batches.per_epoch(),
+            parts: self.options.epochs,
+            ..Progress::default()
+        }
+    }
+
+    fn converged(&self) -> Option<Reason> {
+        exhausted(&self.state, self.options).then_some(Reason::Patience)
+    }
+
+    fn unfinished(&self) -> bool {
+        self.state.hook.as_ref().is_some_and(|hook| hook.due)
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, TrainError> {
+        if self.unfinished() {
+            self.network.swap_parameters(&mut self.state.parameters);
+            let finished = self.finish_epoch()?;
+            self.network.swap_parameters(&mut self.state.parameters);
+            if !finished {
+                // Still due: whoever goes on begins with it.
+                run.tell(self);
+                return Ok(Step::Ended(Reason::Interrupted));
+            }
+            if let Some(reason) = self.over() {
+                return Ok(Step::Ended(reason));
+            }
+        }
+        self.network.swap_parameters(&mut self.state.parameters);
+        self.take_step()?;
+        self.network.swap_parameters(&mut self.state.parameters);
+        Ok(Step::Taken)
+    }
+}
+
+impl<T: Precision> Training<'_, '_, T> {
+    /// Why nothing is left to do, if so.
+    fn over(&self) -> Option<Reason> {
+        let all = (self.state.step >= self.steps).then_some(Reason::Steps);
+        self.converged().or(all).filter(|_| !self.unfinished())
+    }
+
+    /// What a hook does after the last epoch; `false` when it was interrupted.
+    fn finish_epoch(&mut self) -> Result<bool, TrainError> {
+        let Some(hook) = &mut self.hook else { return Ok(true) };
+        let epoch = self.state.step / self.batches.per_epoch();
+        self.network.set_mode(Mode::Evaluation);
+        let mut memory = self.state.hook.as_ref().map_or_else(String::new, |h| h.memory.clone());
+        let Some(adjustment) = hook.run(&self.network, epoch, &self.state.log_variance, &mut memory)? else {
+            return Ok(false);
+        };
+        let score = self.state.adjust(adjustment, memory, &self.selection)?;
+        if let (Keep::Score, Some(score)) = (self.keep, score) {
+            self.state.keep_if_better(&self.network, epoch, score);
+        }
+        Ok(true)
+    }
+
+    /// One step, and the record of the epoch where it is the last of one.
+    fn take_step(&mut self) -> Result<(), TrainError> {
+        let Self { network, state, examples, options, .. } = self;
+        let (at, per_epoch) = (state.step, self.batches.per_epoch());
+        let epoch = at / per_epoch;
+        let indices = self.batches.batch(at);
+        let streams = Streams::new(options.seed).child("networks/augmentation", at as u64);
+        let (x, targets) = examples.batch(&indices, Some(&mut streams.stream("networks/augmentation")));
+        options.loss.check(network.graph().output_shape(), &targets)?;
+        let rate = options.learning_rate * options.schedule.factor(at, self.steps);
+        let loss = descend(network, state, &self.selection, x, &targets, options, rate, epoch)?;
+        (self.loss, self.rate) = (Some(loss), Some(rate));
+        state.loss_sum += loss * indices.len() as f64;
+        if state.step % per_epoch != 0 {
+            return Ok(());
+        }
+        network.set_mode(Mode::Evaluation);
+        let evaluation =
+            self.validation.map(|v| evaluate(network, v, options.loss, &state.log_variance)).transpose()?;
+        state.history.push(EpochRecord {
+            epoch: epoch + 1,
+            train_loss: state.loss_sum / examples.len() as f64,
+            validation: evaluation,
+            learning_rate: rate,
+        });
+        state.loss_sum = 0.0;
+        if let (Some(e), Keep::Validation) = (evaluation, self.keep) {
+            state.keep_if_better(network, epoch + 1, e.loss);
+        }
+        if let (Some(hook), Some(of_hook)) = (&self.hook, &mut state.hook) {
+            of_hook.due = hook.due(epoch + 1);
+        }
+        Ok(())
+    }
 }
 
 impl<T: Precision> TrainState<T> {
@@ -340,8 +394,8 @@ fn exhausted<T>(state: &TrainState<T>, options: &TrainOptions) -> bool {
     }
 }
 
-/// One step; returns the mean loss of the batch before it.
-fn step<T: Precision>(
+/// Descends along the gradient of a batch; returns its mean loss before that.
+fn descend<T: Precision>(
     network: &mut Network<T>,
     state: &mut TrainState<T>,
     selection: &Selection,

@@ -5,7 +5,7 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::gp::iterative::Blocks;
 use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
-use posterior::{CheckedOn, FitEvent, FitRequest, Method, Model, ModelError, Prepared};
+use posterior::{CheckedOn, FitRequest, FitStage, Method, Model, ModelError, Prepared};
 use rand_distr::{Distribution, StandardNormal};
 use std::time::Instant;
 
@@ -43,7 +43,7 @@ const ROWS: usize = 6100;
 fn fit(request: &FitRequest) -> Result<Model, ModelError> {
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, request)?;
-    Model::fit_prepared(prepared, request, &mut |_| Signal::Continue)
+    Model::fit_prepared(prepared, request, &mut |_, _| Signal::Continue)
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn one_budget_is_for_everything() {
     let mut stages = Vec::new();
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
-    let model = Model::fit_prepared(prepared, &request, &mut |event| {
-        let stage = match event {
-            FitEvent::Blocks { .. } => "blocks",
-            FitEvent::Solve { .. } => "solve",
+    let model = Model::fit_prepared(prepared, &request, &mut |_, at| {
+        let stage = match at {
+            FitStage::Blocks { .. } => "blocks",
+            FitStage::Solve => "solve",
             _ => "other",
         };
         if stages.last() != Some(&stage) {
@@ -141,10 +141,10 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
     for stop_in in ["blocks", "solve"] {
         let mut seen = 0;
-        let result = Model::fit_prepared(prepared.clone(), &request, &mut |event| {
-            let here = match event {
-                FitEvent::Blocks { stage: 1, .. } => "blocks",
-                FitEvent::Solve { .. } => "solve",
+        let result = Model::fit_prepared(prepared.clone(), &request, &mut |_, at| {
+            let here = match at {
+                FitStage::Blocks { stage: 1, .. } => "blocks",
+                FitStage::Solve => "solve",
                 _ => "other",
             };
             seen += usize::from(here == stop_in);
@@ -156,8 +156,8 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
         };
         assert!(interrupted && folder.path().join("c").exists(), "{stop_in}");
     }
-    let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
-        assert!(!matches!(event, FitEvent::Blocks { .. }), "the search was finished");
+    let resumed = Model::fit_prepared(prepared, &request, &mut |_, at| {
+        assert!(!matches!(at, FitStage::Blocks { .. }), "the search was finished");
         Signal::Continue
     })
     .unwrap();

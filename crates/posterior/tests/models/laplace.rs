@@ -8,9 +8,9 @@ use posterior::linalg::random::Streams;
 use posterior::linearised::{
     Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
 };
-use posterior::networks::train::{Loss, Rule, Tabular, Targets, TrainOptions, train};
+use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, GraphBuilder, Network, Precision};
-use posterior::optim::{Schedule, Signal};
+use posterior::optim::{Rule, Schedule, Signal};
 use std::path::Path;
 
 /// Two moons and a small network trained on them.
@@ -28,7 +28,7 @@ fn moons<T: Precision>(layer_norm: bool) -> (Network<T>, Tabular<T>, Vec<f64>, V
     let x = b.linear("b", 2, x).unwrap();
     let network = Network::initialised(b.finish(x).unwrap(), Streams::new(2)).unwrap();
     let options = train_options(Loss::CrossEntropy, 60);
-    let trained = train(network, &examples, None, &options, None, |_, _| Signal::Continue).unwrap();
+    let trained = train(network, &examples, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
     (trained.network, examples, xy, classes)
 }
 
@@ -189,7 +189,7 @@ fn line() -> (Network<f64>, Tabular<f64>) {
     let h = b.linear("b", 1, h).unwrap();
     let network = Network::initialised(b.finish(h).unwrap(), Streams::new(2)).unwrap();
     let trained =
-        train(network, &examples, None, &train_options(Loss::Mse, 200), None, |_, _| Signal::Continue)
+        train(network, &examples, None, &train_options(Loss::Mse, 200), None, &mut |_, _| Signal::Continue)
             .unwrap();
     (trained.network, examples)
 }

@@ -9,7 +9,7 @@ use posterior::linalg::random::Streams;
 use posterior::linalg::solve::PreconditionerChoice;
 use posterior::optim::Signal;
 use posterior::{
-    FitEvent, FitRequest, HyperparameterSearch, KernelPrecision, Method, Model, ModelError, PredictOptions,
+    FitRequest, FitStage, HyperparameterSearch, KernelPrecision, Method, Model, ModelError, PredictOptions,
     Predictions, Prepared, ProcessPosterior, ScalablePlan, StochasticSearch, VarianceMethod, choose,
 };
 
@@ -225,13 +225,11 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let table = table();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let mut seen = 0;
-        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |event| {
-            let late = match event {
-                FitEvent::Solve { .. } | FitEvent::Bound { .. } => true,
-                FitEvent::Search { .. } => method == Method::Sgpr,
-                FitEvent::Blocks { .. }
-                | FitEvent::Neighbourhood { .. }
-                | FitEvent::EvidenceSearch { .. } => false,
+        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
+            let late = match stage {
+                FitStage::Solve | FitStage::Bound => true,
+                FitStage::Search => method == Method::Sgpr,
+                FitStage::Blocks { .. } | FitStage::Neighbourhoods | FitStage::EvidenceSearch { .. } => false,
             };
             seen += usize::from(late);
             if seen == 5 { Signal::Stop } else { Signal::Continue }
@@ -240,15 +238,16 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(stopped.was_interrupted() && path.exists(), "{method:?}");
         // Other data: refused, and the checkpoint stays.
         let fewer = Prepared::from_table(&table, &(0..200).collect::<Vec<_>>(), &request).unwrap();
-        let refused = Model::fit_prepared(fewer, &request, &mut |_| Signal::Continue);
+        let refused = Model::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
         assert!(matches!(refused, Err(ModelError::OtherCheckpoint { .. })), "{method:?}");
         let mut other = request.clone();
         other.scalable.features.count = 999;
         other.initial_noise = 0.2;
-        let refused = Model::fit_prepared(prepared.clone(), &other, &mut |_| Signal::Continue).unwrap_err();
+        let refused =
+            Model::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
         let names = "differs in initial_noise, scalable.features.count: begin anew with --fresh";
         assert!(refused.to_string().contains(names), "{refused}");
-        let resumed = Model::fit_prepared(prepared, &request, &mut |_| Signal::Continue).unwrap();
+        let resumed = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
         assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 5, "{method:?}");
         assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters, "{method:?}");
@@ -279,17 +278,17 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     request.scalable.checkpoint = Some(path.clone());
     let table = table();
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |event| match event {
-        FitEvent::Neighbourhood { done: 2, .. } => Signal::Stop,
+    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+        FitStage::Neighbourhoods if progress.part == 2 => Signal::Stop,
         _ => Signal::Continue,
     });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
     request.scalable.seconds = Some(1000.0);
     request.options.memory_limit *= 2;
     let mut first = None;
-    let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
-        if let FitEvent::Neighbourhood { done, .. } = event {
-            first.get_or_insert(*done);
+    let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
+        if *stage == FitStage::Neighbourhoods {
+            first.get_or_insert(progress.part);
         }
         Signal::Continue
     })
@@ -361,18 +360,18 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
             ..request.clone()
         });
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |event| match event {
-            FitEvent::EvidenceSearch { step: 10, gradient_norm: None, .. } => Signal::Stop,
+        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+            FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
             _ => Signal::Continue,
         });
         assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
         let mut first = None;
-        let resumed = Model::fit_prepared(prepared, &request, &mut |event| {
-            match event {
-                FitEvent::EvidenceSearch { step, .. } => {
-                    first.get_or_insert(*step);
+        let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
+            match stage {
+                FitStage::EvidenceSearch { .. } => {
+                    first.get_or_insert(progress.step);
                 }
-                FitEvent::Blocks { .. } => panic!("they were finished"),
+                FitStage::Blocks { .. } => panic!("they were finished"),
                 _ => {}
             }
             Signal::Continue
@@ -388,7 +387,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     let wild = StochasticSearch { steps: 2, learning_rate: 1e4, ..search };
     request.scalable.search = HyperparameterSearch::Stochastic(wild);
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    assert!(Model::fit_prepared(prepared, &request, &mut |_| Signal::Continue).is_err());
+    assert!(Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
     let _ = std::fs::remove_file(&path);
     // Solves on all rows are in the plan.
     let planned = |search| {
@@ -407,7 +406,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     ] {
         request.scalable.search = HyperparameterSearch::Stochastic(change);
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let error = Model::fit_prepared(prepared, &request, &mut |_| Signal::Stop).unwrap_err();
+        let error = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }

@@ -114,8 +114,9 @@ impl Case<'_> {
         let started = Instant::now();
         context.step(stage, 0, 1)?;
         let budget = Budget::steps(1);
-        let solution =
-            solve(&Method::Direct, self.problem, Start::Zero, &budget, &mut |_| context.tell(stage, 1, 1))?;
+        let solution = solve(&Method::Direct, self.problem, Start::Zero, &budget, &mut |_, _| {
+            context.tell(stage, 1, 1)
+        })?;
         let seconds = started.elapsed().as_secs_f64();
         Ok(Exact { weights: solution.weights.col(0).iter().copied().collect(), seconds })
     }
@@ -154,9 +155,8 @@ impl Case<'_> {
         let mut seen: Vec<(usize, f64, Mat<f64>)> = Vec::new();
         let (mut steps, mut step_size, mut restarts) = (0, None, 0);
         let (started, mut watched) = (Instant::now(), Duration::ZERO);
-        let solution = solve(&solver, self.problem, Start::Zero, &budget, &mut |event| {
+        let solution = solve(&solver, self.problem, Start::Zero, &budget, &mut |progress, iterate| {
             let clock = Instant::now();
-            let progress = &event.progress;
             (steps, step_size) = (progress.step, progress.step_size);
             if progress.restarts != restarts {
                 restarts = progress.restarts;
@@ -164,7 +164,7 @@ impl Case<'_> {
             }
             if at.binary_search(&steps).is_ok() {
                 let spent = (clock - started).saturating_sub(watched).as_secs_f64();
-                seen.push((steps, spent, (event.weights)()));
+                seen.push((steps, spent, iterate.weights()));
             }
             let signal = context.tell(stage, steps, progress.steps_planned);
             watched += clock.elapsed();

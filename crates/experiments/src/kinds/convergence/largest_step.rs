@@ -80,7 +80,7 @@ impl StepSearch {
             let Some(solver) = with_step(solver, size) else { return Ok(false) };
             let budget = Budget::steps(self.steps);
             let solution =
-                solve(&solver, problem, Start::Zero, &budget, &mut |_| context.tell(stage, tried, 0));
+                solve(&solver, problem, Start::Zero, &budget, &mut |_, _| context.tell(stage, tried, 0));
             match solution {
                 Ok(_) if context.stopped() => Err(ExperimentError::Interrupted),
                 Ok(_) => Ok(true),

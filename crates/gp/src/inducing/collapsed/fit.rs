@@ -7,8 +7,8 @@ use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Pl
 use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_optim::{
-    Event, Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Parameters, Reason, Signal, State,
-    minimise, resume,
+    Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason, State, minimise,
+    resume,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,7 @@ pub fn fit_collapsed(
     data: &Observations,
     options: &CollapsedOptions,
     state: Option<State>,
-    observer: &mut dyn FnMut(&Event, &State) -> Signal,
+    observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedFit, GpError> {
     model.check_widths(data)?;
     let plan = model.plan(data.rows());

@@ -1,6 +1,5 @@
-//! The loop: one batch, one evaluation, one step of q and one of everything else.
+//! A step: one batch, one evaluation, one step of q and one of everything else.
 
-use super::batch::Batches;
 use super::bound::{Buffers, bound_and_gradient_in};
 use super::state::{StochasticState, pack, unpack};
 use super::{Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step};
@@ -9,43 +8,10 @@ use crate::inducing::prior::by_columns;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
-use posterior_optim::{Adam, Parameters, Reason, Signal};
-use std::time::{Duration, Instant};
-
-/// Progress, told to the observer after every step.
-#[derive(Debug)]
-pub struct StochasticProgress<'a> {
-    /// Steps taken.
-    pub step: usize,
-    /// Steps planned.
-    pub steps_planned: usize,
-    /// The bound as this step's batch estimated it, before the step, in nats.
-    pub bound: f64,
-    /// Its average over recent steps (about an epoch, at least ten).
-    pub average_bound: f64,
-    /// Length of the natural-gradient step, if there was one.
-    pub length: Option<f64>,
-    /// Time since the fit began, earlier runs included.
-    pub elapsed: Duration,
-    fitting: &'a Fitting<'a>,
-}
-
-impl StochasticProgress<'_> {
-    /// What could be saved here. Copies q and Adam's memory.
-    pub fn state(&self) -> StochasticState {
-        self.fitting.state()
-    }
-
-    /// The model as it is now.
-    pub fn model(&self) -> &StochasticGp {
-        &self.fitting.model
-    }
-
-    /// The distribution of inducing values as it is now.
-    pub fn distribution(&self) -> &InducingDistribution {
-        &self.fitting.distribution
-    }
-}
+use posterior_optim::{
+    Adam, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
+    drive,
+};
 
 /// A fitted model.
 #[derive(Debug)]
@@ -68,36 +34,41 @@ pub struct StochasticFit {
     pub plan: Plan,
 }
 
+/// A fit under way: what its observer is shown after every step.
 #[derive(Debug)]
-struct Fitting<'a> {
+pub struct StochasticIterate<'a> {
     model: StochasticGp,
     distribution: InducingDistribution,
+    data: &'a Observations,
     options: &'a StochasticOptions,
+    batches: Batches,
     theta: Vec<f64>,
     adam: Adam,
     step: usize,
+    /// The bound as the last step's batch estimated it, before the step, in nats.
+    bound: Option<f64>,
     average: f64,
+    /// Length of the last natural-gradient step.
+    length: Option<f64>,
     largest_jitter: f64,
     buffers: Buffers,
-    begun: Instant,
-    /// Time of earlier runs.
-    before: Duration,
 }
 
 /// Fits `model` to `data`: q from the prior, parameters from the model's own values; or, given a saved `state`, on from there bit for
-/// bit. The observer is told each step and can end the fit or ask for the state to save.
+/// bit. The observer is told each step, the value of its progress being the bound as the step's batch estimated it (before the step, in nats), and can end the fit or ask for
+/// the state to save.
 ///
 /// # Errors
 /// [`InducingError`] for unusable options, data, plans or states, and when the bound stops being a number; [`GpError::Cholesky`] when
 /// `K_ZZ` cannot be factored; [`GpError::UnknownParameter`] for a hyperprior without parameter.
-pub fn fit_stochastic(
+pub fn fit_stochastic<'a>(
     model: StochasticGp,
-    data: &Observations,
-    options: &StochasticOptions,
+    data: &'a Observations,
+    options: &'a StochasticOptions,
     state: Option<&StochasticState>,
-    observer: &mut dyn FnMut(&StochasticProgress<'_>) -> Signal,
+    observer: &mut Observer<'_, StochasticIterate<'a>>,
 ) -> Result<StochasticFit, GpError> {
-    let begun = Instant::now();
+    let clock = Clock::after(state.map_or(0.0, |state| state.seconds));
     options.check()?;
     let plan = model.plan(data.rows(), options.batch);
     if plan.peak_bytes > options.memory_limit {
@@ -105,36 +76,11 @@ pub fn fit_stochastic(
     }
     model.check(data)?;
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
-    let mut batches = Batches::new(data.rows(), options.batch, options.seed);
-    let memory = 1.0 / batches.per_epoch().max(10) as f64;
-    let mut fitting = Fitting::new(model, options, state, begun)?;
-    let reason = loop {
-        if fitting.step >= options.steps {
-            break Reason::Steps;
-        }
-        if options.time.is_some_and(|limit| fitting.elapsed() >= limit) {
-            break Reason::Time;
-        }
-        let (bound, length) = fitting.advance(data, batches.rows(fitting.step))?;
-        let share = memory.max(1.0 / (fitting.step + 1) as f64);
-        fitting.average += share * (bound - fitting.average);
-        fitting.step += 1;
-        let progress = StochasticProgress {
-            step: fitting.step,
-            steps_planned: options.steps,
-            bound,
-            average_bound: fitting.average,
-            length,
-            elapsed: fitting.elapsed(),
-            fitting: &fitting,
-        };
-        tracing::debug!(step = progress.step, bound, average = progress.average_bound, "step");
-        if observer(&progress) == Signal::Stop {
-            break Reason::Interrupted;
-        }
-    };
-    let state = fitting.state();
-    let Fitting { model, distribution, step, average, largest_jitter, .. } = fitting;
+    let mut fitting = StochasticIterate::new(model, data, options, state)?;
+    let limits = Limits { steps: options.steps, time: options.time };
+    let (reason, progress) = drive(&mut fitting, limits, clock, observer)?;
+    let state = fitting.state(&progress);
+    let StochasticIterate { model, distribution, step, average, largest_jitter, .. } = fitting;
     let posterior = model.posterior(distribution)?;
     Ok(StochasticFit {
         posterior,
@@ -148,43 +94,65 @@ pub fn fit_stochastic(
     })
 }
 
-impl<'a> Fitting<'a> {
+impl Iteration for StochasticIterate<'_> {
+    type Error = GpError;
+
+    fn progress(&self) -> Progress {
+        Progress { step: self.step, value: self.bound, ..Progress::default() }
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
+        let rows = self.batches.batch(self.step);
+        let (bound, length) = self.step_on(&rows, run.steps_planned())?;
+        let memory = 1.0 / self.batches.per_epoch().max(10) as f64;
+        let share = memory.max(1.0 / (self.step + 1) as f64);
+        self.average += share * (bound - self.average);
+        (self.bound, self.length) = (Some(bound), length);
+        self.step += 1;
+        Ok(Step::Taken)
+    }
+}
+
+impl<'a> StochasticIterate<'a> {
     fn new(
         mut model: StochasticGp,
+        data: &'a Observations,
         options: &'a StochasticOptions,
         state: Option<&StochasticState>,
-        begun: Instant,
     ) -> Result<Self, GpError> {
-        let (theta, distribution, adam, step, average, seconds) = match state {
+        let (theta, distribution, adam, step, average) = match state {
             None => {
                 let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
-                (model.unconstrained(), model.prior(), adam, 0, 0.0, 0.0)
+                (model.unconstrained(), model.prior(), adam, 0, 0.0)
             }
-            Some(s) => {
-                (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average, s.seconds)
-            }
+            Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),
         };
         model.set_unconstrained(&theta);
+        let names = ["gp/epoch", "order"];
+        let mut batches =
+            Batches::new(data.rows(), options.batch, Sampling::Permutation, options.seed, names);
+        if batches.per_epoch() == 1 {
+            batches = batches.ascending();
+        }
         Ok(Self {
             model,
             distribution,
+            data,
             options,
+            batches,
             theta,
             adam,
             step,
+            bound: None,
             average,
+            length: None,
             largest_jitter: 0.0,
             buffers: Buffers::new(),
-            begun,
-            before: Duration::from_secs_f64(seconds),
         })
     }
 
-    fn elapsed(&self) -> Duration {
-        self.before + self.begun.elapsed()
-    }
-
-    fn state(&self) -> StochasticState {
+    /// What could be saved here, `progress` being what the observer was told. Copies q and Adam's memory.
+    pub fn state(&self, progress: &Progress) -> StochasticState {
         let mut roots = Vec::new();
         self.distribution.roots.iter().for_each(|root| pack(root, &mut roots));
         StochasticState {
@@ -194,12 +162,33 @@ impl<'a> Fitting<'a> {
             roots,
             adam: self.adam.clone(),
             average: self.average,
-            seconds: self.elapsed().as_secs_f64(),
+            seconds: progress.elapsed.as_secs_f64(),
         }
     }
 
+    /// The model as it is now.
+    pub fn model(&self) -> &StochasticGp {
+        &self.model
+    }
+
+    /// The distribution of inducing values as it is now.
+    pub fn distribution(&self) -> &InducingDistribution {
+        &self.distribution
+    }
+
+    /// The bound averaged over recent steps (about an epoch, at least ten).
+    pub fn average_bound(&self) -> f64 {
+        self.average
+    }
+
+    /// Length of the last natural-gradient step, if there was one.
+    pub fn length(&self) -> Option<f64> {
+        self.length
+    }
+
     /// One step on the given rows; the bound before it and the natural-gradient length taken.
-    fn advance(&mut self, data: &Observations, rows: &[usize]) -> Result<(f64, Option<f64>), GpError> {
+    fn step_on(&mut self, rows: &[usize], planned: usize) -> Result<(f64, Option<f64>), GpError> {
+        let data = self.data;
         let gather =
             |from: MatRef<'_, f64>| Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)]);
         let (inputs, targets) = (gather(data.inputs()), gather(data.targets()));
@@ -236,7 +225,7 @@ impl<'a> Fitting<'a> {
         if gradient.iter().any(|g| !g.is_finite()) {
             return Err(InducingError::Diverged { step: self.step + 1, what: "the gradient" }.into());
         }
-        self.adam.step(&mut point, &gradient, self.options.steps);
+        self.adam.step(&mut point, &gradient, planned);
         let (theta, rest) = point.split_at(self.theta.len());
         if length.is_none() {
             self.take_distribution(rest);

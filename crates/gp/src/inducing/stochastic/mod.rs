@@ -16,14 +16,12 @@
 //! | file | what |
 //! |---|---|
 //! | `model` | kernel, means, likelihood and inducing inputs with their parameters |
-//! | `batch` | which rows a step looks at, as a function of seed and step |
 //! | `bound` | the bound of a batch with all its gradients |
 //! | `natural` | natural-gradient steps of q |
 //! | `options` | how to fit |
 //! | `state` | where a fit stands, as plain data |
-//! | `fit` | the loop |
+//! | `fit` | one step, and what comes out of all of them |
 
-mod batch;
 mod bound;
 mod fit;
 mod model;
@@ -32,7 +30,7 @@ mod options;
 mod state;
 
 pub use bound::{Batch, StochasticEvaluation, Wanted, stochastic_bound, stochastic_bound_and_gradient};
-pub use fit::{StochasticFit, StochasticProgress, fit_stochastic};
+pub use fit::{StochasticFit, StochasticIterate, fit_stochastic};
 pub use model::StochasticGp;
 pub use natural::natural_step;
 pub use options::{StochasticOptions, VariationalOptimizer};

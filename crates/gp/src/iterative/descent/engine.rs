@@ -136,7 +136,7 @@ impl<T: Real> Engine<T> {
     }
 
     /// Takes a step of size `times_rows` (βn) against the gradient of the whole sum at [`Engine::point`].
-    pub(in crate::iterative) fn advance(&mut self, gradient: &Mat<T>, times_rows: f64) {
+    pub(in crate::iterative) fn step_along(&mut self, gradient: &Mat<T>, times_rows: f64) {
         self.step += 1;
         let n = self.settings.data_rows as f64;
         let rule = self.settings.rule;
@@ -236,13 +236,13 @@ mod tests {
         ];
         for (rule, expected) in cases {
             let mut engine = engine(rule, Averaging::None, None);
-            engine.advance(&column([2.0, 0.0]), 0.1);
-            engine.advance(&column([4.0, 0.0]), 0.1);
+            engine.step_along(&column([2.0, 0.0]), 0.1);
+            engine.step_along(&column([4.0, 0.0]), 0.1);
             assert!((engine.average()[(0, 0)] - expected).abs() < 1e-6, "{rule:?}");
             assert_eq!(engine.average()[(1, 0)], 0.0);
         }
         let mut nesterov = engine(DescentRule::Nesterov { momentum: 0.5 }, Averaging::None, None);
-        nesterov.advance(&column([2.0, 0.0]), 0.1);
+        nesterov.step_along(&column([2.0, 0.0]), 0.1);
         assert!((nesterov.point()[(0, 0)] + 0.15).abs() < 1e-15);
     }
 
@@ -251,15 +251,15 @@ mod tests {
         let mut arithmetic = engine(DescentRule::Plain, Averaging::Arithmetic { from: 1 }, None);
         let mut geometric = engine(DescentRule::Plain, Averaging::Geometric, None);
         for _ in 0..3 {
-            arithmetic.advance(&column([2.0, 0.0]), 1.0);
-            geometric.advance(&column([2.0, 0.0]), 1.0);
+            arithmetic.step_along(&column([2.0, 0.0]), 1.0);
+            geometric.step_along(&column([2.0, 0.0]), 1.0);
         }
         assert!((arithmetic.average()[(0, 0)] + 2.5).abs() < 1e-14);
         let weights = [0.81, 0.9, 1.0];
         let expected = -(0.81 + 1.8 + 3.0) / weights.iter().sum::<f64>();
         assert!((geometric.average()[(0, 0)] - expected).abs() < 1e-13);
         let mut clipped = engine(DescentRule::Plain, Averaging::None, Some(0.5));
-        clipped.advance(&column([6.0, 8.0]), 1.0);
+        clipped.step_along(&column([6.0, 8.0]), 1.0);
         assert!((clipped.average()[(0, 0)] + 0.3).abs() < 1e-15);
     }
 }

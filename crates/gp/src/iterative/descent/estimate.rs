@@ -1,12 +1,12 @@
 //! Stochastic gradients of the primal and the dual objective.
 
 use crate::GpError;
-use crate::iterative::batches::Batches;
 use crate::iterative::problem::Problem;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_optim::Batches;
 use rand::RngExt;
 use rand::seq::index;
 use serde::{Deserialize, Serialize};

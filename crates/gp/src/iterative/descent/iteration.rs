@@ -1,45 +1,45 @@
-//! The engine behind the loop of all stochastic solvers.
+//! The engine as a stochastic method.
 
 use super::engine::{BLOCKS, Engine, EngineSettings};
 use crate::GpError;
 use crate::iterative::solver::Start;
-use crate::iterative::stochastic::{Course, Iteration};
+use crate::iterative::state::StateHeader;
+use crate::iterative::stochastic::StochasticMethod;
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
 
 /// The gradient (m x s) at a point on the batch of a step, and the batch's residuals (r x s).
-pub(in crate::iterative) type Look<'a, T> =
+pub(in crate::iterative) type BatchGradient<'a, T> =
     dyn FnMut(usize, MatRef<'_, T>) -> Result<(Mat<T>, Mat<T>), GpError> + 'a;
 
 /// Descent along gradients that a function computes.
-pub(in crate::iterative) struct EngineIteration<'a, T: Real> {
-    method: &'static str,
+pub(in crate::iterative) struct EngineMethod<'a, T: Real> {
+    name: &'static str,
     settings: EngineSettings,
     shape: (usize, usize),
     engine: Engine<T>,
     /// Where it begins, if not at zero.
     origin: Option<Mat<T>>,
-    look: Box<Look<'a, T>>,
+    on_batch: Box<BatchGradient<'a, T>>,
     gradient: Mat<T>,
     residuals: Mat<T>,
 }
 
-impl<'a, T: Real> EngineIteration<'a, T> {
-    /// Weights of `shape` from `start`; a saved one is told to the course, too.
+impl<'a, T: Real> EngineMethod<'a, T> {
+    /// Weights of `shape` from `start`, with the small part of a saved one.
     ///
     /// # Errors
     /// Settings out of range, a start of another shape, a state of another solve.
     pub(in crate::iterative) fn new(
-        method: &'static str,
+        name: &'static str,
         settings: EngineSettings,
         shape: (usize, usize),
         start: Start<T>,
-        course: &mut Course,
-        look: Box<Look<'a, T>>,
-    ) -> Result<Self, GpError> {
+        on_batch: Box<BatchGradient<'a, T>>,
+    ) -> Result<(Self, Option<StateHeader>), GpError> {
         settings.check()?;
-        let mut origin = None;
+        let (mut origin, mut restored) = (None, None);
         let engine = match start {
             Start::Zero => Engine::new(settings, shape, None),
             Start::Weights(weights) => {
@@ -48,38 +48,39 @@ impl<'a, T: Real> EngineIteration<'a, T> {
                 Engine::new(settings, shape, Some(origin.insert(weights).as_ref()))
             }
             Start::Resume(saved) => {
-                let (header, blocks) = saved.open(method, BLOCKS, shape)?;
-                course.resume(&header)?;
+                let (header, blocks) = saved.open(name, BLOCKS, shape)?;
                 let [from_zero] = header.integers[..] else {
                     return Err(GpError::State { problem: "it does not say where it began".into() });
                 };
-                Engine::resumed(settings, blocks, header.step, from_zero != 0)
+                let engine = Engine::resumed(settings, blocks, header.step, from_zero != 0);
+                restored = Some(header);
+                engine
             }
         };
         let (gradient, residuals) = (Mat::zeros(0, 0), Mat::zeros(0, 0));
-        Ok(Self { method, settings, shape, engine, origin, look, gradient, residuals })
+        Ok((Self { name, settings, shape, engine, origin, on_batch, gradient, residuals }, restored))
     }
 }
 
-impl<T: Real> Iteration<T> for EngineIteration<'_, T> {
-    fn method(&self) -> &'static str {
-        self.method
+impl<T: Real> StochasticMethod<T> for EngineMethod<'_, T> {
+    fn name(&self) -> &'static str {
+        self.name
     }
 
-    fn step(&self) -> usize {
+    fn steps(&self) -> usize {
         self.engine.step
     }
 
-    fn look(&mut self) -> Result<&Mat<T>, GpError> {
-        (self.gradient, self.residuals) = (self.look)(self.engine.step, self.engine.point().as_ref())?;
+    fn gradient(&mut self) -> Result<&Mat<T>, GpError> {
+        (self.gradient, self.residuals) = (self.on_batch)(self.engine.step, self.engine.point().as_ref())?;
         Ok(&self.residuals)
     }
 
-    fn advance(&mut self, times_rows: f64) {
-        self.engine.advance(&self.gradient, times_rows);
+    fn descend(&mut self, times_rows: f64) {
+        self.engine.step_along(&self.gradient, times_rows);
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.engine = Engine::new(self.settings, self.shape, self.origin.as_ref().map(Mat::as_ref));
     }
 

@@ -24,6 +24,6 @@ pub(in crate::iterative) use engine::EngineSettings;
 pub use engine::{Averaging, DescentRule};
 pub(in crate::iterative) use estimate::squared_features;
 pub use estimate::{Gradient, NoisePlacement, Regulariser, gradient_estimate};
-pub(in crate::iterative) use iteration::{EngineIteration, check_batch};
+pub(in crate::iterative) use iteration::{EngineMethod, check_batch};
 pub use run::DescentOptions;
 pub(super) use run::solve_by_descent;

@@ -1,17 +1,17 @@
-//! Settings, and the way to the loop.
+//! Settings, and the solve.
 
 use super::engine::{Averaging, DescentRule, EngineSettings};
 use super::estimate::{Gradient, NoisePlacement, Regulariser, draw, gradient_estimate};
-use super::iteration::{EngineIteration, check_batch};
+use super::iteration::{EngineMethod, check_batch};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::problem::Problem;
-use crate::iterative::solver::{Budget, Observer, Solution, Start};
+use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::step_size::{Curvature, StepSize};
-use crate::iterative::stochastic::Course;
+use crate::iterative::stochastic::{Terms, descend, row_batches};
 use faer::MatRef;
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
+use posterior_optim::Sampling;
 use serde::{Deserialize, Serialize};
 
 /// Settings of gradient descent; the defaults are the published ones for "SGD" with the automatic step.
@@ -62,7 +62,7 @@ pub(in crate::iterative) fn solve_by_descent<T: Real>(
     problem: &Problem<'_, T>,
     start: Start<T>,
     budget: &Budget,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let rows = problem.shape().0;
     check_batch(options.batch)?;
@@ -73,21 +73,19 @@ pub(in crate::iterative) fn solve_by_descent<T: Real>(
         data_rows: rows,
         planned: budget.steps,
     };
-    let mut batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let mut batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
-    let look = Box::new(move |step, point: MatRef<'_, T>| {
+    let on_batch = Box::new(move |step, point: MatRef<'_, T>| {
         let (batch, seed) = draw(&mut batches, step, options.seed);
         gradient_estimate(options.gradient, problem, point, &batch, seed)
     });
-    let mut course = Course::new(rows, problem.target_norms(), options.restarts);
-    let mut iteration = EngineIteration::new("descent", settings, problem.shape(), start, &mut course, look)?;
-    if !course.resumed {
-        course.times_rows = match options.step_size.fixed()? {
-            Some(value) => value,
-            None => automatic(options, problem, size)?,
-        };
-    }
-    course.run(&mut iteration, budget, observer)
+    let (mut method, saved) = EngineMethod::new("descent", settings, problem.shape(), start, on_batch)?;
+    let terms = Terms { rows, norms: problem.target_norms(), restarts: options.restarts, saved };
+    let step_size = || match options.step_size.fixed()? {
+        Some(value) => Ok(value),
+        None => automatic(options, problem, size),
+    };
+    descend(&mut method, terms, step_size, budget, observer)
 }
 
 /// βn by the rules of [`Curvature`]; rules that normalise the gradient have none.

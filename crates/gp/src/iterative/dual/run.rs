@@ -2,15 +2,15 @@
 
 use super::state::{Decay, DualState};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::problem::Problem;
-use crate::iterative::solver::{Budget, Observer, Solution, Start};
+use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::state::{SolverState, StateHeader};
 use crate::iterative::step_size::{Curvature, StepSize};
-use crate::iterative::stochastic::{Course, Iteration};
+use crate::iterative::stochastic::{StochasticMethod, Terms, descend, row_batches};
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
+use posterior_optim::{Batches, Sampling};
 use serde::{Deserialize, Serialize};
 
 /// Which iterate is returned.
@@ -83,37 +83,34 @@ pub(in crate::iterative) fn solve_by_dual_descent<T: Real>(
     problem: &Problem<'_, T>,
     start: Start<T>,
     budget: &Budget,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let (rows, columns) = problem.shape();
     let decay = options.decay::<T>(budget)?;
-    let batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
-    let mut course = Course::new(rows, problem.target_norms(), options.restarts);
-    let mut origin = None;
+    let (mut origin, mut saved) = (None, None);
     let state = match start {
         Start::Zero => DualState::new((rows, columns), None),
         Start::Weights(weights) => DualState::new((rows, columns), Some(origin.insert(weights).as_ref())),
-        Start::Resume(saved) => {
-            let (header, state) = restore(saved, (rows, columns))?;
-            course.resume(&header)?;
+        Start::Resume(from) => {
+            let (header, state) = restore(from, (rows, columns))?;
+            saved = Some(header);
             state
         }
     };
-    if !course.resumed {
-        course.times_rows = match options.step_size.fixed()? {
-            Some(value) => value,
-            None => rows as f64 * Curvature::of(problem, options.seed)?.dual_step(size, options.momentum),
-        };
-    }
     let residuals = Mat::zeros(size, columns);
-    let mut iteration =
-        DualIteration { problem, decay, batches, state, origin, batch: Vec::new(), residuals };
-    course.run(&mut iteration, budget, observer)
+    let mut method = DualMethod { problem, decay, batches, state, origin, batch: Vec::new(), residuals };
+    let terms = Terms { rows, norms: problem.target_norms(), restarts: options.restarts, saved };
+    let step_size = || match options.step_size.fixed()? {
+        Some(value) => Ok(value),
+        None => Ok(rows as f64 * Curvature::of(problem, options.seed)?.dual_step(size, options.momentum)),
+    };
+    descend(&mut method, terms, step_size, budget, observer)
 }
 
 /// Descent on the dual, whose gradient is the residual on random rows.
-struct DualIteration<'a, T: Real> {
+struct DualMethod<'a, T: Real> {
     problem: &'a Problem<'a, T>,
     decay: Decay,
     batches: Batches,
@@ -125,16 +122,16 @@ struct DualIteration<'a, T: Real> {
     residuals: Mat<T>,
 }
 
-impl<T: Real> Iteration<T> for DualIteration<'_, T> {
-    fn method(&self) -> &'static str {
+impl<T: Real> StochasticMethod<T> for DualMethod<'_, T> {
+    fn name(&self) -> &'static str {
         METHOD
     }
 
-    fn step(&self) -> usize {
+    fn steps(&self) -> usize {
         self.state.step()
     }
 
-    fn look(&mut self) -> Result<&Mat<T>, GpError> {
+    fn gradient(&mut self) -> Result<&Mat<T>, GpError> {
         self.batch = self.batches.batch(self.state.step());
         let (system, ahead) = (self.problem.system, self.state.lookahead());
         system.matrix().apply_rows(&self.batch, ahead, self.residuals.as_mut());
@@ -148,13 +145,13 @@ impl<T: Real> Iteration<T> for DualIteration<'_, T> {
         Ok(&self.residuals)
     }
 
-    fn advance(&mut self, times_rows: f64) {
+    fn descend(&mut self, times_rows: f64) {
         // β (n/r) with β = times_rows / n.
         let step = times_rows / self.batch.len() as f64;
-        self.state.advance(&self.decay, &self.batch, &self.residuals, step);
+        self.state.step_along(&self.decay, &self.batch, &self.residuals, step);
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.state = DualState::new(self.problem.shape(), self.origin.as_ref().map(Mat::as_ref));
     }
 

@@ -109,7 +109,7 @@ impl<T: Real> DualState<T> {
     }
 
     /// Takes a step along `-scale residuals` (r x s) of the rows `batch`, in which a row may occur twice.
-    pub(super) fn advance(&mut self, decay: &Decay, batch: &[usize], residuals: &Mat<T>, scale: f64) {
+    pub(super) fn step_along(&mut self, decay: &Decay, batch: &[usize], residuals: &Mat<T>, scale: f64) {
         self.step += 1;
         let (step, s) = (self.step, self.columns);
         let (rho, chi) = (T::from_f64(decay.momentum), T::from_f64(decay.weight));

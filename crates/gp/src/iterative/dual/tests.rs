@@ -1,9 +1,10 @@
 //! The lazy form against the algorithm as printed.
 
 use super::state::{Decay, DualState};
-use crate::iterative::batches::{Batches, Sampling};
+use crate::iterative::stochastic::row_batches;
 use faer::Mat;
 use posterior_linalg::random::Streams;
+use posterior_optim::Sampling;
 use rand_distr::{Distribution, StandardNormal};
 
 fn normal(rows: usize, columns: usize, name: &str) -> Mat<f64> {
@@ -22,7 +23,7 @@ fn lazy_rows_take_the_printed_steps() {
         for (momentum, chi) in [(0.9, 0.01), (0.9, 0.1), (0.9, 1.0), (0.0, 0.3), (0.5, 0.002)] {
             let start = normal(n, s, "start");
             let scale = 2e-4 * (1.0 - momentum);
-            let mut batches = Batches::new(n, r, sampling, 8);
+            let mut batches = row_batches(n, r, sampling, 8);
             let decay = Decay::new::<f64>(momentum, chi);
             let mut lazy = DualState::new((n, s), Some(start.as_ref()));
             let (mut alpha, mut average) = (start.clone(), start.clone());
@@ -36,7 +37,7 @@ fn lazy_rows_take_the_printed_steps() {
                     })
                 };
                 let lazy_gradient = gradient(&lazy.lookahead().to_owned());
-                lazy.advance(&decay, &batch, &lazy_gradient, scale);
+                lazy.step_along(&decay, &batch, &lazy_gradient, scale);
                 let ahead = Mat::from_fn(n, s, |i, j| alpha[(i, j)] + momentum * velocity[(i, j)]);
                 let printed = gradient(&ahead);
                 velocity *= faer::Scale(momentum);
@@ -63,7 +64,7 @@ fn a_momentum_near_one_needs_no_long_table() {
         let (mut place, mut velocity) = (0.0, 0.0);
         for step in 0..6000 {
             let push = if step == 0 { 1.0 } else { 0.0 };
-            state.advance(&decay, &[usize::from(step > 0)], &Mat::from_fn(1, 1, |_, _| push), 1.0);
+            state.step_along(&decay, &[usize::from(step > 0)], &Mat::from_fn(1, 1, |_, _| push), 1.0);
             velocity = momentum * velocity - push;
             place += velocity;
         }
@@ -80,7 +81,7 @@ fn a_start_at_zero_leaves_the_average() {
     let decay = Decay::new::<f64>(0.0, 0.25);
     let mut state = DualState::new((1, 1), None);
     for _ in 0..5 {
-        state.advance(&decay, &[0], &Mat::from_fn(1, 1, |_, _| 2.0), 0.5);
+        state.step_along(&decay, &[0], &Mat::from_fn(1, 1, |_, _| 2.0), 0.5);
     }
     let weights: Vec<f64> = (1..=5).map(|j| 0.75f64.powi(5 - j)).collect();
     let mean =

@@ -226,7 +226,7 @@ mod tests {
             assert!((&found.0 - &expected).norm_max() < 1e-12);
             assert!((&found.1 - &misfit).norm_max() < 1e-12);
             // Batches of two and three features: the mean of 20,000 within 4.5 standard errors.
-            let mut batches = crate::iterative::batches::Batches::new(n, 2, Default::default(), 1);
+            let mut batches = crate::iterative::stochastic::row_batches(n, 2, Default::default(), 1);
             let draws = 20_000;
             let (mut sum, mut squares) = (Mat::<f64>::zeros(m, 2), Mat::<f64>::zeros(m, 2));
             for draw in 0..draws {

@@ -1,17 +1,17 @@
-//! Settings, and the way to the loop.
+//! Settings, and the solve.
 
 use super::gradient::{InducingProblem, InducingRegulariser};
 use crate::GpError;
-use crate::iterative::batches::{Batches, Sampling};
 use crate::iterative::descent::{
-    Averaging, DescentRule, EngineIteration, EngineSettings, NoisePlacement, check_batch,
+    Averaging, DescentRule, EngineMethod, EngineSettings, NoisePlacement, check_batch,
 };
-use crate::iterative::solver::{Budget, Observer, Solution, Start};
+use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::step_size::StepSize;
-use crate::iterative::stochastic::Course;
+use crate::iterative::stochastic::{Terms, descend, row_batches};
 use faer::MatRef;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_optim::Sampling;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ pub fn solve_inducing<T: Real>(
     problem: &InducingProblem<'_, T>,
     start: Start<T>,
     budget: &Budget,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let rows = problem.x.nrows();
     check_batch(options.batch)?;
@@ -79,21 +79,20 @@ pub fn solve_inducing<T: Real>(
         data_rows: rows,
         planned: budget.steps,
     };
-    let mut batches = Batches::new(rows, options.batch, options.sampling, options.seed);
+    let mut batches = row_batches(rows, options.batch, options.sampling, options.seed);
     let size = batches.size();
     let pulled = (options.noise == NoisePlacement::Regulariser).then(|| problem.pulled_noise());
-    let look = Box::new(move |step, point: MatRef<'_, T>| {
+    let on_batch = Box::new(move |step, point: MatRef<'_, T>| {
         let seed = Streams::new(options.seed).child("gp/inducing", step as u64).stream("seed").random();
         problem.gradient(point, &batches.batch(step), options.regulariser, pulled.as_ref(), seed)
     });
-    let mut course = Course::new(rows, problem.target_norms(options.seed), options.restarts);
-    let mut iteration =
-        EngineIteration::new("inducing-descent", settings, problem.shape(), start, &mut course, look)?;
-    if !course.resumed {
-        course.times_rows = match options.step_size.fixed()? {
-            Some(value) => value,
-            None => problem.automatic_step(size, options.rule.momentum(), options.seed)?,
-        };
-    }
-    course.run(&mut iteration, budget, observer)
+    let (mut method, saved) =
+        EngineMethod::new("inducing-descent", settings, problem.shape(), start, on_batch)?;
+    let norms = problem.target_norms(options.seed);
+    let terms = Terms { rows, norms, restarts: options.restarts, saved };
+    let step_size = || match options.step_size.fixed()? {
+        Some(value) => Ok(value),
+        None => problem.automatic_step(size, options.rule.momentum(), options.seed),
+    };
+    descend(&mut method, terms, step_size, budget, observer)
 }

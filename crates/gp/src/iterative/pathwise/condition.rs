@@ -7,7 +7,7 @@ use crate::iterative::inducing::{
     InducingDescentOptions, InducingProblem, StoredTargets, TargetRows, solve_inducing,
 };
 use crate::iterative::problem::Problem;
-use crate::iterative::solver::{Method, Observer, Solution, Start, solve};
+use crate::iterative::solver::{Method, Solution, SolveObserver, Start, solve};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_kernels::features::PriorDrawGroups;
@@ -41,7 +41,7 @@ impl<T: Real> PathwiseModel<T> {
         support: Support,
         settings: PathwiseSettings,
         start: Start<T>,
-        observer: &mut Observer<'_, T>,
+        observer: &mut SolveObserver<'_, T>,
     ) -> Result<PathwisePosterior<T>, GpError> {
         let draws = prior_draws(&self, &data, &settings)?;
         let solution = run(&self, &data, &support, &settings, draws.as_ref(), start, observer)?;
@@ -85,7 +85,7 @@ impl<T: Real> PathwisePosterior<T> {
         self,
         more: &Observations,
         settings: Option<PathwiseSettings>,
-        observer: &mut Observer<'_, T>,
+        observer: &mut SolveObserver<'_, T>,
     ) -> Result<Self, GpError> {
         let (model, mut data, support, old, draws, solution) = self.into_inner();
         let mut settings = settings.unwrap_or_else(|| old.clone());
@@ -188,7 +188,7 @@ fn run<T: Real>(
     settings: &PathwiseSettings,
     draws: Option<&PriorDrawGroups<T>>,
     start: Start<T>,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<Solution<T>, GpError> {
     let n = data.rows();
     let x = narrow::<T>(data.inputs());

@@ -13,7 +13,7 @@
 //! | file | what |
 //! |---|---|
 //! | `options` | settings, their ranges, the plan |
-//! | `run` | the loop and what comes out of it |
+//! | `run` | one step, and what comes out of all of them |
 //! | `state` | where it stands, for going on later |
 
 mod options;
@@ -21,5 +21,5 @@ mod run;
 mod state;
 
 pub use options::{ProbeKind, SearchOptions};
-pub use run::{EvidenceSearch, SearchProgress, SearchStep, search_evidence};
+pub use run::{EvidenceSearch, SearchIterate, SearchStep, search_evidence};
 pub use state::{SearchHeader, SearchState};

@@ -1,4 +1,4 @@
-//! The loop: a solve, a gradient, a step of Adam.
+//! A step: a solve, a gradient, a step of Adam.
 
 use super::state::{SearchHeader, SearchState};
 use super::{ProbeKind, SearchOptions};
@@ -7,7 +7,7 @@ use crate::hyperprior::log_prior;
 use crate::iterative::evidence::{ProbeSolve, Probes};
 use crate::iterative::inducing::TargetRows;
 use crate::iterative::pathwise::{GeneratedTargets, narrow, prior_draws};
-use crate::iterative::solver::{Ended, Event, Observer, Progress, Solution, Start};
+use crate::iterative::solver::{Solution, SolveObserver, Start};
 use crate::iterative::{KernelFeatures, PathwiseModel, PathwiseSettings};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
@@ -15,45 +15,12 @@ use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
-use posterior_optim::{Adam, ObjectiveError, OptimError, Parameters, Reason, Signal};
+use posterior_optim::{
+    Adam, Clock, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters, Progress, Reason, Run,
+    Signal, Step, drive,
+};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
-
-/// Progress, told to the observer after every step of a solver and after every step of the search.
-#[derive(Debug)]
-pub struct SearchProgress<'a, T: Real> {
-    /// Steps of the search that are done.
-    pub step: usize,
-    /// Steps planned.
-    pub steps_planned: usize,
-    /// Steps of the solver so far, in all solves.
-    pub solver_steps: usize,
-    /// The solve under way, or the one that this step came from.
-    pub solver: Progress,
-    /// The norm that [`SearchStep`] has, after a step; none within a solve.
-    pub gradient_norm: Option<f64>,
-    /// Time since the search began, earlier runs included.
-    pub elapsed: Duration,
-    /// The model as it is now, not averaged.
-    pub model: &'a PathwiseModel<T>,
-    search: &'a Search<T>,
-}
-
-impl<T: Real> SearchProgress<'_, T> {
-    /// What could be saved here: where the last finished step left everything. Copies `n (t + p)` numbers.
-    pub fn state(&self) -> SearchState<T> {
-        let Search { theta, adam, iterates, trace, solver_steps, last, .. } = self.search;
-        let header = SearchHeader {
-            theta: theta.clone(),
-            adam: adam.clone(),
-            iterates: iterates.clone(),
-            trace: trace.clone(),
-            solver_steps: *solver_steps,
-            seconds: self.elapsed.as_secs_f64(),
-        };
-        SearchState { header, weights: last.as_ref().map(|solution| solution.weights.clone()) }
-    }
-}
+use std::cell::Cell;
 
 /// One step, for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,7 +32,7 @@ pub struct SearchStep {
     /// Steps of this solve.
     pub solver_steps: usize,
     /// Why this solve ended.
-    pub ended: Ended,
+    pub ended: Reason,
 }
 
 /// What a search found.
@@ -87,9 +54,14 @@ pub struct EvidenceSearch<T: Real> {
     pub plan: Plan,
 }
 
-/// What the steps change.
+/// A search under way: what its observer is shown, after every step of a solver and after every step of the search.
 #[derive(Debug)]
-struct Search<T: Real> {
+pub struct SearchIterate<'a, T: Real> {
+    model: PathwiseModel<T>,
+    data: &'a Observations,
+    /// The inputs in precision T.
+    x: Mat<T>,
+    options: &'a SearchOptions,
     theta: Vec<f64>,
     adam: Adam,
     iterates: Vec<Vec<f64>>,
@@ -97,52 +69,131 @@ struct Search<T: Real> {
     solver_steps: usize,
     /// The solutions of the last finished step.
     last: Option<Solution<T>>,
-    begun: Instant,
-    /// Time of earlier runs.
-    before: Duration,
+    /// The solve of a step that is not finished.
+    under_way: Cell<Option<Progress>>,
 }
 
-impl<T: Real> Search<T> {
+impl<'a, T: Real> SearchIterate<'a, T> {
+    /// With the seconds of earlier runs.
     fn new(
-        model: &PathwiseModel<T>,
-        data: &Observations,
-        options: &SearchOptions,
+        mut model: PathwiseModel<T>,
+        data: &'a Observations,
+        options: &'a SearchOptions,
         from: Option<SearchState<T>>,
-    ) -> Result<Self, GpError> {
-        let begun = Instant::now();
+    ) -> Result<(Self, f64), GpError> {
+        let (x, under_way) = (narrow::<T>(data.inputs()), Cell::new(None));
         let theta = model.unconstrained();
         let Some(state) = from else {
             let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
-            let (iterates, trace, before) = (Vec::new(), Vec::new(), Duration::ZERO);
-            return Ok(Self { theta, adam, iterates, trace, solver_steps: 0, last: None, begun, before });
+            let (iterates, trace) = (Vec::new(), Vec::new());
+            let (solver_steps, last) = (0, None);
+            model.set_unconstrained(&theta);
+            let search =
+                Self { model, data, x, options, theta, adam, iterates, trace, solver_steps, last, under_way };
+            return Ok((search, 0.0));
         };
         state.check(theta.len(), data, options)?;
         let SearchState { header, weights } = state;
         let SearchHeader { theta, adam, iterates, trace, solver_steps, seconds } = header;
         let last = weights.zip(trace.last()).map(|(weights, step)| Solution {
             weights,
-            ended: step.ended,
+            reason: step.ended,
             progress: Progress {
                 step: step.solver_steps,
                 steps_planned: options.solves.budget.steps,
-                elapsed: Duration::ZERO,
-                residual: step.residual.unwrap_or(f64::NAN),
-                step_size: None,
-                restarts: 0,
+                residual: step.residual,
+                ..Progress::default()
             },
         });
-        let before = Duration::from_secs_f64(seconds);
-        Ok(Self { theta, adam, iterates, trace, solver_steps, last, begun, before })
+        model.set_unconstrained(&theta);
+        let search =
+            Self { model, data, x, options, theta, adam, iterates, trace, solver_steps, last, under_way };
+        Ok((search, seconds))
     }
 
-    fn elapsed(&self) -> Duration {
-        self.before + self.begun.elapsed()
+    /// The model as it is now, not averaged.
+    pub fn model(&self) -> &PathwiseModel<T> {
+        &self.model
+    }
+
+    /// The solve under way; none after a step.
+    pub fn solve(&self) -> Option<Progress> {
+        self.under_way.get()
+    }
+
+    /// What could be saved here, `progress` being what the observer was told: where the last finished step left everything. Copies `n (t + p)` numbers.
+    pub fn state(&self, progress: &Progress) -> SearchState<T> {
+        let header = SearchHeader {
+            theta: self.theta.clone(),
+            adam: self.adam.clone(),
+            iterates: self.iterates.clone(),
+            trace: self.trace.clone(),
+            solver_steps: self.solver_steps,
+            seconds: progress.elapsed.as_secs_f64(),
+        };
+        SearchState { header, weights: self.last.as_ref().map(|solution| solution.weights.clone()) }
+    }
+}
+
+impl<T: Real> Iteration for SearchIterate<'_, T> {
+    type Error = GpError;
+
+    fn progress(&self) -> Progress {
+        let done = Progress { step: self.trace.len(), evaluations: self.solver_steps, ..Progress::default() };
+        match (self.under_way.get(), self.trace.last()) {
+            // A solve under way is not counted yet.
+            (Some(solve), _) => Progress { evaluations: self.solver_steps + solve.step, ..done },
+            (None, Some(step)) => {
+                Progress { gradient_norm: Some(step.gradient_norm), residual: step.residual, ..done }
+            }
+            (None, None) => done,
+        }
+    }
+
+    fn converged(&self) -> Option<Reason> {
+        self.theta.is_empty().then_some(Reason::Gradient)
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
+        let step = self.trace.len();
+        let start = start(self.last.as_ref(), self.data.targets().ncols(), self.options);
+        // A direct solve goes on after a stop; so the signal is kept here.
+        let mut signal = Signal::Continue;
+        let this = &*self;
+        let solved =
+            solve_at(&this.model, this.data, this.x.as_ref(), this.options, step, start, &mut |p, _| {
+                this.under_way.set(Some(*p));
+                signal = run.tell(this);
+                signal
+            })
+            .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
+        self.under_way.set(None);
+        let (ended, solver) = (solved.solution.reason, solved.solution.progress);
+        self.solver_steps += solver.step;
+        if signal == Signal::Stop {
+            self.last = Some(solved.solution);
+            return Ok(Step::Ended(Reason::Interrupted));
+        }
+        let (gradient, found) =
+            gradient(&self.model, self.data, self.x.as_ref(), self.options, &self.theta, solved)?;
+        self.last = Some(found);
+        let gradient_norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+        if !gradient_norm.is_finite() {
+            return Err(failed(step, "the gradient is not finite".into()));
+        }
+        self.adam.step(&mut self.theta, &gradient, run.steps_planned());
+        self.model.set_unconstrained(&self.theta);
+        self.iterates.push(self.theta.clone());
+        let residual = solver.residual.filter(|r| r.is_finite());
+        self.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
+        Ok(Step::Taken)
     }
 }
 
 /// Maximises the log evidence of `data` (n x D inputs, n x t targets), summed over targets, plus hyperpriors, in the parameters of kernel, mean and noise,
 /// from the values that `model` has or, given a saved state, on from there bit for bit. The observer can end it at any step of any solve (a direct
-/// solve is one step); the result is then what the steps taken so far give.
+/// solve is one step); of its progress, evaluations are steps of the solver in all solves, and the gradient's norm, that of [`SearchStep`], is known after a step and not
+/// within a solve. The result is then what the steps taken so far give.
 ///
 /// Cost of a step: one solve with t + p right-hand sides, one pullback of `n²` entries. Memory: [`SearchOptions::plan`], about `13 n (t + p)`
 /// numbers and the cache. The same seeds give the same result. Source: spec `stochastic_gaussian_processes`, section 9.5.
@@ -152,12 +203,12 @@ impl<T: Real> Search<T> {
 /// [`GpError::State`] for a state of another search; [`GpError::Shape`] when widths differ; [`GpError::UnknownParameter`] for a hyperprior without
 /// parameter; [`GpError::Features`] for pathwise probes of a kernel without random features; those of [`solve`](crate::iterative::solve) in the first step;
 /// [`GpError::Optim`], with the step, for them later and for gradients that are not finite.
-pub fn search_evidence<T: Real>(
+pub fn search_evidence<'a, T: Real>(
     model: PathwiseModel<T>,
-    data: &Observations,
-    options: &SearchOptions,
+    data: &'a Observations,
+    options: &'a SearchOptions,
     from: Option<SearchState<T>>,
-    observer: &mut dyn FnMut(&SearchProgress<'_, T>) -> Signal,
+    observer: &mut Observer<'_, SearchIterate<'a, T>>,
 ) -> Result<EvidenceSearch<T>, GpError> {
     options.check()?;
     let plan = options.plan_of::<T>(data);
@@ -165,73 +216,10 @@ pub fn search_evidence<T: Real>(
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
-    let mut model = model;
-    let x = narrow::<T>(data.inputs());
-    let mut search = Search::new(&model, data, options, from)?;
-    model.set_unconstrained(&search.theta);
-    let tell = &mut |model: &_, search: &Search<T>, solver: Progress, gradient_norm: Option<f64>| {
-        // A solve under way is not counted yet.
-        let under_way = if gradient_norm.is_none() { solver.step } else { 0 };
-        observer(&SearchProgress {
-            step: search.trace.len(),
-            steps_planned: options.steps,
-            solver_steps: search.solver_steps + under_way,
-            solver,
-            gradient_norm,
-            elapsed: search.elapsed(),
-            model,
-            search,
-        })
-    };
-    let reason = loop {
-        let step = search.trace.len();
-        if search.theta.is_empty() {
-            break Reason::Gradient;
-        }
-        if step >= options.steps {
-            break Reason::Steps;
-        }
-        if options.time.is_some_and(|limit| search.elapsed() >= limit) {
-            break Reason::Time;
-        }
-        // A direct solve goes on after a stop; so the signal is kept here.
-        let mut signal = Signal::Continue;
-        let mut watch = |event: &Event<'_, T>| {
-            signal = tell(&model, &search, event.progress, None);
-            signal
-        };
-        let start = start(search.last.as_ref(), data.targets().ncols(), options);
-        let solved = solve_at(&model, data, x.as_ref(), options, step, start, &mut watch)
-            .map_err(|error| if step == 0 { error } else { failed(step, error.to_string()) })?;
-        let (ended, solver) = (solved.solution.ended, solved.solution.progress);
-        search.solver_steps += solver.step;
-        if signal == Signal::Stop {
-            search.last = Some(solved.solution);
-            break Reason::Interrupted;
-        }
-        let (gradient, found) = gradient(&model, data, x.as_ref(), options, &search.theta, solved)?;
-        search.last = Some(found);
-        let gradient_norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-        if !gradient_norm.is_finite() {
-            return Err(failed(step, "the gradient is not finite".into()));
-        }
-        search.adam.step(&mut search.theta, &gradient, options.steps);
-        model.set_unconstrained(&search.theta);
-        search.iterates.push(search.theta.clone());
-        let residual = solver.residual.is_finite().then_some(solver.residual);
-        search.trace.push(SearchStep { gradient_norm, residual, solver_steps: solver.step, ended });
-        tracing::debug!(
-            step = step + 1,
-            gradient_norm,
-            residual = solver.residual,
-            solver_steps = solver.step,
-            "step"
-        );
-        if tell(&model, &search, solver, Some(gradient_norm)) == Signal::Stop {
-            break Reason::Interrupted;
-        }
-    };
-    let Search { iterates, trace, solver_steps, last, .. } = search;
+    let (mut search, seconds) = SearchIterate::new(model, data, options, from)?;
+    let limits = Limits { steps: options.steps, time: options.time };
+    let (reason, _) = drive(&mut search, limits, Clock::after(seconds), observer)?;
+    let SearchIterate { mut model, iterates, trace, solver_steps, last, .. } = search;
     if let Some(average) = average(&iterates, options.averaged) {
         model.set_unconstrained(&average);
     }
@@ -266,7 +254,7 @@ fn solve_at<T: Real>(
     options: &SearchOptions,
     step: usize,
     start: Start<T>,
-    observer: &mut Observer<'_, T>,
+    observer: &mut SolveObserver<'_, T>,
 ) -> Result<ProbeSolve<T>, GpError> {
     let mut streams = Streams::new(options.solves.seed);
     if options.fresh_probes {

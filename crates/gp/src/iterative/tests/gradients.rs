@@ -71,7 +71,7 @@ fn stochastic_gradients_are_unbiased() {
         }
     }
     for (gradient, expected) in cases {
-        let mut batches = super::super::batches::Batches::new(n, r, Sampling::Independent, 3);
+        let mut batches = super::super::stochastic::row_batches(n, r, Sampling::Independent, 3);
         let (mut sum, mut squares) = (vec![0.0; n], vec![0.0; n]);
         for draw in 0..draws {
             let batch = batches.batch(draw);

@@ -102,7 +102,8 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     let options = FitOptions { restarts: 1, ..FitOptions::default() };
     let three = Neighbourhoods { count: 3, size: 40, seed: 1 };
     let (averaged, fits) =
-        fit_on_neighbourhoods(&model, &data, three, &options, Vec::new(), &mut |_| Signal::Continue).unwrap();
+        fit_on_neighbourhoods(&model, &data, three, &options, Vec::new(), &mut |_, _| Signal::Continue)
+            .unwrap();
     assert_eq!(fits.len(), 3);
     let names: Vec<String> = averaged.segments().iter().flat_map(|s| vec![s.name.clone(); s.len()]).collect();
     for (p, value) in averaged.values().iter().enumerate() {
@@ -114,7 +115,7 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
     assert!(fits.iter().all(|f| f.rows == 40));
     let all = Neighbourhoods { size: 100, ..three };
     assert_eq!(
-        fit_on_neighbourhoods(&model, &data, all, &options, Vec::new(), &mut |_| Signal::Continue)
+        fit_on_neighbourhoods(&model, &data, all, &options, Vec::new(), &mut |_, _| Signal::Continue)
             .unwrap()
             .1
             .len(),
@@ -127,7 +128,7 @@ fn neighbourhoods_hold_the_nearest_rows_and_their_fits_are_averaged() {
             Neighbourhoods { count: 0, ..three },
             &options,
             Vec::new(),
-            &mut |_| Signal::Continue
+            &mut |_, _| Signal::Continue
         )
         .is_err()
     );
@@ -156,7 +157,8 @@ fn one_objective_over_blocks_finds_what_averages_over_neighbourhoods_miss() {
     // Neighbours of a row lie on its own line, where nothing says how far lines are apart: the lengthscale stays where it began.
     let near = Neighbourhoods { count: 4, size: 40, seed: 1 };
     let (averaged, _) =
-        fit_on_neighbourhoods(&model, &data, near, &options, Vec::new(), &mut |_| Signal::Continue).unwrap();
+        fit_on_neighbourhoods(&model, &data, near, &options, Vec::new(), &mut |_, _| Signal::Continue)
+            .unwrap();
     let blocks = Blocks { uniform: 3, neighbourhoods: 2, size: 60, seed: 1 };
     let rows = blocks.rows(&data).unwrap();
     let mut seen = 0;

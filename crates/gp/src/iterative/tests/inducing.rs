@@ -5,7 +5,7 @@ use crate::{Mean, MeanForm, Observations, Posterior};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
 use posterior_likelihoods::Gaussian;
-use posterior_optim::Signal;
+use posterior_optim::{Progress, Signal};
 
 fn kernel() -> Box<dyn Kernel<f64>> {
     "matern32".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
@@ -43,9 +43,9 @@ fn full_batches_meet_the_collapsed_mean_and_noise_placement_does_not_matter() {
         let budget = Budget::steps(30);
         let whole = solve_inducing(&options, &problem, Start::Zero, &budget, &mut watch).unwrap();
         let mut state = None;
-        let mut stop = |event: &Event<'_, f64>| {
-            state = Some((event.state)());
-            if event.progress.step == 11 { Signal::Stop } else { Signal::Continue }
+        let mut stop = |progress: &Progress, iterate: &dyn Iterate<f64>| {
+            state = Some(iterate.state(progress));
+            if progress.step == 11 { Signal::Stop } else { Signal::Continue }
         };
         solve_inducing(&options, &problem, Start::Zero, &budget, &mut stop).unwrap();
         let resumed = Start::Resume(state.unwrap());

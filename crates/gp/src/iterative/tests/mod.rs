@@ -13,6 +13,7 @@ use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::operator::Dense;
 use posterior_linalg::random::Streams;
+use posterior_optim::{Progress, Sampling, Signal};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normal numbers of a stream.
@@ -41,8 +42,8 @@ pub(super) fn exact_solution(matrix: &Mat<f64>, noise: &[f64], targets: &Mat<f64
 }
 
 /// An observer that never stops anything.
-pub(super) fn watch<T: posterior_linalg::Real>(_: &Event<'_, T>) -> posterior_optim::Signal {
-    posterior_optim::Signal::Continue
+pub(super) fn watch<T: posterior_linalg::Real>(_: &Progress, _: &dyn Iterate<T>) -> Signal {
+    Signal::Continue
 }
 
 /// Features of a stored matrix: a root of it times fresh normal matrices, so that `E[Φ Φᵀ] = K` exactly.

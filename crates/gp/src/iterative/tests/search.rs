@@ -6,7 +6,7 @@ use crate::{GpError, Hyperprior, Mean, MeanForm, Observations};
 use posterior_kernels::{Kernel, KernelExpression, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::solve::{PreconditionerChoice, System};
-use posterior_optim::{LoopOptions, Parameters, Reason, Schedule, Signal};
+use posterior_optim::{LoopOptions, Parameters, Progress, Reason, Schedule, Signal};
 
 fn kernel() -> Box<dyn Kernel<f64>> {
     "matern32(ard)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
@@ -54,7 +54,7 @@ fn options(steps: usize, probes: usize) -> SearchOptions {
 }
 
 fn search(data: &Observations, options: &SearchOptions) -> EvidenceSearch<f64> {
-    search_evidence(model(), data, options, None, &mut |_| Signal::Continue).unwrap()
+    search_evidence(model(), data, options, None, &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// The gradient of the log evidence in the unconstrained parameters, exactly or with random signs, put together here from its parts.
@@ -183,7 +183,7 @@ fn warm_starts_save_solver_steps() {
     let cold = search(&data, &SearchOptions { warm_starts: false, ..plan.clone() });
     assert_eq!(warm.solver_steps, warm.trace.iter().map(|s| s.solver_steps).sum::<usize>());
     assert_eq!(warm.trace[0], cold.trace[0]);
-    assert!(warm.trace.iter().all(|s| s.ended == Ended::Tolerance && s.residual.unwrap() <= 1e-3));
+    assert!(warm.trace.iter().all(|s| s.ended == Reason::Tolerance && s.residual.unwrap() <= 1e-3));
     // A step of 0.05 leaves a residual of some hundredths, so part of the orders of magnitude down to 1e-3 is saved.
     assert!((warm.solver_steps as f64) < 0.85 * cold.solver_steps as f64);
     for (a, b) in warm.model.unconstrained().iter().zip(cold.model.unconstrained()) {
@@ -197,20 +197,20 @@ fn an_interrupted_search_stops_at_once_and_says_so() {
     let plan = SearchOptions { method: conjugate(), ..options(20, 4) };
     // Within the first solve: nothing was learned.
     let mut calls = 0;
-    let mut first = |progress: &SearchProgress<'_, f64>| {
+    let mut first = |progress: &Progress, _: &SearchIterate<'_, f64>| {
         calls += 1;
-        assert_eq!((progress.step, progress.solver_steps, progress.gradient_norm), (0, 1, None));
+        assert_eq!((progress.step, progress.evaluations, progress.gradient_norm), (0, 1, None));
         Signal::Stop
     };
     let found = search_evidence(model(), &data, &plan, None, &mut first).unwrap();
     assert_eq!((calls, found.steps, found.solver_steps), (1, 0, 1));
     assert_eq!((found.reason, found.trace.len()), (Reason::Interrupted, 0));
     assert_eq!(found.model.values(), model().values());
-    assert_eq!(found.solution.unwrap().ended, Ended::Interrupted);
+    assert_eq!(found.solution.unwrap().reason, Reason::Interrupted);
     // Within a direct solve, which cannot be cut short: no step comes of it. After a step: that step counts.
     for (method, within) in [(Method::Direct, true), (Method::Direct, false), (conjugate(), true)] {
         let (mut after, mut stopped) = (0, false);
-        let mut third = |progress: &SearchProgress<'_, f64>| {
+        let mut third = |progress: &Progress, _: &SearchIterate<'_, f64>| {
             after += usize::from(stopped);
             stopped |= progress.step == 3 && progress.gradient_norm.is_none() == within;
             if stopped { Signal::Stop } else { Signal::Continue }
@@ -235,9 +235,9 @@ fn a_saved_search_goes_on_bit_for_bit() {
         // Within the fourth solve and behind the third step.
         for within in [false, true] {
             let mut state = None;
-            let mut stop = |progress: &SearchProgress<'_, f64>| {
+            let mut stop = |progress: &Progress, search: &SearchIterate<'_, f64>| {
                 if progress.step == 3 && progress.gradient_norm.is_none() == within {
-                    state = Some(progress.state());
+                    state = Some(search.state(progress));
                     return Signal::Stop;
                 }
                 Signal::Continue
@@ -249,7 +249,7 @@ fn a_saved_search_goes_on_bit_for_bit() {
             let text = serde_json::to_string(&header).unwrap();
             let header: SearchHeader = serde_json::from_str(&text).unwrap();
             let state = Some(SearchState { header: header.clone(), weights: weights.clone() });
-            let rest = search_evidence(model(), &data, &plan, state, &mut |_| Signal::Continue).unwrap();
+            let rest = search_evidence(model(), &data, &plan, state, &mut |_, _| Signal::Continue).unwrap();
             assert_eq!((rest.model.values(), &rest.trace), (whole.model.values(), &whole.trace));
             assert_eq!(rest.solver_steps, whole.solver_steps);
             assert_eq!(rest.solution.unwrap().weights, whole.solution.as_ref().unwrap().weights);
@@ -258,7 +258,8 @@ fn a_saved_search_goes_on_bit_for_bit() {
                 let plan = SearchOptions { method: conjugate(), ..options(8, probes) };
                 let state = SearchState { header: header.clone(), weights: weights.clone() };
                 let other = super::tests::search::data(rows);
-                let error = search_evidence(model(), &other, &plan, Some(state), &mut |_| Signal::Continue);
+                let error =
+                    search_evidence(model(), &other, &plan, Some(state), &mut |_, _| Signal::Continue);
                 assert!(matches!(error, Err(GpError::State { .. })));
             }
         }
@@ -270,9 +271,9 @@ fn averages_are_of_the_last_iterates_without_constraints() {
     let data = data(40);
     let plan = SearchOptions { averaged: 0.5, ..options(5, 4) };
     let mut seen = Vec::new();
-    let mut watch = |progress: &SearchProgress<'_, f64>| {
+    let mut watch = |progress: &Progress, search: &SearchIterate<'_, f64>| {
         if progress.gradient_norm.is_some() {
-            seen.push(progress.model.unconstrained());
+            seen.push(search.model().unconstrained());
         }
         Signal::Continue
     };
@@ -288,7 +289,8 @@ fn averages_are_of_the_last_iterates_without_constraints() {
 fn unusable_settings_are_named() {
     let data = data(20);
     let says = |options: SearchOptions, words: &str| {
-        let error = search_evidence(model(), &data, &options, None, &mut |_| Signal::Continue).unwrap_err();
+        let error =
+            search_evidence(model(), &data, &options, None, &mut |_, _| Signal::Continue).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
         error
     };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::GpError;
 use posterior_linalg::solve::{PreconditionerChoice, System};
-use posterior_optim::Signal;
+use posterior_optim::{Progress, Reason, Signal};
 
 fn methods() -> Vec<(Method, Budget)> {
     let dual = |batch, sampling| {
@@ -149,15 +149,15 @@ fn interrupted_solves_go_on_exactly_through_serde() {
         let budget = Budget { tolerance: 1e-9, ..Budget::steps(40) };
         let whole = solve(&method, &problem, Start::Zero, &budget, &mut watch).unwrap();
         let mut saved = None;
-        let mut stop_at_ten = |event: &Event<'_, f64>| {
-            if event.progress.step == 10 {
-                saved = Some(serde_json::to_string(&(event.state)()).unwrap());
+        let mut stop_at_ten = |progress: &Progress, iterate: &dyn Iterate<f64>| {
+            if progress.step == 10 {
+                saved = Some(serde_json::to_string(&iterate.state(progress)).unwrap());
                 return Signal::Stop;
             }
             Signal::Continue
         };
         let partial = solve(&method, &problem, Start::Zero, &budget, &mut stop_at_ten).unwrap();
-        assert_eq!(partial.ended, Ended::Interrupted);
+        assert_eq!(partial.reason, Reason::Interrupted);
         let state: SolverState<f64> = serde_json::from_str(&saved.unwrap()).unwrap();
         let resumed = solve(&method, &problem, Start::Resume(state.clone()), &budget, &mut watch).unwrap();
         assert_eq!(resumed.weights, whole.weights, "{method:?}");
@@ -278,9 +278,9 @@ fn budgets_end_solves() {
     let method = Method::DualDescent(DualDescentOptions { batch: 10, ..DualDescentOptions::default() });
     let early = Budget { tolerance: 1e-3, ..Budget::steps(100_000) };
     let found = solve(&method, &problem, Start::Zero, &early, &mut watch).unwrap();
-    assert_eq!(found.ended, Ended::Tolerance);
+    assert_eq!(found.reason, Reason::Tolerance);
     // The estimate is of the look-ahead point, the average lags a little behind.
     assert!(problem.relative_residuals(found.weights.as_ref())[0] < 0.1);
     let brief = Budget { time: Some(std::time::Duration::ZERO), ..Budget::steps(100_000) };
-    assert_eq!(solve(&method, &problem, Start::Zero, &brief, &mut watch).unwrap().ended, Ended::Time);
+    assert_eq!(solve(&method, &problem, Start::Zero, &brief, &mut watch).unwrap().reason, Reason::Time);
 }

@@ -5,12 +5,13 @@ use crate::model::file::{matrix, matrix_tensor, packed_tensor, unpack};
 use crate::model::{Container, Header, ModelFileError, ProcessPosterior, Tensor};
 use faer::Mat;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
-use posterior_gp::iterative::{Ended, PathwiseModel, PathwisePosterior, Progress, Solution, Support};
+use posterior_gp::iterative::{PathwiseModel, PathwisePosterior, Solution, Support};
 use posterior_gp::{Mean, Observations};
 use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_optim::Parameters;
+use posterior_optim::{Progress, Reason};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -148,16 +149,14 @@ fn read_pathwise<T: Kept>(
         step: summary.steps,
         steps_planned: settings.budget.steps,
         elapsed: Duration::from_secs_f64(summary.seconds[1].clamp(0.0, 1e9)),
-        residual: summary.residual.unwrap_or(f64::NAN),
+        residual: summary.residual,
         step_size: summary.step_size,
         restarts: summary.restarts,
+        ..Progress::default()
     };
-    let ended = [Ended::Tolerance, Ended::Precision, Ended::Time, Ended::Interrupted]
-        .into_iter()
-        .find(|e| super::fit::describe(*e) == summary.ended)
-        .unwrap_or(Ended::Steps);
+    let reason = summary.ended.parse().unwrap_or(Reason::Steps);
     let model = PathwiseModel { kernel, mean, noise: noise_model };
-    let solution = Solution { weights, ended, progress };
+    let solution = Solution { weights, reason, progress };
     let posterior = PathwisePosterior::from_parts(model, data, support, settings, solution)
         .map_err(|e| corrupt(e.to_string()))?;
     Ok(T::posterior(posterior))

@@ -6,7 +6,7 @@ use crate::Posterior;
 use crate::inducing::collapsed::collapsed_bound;
 use faer::prelude::Solve;
 use posterior_kernels::{cross, gram};
-use posterior_optim::check;
+use posterior_optim::{Batches, Sampling, check};
 
 #[test]
 fn one_natural_step_on_all_rows_meets_the_collapsed_bound() {
@@ -129,11 +129,11 @@ fn batches_are_unbiased_for_value_and_gradients() {
         let q = arbitrary(&model);
         let full = stochastic_bound_and_gradient(&model, &q, whole(&data), Wanted::ALL).unwrap();
         // The mean over the batches of an epoch, all of one size, is the mean over equally likely batches.
-        let mut batches = super::super::batch::Batches::new(24, 6, 9);
+        let mut batches = Batches::new(24, 6, Sampling::Permutation, 9, ["gp/epoch", "order"]);
         let (mut value, mut parameters) = (0.0, vec![0.0; full.parameters.len()]);
         let (mut mean, mut covariance) = (0.0 * &full.mean, 0.0 * &full.covariances[0]);
         for step in 0..4 {
-            let rows = batches.rows(step).to_vec();
+            let rows = batches.batch(step);
             let x = Mat::from_fn(6, 2, |i, j| data.inputs()[(rows[i], j)]);
             let y = Mat::from_fn(6, data.targets().ncols(), |i, j| data.targets()[(rows[i], j)]);
             let noise: Option<Vec<f64>> =

@@ -14,7 +14,7 @@ fn options(steps: usize, variational: VariationalOptimizer) -> StochasticOptions
 const NATURAL: VariationalOptimizer = VariationalOptimizer::NaturalGradient { length: 0.5, warm_up: 10 };
 
 fn fit(model: &StochasticGp, data: &Observations, options: &StochasticOptions) -> StochasticFit {
-    fit_stochastic(model.clone(), data, options, None, &mut |_| Signal::Continue).unwrap()
+    fit_stochastic(model.clone(), data, options, None, &mut |_, _| Signal::Continue).unwrap()
 }
 
 #[test]
@@ -112,16 +112,16 @@ fn a_saved_state_goes_on_bit_for_bit() {
             let mut options = options(25, variational);
             options.batch = 8;
             let mut saved = None;
-            let whole = fit_stochastic(model.clone(), &data, &options, None, &mut |progress| {
+            let whole = fit_stochastic(model.clone(), &data, &options, None, &mut |progress, iterate| {
                 if progress.step == 11 {
-                    saved = Some(serde_json::to_string(&progress.state()).unwrap());
+                    saved = Some(serde_json::to_string(&iterate.state(progress)).unwrap());
                 }
                 Signal::Continue
             })
             .unwrap();
             let state: StochasticState = serde_json::from_str(&saved.unwrap()).unwrap();
             let resumed =
-                fit_stochastic(model.clone(), &data, &options, Some(&state), &mut |_| Signal::Continue)
+                fit_stochastic(model.clone(), &data, &options, Some(&state), &mut |_, _| Signal::Continue)
                     .unwrap();
             // Time goes on where it stopped, too.
             assert!(resumed.state.seconds >= state.seconds && state.seconds > 0.0);
@@ -130,7 +130,7 @@ fn a_saved_state_goes_on_bit_for_bit() {
             // A state of another model is refused, as is a damaged one.
             let mut other = model.clone();
             other.learn_inducing = false;
-            let mut ignore = |_: &StochasticProgress<'_>| Signal::Continue;
+            let mut ignore = |_: &_, _: &StochasticIterate<'_>| Signal::Continue;
             assert!(fit_stochastic(other, &data, &options, Some(&state), &mut ignore).is_err());
             let late = StochasticOptions { time: Some(std::time::Duration::from_secs(5)), ..options.clone() };
             let spent = StochasticState { seconds: 6.0, ..state.clone() };
@@ -152,16 +152,16 @@ fn observers_and_budgets_end_a_fit() {
     let (likelihood, data) = cases(30).swap_remove(1);
     let model = model("se", MeanForm::Zero, likelihood, 4);
     let mut seen = Vec::new();
-    let fit = fit_stochastic(model.clone(), &data, &options(50, NATURAL), None, &mut |progress| {
-        seen.push(progress.bound);
-        assert!(progress.length.is_some() && progress.model().latents() == 1);
+    let fit = fit_stochastic(model.clone(), &data, &options(50, NATURAL), None, &mut |progress, iterate| {
+        seen.push(progress.value.unwrap());
+        assert!(iterate.length().is_some() && iterate.model().latents() == 1);
         if progress.step == 7 { Signal::Stop } else { Signal::Continue }
     })
     .unwrap();
     assert_eq!((fit.reason, fit.steps, seen.len()), (Reason::Interrupted, 7, 7));
     let mut none = options(50, NATURAL);
     none.time = Some(std::time::Duration::ZERO);
-    let fit = fit_stochastic(model, &data, &none, None, &mut |_| Signal::Continue).unwrap();
+    let fit = fit_stochastic(model, &data, &none, None, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!((fit.reason, fit.steps), (Reason::Time, 0));
 }
 
@@ -170,7 +170,7 @@ fn bad_requests_are_answered() {
     let (likelihood, data) = cases(20).swap_remove(1);
     let model = model("se", MeanForm::Zero, likelihood, 4);
     let run = |model: &StochasticGp, data: &Observations, options: &StochasticOptions| {
-        fit_stochastic(model.clone(), data, options, None, &mut |_| Signal::Continue).unwrap_err()
+        fit_stochastic(model.clone(), data, options, None, &mut |_, _| Signal::Continue).unwrap_err()
     };
     for change in [
         |o: &mut StochasticOptions| o.batch = 0,

@@ -13,7 +13,7 @@ use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
 use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::model::fit::{FitEvent, Prepared, named_values, saved_plan};
+use crate::model::fit::{FitStage, Prepared, named_values, saved_plan};
 use crate::model::rates::seconds_of_batch;
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::Keeper;
@@ -24,7 +24,7 @@ use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::Blocks;
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
 /// Steps of dual descent that its share of the budget must have time for: fewer never converged in our runs.
@@ -40,7 +40,7 @@ pub(super) fn fit<T: Kept>(
     held: &HeldBack,
     allowance: &Allowance,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = keeper.load()?;
     let searched = hyperparameters::<T>(prepared, request, saved.as_mut(), allowance, keeper, observer)?;

@@ -4,7 +4,7 @@ use super::ScalableFit;
 use super::hyperparameters::{beliefs, initial, set};
 use super::judge::HeldBack;
 use crate::model::check::{CheckedOn, FitCheck};
-use crate::model::fit::{FitEvent, Prepared, named_values};
+use crate::model::fit::{FitStage, Prepared, named_values};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Stage};
 use crate::model::scalable::plan::steps;
@@ -18,7 +18,7 @@ use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_colla
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Parameters, Reason, Signal, State};
+use posterior_optim::{Observer, Parameters, Progress, Reason, State};
 use std::time::Instant;
 
 /// What both bounds begin with.
@@ -141,7 +141,7 @@ pub(super) fn collapsed(
     request: &FitRequest,
     bounding: &Bounding<'_>,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
     let beginning = beginning(prepared, request, bounding.start)?;
@@ -178,12 +178,12 @@ pub(super) fn collapsed(
     let state: Option<State> = saved_bound(keeper)?;
     options.steps.time = Allowance::duration(bounding.allowance.left());
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
-    let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |event, state| {
-        let signal = observer(&FitEvent::Search { start: 0, event });
+    let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |progress, state| {
+        let signal = observer(progress, &FitStage::Search);
         keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
     })?;
     keeper.finish()?;
-    summary.ended = format!("{:?}", fitted.reason).to_lowercase();
+    summary.ended = fitted.reason.to_string();
     Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,
@@ -202,7 +202,7 @@ pub(super) fn stochastic(
     request: &FitRequest,
     bounding: &Bounding<'_>,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
     let beginning = beginning(prepared, request, bounding.start)?;
@@ -230,17 +230,16 @@ pub(super) fn stochastic(
     let state: Option<StochasticState> = saved_bound(keeper)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let found = Found::default();
-    let fitted = fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress| {
-        let signal = observer(&FitEvent::Bound {
-            step: progress.step,
-            planned: progress.steps_planned,
-            bound: progress.average_bound,
-            elapsed: progress.elapsed,
-        });
-        keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(progress.state())?)))
-    })?;
+    let fitted =
+        fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress, iterate| {
+            let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
+            let signal = observer(&averaged, &FitStage::Bound);
+            keeper.see::<f64>(signal, &found, || {
+                Ok(Stage::Bound(serde_json::to_value(iterate.state(progress))?))
+            })
+        })?;
     keeper.finish()?;
-    summary.ended = format!("{:?}", fitted.reason).to_lowercase();
+    summary.ended = fitted.reason.to_string();
     Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
         hyperpriors,

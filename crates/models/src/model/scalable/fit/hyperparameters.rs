@@ -1,7 +1,7 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
 use crate::FitRequest;
-use crate::model::fit::{FitEvent, Prepared, add_weak_priors, named_values};
+use crate::model::fit::{FitStage, Prepared, add_weak_priors, named_values};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Saved, Stage};
 use crate::model::scalable::{EvidenceSearchSummary, HyperparameterSearch, Kept, StochasticSearch};
@@ -9,11 +9,10 @@ use crate::model::{Hyperparameter, ModelError};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
-    BlockFit, Blocks, NeighbourhoodProgress, PathwiseModel, SearchProgress, fit_on_blocks,
-    fit_on_neighbourhoods, search_evidence,
+    BlockFit, Blocks, PathwiseModel, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
 };
 use posterior_likelihoods::Gaussian;
-use posterior_optim::{Parameters, Reason, Signal};
+use posterior_optim::{Observer, Parameters, Reason, Signal};
 use std::time::{Duration, Instant};
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
@@ -96,7 +95,7 @@ pub(super) fn hyperparameters<T: Kept>(
     saved: Option<&mut Saved>,
     allowance: &Allowance,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched, ModelError> {
     let settings = &request.scalable;
     let mut model = initial(prepared, request)?;
@@ -186,7 +185,7 @@ fn on_blocks<T: Kept>(
     (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
     found: &mut Found,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let settings = &request.scalable;
     let first = Blocks { seed: request.options.seed, ..settings.blocks };
@@ -267,12 +266,12 @@ fn stage<T: Kept>(
     options: &FitOptions,
     found: &mut Found,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let (started, number) = (Instant::now(), found.blocks.len());
     let (model, fit): (ExactGp, BlockFit) =
-        fit_on_blocks(model, &prepared.data, rows, options, &mut |start, event| {
-            observer(&FitEvent::Blocks { stage: number, start, event })
+        fit_on_blocks(model, &prepared.data, rows, options, &mut |progress, _| {
+            observer(progress, &FitStage::Blocks { stage: number })
         })?;
     if fit.reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);
@@ -315,7 +314,7 @@ fn on_neighbourhoods<T: Kept>(
     request: &FitRequest,
     (found, hyperpriors): (&mut Found, &[Hyperprior]),
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let started = Instant::now();
     let mut neighbourhoods = request.scalable.neighbourhoods;
@@ -330,7 +329,7 @@ fn on_neighbourhoods<T: Kept>(
         neighbourhoods,
         &options,
         earlier,
-        &mut |NeighbourhoodProgress { done, all, event }| {
+        &mut |progress, done| {
             if done.len() > found.neighbourhoods.len() {
                 found.neighbourhoods = done.to_vec();
                 found.seconds = before + started.elapsed().as_secs_f64();
@@ -339,7 +338,7 @@ fn on_neighbourhoods<T: Kept>(
                     return Signal::Stop;
                 }
             }
-            observer(&FitEvent::Neighbourhood { done: done.len(), all, event })
+            observer(progress, &FitStage::Neighbourhoods)
         },
     )?;
     if let Some(error) = failed {
@@ -387,7 +386,7 @@ fn on_all_rows<T: Kept>(
     search: &StochasticSearch,
     found: &mut Found,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let mut seconds = 0.0;
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
@@ -403,20 +402,11 @@ fn on_all_rows<T: Kept>(
     );
     let tolerance = options.solves.budget.tolerance;
     let saw = found.clone();
-    let result =
-        search_evidence(process, &prepared.data, &options, state, &mut |progress: &SearchProgress<
-            '_,
-            T,
-        >| {
-            seconds = progress.elapsed.as_secs_f64();
-            let signal = observer(&FitEvent::EvidenceSearch {
-                step: progress.step,
-                planned: progress.steps_planned,
-                solver: progress.solver,
-                gradient_norm: progress.gradient_norm,
-            });
-            keeper.see(signal, &saw, || Ok(Stage::Search(progress.state())))
-        })?;
+    let result = search_evidence(process, &prepared.data, &options, state, &mut |progress, search| {
+        seconds = progress.elapsed.as_secs_f64();
+        let signal = observer(progress, &FitStage::EvidenceSearch { solve: search.solve() });
+        keeper.see(signal, &saw, || Ok(Stage::Search(search.state(progress))))
+    })?;
     keeper.finish()?;
     if result.reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);

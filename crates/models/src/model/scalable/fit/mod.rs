@@ -18,12 +18,12 @@ use super::budget::Allowance;
 use super::checkpoint::{Identity, Keeper, digest};
 use super::{HyperparameterSearch, Kept, KernelPrecision, ScalablePlan, ScalableSummary};
 use crate::model::check::FitCheck;
-use crate::model::fit::{FitEvent, Prepared};
+use crate::model::fit::{FitStage, Prepared};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::{GpError, Hyperprior};
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{Observer, Reason};
 
 use bounds::Bounding;
 use judge::HeldBack;
@@ -32,7 +32,6 @@ use pathwise::Judging;
 pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::model) use hyperparameters::set as set_hyperparameters;
-pub(in crate::model) use pathwise::describe;
 
 /// What a fit leaves behind.
 pub(in crate::model) struct ScalableFit {
@@ -62,7 +61,7 @@ pub(in crate::model) fn fit_scalable(
     prepared: Prepared,
     request: &FitRequest,
     method: Method,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let settings = &request.scalable;
     let data = &prepared.data;
@@ -110,7 +109,7 @@ fn by_rows<T: Kept>(
     held: Option<&HeldBack>,
     allowance: &Allowance,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     if let (Method::Auto, Method::Sdd, Some(held)) = (request.method, method, held) {
         return automatic::fit::<T>(prepared, request, held, allowance, keeper, observer);

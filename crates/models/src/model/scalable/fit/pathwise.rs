@@ -5,20 +5,21 @@ use super::hyperparameters::Searched;
 use super::judge::{Course, HeldBack, Outlook};
 use crate::model::ModelError;
 use crate::model::check::{CheckedOn, FitCheck};
-use crate::model::fit::{FitEvent, Prepared};
+use crate::model::fit::{FitStage, Prepared};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Keeper, Saved, Stage};
 use crate::model::scalable::plan::steps;
 use crate::model::scalable::{Kept, ScalableSummary, Solver};
 use crate::{FitRequest, Method};
+use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
-    Budget, Ended, Event, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support,
+    Budget, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support,
 };
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Reason, Signal};
+use posterior_optim::{Observer, Progress, Reason, Signal};
 use std::time::Instant;
 
 /// What a solve is told beside the request.
@@ -40,7 +41,7 @@ pub(super) fn fit<T: Kept>(
     (searched, saved): (Searched, Option<Saved>),
     judging: &Judging<'_>,
     keeper: &mut Keeper,
-    observer: &mut dyn FnMut(&FitEvent<'_>) -> Signal,
+    observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let settings = &request.scalable;
     let mut saved = saved;
@@ -98,13 +99,17 @@ pub(super) fn fit<T: Kept>(
     let mut course = Course::new(if method == Method::Cg { 6 } else { 100 });
     let mut stopped = Outlook::Open;
     let mut failed = None;
-    let posterior =
-        process.condition(prepared.data.clone(), support, conditioning.clone(), start, &mut |event| {
-            let signal = observer(&FitEvent::Solve { progress: event.progress });
+    let posterior = process.condition(
+        prepared.data.clone(),
+        support,
+        conditioning.clone(),
+        start,
+        &mut |progress, iterate| {
+            let signal = observer(progress, &FitStage::Solve);
             if let Some(held) =
-                judging.held.filter(|_| signal == Signal::Continue && course.is_due(event.progress.step))
+                judging.held.filter(|_| signal == Signal::Continue && course.is_due(progress.step))
             {
-                match looking.look(event, held, &mut course, judging) {
+                match looking.look(progress, iterate.weights(), held, &mut course, judging) {
                     Ok(outlook) if adaptive => stopped = outlook,
                     Ok(_) => {}
                     Err(error) => failed = Some(error),
@@ -113,22 +118,23 @@ pub(super) fn fit<T: Kept>(
             if stopped != Outlook::Open || failed.is_some() {
                 return Signal::Stop;
             }
-            keeper.see(signal, &found, || Ok(Stage::Solver((event.state)())))
-        })?;
+            keeper.see(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
+        },
+    )?;
     keeper.finish()?;
     if let Some(error) = failed {
         return Err(error);
     }
     let solution = posterior.solution();
-    let (ended, progress) = (solution.ended, solution.progress);
-    let interrupted = ended == Ended::Interrupted && stopped == Outlook::Open;
+    let (mut reason, progress) = (solution.reason, solution.progress);
+    let interrupted = reason == Reason::Interrupted && stopped == Outlook::Open;
     let check = match judging.held.filter(|_| !interrupted) {
         Some(held) => {
             let end = held.predictions(&posterior)?;
             let drift = course.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
-            if let (Some(harmless), true) = (looking.harmless, progress.residual.is_finite()) {
-                check = check.with_residual(progress.residual, harmless);
+            if let (Some(harmless), Some(residual)) = (looking.harmless, progress.residual) {
+                check = check.with_residual(residual, harmless);
             }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
             Some(check)
@@ -149,24 +155,20 @@ pub(super) fn fit<T: Kept>(
         inducing_moved: false,
         steps: progress.step,
         ended: match stopped {
-            Outlook::Open => describe(ended).into(),
+            Outlook::Open => reason.to_string(),
             Outlook::Steady => STEADY.into(),
             Outlook::Hopeless => HOPELESS.into(),
         },
-        residual: progress.residual.is_finite().then_some(progress.residual),
+        residual: progress.residual,
         step_size: progress.step_size,
         restarts: progress.restarts,
         bound: None,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
     };
-    let reason = match ended {
-        Ended::Tolerance | Ended::Precision => Reason::Value,
-        Ended::Steps => Reason::Steps,
-        Ended::Time => Reason::Time,
-        Ended::Interrupted if interrupted => Reason::Interrupted,
-        Ended::Interrupted => Reason::Value,
-    };
+    if stopped != Outlook::Open {
+        reason = Reason::Value;
+    }
     Ok(ScalableFit {
         method,
         check,
@@ -205,13 +207,13 @@ impl<T: Kept> Looking<'_, T> {
     /// Predicts the held-back rows with the weights of now. Cost: a product with `held x n` entries; memory: a copy of the weights.
     fn look(
         &self,
-        event: &Event<'_, T>,
+        progress: &Progress,
+        weights: Mat<T>,
         held: &HeldBack,
         course: &mut Course,
         judging: &Judging<'_>,
     ) -> Result<Outlook, ModelError> {
-        let progress = event.progress;
-        let solution = Solution { weights: (event.weights)(), ended: Ended::Steps, progress };
+        let solution = Solution { weights, reason: Reason::Steps, progress: *progress };
         let posterior = PathwisePosterior::from_parts(
             self.process.clone(),
             self.data.clone(),
@@ -223,7 +225,7 @@ impl<T: Kept> Looking<'_, T> {
         let nll = held.scores(&now)?.nll;
         let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
-        let settled = self.harmless.is_none_or(|h| progress.residual <= h);
+        let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
         Ok(course.look(
             progress.step,
             now,
@@ -243,14 +245,4 @@ fn kernel_of<T: Kept>(
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     Ok(kernel)
-}
-
-pub(in crate::model) fn describe(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Tolerance => "tolerance",
-        Ended::Precision => "precision",
-        Ended::Steps => "steps",
-        Ended::Time => "time",
-        Ended::Interrupted => "interrupted",
-    }
 }
