@@ -22,7 +22,7 @@
 //! | [`decisions`] | Thompson sampling, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //!
-//! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file;
+//! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file;
 //! [`experiment`] reruns published tables and figures.
 
 pub use posterior_data as data;
@@ -44,15 +44,14 @@ pub mod laplace;
 mod memory;
 mod model;
 pub mod network;
-mod request;
+pub mod options;
 
 pub use any::AnyModel;
 pub use memory::peak_memory_bytes;
 pub use model::{
     CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
-    FitEvent, FitSummary, Header, Hyperparameter, HyperparameterSearch, KernelPrecision, Model, ModelError,
-    ModelFileError, PredictOptions, PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared,
-    ProcessPosterior, ScalablePlan, ScalableSettings, ScalableSummary, Solver, StochasticSearch, Tensor,
-    TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
+    FitEvent, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError, PredictOptions,
+    PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared, ProcessPosterior, ScalablePlan,
+    ScalableSummary, Solver, Tensor, TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
 };
-pub use request::{FitRequest, Method};
+pub use options::{FitRequest, Method};
