@@ -1,7 +1,7 @@
 //! Methods as one command line: all flags are listed, each below the methods that have it, and those that the method asked for does not have are refused.
 
-use super::groups::EvidenceOptions;
 use super::method::{Method, MethodName};
+use super::search::EvidenceOptions;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};

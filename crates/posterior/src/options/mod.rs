@@ -12,8 +12,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `method` | the methods and what each is told |
-//! | `groups` | what several methods share |
+//! | `method` | the sum: a method, or its name |
+//! | `methods` | what each method is told |
+//! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
 //! | `numbers` | what numbers may be |
 
@@ -21,17 +22,20 @@
 mod grammar;
 mod groups;
 mod method;
+mod methods;
 pub mod numbers;
+mod search;
 
 pub use groups::{
-    BatchOptions, EvidenceOptions, HyperparameterOptions, HyperparameterSearch, InducingChoiceName,
-    InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions, OptimizerName, PreconditionerName,
-    SamplingOptions, SystemOptions,
+    BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
+    PreconditionerName, SamplingOptions, SystemOptions,
 };
-pub use method::{
-    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, Method, MethodName, SddOptions, SgdOptions,
-    SgprOptions, SvgpOptions, VariationalName,
+pub use method::{Method, MethodName};
+pub use methods::{
+    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
+    SvgpOptions, VariationalName,
 };
+pub use search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, OptimizerName};
 
 use crate::model::Hyperparameter;
 use posterior_data::Selection;
