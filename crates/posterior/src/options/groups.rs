@@ -94,9 +94,17 @@ pub struct SystemOptions {
     /// Precision of kernel products
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub precision: KernelPrecision,
-    /// Gigabytes that may be used to keep the kernel matrix in memory
-    // In bytes here.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "GB", value_parser = numbers::bytes_or_none, default_value = "0"))]
+    /// Bytes that may be used to keep the kernel matrix in memory.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "GB",
+            help = "Gigabytes that may be used to keep the kernel matrix in memory",
+            value_parser = numbers::bytes_or_none,
+            default_value = "0"
+        )
+    )]
     pub cache: usize,
     /// Preconditioner of cg and of stochastic searches
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]

@@ -89,12 +89,30 @@ pub struct FitRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub method: Method,
-    /// Most time for the whole command, such as 90s, 5m or 2h: reading, search, solver, fallbacks [default: as long as it takes]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", value_parser = numbers::time))]
+    /// Most seconds for the whole fit: searches, solver or bound, fallbacks.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "TIME",
+            help = "Most time for the whole command, such as 90s, 5m or 2h: reading, search, solver, fallbacks [default: as long as it takes]",
+            value_parser = numbers::time
+        )
+    )]
     pub time_budget: Option<f64>,
-    /// Most memory that the fit may need, in gigabytes [default: 8]
-    // 8 GiB, in bytes here.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "GB", value_parser = numbers::bytes, default_value = "8.589934592", hide_default_value = true))]
+    /// Most memory that the fit may need, in bytes.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "GB",
+            help = "Most memory that the fit may need, in gigabytes [default: 8]",
+            value_parser = numbers::bytes,
+            // 8 GiB
+            default_value = "8.589934592",
+            hide_default_value = true
+        )
+    )]
     pub memory: u64,
     /// Seed of everything random
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
