@@ -4,17 +4,12 @@ mod experiment;
 mod gp;
 mod laplace;
 mod network;
-mod numbers;
 mod online;
 mod optimize;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
-pub(crate) use gp::{
-    FeatureFormArg, FeatureFrequenciesArg, FitArgs, HyperparameterSearchArg, InducingChoiceArg,
-    KernelPrecisionArg, LengthscalePriorArg, MeanArg, MethodArg, MissingArg, ObjectiveArg, OptimizerArg,
-    PreconditionerArg, ProbeKindArg, VariationalArg,
-};
+pub(crate) use gp::FitArgs;
 pub(crate) use laplace::{
     ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
     PredictiveArg, PreprocessArg, PriorArg, TuneArg,
@@ -23,6 +18,7 @@ pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleAr
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
 use posterior::VarianceMethod;
+use posterior::options::numbers;
 use std::path::PathBuf;
 
 /// Predictions that say how sure they are.

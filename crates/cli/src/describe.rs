@@ -203,8 +203,8 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
     }
     if let Some(settings) = &fit.settings {
         let precision = match fit.precision {
-            posterior::KernelPrecision::Single => "single",
-            posterior::KernelPrecision::Double => "double",
+            posterior::options::KernelPrecision::Single => "single",
+            posterior::options::KernelPrecision::Double => "double",
         };
         let FeatureSettings { count, form, frequencies } = settings.features;
         let form = if form == FeatureForm::Phase { " with phases" } else { "" };

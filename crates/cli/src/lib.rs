@@ -4,17 +4,17 @@
 
 mod args;
 mod commands;
+mod config;
 mod describe;
 mod describe_laplace;
 mod interrupt;
 mod laplace_settings;
 mod output;
 mod progress;
-mod scalable_settings;
 mod settings;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use output::Failure;
 use std::process::ExitCode;
 
@@ -25,9 +25,12 @@ pub fn grammar() -> clap::Command {
 
 /// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    output::init_tracing(cli.quiet);
-    match run(&cli) {
+    let run = || {
+        let cli = config::parse(std::env::args_os().collect())?;
+        output::init_tracing(cli.quiet);
+        run(&cli)
+    };
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 /// What to do with rows in which a cell is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// An error that names the cell.
@@ -23,16 +24,22 @@ pub enum Missing {
 
 /// What the user asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Selection {
-    /// The target column, by name or number (from 1).
+    /// Column to predict, by name or number (from 1)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub target: String,
-    /// The feature columns; all but the target and the noise when absent.
+    /// Columns to predict from [default: all but the target and the noise]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     pub features: Option<Vec<String>>,
-    /// A column of known noise variances, in squared units of the target.
+    /// Column of known noise variances, in squared units of the target
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub noise: Option<String>,
-    /// Text columns to turn into one 0/1 feature for each category.
+    /// Text column to turn into one 0/1 feature for each category; may be repeated
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL", value_delimiter = ','))]
     pub one_hot: Vec<String>,
-    /// What to do with missing cells.
+    /// What to do with missing cells
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub missing: Missing,
 }
 

@@ -38,12 +38,12 @@ impl AutomaticSettings {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Run, ExperimentError> {
-        let mut request = FitRequest {
+        let request = FitRequest {
             selection: Selection { target: TARGET.into(), ..Selection::default() },
+            time_budget: Some(self.seconds),
+            seed: job.seed,
             ..FitRequest::default()
         };
-        request.scalable.seconds = Some(self.seconds);
-        request.options.seed = job.seed;
         let table = table(job.data.inputs(), Some(job.data.targets()));
         let rows: Vec<usize> = (0..job.data.rows()).collect();
         let prepared = Prepared::from_table(&table, &rows, &request)?;

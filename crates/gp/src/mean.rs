@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The form of a prior mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MeanForm {
     /// `m(x) = 0`

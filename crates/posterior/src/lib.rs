@@ -24,7 +24,7 @@
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //! | [`experiments`] | published tables and figures, rerun |
 //!
-//! [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
+//! [`options`] says what a fit may be asked for; [`network`] joins networks with files; [`laplace`] gives a trained network error bars and saves them; [`AnyModel`] opens any model file.
 
 pub use posterior_data as data;
 pub use posterior_decisions as decisions;

@@ -3,6 +3,7 @@
 use posterior::data::{Selection, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
+use posterior::options::{EvidenceOptions, ExactOptions, Method};
 use posterior::{FitRequest, Model, peak_memory_bytes};
 
 #[test]
@@ -13,12 +14,12 @@ fn a_fit_keeps_to_its_plan() {
     };
     let rows = 3_000;
     let table = synthetic::friedman(rows, Streams::new(0));
-    let mut request = FitRequest {
+    let evidence = EvidenceOptions { steps: Some(2), ..Default::default() };
+    let request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
+        method: Method::Exact(ExactOptions { restarts: 1, evidence }),
         ..Default::default()
     };
-    request.options.steps.steps = 2;
-    request.options.restarts = 1;
     let plan = Model::plan(&request, rows, &(1..=10).map(|i| format!("x{i}")).collect::<Vec<_>>());
     // A matrix, half of one for the file, and 34 MB beside them.
     assert!(plan.1 < 150_000_000, "{}", plan.0);

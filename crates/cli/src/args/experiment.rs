@@ -1,7 +1,7 @@
 //! Flags of `experiment`.
 
-use super::numbers;
 use clap::{Args, Subcommand};
+use posterior::options::numbers;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

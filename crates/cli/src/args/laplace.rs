@@ -1,7 +1,7 @@
 //! The grammar of `fit laplace`.
 
-use super::numbers;
 use clap::{Args, ValueEnum};
+use posterior::options::numbers;
 use std::path::PathBuf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

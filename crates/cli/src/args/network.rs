@@ -1,7 +1,7 @@
 //! The grammar of the commands for networks.
 
-use super::numbers;
 use clap::{Args, ValueEnum};
+use posterior::options::numbers;
 use std::path::PathBuf;
 
 /// Precision of a network's numbers.

@@ -1,7 +1,7 @@
 //! Flags of `optimize`.
 
-use super::numbers;
 use clap::{Args, Subcommand, ValueEnum};
+use posterior::options::numbers;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

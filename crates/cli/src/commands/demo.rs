@@ -114,14 +114,14 @@ fn shown(solved: &Solved) -> String {
 }
 
 fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
-    let mut request = FitRequest {
+    let request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         kernel: kernel
             .parse()
             .map_err(|e: posterior::kernels::KernelTextError| Failure::new(e.to_string()))?,
+        seed,
         ..Default::default()
     };
-    request.options.seed = seed;
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
     let mut observer = |_: &posterior::optim::Progress, _: &posterior::FitStage| {
         if interrupt.requested() { Signal::Stop } else { Signal::Continue }

@@ -75,11 +75,7 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let data = single(&arguments.data, "")?;
     let limit = memory(arguments.memory)?;
     let rows = read(data, limit, remarks(cli))?;
-    let held_out = match (&arguments.folds, arguments.fold, arguments.test_fraction) {
-        (Some(file), Some(fold), _) => HeldOut::Fold { file: file.clone(), fold },
-        (_, _, Some(fraction)) => HeldOut::Fraction(fraction),
-        _ => HeldOut::Nothing,
-    };
+    let held_out = HeldOut::new(arguments.folds.as_ref(), arguments.fold, arguments.test_fraction);
     let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
     let variances = VariancesArg::method(arguments.variances, arguments.memory);

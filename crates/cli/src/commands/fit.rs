@@ -6,10 +6,9 @@ use crate::describe;
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, number, print, print_json, set_threads, table};
 use crate::progress::FitProgress;
-use crate::settings::FitSettings;
 use posterior::data::Notes;
 use posterior::data::stream::count_rows;
-use posterior::{Header, Hyperparameter, Model, Prepared, peak_memory_bytes};
+use posterior::{FitRequest, Header, Hyperparameter, Method, Model, Prepared, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -46,36 +45,35 @@ struct Report<'a> {
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    let mut settings = FitSettings::resolve(arguments)?;
-    set_threads(settings.threads)?;
+    let mut request = arguments.request()?;
+    set_threads(arguments.threads)?;
     let remarks = remarks(cli);
-    let prepared = prepare(&settings, remarks)?;
+    let prepared = prepare(arguments, &request, remarks)?;
     // One budget for the whole command: what reading took is spent.
-    if let Some(seconds) = &mut settings.request.scalable.seconds {
+    if let Some(seconds) = &mut request.time_budget {
         *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
     }
-    let request = &settings.request;
+    let request = &request;
     let names = prepared.schema.feature_names();
     let (plan, _) = Model::plan(request, prepared.data.rows(), &names);
-    let large = posterior::choose(request, prepared.data.rows(), &names).method != posterior::Method::Exact;
     remarks.say(format!("plan: {plan}"));
-    if let Some(path) = request.scalable.checkpoint.as_ref().filter(|p| p.exists()) {
-        if settings.fresh {
-            std::fs::remove_file(path)
-                .map_err(|e| Failure::new(format!("cannot remove the checkpoint {}: {e}", path.display())))?;
+    let large = request.method.large();
+    let kept = || large.and_then(|large| large.checkpoint.as_ref()).filter(|path| path.exists());
+    if let (Some(path), Some(large)) = (kept(), large) {
+        let chosen = posterior::choose(request, prepared.data.rows(), &names).method;
+        if large.fresh {
             remarks.say(format!("beginning anew: {} is removed", path.display()));
-        } else if large {
+        } else if !matches!(chosen, Method::Exact(_)) {
             remarks.say(format!("going on from {}", path.display()));
         }
     }
     let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
     let model = Model::fit_prepared(prepared, request, &mut |step, stage| progress.observe(step, stage));
     progress.finish();
-    let kept = request.scalable.checkpoint.as_ref().filter(|p| p.exists());
     let interrupted = || {
         let state =
-            kept.map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
-        Failure::new(format!("interrupted; {} has not been written{state}", settings.out.display()))
+            kept().map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
+        Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
     };
     let model = match model {
         Err(posterior::ModelError::Interrupted) => return Err(interrupted()),
@@ -84,34 +82,33 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     if model.was_interrupted() {
         return Err(interrupted());
     }
-    model.save(&settings.out).map_err(Failure::from_error)?;
+    model.save(&arguments.out).map_err(Failure::from_error)?;
     let header = model.header();
     if cli.json {
         return print_json(&report(
             header,
             started.elapsed().as_secs_f64(),
-            settings.out.display().to_string(),
+            arguments.out.display().to_string(),
         ));
     }
     if !cli.quiet {
         print(described(header))?;
-        print(format!("\nmodel written to {}", settings.out.display()))?;
+        print(format!("\nmodel written to {}", arguments.out.display()))?;
     }
     Ok(())
 }
 
 /// Reads the rows to learn from, the whole table at once or part by part.
-fn prepare(settings: &FitSettings, remarks: Remarks) -> Result<Prepared, Failure> {
-    let (path, request) = (&settings.data, &settings.request);
-    let seed = request.options.seed;
-    if in_parts(settings.stream, path)? {
+fn prepare(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Prepared, Failure> {
+    let (path, seed) = (&arguments.data, request.seed);
+    if in_parts(arguments.stream, path)? {
         let count = count_rows(path).map_err(Failure::from_error)?;
         remarks.say(format!("reading {count} rows part by part"));
-        let split = settings.held_out.split(count, seed)?;
+        let split = arguments.held_out().split(count, seed)?;
         return Prepared::from_file(path, &split.train, request).map_err(Failure::from_error);
     }
-    let rows = read(path, request.options.memory_limit, remarks)?;
-    let split = settings.held_out.split(rows.rows(), seed)?;
+    let rows = read(path, request.memory, remarks)?;
+    let split = arguments.held_out().split(rows.rows(), seed)?;
     Prepared::from_table(&rows, &split.train, request).map_err(Failure::from_error)
 }
 

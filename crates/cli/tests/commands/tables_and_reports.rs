@@ -162,15 +162,15 @@ fn mistakes_get_their_status_and_a_way_out() {
     let at = folder.path();
     let cases: Vec<(Vec<&str>, i32, &str)> = vec![
         (vec![], 2, "Usage"),
-        (vec!["fit", "gp", "--data", "t.csv", "--out", "m.posterior"], 2, "--target is needed"),
-        (vec!["fit", "gp", "--target", "y", "--out", "m.posterior"], 2, "--data is needed"),
+        (vec!["fit", "gp", "--data", "t.csv", "--out", "m.posterior"], 2, "--target <COL>"),
+        (vec!["fit", "gp", "--target", "y", "--out", "m.posterior"], 2, "--data <FILE>"),
         ([&FIT[..], &["--kernel", "matrn32"]].concat(), 2, "did you mean `matern32`?"),
         (
             [&FIT[..], &["--features", "a", "--kernel", "se(zz)"]].concat(),
             1,
             "no feature column is called `zz`. There are: a",
         ),
-        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds and --fold belong together"),
+        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <FILE>"),
         ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),
         (FIT.to_vec(), 1, "(--one-hot colour)"),
         ([&FIT[..], &["--features", "a,b", "--memory", "0.00001"]].concat(), 1, "n = 60 needs"),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// The log evidence (marginal likelihood).

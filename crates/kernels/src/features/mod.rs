@@ -58,6 +58,7 @@ impl Default for FeatureSettings {
 
 /// The form of wave features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum FeatureForm {
     /// `√(2/d) cos(ω_l·x + τ_l)` with uniform phases: the form of the thesis.
@@ -69,6 +70,7 @@ pub enum FeatureForm {
 
 /// How the frequencies of waves are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum FrequencyDraw {
     /// Independently.

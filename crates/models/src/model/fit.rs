@@ -4,6 +4,7 @@ use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPosterior,
 };
+use crate::options::{EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
@@ -78,8 +79,8 @@ impl Prepared {
         let options = StreamOptions::default();
         let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
         let chosen = choose(request, rows.len(), &schema.feature_names());
-        let plan = plan_of(request, chosen.method, rows.len(), schema.feature_names().len());
-        let limit = request.options.memory_limit;
+        let plan = plan_of(request, &chosen.method, rows.len(), schema.feature_names().len());
+        let limit = request.memory;
         // How many rows are dropped is known only after reading.
         if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
             return Err(GpError::Memory { plan, limit }.into());
@@ -115,19 +116,19 @@ impl Model {
     pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
         let chosen = choose(request, rows, names);
-        let seconds = super::rates::expected(request, chosen.method, rows, names)
+        let seconds = super::rates::expected(request, &chosen.method, rows, names)
             .map_or_else(String::new, |e| {
-                format!("; {}", e.describe(chosen.method, request.scalable.seconds))
+                format!("; {}", e.describe(chosen.method.name(), request.time_budget))
             });
-        if chosen.method != Method::Exact {
-            let plan = ScalablePlan::new(request, chosen.method, rows, features);
+        let Method::Exact(options) = &chosen.method else {
+            let plan = ScalablePlan::new(request, &chosen.method, rows, features);
             return (format!("{plan} ({}){seconds}", chosen.why), plan.peak_bytes);
-        }
-        let plan = exact_plan(request, rows, features);
+        };
+        let plan = exact_plan(&options.evidence, rows, features);
         let text = format!(
             "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so{seconds}",
             plan.flops_per_evaluation / 1e12,
-            request.options.steps.steps.saturating_mul(request.options.restarts),
+            options.evidence.most_steps().saturating_mul(options.restarts),
         );
         (text, plan.peak_bytes)
     }
@@ -160,11 +161,14 @@ impl Model {
     ) -> Result<Self, ModelError> {
         let started = Instant::now();
         check_noise(request)?;
+        begin_anew(request)?;
         let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
         let chosen = choose(request, rows, &prepared.schema.feature_names());
-        let choice = format!("{}, {}", chosen.method.name(), chosen.why);
+        let name = chosen.method.name();
+        let choice = format!("{name}, {}", chosen.why);
+        let evidence = chosen.method.evidence();
         let mut header = Header {
-            method: chosen.method.name().into(),
+            method: name.as_str().into(),
             rows,
             schema: prepared.schema.clone(),
             standardisation: prepared.standardisation.clone(),
@@ -174,20 +178,20 @@ impl Model {
             hyperparameters: Vec::new(),
             noise_floor: request.noise_floor,
             cholesky: CholeskyInfo::default(),
-            seed: request.options.seed,
+            seed: request.seed,
             fit: FitSummary {
                 log_evidence: None,
-                criterion: request.options.criterion,
+                criterion: evidence.map(|e| e.objective).unwrap_or_default(),
                 criterion_value: None,
-                hyperpriors: request.options.hyperpriors.clone(),
-                optimizer: request.options.optimizer,
+                hyperpriors: request.hyperpriors.clone(),
+                optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
                 reason: Reason::Steps,
                 steps: 0,
                 evaluations: 0,
                 attempts: Vec::new(),
                 largest_jitter: 0.0,
                 seconds: 0.0,
-                plan: plan_of(request, chosen.method, rows, features),
+                plan: plan_of(request, &chosen.method, rows, features),
                 choice,
                 data: prepared.notes.clone(),
                 check: None,
@@ -196,19 +200,19 @@ impl Model {
             },
         };
         let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
-        let posterior = if chosen.method == Method::Exact {
-            fit_exact(prepared, request, &mut header, observer)?
+        let posterior = if let Method::Exact(options) = &chosen.method {
+            fit_exact(prepared, request, options, &mut header, observer)?
         } else {
-            let fitted = fit_scalable(prepared, request, chosen.method, observer)?;
-            if fitted.method != chosen.method {
-                let name = fitted.method.name();
+            let fitted = fit_scalable(prepared, request, &chosen.method, observer)?;
+            if fitted.method != name {
+                let name = fitted.method;
                 header.fit.choice = match fitted.rows() {
-                    kept if fitted.method == Method::Exact => {
+                    kept if name == MethodName::Exact => {
                         format!("{name} on {kept} of {rows} rows, the best of what was tried {}", chosen.why)
                     }
                     _ => format!("{name}, the best of what was tried {}", chosen.why),
                 };
-                header.method = name.into();
+                header.method = name.as_str().into();
             }
             // The factor of few rows, and tensors of as many.
             header.rows = match fitted.rows() {
@@ -240,15 +244,15 @@ impl Model {
 }
 
 /// The plan of a method that is chosen.
-fn plan_of(request: &FitRequest, method: Method, rows: usize, features: usize) -> Plan {
+fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
     match method {
-        Method::Exact => exact_plan(request, rows, features),
+        Method::Exact(options) => exact_plan(&options.evidence, rows, features),
         _ => ScalablePlan::new(request, method, rows, features).as_exact(),
     }
 }
 
-fn exact_plan(request: &FitRequest, rows: usize, features: usize) -> Plan {
-    match request.options.criterion {
+fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
+    match evidence.objective {
         posterior_gp::exact::Criterion::Evidence => saved_plan(rows, features),
         // Two further matrices are given back before anything is saved.
         posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
@@ -266,6 +270,7 @@ pub(crate) fn saved_plan(rows: usize, features: usize) -> Plan {
 fn fit_exact(
     prepared: Prepared,
     request: &FitRequest,
+    asked: &ExactOptions,
     header: &mut Header,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ProcessPosterior, ModelError> {
@@ -273,11 +278,11 @@ fn fit_exact(
     let noise = Gaussian::new(request.initial_noise, request.noise_floor);
     let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
     let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
-    let mut options = request.options.clone();
-    if let Some(seconds) = request.scalable.seconds {
+    let mut options = request.fit_options(&asked.evidence);
+    if let Some(seconds) = request.time_budget {
         options.steps.time = Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
     }
-    if let Some(given) = &request.scalable.hyperparameters {
+    if let Some(given) = &request.hyperparameters {
         set_hyperparameters(&mut model, given)?;
         options.constraints = model
             .segments()
@@ -285,7 +290,7 @@ fn fit_exact(
             .map(|s| Constraint::Fixed { parameter: s.name, value: None })
             .collect();
         options.hyperpriors.clear();
-    } else if request.weak_lengthscale_prior {
+    } else if request.lengthscale_prior == LengthscalePrior::Weak {
         add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
     }
     let fitted =
@@ -301,7 +306,7 @@ fn fit_exact(
     summary.evaluations = fitted.evaluations;
     summary.attempts = fitted.attempts;
     summary.largest_jitter = fitted.largest_jitter;
-    summary.plan = exact_plan(request, rows, features);
+    summary.plan = exact_plan(&asked.evidence, rows, features);
     summary.at_bounds = fitted.at_bounds;
     // One row cannot be predicted from the others.
     if header.rows > 1 && fitted.reason != Reason::Interrupted {
@@ -313,6 +318,17 @@ fn fit_exact(
         header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
     }
     Ok(ProcessPosterior::Exact(fitted.posterior))
+}
+
+/// Removes what an earlier fit left where that is asked for.
+fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
+    let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
+    match large.checkpoint.as_ref().filter(|path| path.exists()) {
+        Some(path) => std::fs::remove_file(path).map_err(|e| ModelError::Checkpoint {
+            problem: format!("{} cannot be removed: {e}", path.display()),
+        }),
+        None => Ok(()),
+    }
 }
 
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {

@@ -34,8 +34,7 @@ pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub use predict_plan::{PredictedInto, PredictionPlan, PredictionRequest};
 pub use scalable::{
-    Chosen, EXACT_ROWS, EvidenceSearchSummary, HyperparameterSearch, KernelPrecision, ScalablePlan,
-    ScalableSettings, ScalableSummary, Solver, StochasticSearch, choose,
+    Chosen, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver, choose,
 };
 
 use posterior_data::{DataError, RowFingerprints};
@@ -184,6 +183,12 @@ pub enum ModelError {
         wanted: usize,
         /// Samples in the model.
         kept: usize,
+    },
+    /// A method that solves nothing step by step, asked to.
+    #[error("{method} is no iterative method")]
+    NotIterative {
+        /// The method.
+        method: crate::options::MethodName,
     },
     /// A number out of its range.
     #[error("{what} is {value}: it must be {expected}")]

@@ -1,6 +1,7 @@
 //! What this machine does in a second, measured in some hundredths of one, so that plans can say how long they take.
 
-use super::{HyperparameterSearch, KernelPrecision, ScalablePlan, ScalableSettings};
+use super::ScalablePlan;
+use crate::options::{BatchOptions, KernelPrecision, MethodName};
 use crate::{FitRequest, Method};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Mat, MatRef, get_global_parallelism};
@@ -33,14 +34,14 @@ pub(super) struct Expected {
 
 impl Expected {
     /// In words.
-    pub(super) fn describe(&self, method: Method, budget: Option<f64>) -> String {
+    pub(super) fn describe(&self, method: MethodName, budget: Option<f64>) -> String {
         let mut text = match (method, self.search > 0.0) {
-            (Method::Exact, _) => format!("about {} on this machine", time(self.search)),
+            (MethodName::Exact, _) => format!("about {} on this machine", time(self.search)),
             (_, true) => format!(
                 "about {} for hyperparameters and at most {} for {} on this machine",
                 time(self.search),
                 time(self.solver),
-                method.name()
+                method
             ),
             (_, false) => format!("at most {} on this machine", time(self.solver)),
         };
@@ -64,7 +65,7 @@ pub(super) fn time(seconds: f64) -> String {
 /// Seconds for a method on `rows` rows; none where its kernel cannot be evaluated on such columns. Takes some hundredths of a second.
 pub(super) fn expected(
     request: &FitRequest,
-    method: Method,
+    method: &Method,
     rows: usize,
     names: &[String],
 ) -> Option<Expected> {
@@ -76,41 +77,36 @@ pub(super) fn expected(
         return None;
     }
     let rate = evidence_rate(kernel.clone_box(), x.as_ref())?;
-    let given = request.scalable.hyperparameters.is_some();
-    if method == Method::Exact {
+    let given = request.hyperparameters.is_some();
+    if let Method::Exact(options) = method {
         let flops = Plan::evidence(rows, inputs, 1).flops_per_evaluation;
-        let evaluations = if given { 1.0 } else { EVALUATIONS * request.options.restarts as f64 };
+        let evaluations = if given { 1.0 } else { EVALUATIONS * options.restarts as f64 };
         return Some(Expected { search: evaluations * flops / rate, solver: 0.0 });
     }
     let plan = ScalablePlan::new(request, method, rows, inputs);
-    let step = match method {
-        Method::Sgpr | Method::Svgp => plan.flops_per_step / rate,
-        _ => {
-            let settings = &request.scalable;
+    let step = match method.iterative() {
+        None => plan.flops_per_step / rate,
+        Some(options) => {
+            let batch = method.batches().map_or(512, BatchOptions::solver_batch);
             let pairs = match method {
-                Method::Cg => rows as f64 * rows as f64,
-                _ => settings.batch.unwrap_or(512).min(rows) as f64 * rows as f64,
+                Method::Cg(_) => rows as f64 * rows as f64,
+                _ => batch.min(rows) as f64 * rows as f64,
             };
             // Descent on the primal multiplies with rows and columns.
-            let passes = if matches!(method, Method::Sgd | Method::InducingSgd) { 2.0 } else { 1.0 };
-            let seconds = match settings.precision {
-                KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x.as_ref(), settings)?,
-                KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x.as_ref(), settings)?,
+            let passes = if matches!(method, Method::Sgd(_) | Method::InducingSgd(_)) { 2.0 } else { 1.0 };
+            let (samples, x) = (options.sampling.samples, x.as_ref());
+            let seconds = match options.system.precision {
+                KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch)?,
+                KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch)?,
             };
-            let of = if method == Method::InducingSgd {
-                settings.inducing.min(rows) as f64 / rows as f64
-            } else {
-                1.0
-            };
+            let of = method.inducing().map_or(1.0, |o| o.inducing.min(rows) as f64 / rows as f64);
             passes * pairs * of * seconds
         }
     };
     let learned = plan.hyperparameter_flops / rate;
-    let share = match request.scalable.search {
-        HyperparameterSearch::Stochastic(_) => 1.0,
-        // The plan's operations are those of 100 evaluations.
-        _ => EVALUATIONS / 100.0,
-    };
+    let stochastic = method.iterative().is_some_and(|o| o.search.hyperparameter_search.is_stochastic());
+    // The plan's operations are those of 100 evaluations.
+    let share = if stochastic { 1.0 } else { EVALUATIONS / 100.0 };
     Some(Expected { search: share * learned, solver: step * plan.steps as f64 })
 }
 
@@ -147,14 +143,15 @@ fn seconds_of_pair<T: Real>(
     request: &FitRequest,
     names: &[String],
     x: MatRef<'_, f64>,
-    settings: &ScalableSettings,
+    samples: usize,
+    batch: usize,
 ) -> Option<f64> {
     let kernel = request.kernel.build::<T>(names).ok()?;
     let x = Mat::from_fn(x.nrows(), x.ncols(), |i, d| T::from_f64(x[(i, d)]));
-    let columns = settings.samples.saturating_add(1).min(1000);
-    let batch = settings.batch.unwrap_or(512).min(x.nrows());
+    let columns = samples.saturating_add(1).min(1000);
+    let batch = batch.min(x.nrows());
     let seconds = seconds_of_batch(&*kernel, x.as_ref(), batch, columns);
-    let scale = settings.samples.saturating_add(1) as f64 / columns as f64;
+    let scale = samples.saturating_add(1) as f64 / columns as f64;
     Some(scale * seconds / (batch * x.nrows()) as f64)
 }
 
@@ -184,15 +181,17 @@ mod tests {
     fn expectations_grow_with_rows_and_steps() {
         let names: Vec<String> = vec!["a".into(), "b".into()];
         let mut request = FitRequest::default();
-        let of = |request: &FitRequest, method, rows| expected(request, method, rows, &names).unwrap();
+        let of = |request: &FitRequest, rows| expected(request, &request.method, rows, &names).unwrap();
+        request.method = MethodName::Exact.into();
         // Measured times vary; a hundred times the work is more than they do.
-        assert!(of(&request, Method::Exact, 4000).search > 10.0 * of(&request, Method::Exact, 400).search);
-        let few = of(&request, Method::Sdd, 10_000).solver;
-        request.scalable.steps = Some(1_000_000);
-        assert!(of(&request, Method::Sdd, 10_000).solver > 10.0 * few);
-        request.scalable.hyperparameters = Some(Vec::new());
-        assert_eq!(of(&request, Method::Sdd, 10_000).search, 0.0);
-        let text = Expected { search: 12.3, solver: 4000.0 }.describe(Method::Sdd, Some(60.0));
+        assert!(of(&request, 4000).search > 10.0 * of(&request, 400).search);
+        request.method = MethodName::Sdd.into();
+        let few = of(&request, 10_000).solver;
+        request.method.large_mut().unwrap().iterations = Some(1_000_000);
+        assert!(of(&request, 10_000).solver > 10.0 * few);
+        request.hyperparameters = Some(Vec::new());
+        assert_eq!(of(&request, 10_000).search, 0.0);
+        let text = Expected { search: 12.3, solver: 4000.0 }.describe(MethodName::Sdd, Some(60.0));
         assert_eq!(
             text,
             "about 12 s for hyperparameters and at most 67 min for sdd on this machine, ended after 60 s (--time-budget)"

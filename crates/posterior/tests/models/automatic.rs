@@ -1,12 +1,14 @@
 //! What a user gets on a large table without choosing anything: judged, compared with something simpler, within its budget.
 
+use crate::options::set;
 use faer::Mat;
 use posterior::data::{Column, Selection, Split, Table};
-use posterior::gp::iterative::Blocks;
 use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
-use posterior::{CheckedOn, FitRequest, FitStage, Method, Model, ModelError, Prepared};
+use posterior::options::MethodName;
+use posterior::{CheckedOn, FitRequest, FitStage, Model, ModelError, Prepared};
 use rand_distr::{Distribution, StandardNormal};
+use serde_json::json;
 use std::time::Instant;
 
 /// More rows than the exact method takes: two smooth columns, of which the second only jitters near any row, and noise.
@@ -21,20 +23,18 @@ fn table(rows: usize) -> Table {
 }
 
 /// All defaults but sizes, which are those of a test.
-fn request() -> FitRequest {
+fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
+        method: method.into(),
+        // Bounds the fallback, too.
+        time_budget: Some(12.0),
         ..Default::default()
     };
-    request.options.restarts = 1;
-    request.options.steps.steps = 15;
-    request.scalable.samples = 16;
-    request.scalable.features.count = 100;
-    request.scalable.inducing = 40;
-    request.scalable.blocks = Blocks { uniform: 2, neighbourhoods: 2, size: 120, seed: 0 };
-    request.scalable.refining_rows = 300;
-    // Bounds the fallback, too.
-    request.scalable.seconds = Some(12.0);
+    set(
+        &mut request,
+        json!({"restarts": 1, "steps": 15, "samples": 16, "random-features": 100, "blocks": 2, "block-size": 120, "refining-rows": 300}),
+    );
     request
 }
 
@@ -48,7 +48,7 @@ fn fit(request: &FitRequest) -> Result<Model, ModelError> {
 
 #[test]
 fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
-    let model = fit(&request()).unwrap();
+    let model = fit(&request(MethodName::Auto)).unwrap();
     let check = model.header().fit.check.clone().unwrap();
     assert_eq!((check.on, check.rows), (CheckedOn::HeldBack, ROWS / 20));
     // Every posterior that was tried is recorded, and the one with the best score is the model.
@@ -88,10 +88,8 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
 #[test]
 fn a_solver_that_cannot_finish_is_not_called_finished() {
     // Thirty steps of descent, asked for by name: nothing falls back, so it must be said.
-    let mut hasty = request();
-    hasty.method = Method::Sdd;
-    hasty.scalable.steps = Some(160);
-    hasty.scalable.step_size = Some(0.02);
+    let mut hasty = request(MethodName::Sdd);
+    set(&mut hasty, json!({"iterations": 160, "step-size": 0.02}));
     let model = fit(&hasty).unwrap();
     let check = model.header().fit.check.clone().unwrap();
     assert_eq!(check.converged, Some(false), "{check:?}");
@@ -104,9 +102,8 @@ fn a_solver_that_cannot_finish_is_not_called_finished() {
 
 #[test]
 fn one_budget_is_for_everything() {
-    let mut request = request();
-    request.options.steps.steps = 200;
-    request.scalable.seconds = Some(4.0);
+    let mut request = FitRequest { time_budget: Some(4.0), ..request(MethodName::Auto) };
+    set(&mut request, json!({"steps": 200}));
     let started = Instant::now();
     let mut stages = Vec::new();
     let table = table(ROWS);
@@ -132,11 +129,10 @@ fn one_budget_is_for_everything() {
 #[test]
 fn interruptions_of_the_default_leave_nothing_half_done() {
     let folder = tempfile::tempdir().unwrap();
-    let mut request = request();
-    request.scalable.checkpoint = Some(folder.path().join("c"));
-    request.scalable.checkpoint_seconds = 1e-9;
     // Earlier runs would use up a budget of time.
-    (request.scalable.seconds, request.scalable.steps) = (None, Some(40));
+    let mut request = FitRequest { time_budget: None, ..request(MethodName::Auto) };
+    let path = folder.path().join("c");
+    set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9, "iterations": 40}));
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
     for stop_in in ["blocks", "solve"] {
@@ -171,12 +167,10 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     let a: Vec<f64> = (0..rows).map(|i| i as f64 / 40.0).collect();
     let y = a.iter().map(|a| 30.0 * (0.9 * a).sin()).collect();
     let table = Table::new("t", vec![Column::numeric("a", a), Column::numeric("y", y)]);
-    let mut request = request();
+    let mut request = request(MethodName::Sdd);
     request.kernel = "se".parse().unwrap();
     (request.noise_floor, request.initial_noise) = (1e-9, 1e-3);
-    request.options.steps.steps = 60;
-    request.method = Method::Sdd;
-    request.scalable.steps = Some(300);
+    set(&mut request, json!({"steps": 60, "iterations": 300}));
     let model = Model::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();
     let summary = model.header().fit.scalable.clone().unwrap();
     let wanted = summary.noise_raised_from.unwrap();
@@ -192,15 +186,14 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
 fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let rows = 120;
     let source = table(rows);
-    let mut exact = request();
-    exact.method = Method::Exact;
+    let exact = request(MethodName::Exact);
     let all = Split::all(rows).train;
     let model = Model::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
     let check = model.header().fit.check.clone().unwrap();
     assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
     // Against fits to the others with the same hyperparameters.
     let mut given = exact.clone();
-    given.scalable.hyperparameters = Some(model.header().hyperparameters.clone());
+    given.hyperparameters = Some(model.header().hyperparameters.clone());
     let whole = Model::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(whole.header().hyperparameters, model.header().hyperparameters);
     assert_eq!((whole.header().fit.evaluations, whole.header().method.as_str()), (0, "exact"));
@@ -222,11 +215,9 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     assert!((check.scores.rmse - (squares / rows as f64).sqrt()).abs() < 1e-8, "{check:?} {standard:?}");
     // Held hyperparameters stay, and a bound that is reached is recorded.
     let mut held = exact.clone();
-    held.options.constraints = vec![
-        Constraint::Fixed { parameter: "matern32.variance".into(), value: Some(2.0) },
-        Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 },
-    ];
-    held.options.steps.steps = 100;
+    let fixed = Constraint::Fixed { parameter: "matern32.variance".into(), value: Some(2.0) };
+    let between = Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 };
+    set(&mut held, json!({"fix": [fixed], "bound": [between], "steps": 100}));
     let model = Model::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(model.header().hyperparameter("matern32.variance"), Some(&[2.0][..]));
     assert_eq!(model.header().fit.at_bounds, [("noise_variance".to_string(), 0.3)]);

@@ -1,10 +1,12 @@
 //! Tables of counts: a Tanimoto kernel sees them as they are.
 
+use crate::options::set;
 use faer::Mat;
 use faer::prelude::Solve;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::optim::Signal;
 use posterior::{FitRequest, Model, ModelError};
+use serde_json::json;
 
 fn table(rows: usize, lowest: f64) -> Table {
     let counts = |from: usize, to: usize| (0..rows).map(move |i| ((i * from + i * i) % to) as f64);
@@ -21,8 +23,7 @@ fn fit(table: &Table, kernel: &str) -> Result<Model, ModelError> {
         kernel: kernel.parse().unwrap(),
         ..Default::default()
     };
-    request.options.restarts = 1;
-    request.options.steps.steps = 5;
+    set(&mut request, json!({"restarts": 1, "steps": 5}));
     Model::fit(table, &Split::all(table.rows()).train, &request, &mut |_, _| Signal::Continue)
 }
 

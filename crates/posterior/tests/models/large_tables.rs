@@ -1,35 +1,31 @@
 //! Models of large tables: every method against the exact one, files, interruptions, refusals.
 
+use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
-use posterior::gp::inducing::stochastic::VariationalOptimizer;
-use posterior::gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
-use posterior::kernels::features::{FeatureForm, FrequencyDraw};
-use posterior::kernels::inducing::InducingChoice;
 use posterior::linalg::random::Streams;
-use posterior::linalg::solve::PreconditionerChoice;
 use posterior::optim::Signal;
+use posterior::options::{Method, MethodName};
 use posterior::{
-    FitRequest, FitStage, HyperparameterSearch, KernelPrecision, Method, Model, ModelError, PredictOptions,
-    Predictions, Prepared, ProcessPosterior, ScalablePlan, StochasticSearch, VarianceMethod, choose,
+    FitRequest, FitStage, Model, ModelError, PredictOptions, Predictions, Prepared, ProcessPosterior,
+    ScalablePlan, VarianceMethod, choose,
 };
+use serde_json::{Value, json};
 
 fn table() -> Table {
     synthetic::friedman(300, Streams::new(1))
 }
 
-fn request(method: Method) -> FitRequest {
+fn request(method: MethodName) -> FitRequest {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
-        method,
+        method: method.into(),
         ..Default::default()
     };
-    request.options.restarts = 1;
-    request.scalable.samples = 200;
-    request.scalable.features.count = 1000;
-    request.scalable.precision = KernelPrecision::Double;
-    request.scalable.inducing = 120;
-    // Compared with the exact process of all rows.
-    request.scalable.held_back = Some(0);
+    // No rows are held back: compared with the exact process of all rows.
+    set(
+        &mut request,
+        json!({"restarts": 1, "samples": 200, "random-features": 1000, "precision": "double", "inducing": 120, "held-back": 0}),
+    );
     request
 }
 
@@ -53,42 +49,41 @@ fn compare(a: &Predictions, exact: &Predictions) -> (f64, f64) {
 }
 
 /// A block of each kind.
-fn quick_blocks() -> Blocks {
-    Blocks { uniform: 1, neighbourhoods: 1, size: 60, seed: 0 }
+fn quick_blocks() -> Value {
+    json!({"blocks": 1, "block-size": 60})
 }
 
 #[test]
 fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
-    let exact = fit(&request(Method::Exact));
+    let exact = fit(&request(MethodName::Exact));
     let fresh = synthetic::friedman(60, Streams::new(2));
     let truth = exact.predict(&fresh, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let evidence = exact.header().fit.log_evidence.unwrap();
     let mut collapsed: Option<(Predictions, f64)> = None;
     for (method, steps, tolerances) in [
-        (Method::Cg, 500, Some((0.01, 0.4))),
-        (Method::Sdd, 15_000, Some((0.02, 0.4))),
+        (MethodName::Cg, 500, Some((0.01, 0.4))),
+        (MethodName::Sdd, 15_000, Some((0.02, 0.4))),
         // Descent on the primal is slow where eigenvalues are small: far from done, it is judged by the way that it has come.
-        (Method::Sgd, 3000, None),
-        (Method::InducingSgd, 4000, None),
+        (MethodName::Sgd, 3000, None),
+        (MethodName::InducingSgd, 4000, None),
         // As far as 120 points in ten dimensions can: within a standard deviation of the exact mean, and not surer than twice too much.
-        (Method::Sgpr, 1, Some((1.0, 1.0))),
-        (Method::Svgp, 150, Some((1.0, 1.0))),
+        (MethodName::Sgpr, 1, Some((1.0, 1.0))),
+        (MethodName::Svgp, 150, Some((1.0, 1.0))),
     ] {
         let mut request = request(method);
-        request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
-        request.scalable.steps = Some(steps);
-        request.scalable.tolerance = (method == Method::Cg).then_some(1e-8);
-        request.scalable.batch = (method != Method::Cg && method != Method::Sgpr).then_some(64);
-        if method == Method::Svgp {
-            // All rows at once and steps of full length: the optimum in one, which is the collapsed posterior.
-            request.scalable.batch = Some(300);
-            request.scalable.variational = VariationalOptimizer::NaturalGradient { length: 1.0, warm_up: 0 };
+        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        set(&mut request, json!({"iterations": steps, "batch": 64, "fixed-inducing": true}));
+        if method == MethodName::Cg {
+            set(&mut request, json!({"tolerance": 1e-8}));
         }
-        request.scalable.learn_inducing = false;
+        if method == MethodName::Svgp {
+            // All rows at once and steps of full length, after the first ones: the optimum in one, which is the collapsed posterior.
+            set(&mut request, json!({"batch": 300, "natural-length": 1.0}));
+        }
         // Latent variances are a fiftieth of the prior's here, so prior functions must be accurate to less: the error of features falls with the root of their number.
         // 64 samples tell a deviation to `1/√128`, less than a tenth.
-        (request.scalable.samples, request.scalable.features.count) = (64, 4000);
+        set(&mut request, json!({"samples": 64, "random-features": 4000}));
         let model = fit(&request);
         let predictions = model.predict(&fresh, None).unwrap();
         let (mean, variance) = compare(&predictions, &truth);
@@ -98,7 +93,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
             }
             None => {
                 // A tenth of the steps leaves more of the exact mean unexplained and more of the prior's variance, and so does no step at all.
-                request.scalable.steps = Some(steps / 10);
+                set(&mut request, json!({"iterations": steps / 10}));
                 let before = fit(&request).predict(&fresh, None).unwrap();
                 let level = truth.mean.iter().sum::<f64>() / truth.mean.len() as f64;
                 let spread: f64 = truth.mean.iter().map(|b| (b - level).powi(2)).sum();
@@ -119,7 +114,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         };
         let solved = model.predict_with(&fresh, None, solves(u64::MAX));
         match method {
-            Method::Cg | Method::Sdd | Method::Sgd => {
+            MethodName::Cg | MethodName::Sdd | MethodName::Sgd => {
                 let solved = solved.unwrap();
                 let solves_made = solved.solves.unwrap();
                 assert!(solves_made.residual <= 1e-6 && solves_made.iterations > 0, "{solves_made:?}");
@@ -133,7 +128,7 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
                 let refused = model.predict_with(&fresh, None, solves(1000)).unwrap_err();
                 assert!(matches!(refused, ModelError::VarianceMemory { limit: 1000, .. }));
             }
-            Method::InducingSgd => assert!(solved.unwrap_err().to_string().contains("inducing points")),
+            MethodName::InducingSgd => assert!(solved.unwrap_err().to_string().contains("inducing points")),
             _ => assert_eq!(solved.unwrap(), predictions),
         }
         if let Some(bound) = model.header().fit.scalable.as_ref().unwrap().bound {
@@ -148,10 +143,10 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
                 }
             }
         }
-        assert_eq!(model.header().method, method.name());
+        assert_eq!(model.header().method, method.as_str());
         let summary = model.header().fit.scalable.clone().unwrap();
         assert_eq!(summary.hyperparameter_source, "given");
-        let path = folder.path().join(format!("{}.posterior", method.name()));
+        let path = folder.path().join(format!("{}.posterior", method));
         model.save(&path).unwrap();
         let again = Model::load(&path).unwrap();
         assert_eq!(again.predict(&fresh, None).unwrap(), predictions, "{method:?}");
@@ -177,13 +172,13 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
 
 #[test]
 fn single_precision_differs_by_rounding() {
-    let mut request = request(Method::Sdd);
-    request.scalable.steps = Some(3000);
-    request.scalable.batch = Some(64);
-    request.scalable.search = HyperparameterSearch::Neighbourhoods;
-    request.scalable.neighbourhoods = Neighbourhoods { count: 2, size: 150, seed: 0 };
+    let mut request = request(MethodName::Sdd);
+    set(
+        &mut request,
+        json!({"iterations": 3000, "batch": 64, "hyperparameter-search": "neighbourhoods", "neighbourhoods": 2, "neighbourhood-size": 150}),
+    );
     let double = fit(&request);
-    request.scalable.precision = KernelPrecision::Single;
+    set(&mut request, json!({"precision": "single"}));
     let single = fit(&request);
     let fresh = synthetic::friedman(40, Streams::new(3));
     let (mean, variance) =
@@ -206,29 +201,26 @@ fn single_precision_differs_by_rounding() {
 fn interrupted_fits_go_on_to_the_same_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let fresh = synthetic::friedman(30, Streams::new(4));
-    for method in [Method::Sdd, Method::Cg, Method::Svgp, Method::Sgpr, Method::InducingSgd] {
+    for method in
+        [MethodName::Sdd, MethodName::Cg, MethodName::Svgp, MethodName::Sgpr, MethodName::InducingSgd]
+    {
         let mut request = request(method);
-        request.scalable.samples = 4;
-        request.scalable.inducing = 20;
-        request.scalable.steps = Some(40);
-        request.options.steps.steps = 12;
-        request.scalable.blocks = quick_blocks();
-        request.scalable.refining_rows = 0;
-        if method != Method::Cg {
-            request.scalable.batch = Some(32);
-        }
+        set(
+            &mut request,
+            json!({"samples": 4, "inducing": 20, "iterations": 40, "steps": 12, "refining-rows": 0, "batch": 32}),
+        );
+        set(&mut request, quick_blocks());
         let straight = fit(&request);
-        let path = folder.path().join(format!("{}.checkpoint", method.name()));
-        request.scalable.checkpoint = Some(path.clone());
+        let path = folder.path().join(format!("{method}.checkpoint"));
         // Every step is due.
-        request.scalable.checkpoint_seconds = 1e-9;
+        set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let table = table();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let mut seen = 0;
         let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
             let late = match stage {
                 FitStage::Solve | FitStage::Bound => true,
-                FitStage::Search => method == Method::Sgpr,
+                FitStage::Search => method == MethodName::Sgpr,
                 FitStage::Blocks { .. } | FitStage::Neighbourhoods | FitStage::EvidenceSearch { .. } => false,
             };
             seen += usize::from(late);
@@ -241,11 +233,11 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let refused = Model::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
         assert!(matches!(refused, Err(ModelError::OtherCheckpoint { .. })), "{method:?}");
         let mut other = request.clone();
-        other.scalable.features.count = 999;
+        set(&mut other, json!({"held-back": 1}));
         other.initial_noise = 0.2;
         let refused =
             Model::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
-        let names = "differs in initial_noise, scalable.features.count: begin anew with --fresh";
+        let names = "differs in held-back, initial-noise: begin anew with --fresh";
         assert!(refused.to_string().contains(names), "{refused}");
         let resumed = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
@@ -264,18 +256,17 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
 fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("search.checkpoint");
-    let mut request = request(Method::Sdd);
-    request.scalable.samples = 2;
-    request.scalable.steps = Some(10);
-    request.options.steps.steps = 8;
-    request.scalable.search = HyperparameterSearch::Neighbourhoods;
-    request.scalable.neighbourhoods = Neighbourhoods { count: 3, size: 60, seed: 0 };
+    let mut request = request(MethodName::Sdd);
+    set(
+        &mut request,
+        json!({"samples": 2, "iterations": 10, "steps": 8, "hyperparameter-search": "neighbourhoods", "neighbourhoods": 3, "neighbourhood-size": 60}),
+    );
     let straight = fit(&request);
     assert!(
         !straight.header().fit.hyperpriors.is_empty(),
         "the weak prior of lengthscales is among the beliefs"
     );
-    request.scalable.checkpoint = Some(path.clone());
+    set(&mut request, json!({"checkpoint": path}));
     let table = table();
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
     let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
@@ -283,8 +274,8 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
         _ => Signal::Continue,
     });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
-    request.scalable.seconds = Some(1000.0);
-    request.options.memory_limit *= 2;
+    request.time_budget = Some(1000.0);
+    request.memory *= 2;
     let mut first = None;
     let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
         if *stage == FitStage::Neighbourhoods {
@@ -303,19 +294,14 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
 /// Searches on all rows: near the exact maximum, in the plan, and behind an interruption where they were.
 #[test]
 fn stochastic_searches_find_the_evidence_and_go_on() {
-    let exact = fit(&request(Method::Exact));
+    let exact = fit(&request(MethodName::Exact));
     let folder = tempfile::tempdir().unwrap();
     let table = table();
-    let mut request = request(Method::Cg);
-    (request.scalable.samples, request.scalable.steps) = (4, Some(50));
-    let search = StochasticSearch {
-        steps: 100,
-        probes: 64,
-        kind: ProbeKind::Signs,
-        iterations: 1000,
-        ..Default::default()
-    };
-    request.scalable.search = HyperparameterSearch::Stochastic(search);
+    let mut request = request(MethodName::Cg);
+    set(
+        &mut request,
+        json!({"samples": 4, "iterations": 50, "hyperparameter-search": "stochastic", "probes": 64, "probe-kind": "signs", "search-iterations": 1000}),
+    );
     let straight = fit(&request);
     let summary = straight.header().fit.scalable.clone().unwrap();
     assert!(summary.hyperparameter_source.contains("all rows with 64 probes"), "{summary:?}");
@@ -324,8 +310,8 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     assert!(summary.neighbourhood_evidences.is_empty());
     // What was found is worth little less than the maximum, with the beliefs that both share.
     let evidence = |model: &Model| {
-        let mut at = self::request(Method::Exact);
-        at.options.steps.steps = 0;
+        let mut at = self::request(MethodName::Exact);
+        set(&mut at, json!({"steps": 0}));
         at.kernel = model.header().kernel.clone();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &at).unwrap();
         let kernel = at.kernel.build::<f64>(&prepared.schema.feature_names()).unwrap();
@@ -339,26 +325,21 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     assert!((evidence(&exact) - best).abs() < 1e-8 * best.abs());
     let start = {
         let mut begun = request.clone();
-        let tiny = StochasticSearch { steps: 1, learning_rate: 1e-9, ..search };
-        begun.scalable.search = HyperparameterSearch::Stochastic(tiny);
+        set(&mut begun, json!({"steps": 1, "learning-rate": 1e-9}));
         evidence(&fit(&begun))
     };
     assert!(best - reached < 0.05 * (best - start), "{best} {reached} {start}");
     // An interruption within the tenth step, then the same request.
     let path = folder.path().join("search.checkpoint");
-    request.scalable.checkpoint = Some(path.clone());
-    request.scalable.checkpoint_seconds = 1e-9;
     for refined in [false, true] {
-        let short = StochasticSearch { steps: 12, probes: 4, kind: ProbeKind::Pathwise, refined, ..search };
-        request.scalable.search = HyperparameterSearch::Stochastic(short);
-        request.scalable.features.count = 64;
-        request.scalable.blocks = quick_blocks();
-        request.scalable.refining_rows = 100;
-        request.options.steps.steps = 5;
-        let straight = fit(&FitRequest {
-            scalable: posterior::ScalableSettings { checkpoint: None, ..request.scalable.clone() },
-            ..request.clone()
-        });
+        let search = if refined { "refined" } else { "stochastic" };
+        set(
+            &mut request,
+            json!({"hyperparameter-search": search, "steps": 12, "probes": 4, "probe-kind": "pathwise", "random-features": 64, "refining-rows": 100}),
+        );
+        set(&mut request, quick_blocks());
+        let straight = fit(&request);
+        set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
             FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
@@ -382,29 +363,31 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         let sizes: Vec<Vec<usize>> =
             straight.header().fit.scalable.as_ref().unwrap().blocks.iter().map(|b| b.sizes.clone()).collect();
         assert_eq!(sizes, if refined { vec![vec![60, 60], vec![100, 50]] } else { Vec::new() });
+        set(&mut request, json!({"checkpoint": null}));
     }
     // Steps that lead to where no model is do not end in a file that cannot be read.
-    let wild = StochasticSearch { steps: 2, learning_rate: 1e4, ..search };
-    request.scalable.search = HyperparameterSearch::Stochastic(wild);
+    set(
+        &mut request,
+        json!({"hyperparameter-search": "stochastic", "steps": 2, "probes": 64, "probe-kind": "signs", "learning-rate": 1e4}),
+    );
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
     assert!(Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
     let _ = std::fs::remove_file(&path);
     // Solves on all rows are in the plan.
+    set(&mut request, json!({"steps": 100}));
     let planned = |search| {
         let mut request = request.clone();
-        request.scalable.search = search;
-        ScalablePlan::new(&request, Method::Cg, 100_000, 5)
+        set(&mut request, json!({"hyperparameter-search": search, "probes": 1000}));
+        ScalablePlan::new(&request, &request.method, 100_000, 5)
     };
-    let many = StochasticSearch { probes: 1000, ..search };
-    let (plan, without) =
-        (planned(HyperparameterSearch::Stochastic(many)), planned(HyperparameterSearch::Neighbourhoods));
+    let (plan, without) = (planned("stochastic"), planned("neighbourhoods"));
     assert!(plan.peak_bytes > without.peak_bytes + 8 * 100_000 * 1000, "{plan} {without}");
     assert!(plan.hyperparameter_flops > without.hyperparameter_flops);
     for (change, words) in [
-        (StochasticSearch { probes: 0, ..search }, "probes"),
-        (StochasticSearch { learning_rate: f64::NAN, ..search }, "learning rate"),
+        (json!({"probes": 0, "learning-rate": 0.1}), "probes"),
+        (json!({"probes": 64, "learning-rate": -0.1}), "learning rate"),
     ] {
-        request.scalable.search = HyperparameterSearch::Stochastic(change);
+        set(&mut request, change);
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let error = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
@@ -416,64 +399,64 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
 fn features_and_choices_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
-    let exact = fit(&request(Method::Exact));
+    let exact = fit(&request(MethodName::Exact));
     let fresh = synthetic::friedman(20, Streams::new(5));
     let mut seen: Vec<Predictions> = Vec::new();
     for (form, frequencies) in [
-        (FeatureForm::Paired, FrequencyDraw::Independent),
-        (FeatureForm::Phase, FrequencyDraw::Independent),
-        (FeatureForm::Paired, FrequencyDraw::Orthogonal),
-        (FeatureForm::Paired, FrequencyDraw::QuasiRandom),
+        ("paired", "independent"),
+        ("phase", "independent"),
+        ("paired", "orthogonal"),
+        ("paired", "quasi-random"),
     ] {
-        let mut request = request(Method::Cg);
-        request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
-        (request.scalable.features.form, request.scalable.features.frequencies) = (form, frequencies);
-        request.scalable.samples = 8;
+        let mut request = request(MethodName::Cg);
+        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        set(&mut request, json!({"feature-form": form, "feature-frequencies": frequencies, "samples": 8}));
         let model = fit(&request);
         model.save(&path).unwrap();
         let again = Model::load(&path).unwrap();
         let settings = again.header().fit.scalable.as_ref().unwrap().settings.clone().unwrap();
-        assert_eq!(settings.features, request.scalable.features);
+        assert_eq!(
+            json!(settings.features),
+            json!({"count": 1000, "form": form, "frequencies": frequencies})
+        );
         let predictions = model.predict(&fresh, None).unwrap();
         assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
         assert!(seen.iter().all(|s| s.latent_deviation != predictions.latent_deviation));
         seen.push(predictions);
     }
     for (choice, radius) in [
-        (InducingChoice::KMeans, false),
-        (InducingChoice::Cover { radius: 0.1 }, true),
-        (InducingChoice::Pruned { neighbours: 100, ratio: 1.0 }, true),
+        (json!({"inducing-choice": "k-means"}), false),
+        (json!({"inducing-choice": "cover", "cover-radius": 0.1}), true),
+        (json!({"inducing-choice": "pruned"}), true),
     ] {
-        for method in [Method::Sgpr, Method::InducingSgd] {
+        for method in [MethodName::Sgpr, MethodName::InducingSgd] {
             let mut request = request(method);
-            request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
-            (request.scalable.choice, request.scalable.inducing, request.scalable.steps) =
-                (choice, 40, Some(2));
+            request.hyperparameters = Some(exact.header().hyperparameters.clone());
+            set(&mut request, choice.clone());
+            set(&mut request, json!({"inducing": 40, "iterations": 2}));
             let summary = fit(&request).header().fit.scalable.clone().unwrap();
             assert!(summary.inducing <= 40 && summary.inducing > 0);
             assert_eq!(summary.inducing_radius.is_some(), radius);
-            assert_eq!(summary.inducing_moved, method == Method::Sgpr);
+            assert_eq!(summary.inducing_moved, method == MethodName::Sgpr);
             assert!(summary.inducing_radius.is_none_or(|r| r > 0.1));
         }
     }
     // Among counts they stay: moved, they would become negative somewhere.
-    let mut counts = request(Method::Svgp);
+    let mut counts = request(MethodName::Svgp);
     counts.kernel = "tanimoto".parse().unwrap();
-    counts.scalable.inducing = 10;
-    counts.scalable.steps = Some(3);
+    set(&mut counts, json!({"inducing": 10, "iterations": 3}));
     let source = synthetic::friedman(60, Streams::new(6));
     let rows: Vec<usize> = (0..60).collect();
     let model = Model::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
     assert!(!model.header().fit.scalable.as_ref().unwrap().inducing_moved);
     // What inducing-sgd cannot have, neighbourhoods of nothing.
-    let mut wrong = request(Method::InducingSgd);
-    wrong.scalable.tolerance = Some(0.1);
-    let mut none = request(Method::Sdd);
-    none.scalable.search = HyperparameterSearch::Neighbourhoods;
-    none.scalable.neighbourhoods.count = 0;
-    let mut long = request(Method::Svgp);
-    long.scalable.variational = VariationalOptimizer::NaturalGradient { length: 1.5, warm_up: 0 };
-    for (request, words) in [(wrong, "inducing-sgd"), (none, "neighbourhoods"), (long, "natural-gradient")] {
+    let wrong = serde_json::from_value::<Method>(json!({"method": "inducing-sgd", "tolerance": 0.1}));
+    assert!(wrong.unwrap_err().to_string().contains("inducing-sgd has no option `tolerance`"));
+    let mut none = request(MethodName::Sdd);
+    set(&mut none, json!({"hyperparameter-search": "neighbourhoods", "neighbourhoods": 0}));
+    let mut long = request(MethodName::Svgp);
+    set(&mut long, json!({"natural-length": 1.5}));
+    for (request, words) in [(none, "neighbourhoods"), (long, "natural-gradient")] {
         let error = Model::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
@@ -482,15 +465,14 @@ fn features_and_choices_are_recorded() {
 /// Inducing points move also where hyperparameters are given, and the result says where those come from.
 #[test]
 fn given_hyperparameters_stay_and_inducing_points_move() {
-    let exact = fit(&request(Method::Exact));
-    for method in [Method::Sgpr, Method::Svgp] {
+    let exact = fit(&request(MethodName::Exact));
+    for method in [MethodName::Sgpr, MethodName::Svgp] {
         let mut request = request(method);
-        request.scalable.inducing = 15;
-        request.scalable.steps = Some(30);
-        request.scalable.hyperparameters = Some(exact.header().hyperparameters.clone());
-        let bound = |learn| {
+        set(&mut request, json!({"inducing": 15, "iterations": 30}));
+        request.hyperparameters = Some(exact.header().hyperparameters.clone());
+        let bound = |fixed| {
             let mut request = request.clone();
-            request.scalable.learn_inducing = learn;
+            set(&mut request, json!({"fixed-inducing": fixed}));
             let model = fit(&request);
             assert_eq!(model.header().hyperparameters, exact.header().hyperparameters);
             let summary = model.header().fit.scalable.clone().unwrap();
@@ -498,54 +480,51 @@ fn given_hyperparameters_stay_and_inducing_points_move() {
             assert!(model.header().fit.hyperpriors.is_empty());
             summary.bound.unwrap()
         };
-        assert!(bound(true) > bound(false), "{method:?}");
+        assert!(bound(false) > bound(true), "{method:?}");
     }
 }
 
 #[test]
 fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let auto = |rows, kernel: &str, gigabytes: f64| {
-        let mut request = request(Method::Auto);
+        let mut request = request(MethodName::Auto);
         request.kernel = kernel.parse().unwrap();
-        request.options.memory_limit = (gigabytes * 1e9) as u64;
-        choose(&request, rows, &["hour".to_string(), "b".to_string()])
+        request.memory = (gigabytes * 1e9) as u64;
+        let chosen = choose(&request, rows, &["hour".to_string(), "b".to_string()]);
+        (chosen.method.name(), chosen.why)
     };
-    assert_eq!(auto(2000, "matern32(ard)", 8.0).method, Method::Exact);
-    assert_eq!(auto(4000, "matern32(ard)", 0.15).method, Method::Sdd);
+    assert_eq!(auto(2000, "matern32(ard)", 8.0).0, MethodName::Exact);
+    assert_eq!(auto(4000, "matern32(ard)", 0.15).0, MethodName::Sdd);
     // Where nothing fits, what is refused is the least that would do.
-    assert_eq!(auto(300, "matern32(ard)", 0.001).method, Method::Exact);
-    assert_eq!(auto(2000, "matern32(ard)", 0.02).method, Method::Svgp);
+    assert_eq!(auto(300, "matern32(ard)", 0.001).0, MethodName::Exact);
+    assert_eq!(auto(2000, "matern32(ard)", 0.02).0, MethodName::Svgp);
     let large = auto(1_000_000, "matern32(ard)", 80.0);
-    assert!(large.method == Method::Sdd && large.why.contains("1000000 rows"), "{large:?}");
+    assert!(large.0 == MethodName::Sdd && large.1.contains("1000000 rows"), "{large:?}");
     // 201 columns of weights in double precision, six times.
     let narrow = auto(1_000_000, "matern32(ard)", 8.0);
-    assert!(
-        narrow.method == Method::Svgp && narrow.why.contains("for stochastic dual descent"),
-        "{narrow:?}"
-    );
+    assert!(narrow.0 == MethodName::Svgp && narrow.1.contains("for stochastic dual descent"), "{narrow:?}");
     let periodic = auto(100_000, "periodic(hour)", 8.0);
-    assert!(periodic.method == Method::Sgpr && periodic.why.contains("random features"), "{periodic:?}");
-    let mut tiny = request(Method::Sdd);
-    tiny.options.memory_limit = 1 << 20;
+    assert!(periodic.0 == MethodName::Sgpr && periodic.1.contains("random features"), "{periodic:?}");
+    let mut tiny = request(MethodName::Sdd);
+    tiny.memory = 1 << 20;
     let table = table();
     let error = Model::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("above the limit"), "{error}");
     // What a preconditioner keeps is part of the plan.
     let planned = |preconditioner| {
-        let mut request = request(Method::Cg);
-        request.scalable.preconditioner = preconditioner;
-        ScalablePlan::new(&request, Method::Cg, 100_000, 5).peak_bytes
+        let mut request = request(MethodName::Cg);
+        set(&mut request, json!({"preconditioner": preconditioner, "rank": 300}));
+        ScalablePlan::new(&request, &request.method, 100_000, 5).peak_bytes
     };
-    let pivoted = |rank| PreconditionerChoice::PivotedCholesky { rank, relative_tolerance: 0.0 };
-    assert_eq!(planned(pivoted(300)) - planned(PreconditionerChoice::None), 8 * 300 * 100_000);
-    assert!(planned(PreconditionerChoice::Nystrom { rank: 300, seed: 0 }) > planned(pivoted(300)));
+    assert_eq!(planned("pivoted-cholesky") - planned("none"), 8 * 300 * 100_000);
+    assert!(planned("nystrom") > planned("pivoted-cholesky"));
     // Hyperparameters that no model of this request can have: an unknown name, noise below the floor.
-    let exact = fit(&request(Method::Exact));
+    let exact = fit(&request(MethodName::Exact));
     let given = |change: &dyn Fn(&mut Vec<posterior::Hyperparameter>)| {
-        let mut request = request(Method::Sdd);
+        let mut request = request(MethodName::Sdd);
         let mut values = exact.header().hyperparameters.clone();
         change(&mut values);
-        request.scalable.hyperparameters = Some(values);
+        request.hyperparameters = Some(values);
         Model::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
             .unwrap_err()
             .to_string()
@@ -558,16 +537,14 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
         given(&|h| h.iter_mut().filter(|h| h.name == "noise_variance").for_each(|h| h.values[0] = 3.9e-5));
     assert!(error.contains("0.000039") && error.contains("noise floor"), "{error}");
     // Hyperparameters of another kernel.
-    let mut foreign = request(Method::Sdd);
-    foreign.scalable.hyperparameters = Some(vec![]);
+    let mut foreign = request(MethodName::Sdd);
+    foreign.hyperparameters = Some(vec![]);
     let error =
         Model::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("no hyperparameter `"), "{error}");
-    for change in
-        [|r: &mut FitRequest| r.scalable.samples = 0, |r: &mut FitRequest| r.scalable.step_size = Some(-1.0)]
-    {
-        let mut wrong = request(Method::Sdd);
-        change(&mut wrong);
+    for change in [json!({"samples": 0}), json!({"step-size": -1.0})] {
+        let mut wrong = request(MethodName::Sdd);
+        set(&mut wrong, change);
         assert!(matches!(
             Model::fit(&table, &Split::all(300).train, &wrong, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })

@@ -7,3 +7,4 @@ mod laplace;
 mod laplace_files;
 mod large_tables;
 mod model_file;
+mod options;

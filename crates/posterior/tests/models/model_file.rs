@@ -1,10 +1,12 @@
 //! A model's life: fitted, saved, loaded, damaged.
 
+use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Reason, Signal};
 use posterior::{FitRequest, Model, ModelError};
 use rand::RngExt;
+use serde_json::json;
 use std::path::Path;
 
 fn table() -> Table {
@@ -16,7 +18,7 @@ fn request() -> FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         ..Default::default()
     };
-    request.options.steps.steps = 15;
+    set(&mut request, json!({"steps": 15}));
     request
 }
 
@@ -51,7 +53,7 @@ fn a_round_trip_gives_bit_equal_predictions() {
 #[test]
 fn the_same_seed_gives_the_same_model_bit_for_bit() {
     let mut request = request();
-    request.options.restarts = 2;
+    set(&mut request, json!({"restarts": 2}));
     let (a, b) = (fitted(&request), fitted(&request));
     assert_eq!(a.header().hyperparameters, b.header().hyperparameters);
     assert_eq!(a.predict(&table(), None).unwrap(), b.predict(&table(), None).unwrap());

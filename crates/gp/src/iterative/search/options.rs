@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// What the traces are estimated with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeKind {
     /// Random signs (Hutchinson): unbiased for every kernel.

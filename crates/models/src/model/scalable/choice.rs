@@ -1,16 +1,17 @@
 //! Which method, and why.
 
-use super::{ScalablePlan, ScalableSettings};
+use super::ScalablePlan;
 use crate::model::fit::saved_plan;
+use crate::options::{AutoOptions, IterativeOptions, LargeTableOptions};
 use crate::{FitRequest, Method};
 
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.
 pub const EXACT_ROWS: usize = 6000;
 
 /// A method, and the sentence that explains it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
-    /// The method, never [`Method::Auto`].
+    /// The method with its options, never [`Method::Auto`].
     pub method: Method,
     /// Why.
     pub why: String,
@@ -25,42 +26,41 @@ const EXACT_EVALUATIONS: f64 = 100.0;
 /// Exact where that is minutes and fits; otherwise stochastic dual descent, whose cost a step is linear in rows and whose number of steps does not grow with them.
 /// Where its blocks do not fit, or the kernel has no random features, inducing points. Where nothing fits, the least is what is refused.
 pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen {
-    if request.method != Method::Auto {
-        return Chosen { method: request.method, why: "as asked".into() };
-    }
-    let (settings, limit) = (&request.scalable, request.options.memory_limit);
+    let Method::Auto(options) = &request.method else {
+        return Chosen { method: request.method.clone(), why: "as asked".into() };
+    };
+    let limit = request.memory;
+    let (exact, bounded) = (Method::Exact(options.exact()), Method::Svgp(options.stochastic_bound()));
+    let descending = Method::Sdd(options.dual_descent());
     let plan = saved_plan(rows, features.len());
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
     let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
-    let descent = || ScalablePlan::new(request, Method::Sdd, rows, features.len());
-    let bound = || ScalablePlan::new(request, Method::Svgp, rows, features.len());
+    let descent = || ScalablePlan::new(request, &descending, rows, features.len());
+    let bound = || ScalablePlan::new(request, &bounded, rows, features.len());
     // Nothing is gained by a fallback that needs more than what does not fit.
     let least = if sampled { descent().peak_bytes.min(bound().peak_bytes) } else { bound().peak_bytes };
     if plan.peak_bytes > limit && least > limit && plan.peak_bytes <= least {
         let why = format!("because {plan} for the exact method, and every other needs more");
-        return Chosen { method: Method::Exact, why };
+        return Chosen { method: exact, why };
     }
     let reason = if rows > EXACT_ROWS {
         format!("because {rows} rows are more than {EXACT_ROWS}, beyond which exact evidences take long")
     } else if plan.peak_bytes > limit {
         format!("because {plan} for the exact method, above the limit")
-    } else if settings.hyperparameters.is_none()
-        && settings.seconds.is_some_and(|budget| budget < exact_seconds)
+    } else if request.hyperparameters.is_none()
+        && request.time_budget.is_some_and(|budget| budget < exact_seconds)
     {
         format!("because the exact method may take {exact_seconds:.0} s, above the time budget")
     } else {
-        let unused = note(unused(settings));
-        return Chosen {
-            method: Method::Exact,
-            why: format!("because {plan} and the limit allows it{unused}"),
-        };
+        let unused = note(unused(options));
+        return Chosen { method: exact, why: format!("because {plan} and the limit allows it{unused}") };
     };
     if !sampled {
         return Chosen {
-            method: Method::Sgpr,
+            method: Method::Sgpr(options.collapsed_bound()),
             why: format!(
                 "{reason}; stochastic dual descent needs random features, which this kernel does not have{}",
-                note(sampling(settings))
+                note(sampling(options))
             ),
         };
     }
@@ -68,14 +68,14 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     if descent.peak_bytes > limit && bound().peak_bytes < descent.peak_bytes {
         let needed = descent.as_exact();
         return Chosen {
-            method: Method::Svgp,
+            method: bounded,
             why: format!(
                 "{reason}; for stochastic dual descent {needed}, above the limit{}",
-                note(sampling(settings))
+                note(sampling(options))
             ),
         };
     }
-    Chosen { method: Method::Sdd, why: reason }
+    Chosen { method: descending, why: reason }
 }
 
 fn note(unused: bool) -> &'static str {
@@ -83,35 +83,38 @@ fn note(unused: bool) -> &'static str {
 }
 
 /// Whether something was set that the exact method does not have.
-fn unused(settings: &ScalableSettings) -> bool {
-    let mut default = ScalableSettings::default();
-    // Places are always set, and seeds belong to every method.
-    (default.checkpoint, default.checkpoint_seconds) =
-        (settings.checkpoint.clone(), settings.checkpoint_seconds);
-    default.neighbourhoods.seed = settings.neighbourhoods.seed;
-    default.blocks.seed = settings.blocks.seed;
-    // What the exact method knows too.
-    (default.seconds, default.hyperparameters) = (settings.seconds, settings.hyperparameters.clone());
-    *settings != default
+fn unused(options: &AutoOptions) -> bool {
+    let mut default = AutoOptions { restarts: options.restarts, ..AutoOptions::default() };
+    default.iterative.evidence = options.iterative.evidence.clone();
+    // Places are always set.
+    let large = &options.iterative.large;
+    default.iterative.large = LargeTableOptions {
+        checkpoint: large.checkpoint.clone(),
+        checkpoint_every: large.checkpoint_every,
+        fresh: large.fresh,
+        ..LargeTableOptions::default()
+    };
+    *options != default
 }
 
 /// Whether something was set that only methods with samples and a search of their own have.
-fn sampling(settings: &ScalableSettings) -> bool {
-    let default = ScalableSettings::default();
-    let sizes = |s: &ScalableSettings| (s.neighbourhoods.count, s.neighbourhoods.size);
-    (settings.samples, settings.features, settings.precision, settings.search)
-        != (default.samples, default.features, default.precision, default.search)
-        || (settings.momentum, settings.tolerance, settings.cache_bytes, sizes(settings))
-            != (default.momentum, default.tolerance, default.cache_bytes, sizes(&default))
+fn sampling(options: &AutoOptions) -> bool {
+    let default = AutoOptions::default();
+    let of = |options: &AutoOptions| {
+        let IterativeOptions { search, sampling, system, .. } = options.iterative.clone();
+        (search, sampling, system, options.momentum, options.tolerance)
+    };
+    of(options) != of(&default)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Hyperparameter;
+    use crate::options::MethodName;
 
     fn chosen(rows: usize, change: impl FnOnce(&mut FitRequest)) -> Chosen {
-        let mut request = FitRequest { method: Method::Auto, ..FitRequest::default() };
+        let mut request = FitRequest::default();
         change(&mut request);
         choose(&request, rows, &["a".into(), "b".into()])
     }
@@ -119,28 +122,28 @@ mod tests {
     #[test]
     fn automatic_choices_follow_rows_memory_time_and_what_is_given() {
         let plain = chosen(500, |_| ());
-        assert_eq!(plain.method, Method::Exact);
+        assert_eq!(plain.method.name(), MethodName::Exact);
         assert!(!plain.why.contains("not used"), "{}", plain.why);
-        let noted = chosen(500, |r| r.scalable.samples = 7);
-        assert!(noted.method == Method::Exact && noted.why.contains("not used"), "{}", noted.why);
+        let noted = chosen(500, |r| r.method.iterative_mut().unwrap().sampling.samples = 7);
+        assert!(noted.method.name() == MethodName::Exact && noted.why.contains("not used"), "{}", noted.why);
         let given = |r: &mut FitRequest| {
-            r.scalable.hyperparameters = Some(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
+            r.hyperparameters = Some(vec![Hyperparameter { name: "n".into(), values: vec![1.0] }]);
         };
         // Given hyperparameters are conditioned on, by the exact method as by others.
-        assert_eq!(chosen(500, given).method, Method::Exact);
+        assert_eq!(chosen(500, given).method.name(), MethodName::Exact);
         // 100 evaluations at 5,000 rows are 100 x 1.25e11 operations or more: minutes.
-        assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(10.0)).method, Method::Sdd);
-        assert_eq!(chosen(5000, |r| r.scalable.seconds = Some(1e5)).method, Method::Exact);
-        assert_eq!(chosen(EXACT_ROWS + 1, |_| ()).method, Method::Sdd);
+        assert_eq!(chosen(5000, |r| r.time_budget = Some(10.0)).method.name(), MethodName::Sdd);
+        assert_eq!(chosen(5000, |r| r.time_budget = Some(1e5)).method.name(), MethodName::Exact);
+        assert_eq!(chosen(EXACT_ROWS + 1, |_| ()).method.name(), MethodName::Sdd);
         // Forty rows in fifty kilobytes: refused for what they need themselves, not for what a method for large tables would.
-        assert_eq!(chosen(40, |r| r.options.memory_limit = 50_000).method, Method::Exact);
+        assert_eq!(chosen(40, |r| r.memory = 50_000).method.name(), MethodName::Exact);
         // A million rows with 1,001 columns of weights are tens of gigabytes; inducing points need one for their table.
-        let large = chosen(1_000_000, |r| r.scalable.samples = 1000);
-        assert_eq!(large.method, Method::Svgp, "{}", large.why);
+        let large = chosen(1_000_000, |r| r.method.iterative_mut().unwrap().sampling.samples = 1000);
+        assert_eq!(large.method.name(), MethodName::Svgp, "{}", large.why);
         assert!(large.why.contains("not used"), "{}", large.why);
-        assert!(!chosen(500, |r| r.scalable.neighbourhoods.seed = 7).why.contains("not used"));
+        assert!(!chosen(500, |r| r.seed = 7).why.contains("not used"));
         let plain = chosen(7000, |r| r.kernel = "periodic".parse().unwrap());
         assert!(!plain.why.contains("not used"), "{}", plain.why);
-        assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method, Method::Sgpr);
+        assert_eq!(chosen(7000, |r| r.kernel = "periodic".parse().unwrap()).method.name(), MethodName::Sgpr);
     }
 }

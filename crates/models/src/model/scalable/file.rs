@@ -1,8 +1,9 @@
 //! Weights to tensors and back: nothing is solved again on loading, so predictions are equal to the last bit.
 
-use super::{Kept, KernelPrecision, ScalableSummary, Solver};
+use super::{Kept, ScalableSummary, Solver};
 use crate::model::file::{matrix, matrix_tensor, packed_tensor, unpack};
 use crate::model::{Container, Header, ModelFileError, ProcessPosterior, Tensor};
+use crate::options::KernelPrecision;
 use faer::Mat;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_gp::iterative::{PathwiseModel, PathwisePosterior, Solution, Support};

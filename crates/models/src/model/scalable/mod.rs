@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `settings` | what a user may say |
+//! | `summary` | what became of it |
 //! | `choice` | which method, and why |
 //! | `plan` | memory and work, before anything is done |
 //! | `budget` | one limit of time for all stages |
@@ -18,13 +18,10 @@ pub(super) mod file;
 mod fit;
 mod plan;
 mod precision;
-mod settings;
+mod summary;
 
 pub use choice::{Chosen, EXACT_ROWS, choose};
 pub(super) use fit::{fit_scalable, set_hyperparameters};
 pub use plan::ScalablePlan;
 pub(super) use precision::Kept;
-pub use settings::{
-    EvidenceSearchSummary, HyperparameterSearch, KernelPrecision, ScalableSettings, ScalableSummary, Solver,
-    StochasticSearch,
-};
+pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

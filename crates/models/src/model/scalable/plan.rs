@@ -1,12 +1,14 @@
 //! Memory and work of a fit to a large table.
 
+use super::EXACT_ROWS;
 use super::fit::{few_rows_memory, refining_memory};
-use super::{EXACT_ROWS, HyperparameterSearch, KernelPrecision, ScalableSettings};
 use crate::model::fit::saved_plan;
+use crate::options::{
+    BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
+    KernelPrecision, MethodName, PreconditionerName,
+};
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
-use posterior_kernels::inducing::InducingChoice;
-use posterior_linalg::solve::PreconditionerChoice;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -14,7 +16,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalablePlan {
     /// The method.
-    pub method: Method,
+    pub method: MethodName,
     /// Training rows.
     pub rows: usize,
     /// Inputs.
@@ -34,31 +36,35 @@ const WORKING_BYTES: u64 = 64 << 20;
 
 impl ScalablePlan {
     /// The plan of `method` (not exact, not auto): a bound, which counts buffers of one step as if they were never given back.
-    pub fn new(request: &FitRequest, method: Method, rows: usize, inputs: usize) -> Self {
-        let settings = &request.scalable;
-        let number: u64 = if settings.precision == KernelPrecision::Single { 4 } else { 8 };
-        let (n, d, s) = (rows as u64, inputs as u64, settings.samples as u64 + 1);
-        let m = settings.inducing.min(rows) as u64;
+    pub fn new(request: &FitRequest, method: &Method, rows: usize, inputs: usize) -> Self {
+        let iterative = method.iterative();
+        // What bounds copy is in single precision, unlike their own numbers.
+        let number = iterative.map_or(4, |options| options.system.bytes_of_number());
+        let samples = iterative.map_or(0, |options| options.sampling.samples);
+        let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
+        let m = method.inducing().map_or(0, |options| options.inducing).min(rows) as u64;
         let product = |a: u64, b: u64| a.saturating_mul(b);
         // The table's numbers as read, as standardised, and in the kernel's precision.
         let data = product(n, (2 * d + 4) * 8 + d * number);
-        let steps = steps(request, method);
+        let steps = method.steps();
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
-        let batch = settings.batch.unwrap_or(512).min(rows) as f64;
+        let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
         // What is saved is copied twice, in double precision: out of the solver's form, and into tensors.
         let checkpoint = |rows: u64, blocks: u64| {
-            let copies = if settings.checkpoint.is_some() { 2 } else { 0 };
+            let saved = method.large().is_some_and(|large| large.checkpoint.is_some());
+            let copies = if saved { 2 } else { 0 };
             product(rows, 8 * copies * blocks * s)
         };
         let (weights, flops_per_step) = match method {
             // Solution, residual, direction, product, targets.
-            Method::Cg => {
-                let rank = match settings.preconditioner {
-                    PreconditionerChoice::None => 0,
-                    PreconditionerChoice::PivotedCholesky { rank, .. } => rank,
+            Method::Cg(options) => {
+                let system = &options.iterative.system;
+                let rank = match system.preconditioner {
+                    PreconditionerName::None => 0,
+                    PreconditionerName::PivotedCholesky => system.rank,
                     // The basis, its image and what is orthonormalised and decomposed, in f64: so much is measured.
-                    PreconditionerChoice::Nystrom { rank, .. } => rank.saturating_mul(16),
+                    PreconditionerName::Nystrom => system.rank.saturating_mul(16),
                 };
                 let rank = rank.min(rows.saturating_mul(16)) as u64;
                 (
@@ -67,23 +73,23 @@ impl ScalablePlan {
                 )
             }
             // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
-            Method::Sgd => (
+            Method::Sgd(_) => (
                 product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
                 kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
             ),
-            Method::InducingSgd => {
+            Method::InducingSgd(_) => {
                 let pairs = batch * m as f64;
                 (
                     product(m, number * (12 * s + 200)).saturating_add(checkpoint(m, 4)),
                     kernel(pairs) + 2.0 * pairs * columns,
                 )
             }
-            Method::Sgpr => {
+            Method::Sgpr(_) => {
                 let plan = posterior_gp::inducing::Plan::collapsed(rows, inputs, 1, m as usize);
                 (plan.peak_bytes, plan.flops_per_step)
             }
-            Method::Svgp => {
-                let rows_at_once = settings.batch.unwrap_or(1024);
+            Method::Svgp(options) => {
+                let rows_at_once = options.batches.batch.unwrap_or(1024);
                 let plan =
                     posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
                 (plan.peak_bytes, plan.flops_per_step)
@@ -94,39 +100,36 @@ impl ScalablePlan {
                 kernel(batch * rows as f64) + batch * rows as f64 * columns,
             ),
         };
-        let learns = settings.hyperparameters.is_none() && !matches!(method, Method::Sgpr | Method::Svgp);
-        let (peak_of_search, hyperparameter_flops) =
-            if learns { search(settings, rows, inputs, request.options.memory_limit) } else { (0, 0.0) };
-        let cache = settings.cache_bytes as u64;
+        let (peak_of_search, hyperparameter_flops) = match iterative {
+            Some(options) if request.hyperparameters.is_none() => {
+                search(options, rows, inputs, request.memory)
+            }
+            _ => (0, 0.0),
+        };
+        let cache = iterative.map_or(0, |options| options.system.cache as u64);
         // Frequencies and weights of prior functions.
-        let prior = match method {
-            Method::Sgpr | Method::Svgp => 0,
-            _ => {
-                let each = settings.samples_per_features.unwrap_or(settings.samples).max(1);
-                let groups = settings.samples.div_ceil(each) as u64;
-                // Each has its frequencies; weights are one for each sample, whichever group it is in.
-                product(settings.features.count as u64, number * 2 * (s + groups * d))
-            }
-        };
+        let prior = iterative.map_or(0, |IterativeOptions { sampling, .. }| {
+            let groups = samples.div_ceil(sampling.samples_per_features.max(1)) as u64;
+            // Each has its frequencies; weights are one for each sample, whichever group it is in.
+            product(sampling.random_features as u64, number * 2 * (s + groups * d))
+        });
         // Greedy choices keep the rows of a pivoted factor.
-        let chosen = match (method, settings.choice) {
-            (Method::Sgpr | Method::Svgp | Method::InducingSgd, InducingChoice::GreedyVariance) => {
-                product(n, m).saturating_mul(8)
-            }
-            _ => 0,
-        };
+        let greedy = method.inducing().is_some_and(|o| o.inducing_choice == InducingChoiceName::Greedy);
+        let chosen = if greedy { product(n, m).saturating_mul(8) } else { 0 };
         let solver = weights
             .saturating_add(prior)
             .max(chosen)
             .saturating_add(cache.min(product(n, n).saturating_mul(number)))
             // Plans of bounds have their own.
-            .saturating_add(if matches!(method, Method::Sgpr | Method::Svgp) { 0 } else { WORKING_BYTES });
+            .saturating_add(if iterative.is_some() { WORKING_BYTES } else { 0 });
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
-        let solver = if request.method == Method::Auto && method == Method::Sdd {
-            let most = few_rows_memory(request.options.memory_limit);
+        let solver = if let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) {
+            let most = few_rows_memory(request.memory);
+            let search = &auto.iterative.search;
+            let m = InducingOptions::default().inducing.min(rows);
             let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
-            let few = exact(settings.refining_rows.max(settings.blocks.size));
-            let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, 1024);
+            let few = exact(search.refining_rows.max(search.block_size));
+            let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, 1024);
             let kept = product(n, number * 2 * s).saturating_add(prior);
             // One after the other, beside the best so far: descent, more rows exactly, the bound.
             let more = exact(EXACT_ROWS);
@@ -141,7 +144,7 @@ impl ScalablePlan {
             solver
         };
         Self {
-            method,
+            method: method.name(),
             rows,
             inputs,
             peak_bytes: data.saturating_add(solver.max(peak_of_search)),
@@ -167,50 +170,40 @@ impl ScalablePlan {
 const EVALUATIONS: f64 = 100.0;
 
 /// Bytes at the peak and operations of a search for hyperparameters.
-fn search(settings: &ScalableSettings, rows: usize, inputs: usize, memory: u64) -> (u64, f64) {
+fn search(options: &IterativeOptions, rows: usize, inputs: usize, memory: u64) -> (u64, f64) {
+    let asked = &options.search;
     let averages = || {
-        let own = exact::Plan::evidence(settings.neighbourhoods.size.min(rows), inputs, 1);
-        let evaluations = EVALUATIONS * settings.neighbourhoods.count as f64;
+        let own = exact::Plan::evidence(asked.neighbourhood_size.min(rows), inputs, 1);
+        let evaluations = EVALUATIONS * asked.neighbourhoods as f64;
         (own.peak_bytes, evaluations * own.flops_per_evaluation)
     };
     // The second stage takes as many rows as fit, from a point that is near its end.
     let blocks = || {
-        let first = settings.blocks.plan(rows, inputs);
-        let second = exact::Plan::evidence(settings.refining_rows.min(rows), inputs, 1);
+        let first = asked.blocks(0).plan(rows, inputs);
+        let second = exact::Plan::evidence(asked.refining_rows.min(rows), inputs, 1);
         let flops =
             EVALUATIONS * first.flops_per_evaluation + 0.25 * EVALUATIONS * 1.2 * second.flops_per_evaluation;
         (first.peak_bytes.max(second.peak_bytes.min(refining_memory(memory))), flops)
     };
-    let search = match &settings.search {
+    match asked.hyperparameter_search {
         HyperparameterSearch::Neighbourhoods => return averages(),
         HyperparameterSearch::Blocks => return blocks(),
-        HyperparameterSearch::Stochastic(search) => search,
+        HyperparameterSearch::Stochastic | HyperparameterSearch::Refined => {}
+    }
+    let search = options.stochastic_search(0, rows, memory);
+    let plan = match options.system.precision {
+        KernelPrecision::Single => search.plan::<f32>(rows, inputs, 1),
+        KernelPrecision::Double => search.plan::<f64>(rows, inputs, 1),
     };
-    let options = search.options(settings, 0, rows, memory);
-    let plan = match settings.precision {
-        KernelPrecision::Single => options.plan::<f32>(rows, inputs, 1),
-        KernelPrecision::Double => options.plan::<f64>(rows, inputs, 1),
-    };
-    let number: u64 = if settings.precision == KernelPrecision::Single { 4 } else { 8 };
-    let copies = if settings.checkpoint.is_some() { 2 } else { 0 };
-    let saved = (rows as u64).saturating_mul((search.probes as u64 + 1).saturating_mul(copies * number));
+    let number = options.system.bytes_of_number();
+    let copies = if options.large.checkpoint.is_some() { 2 } else { 0 };
+    let saved = (rows as u64).saturating_mul((asked.probes as u64 + 1).saturating_mul(copies * number));
     let peak = plan.peak_bytes.saturating_add(saved);
     let flops = search.steps as f64 * plan.flops_per_evaluation;
-    match search.refined {
-        true => (peak.max(blocks().0), flops + blocks().1),
-        false => (peak, flops),
+    match asked.hyperparameter_search {
+        HyperparameterSearch::Refined => (peak.max(blocks().0), flops + blocks().1),
+        _ => (peak, flops),
     }
-}
-
-/// Steps unless the user says otherwise.
-pub(super) fn steps(request: &FitRequest, method: Method) -> usize {
-    request.scalable.steps.unwrap_or(match method {
-        Method::Cg => 1000,
-        Method::Sgd | Method::InducingSgd => 20_000,
-        Method::Svgp => 3000,
-        Method::Sgpr => request.options.steps.steps,
-        _ => 10_000,
-    })
 }
 
 impl fmt::Display for ScalablePlan {
@@ -218,7 +211,7 @@ impl fmt::Display for ScalablePlan {
         write!(
             f,
             "{}, {}, {:.3} Gflop for each of at most {} steps",
-            self.method.name(),
+            self.method,
             self.as_exact(),
             self.flops_per_step / 1e9,
             self.steps

@@ -20,6 +20,7 @@ use crate::model::scalable::checkpoint::Keeper;
 use crate::model::scalable::plan::ScalablePlan;
 use crate::model::scalable::{EXACT_ROWS, Kept};
 use crate::model::{ModelError, ProcessPosterior};
+use crate::options::{AutoOptions, MethodName};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::exact::ExactGp;
@@ -36,14 +37,15 @@ const BOUND_SHARE: f64 = 0.12;
 /// Tries what the budget allows and returns the best.
 pub(super) fn fit<T: Kept>(
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, options): (&FitRequest, &AutoOptions),
     held: &HeldBack,
     allowance: &Allowance,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = keeper.load()?;
-    let searched = hyperparameters::<T>(prepared, request, saved.as_mut(), allowance, keeper, observer)?;
+    let asked = (request, &options.iterative);
+    let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, keeper, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
     let largest_jitter = searched.found.largest_jitter;
@@ -56,14 +58,14 @@ pub(super) fn fit<T: Kept>(
         let largest_jitter = largest_jitter.max(fit.largest_jitter);
         Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
     };
-    let few = request.scalable.refining_rows.max(request.scalable.blocks.size);
+    let few = options.iterative.search.refining_rows.max(options.iterative.search.block_size);
     let simple = exactly((2, few), allowance.until(0.5).map(|left| 0.2 * left))?;
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
     if let Some(fit) = simple {
         consider(fit, started, &mut best, &mut tried);
     }
-    let each = seconds_of_step::<T>(prepared, request, &searched.model)?;
+    let each = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
     // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
     let share = allowance.left();
     let affordable = share.map_or(f64::INFINITY, |left| left / each);
@@ -71,7 +73,7 @@ pub(super) fn fit<T: Kept>(
     let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
     if affordable < LEAST_STEPS && !under_way {
         tried.push(TriedMethod {
-            method: Method::Sdd.name().into(),
+            method: MethodName::Sdd.to_string(),
             scores: None,
             seconds: 0.0,
             outcome: format!(
@@ -86,7 +88,7 @@ pub(super) fn fit<T: Kept>(
         let fit = pathwise::fit::<T>(
             prepared,
             request,
-            Method::Sdd,
+            &Method::Sdd(options.dual_descent()),
             (searched, saved),
             &judging,
             keeper,
@@ -99,7 +101,7 @@ pub(super) fn fit<T: Kept>(
     }
     let sound = best.as_ref().is_some_and(|fit| {
         let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
-        fit.method == Method::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
+        fit.method == MethodName::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
     });
     if !sound {
         let started = Instant::now();
@@ -108,28 +110,30 @@ pub(super) fn fit<T: Kept>(
         match exactly((worth, EXACT_ROWS), allowance.left().map(|left| 0.5 * left))? {
             Some(fit) => consider(fit, started, &mut best, &mut tried),
             None => tried.push(skipped(
-                Method::Exact,
+                MethodName::Exact,
                 &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
             )),
         }
     }
     let time = allowance.left();
-    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.scalable.seconds.unwrap_or_default());
-    let plan = ScalablePlan::new(request, Method::Svgp, prepared.data.rows(), prepared.data.inputs().ncols());
+    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.time_budget.unwrap_or_default());
+    let bound = options.stochastic_bound();
+    let bounded = Method::Svgp(bound.clone());
+    let plan = ScalablePlan::new(request, &bounded, prepared.data.rows(), prepared.data.inputs().ncols());
     let kept = best
         .as_ref()
-        .map_or(0, |fit| (fit.rows() as u64).pow(2) * if fit.method == Method::Exact { 8 } else { 0 });
-    if !sound && plan.peak_bytes.saturating_add(kept) > request.options.memory_limit {
-        tried.push(skipped(Method::Svgp, "not tried: it does not fit the memory"));
+        .map_or(0, |fit| (fit.rows() as u64).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
+    if !sound && plan.peak_bytes.saturating_add(kept) > request.memory {
+        tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
     } else if !sound && !worth {
-        tried.push(skipped(Method::Svgp, "not tried: the budget is nearly used up"));
+        tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
     } else if !sound {
         let started = Instant::now();
         let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
         // An interruption here begins again behind the solve, whose state is kept.
         let fit = bounds::stochastic(
             prepared,
-            request,
+            (request, &bound),
             &bounding,
             &mut Keeper::new(None, f64::INFINITY),
             observer,
@@ -142,7 +146,7 @@ pub(super) fn fit<T: Kept>(
     let Some(mut fit) = best else {
         let what = "the time";
         let expected = "enough for at least one method: give more (--time-budget)";
-        return Err(ModelError::Setting { what, value: request.scalable.seconds.unwrap_or(0.0), expected });
+        return Err(ModelError::Setting { what, value: request.time_budget.unwrap_or(0.0), expected });
     };
     if let Some(check) = &mut fit.check {
         check.tried = tried;
@@ -150,8 +154,8 @@ pub(super) fn fit<T: Kept>(
     Ok(fit)
 }
 
-fn skipped(method: Method, outcome: &str) -> TriedMethod {
-    TriedMethod { method: method.name().into(), scores: None, seconds: 0.0, outcome: outcome.into() }
+fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
+    TriedMethod { method: method.to_string(), scores: None, seconds: 0.0, outcome: outcome.into() }
 }
 
 fn score(fit: &ScalableFit) -> f64 {
@@ -172,7 +176,7 @@ fn consider(
         None => format!("the exact posterior of {} rows", fit.rows()),
     };
     tried.push(TriedMethod {
-        method: fit.method.name().into(),
+        method: fit.method.to_string(),
         scores: fit.check.as_ref().map(|c| c.scores),
         seconds: started.elapsed().as_secs_f64(),
         outcome,
@@ -200,8 +204,7 @@ fn affordable_rows(
     let fits = |size: usize| {
         let plan = saved_plan(size, prepared.data.inputs().ncols());
         let needed = plan.flops_per_evaluation / 3.0 / RATE;
-        plan.peak_bytes <= few_rows_memory(request.options.memory_limit)
-            && seconds.is_none_or(|t| needed <= t)
+        plan.peak_bytes <= few_rows_memory(request.memory) && seconds.is_none_or(|t| needed <= t)
     };
     (0..=20)
         .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
@@ -217,13 +220,13 @@ fn uniform_rows(
     held: &HeldBack,
     size: usize,
 ) -> Result<ScalableFit, ModelError> {
-    let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.options.seed };
+    let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed };
     let rows = blocks.rows(&prepared.data)?.swap_remove(0);
     let hyperparameters = named_values(&model);
     let posterior = model.condition(prepared.data.select(&rows)?)?;
     let scores = held.scores(&held.predictions(&posterior)?)?;
     Ok(ScalableFit {
-        method: Method::Exact,
+        method: MethodName::Exact,
         check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
         hyperparameters,
         hyperpriors: Vec::new(),
@@ -237,14 +240,14 @@ fn uniform_rows(
 /// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
 fn seconds_of_step<T: Kept>(
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, options): (&FitRequest, &AutoOptions),
     model: &ExactGp,
 ) -> Result<f64, ModelError> {
     /// Rows that are measured on.
     const MOST: usize = 16_384;
     let n = prepared.data.rows();
-    let (m, columns) = (n.min(MOST), request.scalable.samples + 1);
-    let batch = request.scalable.batch.unwrap_or(512).min(m);
+    let (m, columns) = (n.min(MOST), options.iterative.sampling.samples + 1);
+    let batch = options.batches.solver_batch().min(m);
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     let inputs = prepared.data.inputs();

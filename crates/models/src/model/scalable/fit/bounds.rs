@@ -3,16 +3,16 @@
 use super::ScalableFit;
 use super::hyperparameters::{beliefs, initial, set};
 use super::judge::HeldBack;
+use crate::FitRequest;
 use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitStage, Prepared, named_values};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Stage};
-use crate::model::scalable::plan::steps;
-use crate::model::scalable::{KernelPrecision, ScalableSummary, Solver};
+use crate::model::scalable::{ScalableSummary, Solver};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
-use crate::{FitRequest, Method};
+use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
 use posterior_gp::Hyperprior;
-use posterior_gp::exact::ExactGp;
+use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
@@ -46,22 +46,22 @@ pub(super) struct Bounding<'a> {
 fn beginning(
     prepared: &Prepared,
     request: &FitRequest,
+    (inducing, fixed): (&InducingOptions, bool),
     start: Option<&[Hyperparameter]>,
 ) -> Result<Beginning, ModelError> {
-    let settings = &request.scalable;
     let mut model = initial(prepared, request)?;
-    if let Some(given) = settings.hyperparameters.as_deref().or(start) {
+    if let Some(given) = request.hyperparameters.as_deref().or(start) {
         set(&mut model, given)?;
     }
-    let streams = Streams::new(request.options.seed);
-    let chosen = settings
-        .choice
-        .choose(model.kernel(), prepared.data.inputs(), settings.inducing, streams)
+    let streams = Streams::new(request.seed);
+    let chosen = inducing
+        .choice()
+        .choose(model.kernel(), prepared.data.inputs(), inducing.inducing, streams)
         .map_err(|e| ModelError::Inducing(e.to_string()))?;
     // Counts that move become fractions and then negative, where the kernel is not defined.
     let counts = request.kernel.count_columns(&prepared.schema.feature_names());
-    let moves = settings.learn_inducing && counts.is_empty();
-    Ok(Beginning { model, chosen, moves, learns: settings.hyperparameters.is_none() })
+    let moves = !fixed && counts.is_empty();
+    Ok(Beginning { model, chosen, moves, learns: request.hyperparameters.is_none() })
 }
 
 fn source(learned: bool) -> String {
@@ -108,7 +108,7 @@ impl Ending {
     fn fit(
         self,
         mut summary: ScalableSummary,
-        method: Method,
+        method: MethodName,
         held: Option<&HeldBack>,
         started: Instant,
     ) -> Result<ScalableFit, ModelError> {
@@ -138,13 +138,14 @@ impl Ending {
 /// The collapsed bound, or its closed form where nothing is learned.
 pub(super) fn collapsed(
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, asked): (&FitRequest, &SgprOptions),
     bounding: &Bounding<'_>,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
-    let beginning = beginning(prepared, request, bounding.start)?;
+    let inducing = (&asked.inducing, asked.fixed_inducing);
+    let beginning = beginning(prepared, request, inducing, bounding.start)?;
     let mut summary = bound_summary(Solver::Collapsed, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
     let z = chosen.points;
@@ -166,15 +167,15 @@ pub(super) fn collapsed(
             reason: Reason::Value,
             largest_jitter: 0.0,
         }
-        .fit(summary, Method::Sgpr, bounding.held, started);
+        .fit(summary, MethodName::Sgpr, bounding.held, started);
     }
     let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = CollapsedOptions {
-        steps: request.options.steps.clone(),
+        steps: FitOptions::default().steps,
         hyperpriors: hyperpriors.clone(),
-        memory_limit: request.options.memory_limit,
+        memory_limit: request.memory,
     };
-    options.steps.steps = steps(request, Method::Sgpr);
+    options.steps.steps = asked.steps();
     let state: Option<State> = saved_bound(keeper)?;
     options.steps.time = Allowance::duration(bounding.allowance.left());
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
@@ -193,21 +194,21 @@ pub(super) fn collapsed(
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
     }
-    .fit(summary, Method::Sgpr, bounding.held, started)
+    .fit(summary, MethodName::Sgpr, bounding.held, started)
 }
 
 /// The stochastic bound.
 pub(super) fn stochastic(
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, asked): (&FitRequest, &SvgpOptions),
     bounding: &Bounding<'_>,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
-    let beginning = beginning(prepared, request, bounding.start)?;
-    let mut summary =
-        bound_summary(Solver::Stochastic { optimizer: request.scalable.variational }, &beginning);
+    let inducing = (&asked.inducing, asked.fixed_inducing);
+    let beginning = beginning(prepared, request, inducing, bounding.start)?;
+    let mut summary = bound_summary(Solver::Stochastic { optimizer: asked.optimizer() }, &beginning);
     let Beginning { model, chosen, moves, learns } = beginning;
     let z = chosen.points;
     let noise = Box::new(model.noise().clone());
@@ -217,16 +218,16 @@ pub(super) fn stochastic(
     process.learn_hyperparameters = learns;
     let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
     let mut options = StochasticOptions {
-        steps: steps(request, Method::Svgp),
-        seed: request.options.seed,
+        steps: asked.steps(),
+        seed: request.seed,
         time: Allowance::duration(bounding.allowance.left()),
-        variational: request.scalable.variational,
+        variational: asked.optimizer(),
         hyperpriors: hyperpriors.clone(),
-        memory_limit: request.options.memory_limit,
+        memory_limit: request.memory,
         ..StochasticOptions::default()
     };
-    options.batch = request.scalable.batch.unwrap_or(options.batch);
-    options.learning_rate = request.scalable.step_size.unwrap_or(options.learning_rate);
+    options.batch = asked.batches.batch.unwrap_or(options.batch);
+    options.learning_rate = asked.batches.step_size.unwrap_or(options.learning_rate);
     let state: Option<StochasticState> = saved_bound(keeper)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let found = Found::default();
@@ -249,7 +250,7 @@ pub(super) fn stochastic(
         reason: fitted.reason,
         largest_jitter: fitted.largest_jitter,
     }
-    .fit(summary, Method::Svgp, bounding.held, started)
+    .fit(summary, MethodName::Svgp, bounding.held, started)
 }
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.

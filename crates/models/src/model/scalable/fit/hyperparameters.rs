@@ -4,8 +4,9 @@ use crate::FitRequest;
 use crate::model::fit::{FitStage, Prepared, add_weak_priors, named_values};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Found, Keeper, Saved, Stage};
-use crate::model::scalable::{EvidenceSearchSummary, HyperparameterSearch, Kept, StochasticSearch};
+use crate::model::scalable::{EvidenceSearchSummary, Kept};
 use crate::model::{Hyperparameter, ModelError};
+use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
@@ -13,7 +14,10 @@ use posterior_gp::iterative::{
 };
 use posterior_likelihoods::Gaussian;
 use posterior_optim::{Observer, Parameters, Reason, Signal};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+/// What is asked for: of the fit, and of the method that follows.
+pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
 
 /// Kernel, mean and noise as the request has them, before anything is learned.
 pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelError> {
@@ -60,8 +64,8 @@ pub(in crate::model) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Re
 
 /// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
 pub(super) fn beliefs(prepared: &Prepared, request: &FitRequest, model: &ExactGp) -> Vec<Hyperprior> {
-    let mut hyperpriors = request.options.hyperpriors.clone();
-    if request.weak_lengthscale_prior {
+    let mut hyperpriors = request.hyperpriors.clone();
+    if request.lengthscale_prior == LengthscalePrior::Weak {
         add_weak_priors(&mut hyperpriors, model, prepared.data.inputs().ncols());
     }
     hyperpriors
@@ -91,15 +95,15 @@ impl Searched {
 /// was finished before.
 pub(super) fn hyperparameters<T: Kept>(
     prepared: &Prepared,
-    request: &FitRequest,
+    asked: Asked<'_>,
     saved: Option<&mut Saved>,
     allowance: &Allowance,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched, ModelError> {
-    let settings = &request.scalable;
+    let (request, options) = asked;
     let mut model = initial(prepared, request)?;
-    if let Some(given) = &settings.hyperparameters {
+    if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
         let found = Found { hyperparameters: named_values(&model), ..Found::default() };
         return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
@@ -111,39 +115,40 @@ pub(super) fn hyperparameters<T: Kept>(
     };
     if !found.hyperparameters.is_empty() {
         set(&mut model, &found.hyperparameters)?;
-        let source = source(prepared, request, &found);
+        let source = source(prepared, options, &found);
         return Ok(Searched { model, found, source, hyperpriors });
     }
     let within = (allowance, &hyperpriors[..]);
-    model = match &settings.search {
-        HyperparameterSearch::Neighbourhoods => {
-            on_neighbourhoods::<T>(model, prepared, request, (&mut found, &hyperpriors), keeper, observer)?
-        }
-        HyperparameterSearch::Blocks => {
-            on_blocks::<T>(model, prepared, request, within, &mut found, keeper, observer)?
-        }
-        HyperparameterSearch::Stochastic(search) => {
-            if search.refined && state.is_none() {
-                model = on_blocks::<T>(model, prepared, request, within, &mut found, keeper, observer)?;
-            }
-            let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
-            on_all_rows::<T>(begin, prepared, request, search, &mut found, keeper, observer)?
-        }
+    let search = options.search.hyperparameter_search;
+    let blocks = match search {
+        HyperparameterSearch::Blocks => true,
+        HyperparameterSearch::Refined => state.is_none(),
+        HyperparameterSearch::Neighbourhoods | HyperparameterSearch::Stochastic => false,
     };
-    let source = source(prepared, request, &found);
+    if blocks {
+        model = on_blocks::<T>(model, prepared, asked, within, &mut found, keeper, observer)?;
+    }
+    if search == HyperparameterSearch::Neighbourhoods {
+        model = on_neighbourhoods::<T>(model, prepared, asked, (&mut found, &hyperpriors), keeper, observer)?;
+    }
+    if search.is_stochastic() {
+        let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
+        model = on_all_rows::<T>(begin, prepared, asked, &mut found, keeper, observer)?;
+    }
+    let source = source(prepared, options, &found);
     found.hyperparameters = named_values(&model);
     keeper.save::<T>(&found, Stage::Between)?;
     Ok(Searched { model, found, source, hyperpriors })
 }
 
 /// Where hyperparameters come from, in words.
-fn source(prepared: &Prepared, request: &FitRequest, found: &Found) -> String {
-    let neighbourhoods = &request.scalable.neighbourhoods;
-    let averages = || match neighbourhoods.size >= prepared.data.rows() {
+fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> String {
+    let search = &options.search;
+    let averages = || match search.neighbourhood_size >= prepared.data.rows() {
         true => "the evidence of all rows".into(),
         false => format!(
             "averages over the evidence on {} neighbourhoods of {} rows",
-            neighbourhoods.count, neighbourhoods.size
+            search.neighbourhoods, search.neighbourhood_size
         ),
     };
     let blocks = || {
@@ -155,13 +160,13 @@ fn source(prepared: &Prepared, request: &FitRequest, found: &Found) -> String {
         });
         format!("the joint evidence of {}", stages.collect::<Vec<String>>().join(", then of "))
     };
-    let mut text = match &request.scalable.search {
+    let stochastic =
+        || format!("stochastic gradients of the evidence of all rows with {} probes", search.probes);
+    let mut text = match search.hyperparameter_search {
         HyperparameterSearch::Neighbourhoods => averages(),
         HyperparameterSearch::Blocks => blocks(),
-        HyperparameterSearch::Stochastic(search) => {
-            let from = if search.refined { format!(", from {}", blocks()) } else { String::new() };
-            format!("stochastic gradients of the evidence of all rows with {} probes{from}", search.probes)
-        }
+        HyperparameterSearch::Stochastic => stochastic(),
+        HyperparameterSearch::Refined => format!("{}, from {}", stochastic(), blocks()),
     };
     if let Some(noise) = found.noise_raised_from {
         text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
@@ -181,19 +186,18 @@ const REFINING_EVALUATIONS: f64 = 12.0;
 fn on_blocks<T: Kept>(
     mut model: ExactGp,
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, asked): Asked<'_>,
     (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
     found: &mut Found,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
-    let settings = &request.scalable;
-    let first = Blocks { seed: request.options.seed, ..settings.blocks };
+    let first = asked.search.blocks(request.seed);
     let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
-    let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.options.clone() };
+    let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
     if found.blocks.is_empty() {
         let mut options = base.clone();
-        options.steps.time = shorter(options.steps.time, allowance.until(FIRST_SHARE));
+        options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
         let rows = first.rows(&prepared.data)?;
         model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
     } else if let Some((_, values)) = found.blocks.last() {
@@ -205,9 +209,9 @@ fn on_blocks<T: Kept>(
         let each = found.seconds / evaluations.max(1) as f64;
         let rate = first.plan(n, d).flops_per_evaluation / each.max(1e-9);
         let size = refining_size(
-            settings.refining_rows.min(n),
+            asked.search.refining_rows.min(n),
             first.size,
-            refining_memory(request.options.memory_limit),
+            refining_memory(request.memory),
             d,
             |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
         );
@@ -219,7 +223,7 @@ fn on_blocks<T: Kept>(
                 rows.extend(near.rows(&prepared.data)?);
             }
             let mut options = FitOptions { restarts: 1, ..base.clone() };
-            options.steps.time = shorter(options.steps.time, seconds);
+            options.steps.time = Allowance::duration(seconds);
             model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
         }
     }
@@ -248,14 +252,6 @@ fn refining_size(
         .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
         .find(|&size| fits(size))
         .filter(|&size| size > first + first / 2)
-}
-
-/// The shorter of two limits of time.
-fn shorter(own: Option<Duration>, seconds: Option<f64>) -> Option<Duration> {
-    match (own, Allowance::duration(seconds)) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 /// One stage, kept when it is finished.
@@ -311,22 +307,21 @@ fn set_noise(model: &mut ExactGp, noise: f64) {
 fn on_neighbourhoods<T: Kept>(
     model: ExactGp,
     prepared: &Prepared,
-    request: &FitRequest,
+    (request, asked): Asked<'_>,
     (found, hyperpriors): (&mut Found, &[Hyperprior]),
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let started = Instant::now();
-    let mut neighbourhoods = request.scalable.neighbourhoods;
-    neighbourhoods.seed = request.options.seed;
     let before = found.seconds;
-    let options = FitOptions { restarts: 1, hyperpriors: hyperpriors.to_vec(), ..request.options.clone() };
+    let hyperpriors = hyperpriors.to_vec();
+    let options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
     let earlier = found.neighbourhoods.clone();
     let mut failed = None;
     let (averaged, fits) = fit_on_neighbourhoods(
         &model,
         &prepared.data,
-        neighbourhoods,
+        asked.search.neighbourhoods(request.seed),
         &options,
         earlier,
         &mut |progress, done| {
@@ -382,8 +377,7 @@ fn check_found(model: &ExactGp) -> Result<(), ModelError> {
 fn on_all_rows<T: Kept>(
     Begin { mut model, state, hyperpriors, allowance }: Begin<'_, T>,
     prepared: &Prepared,
-    request: &FitRequest,
-    search: &StochasticSearch,
+    (request, asked): Asked<'_>,
     found: &mut Found,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
@@ -392,10 +386,9 @@ fn on_all_rows<T: Kept>(
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
-    let (rows, memory) = (prepared.data.rows(), request.options.memory_limit);
-    let mut options = search.options(&request.scalable, request.options.seed, rows, memory);
+    let mut options = asked.stochastic_search(request.seed, prepared.data.rows(), request.memory);
     options.hyperpriors = hyperpriors.to_vec();
-    options.memory_limit = request.options.memory_limit;
+    options.memory_limit = request.memory;
     // What is left up to half of the budget, and what earlier runs of this search had of it.
     options.time = Allowance::duration(
         allowance.until(0.5).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),

@@ -16,12 +16,14 @@ mod pathwise;
 
 use super::budget::Allowance;
 use super::checkpoint::{Identity, Keeper, digest};
-use super::{HyperparameterSearch, Kept, KernelPrecision, ScalablePlan, ScalableSummary};
+use super::{Kept, ScalablePlan, ScalableSummary};
 use crate::model::check::FitCheck;
 use crate::model::fit::{FitStage, Prepared};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::options::{
+    IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
+};
 use crate::{FitRequest, Method};
-use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::{GpError, Hyperprior};
 use posterior_optim::{Observer, Reason};
 
@@ -36,7 +38,7 @@ pub(in crate::model) use hyperparameters::set as set_hyperparameters;
 /// What a fit leaves behind.
 pub(in crate::model) struct ScalableFit {
     /// The method that it came from: of `auto`, the best of those that were tried.
-    pub(in crate::model) method: Method,
+    pub(in crate::model) method: MethodName,
     /// How good it is on rows that were held back; none where there were none.
     pub(in crate::model) check: Option<FitCheck>,
     pub(in crate::model) posterior: ProcessPosterior,
@@ -60,33 +62,36 @@ impl ScalableFit {
 pub(in crate::model) fn fit_scalable(
     prepared: Prepared,
     request: &FitRequest,
-    method: Method,
+    method: &Method,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let settings = &request.scalable;
+    let usual = LargeTableOptions::default();
+    let large = method.large().unwrap_or(&usual);
     let data = &prepared.data;
     check(&prepared, request, method)?;
     let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
-    if plan.peak_bytes > request.options.memory_limit {
-        return Err(GpError::Memory { plan: plan.as_exact(), limit: request.options.memory_limit }.into());
+    if plan.peak_bytes > request.memory {
+        return Err(GpError::Memory { plan: plan.as_exact(), limit: request.memory }.into());
     }
-    let place = match &settings.checkpoint {
+    let place = match &large.checkpoint {
         Some(path) => Some((path.clone(), identity(&prepared, request, method)?)),
         None => None,
     };
-    let keeper = &mut Keeper::new(place, settings.checkpoint_seconds);
+    let keeper = &mut Keeper::new(place, large.checkpoint_every);
     let earlier = keeper.load()?.map_or(0.0, |saved| saved.seconds());
-    let allowance = &Allowance::new(settings.seconds).after(earlier);
-    let count = settings.held_back_of(data.rows());
+    let allowance = &Allowance::new(request.time_budget).after(earlier);
+    let count = large.held_back_of(data.rows());
     let Prepared { data, .. } = prepared;
-    let (train, held) = HeldBack::draw(data, count, request.options.seed)?;
+    let (train, held) = HeldBack::draw(data, count, request.seed)?;
     let prepared = &Prepared { data: train, ..prepared };
     let held = held.as_ref();
     let bounding = Bounding { held, start: None, allowance };
     let fit = match method {
-        Method::Sgpr => bounds::collapsed(prepared, request, &bounding, keeper, observer),
-        Method::Svgp => bounds::stochastic(prepared, request, &bounding, keeper, observer),
-        _ => match settings.precision {
+        Method::Sgpr(options) => bounds::collapsed(prepared, (request, options), &bounding, keeper, observer),
+        Method::Svgp(options) => {
+            bounds::stochastic(prepared, (request, options), &bounding, keeper, observer)
+        }
+        _ => match method.precision() {
             KernelPrecision::Single => {
                 by_rows::<f32>(prepared, request, method, held, allowance, keeper, observer)
             }
@@ -105,19 +110,22 @@ pub(in crate::model) fn fit_scalable(
 fn by_rows<T: Kept>(
     prepared: &Prepared,
     request: &FitRequest,
-    method: Method,
+    method: &Method,
     held: Option<&HeldBack>,
     allowance: &Allowance,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    if let (Method::Auto, Method::Sdd, Some(held)) = (request.method, method, held) {
-        return automatic::fit::<T>(prepared, request, held, allowance, keeper, observer);
+    if let (Method::Auto(options), Method::Sdd(_), Some(held)) = (&request.method, method, held) {
+        return automatic::fit::<T>(prepared, (request, options), held, allowance, keeper, observer);
     }
+    let Some(options) = method.iterative() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
     let mut saved = keeper.load()?;
     let searched = hyperparameters::hyperparameters::<T>(
         prepared,
-        request,
+        (request, options),
         saved.as_mut(),
         allowance,
         keeper,
@@ -129,65 +137,66 @@ fn by_rows<T: Kept>(
 }
 
 /// Refuses at once what would otherwise fail after a long search.
-fn check(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<(), ModelError> {
-    let settings = &request.scalable;
-    if matches!(method, Method::Cg | Method::Sgd | Method::Sdd | Method::InducingSgd) {
-        let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
-        kernel.features().map_err(GpError::from)?;
-    }
+fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
+    let large = method.large();
     for (what, value) in [
-        ("the step size", settings.step_size),
-        ("the tolerance", settings.tolerance),
-        ("the time", settings.seconds),
-        ("the time between checkpoints", Some(settings.checkpoint_seconds)),
+        ("the step size", method.batches().and_then(|batches| batches.step_size)),
+        ("the tolerance", method.tolerance()),
+        ("the time", request.time_budget),
+        ("the time between checkpoints", large.map(|large| large.checkpoint_every)),
     ] {
         if let Some(v) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
             return refuse(what, v, "a positive number");
         }
     }
-    if settings.tolerance.is_some() && method == Method::InducingSgd {
-        let expected = "absent: the misfit of inducing points keeps the noise and reaches no tolerance";
-        return refuse("the tolerance of inducing-sgd", settings.tolerance.unwrap_or_default(), expected);
-    }
-    if let VariationalOptimizer::NaturalGradient { length, .. } = settings.variational
-        && !(length > 0.0 && length <= 1.0)
-    {
-        return refuse("the length of natural-gradient steps", length, "above 0 and at most 1");
-    }
-    if let HyperparameterSearch::Stochastic(search) = &settings.search {
-        if !(search.learning_rate > 0.0 && search.learning_rate.is_finite()) {
-            return refuse("the learning rate", search.learning_rate, "a positive number");
-        }
-        if search.probes == 0 || search.steps == 0 || search.iterations == 0 {
-            return refuse("the number of probes, steps or iterations of the search", 0.0, "at least 1");
-        }
-    }
-    let blocks = &settings.blocks;
-    if settings.hyperparameters.is_none()
-        && (blocks.uniform.saturating_add(blocks.neighbourhoods) == 0 || blocks.size == 0)
-    {
-        return refuse("the number of blocks, or of their rows,", 0.0, "at least 1");
-    }
-    if settings.samples_per_features == Some(0) {
-        return refuse("the number of samples that share features", 0.0, "at least 1");
-    }
-    if settings.hyperparameters.is_none()
-        && (settings.neighbourhoods.count == 0 || settings.neighbourhoods.size == 0)
-    {
-        return refuse("the number of neighbourhoods, or of their rows,", 0.0, "at least 1");
-    }
-    if let Some(momentum) = settings.momentum.filter(|m| !(0.0..1.0).contains(m)) {
-        return refuse("the momentum", momentum, "at least 0 and below 1");
-    }
     for (what, count) in [
-        ("the number of samples", settings.samples),
-        ("the number of random features", settings.features.count),
-        ("the number of inducing points", settings.inducing),
-        ("the number of steps", settings.steps.unwrap_or(1)),
-        ("the number of rows of a batch", settings.batch.unwrap_or(1)),
+        ("the number of inducing points", method.inducing().map(|inducing| inducing.inducing)),
+        ("the number of steps", large.and_then(|large| large.iterations)),
+        ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
     ] {
-        if count == 0 {
+        if count == Some(0) {
+            return refuse(what, 0.0, "at least 1");
+        }
+    }
+    if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
+        && !(*natural_length > 0.0 && *natural_length <= 1.0)
+    {
+        return refuse("the length of natural-gradient steps", *natural_length, "above 0 and at most 1");
+    }
+    if let Method::Sdd(options) = method
+        && !(0.0..1.0).contains(&options.momentum)
+    {
+        return refuse("the momentum", options.momentum, "at least 0 and below 1");
+    }
+    let Some(options) = method.iterative() else { return Ok(()) };
+    let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
+    kernel.features().map_err(GpError::from)?;
+    let IterativeOptions { evidence, search, sampling, .. } = options;
+    if search.hyperparameter_search.is_stochastic()
+        && !(evidence.learning_rate > 0.0 && evidence.learning_rate.is_finite())
+    {
+        return refuse("the learning rate", evidence.learning_rate, "a positive number");
+    }
+    let searches = request.hyperparameters.is_none();
+    let no_steps = search.hyperparameter_search.is_stochastic() && evidence.steps == Some(0);
+    for (what, count, used) in [
+        ("the number of samples", sampling.samples, true),
+        ("the number of random features", sampling.random_features, true),
+        ("the number of samples that share features", sampling.samples_per_features, true),
+        ("the number of blocks, or of their rows,", search.blocks.min(search.block_size), searches),
+        (
+            "the number of neighbourhoods, or of their rows,",
+            search.neighbourhoods.min(search.neighbourhood_size),
+            searches,
+        ),
+        (
+            "the number of probes, steps or iterations of the search",
+            if no_steps { 0 } else { search.probes.min(search.search_iterations) },
+            search.hyperparameter_search.is_stochastic(),
+        ),
+    ] {
+        if used && count == 0 {
             return refuse(what, 0.0, "at least 1");
         }
     }
@@ -195,14 +204,13 @@ fn check(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<()
 }
 
 /// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
-fn identity(prepared: &Prepared, request: &FitRequest, method: Method) -> Result<Identity, ModelError> {
+fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<Identity, ModelError> {
     let mut request = request.clone();
-    request.method = method;
-    request.scalable.checkpoint = None;
-    request.scalable.checkpoint_seconds = 0.0;
-    request.scalable.seconds = None;
-    request.options.steps.time = None;
-    request.options.memory_limit = 0;
+    request.method = method.clone();
+    if let Some(large) = request.method.large_mut() {
+        (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
+    }
+    (request.time_budget, request.memory) = (None, 0);
     let failed = |e: serde_json::Error| ModelError::Checkpoint { problem: e.to_string() };
     let settings = serde_json::to_value(&request).map_err(failed)?;
     let schema = serde_json::to_string(&prepared.schema).map_err(failed)?;

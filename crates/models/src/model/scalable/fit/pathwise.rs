@@ -8,7 +8,6 @@ use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitStage, Prepared};
 use crate::model::scalable::budget::Allowance;
 use crate::model::scalable::checkpoint::{Keeper, Saved, Stage};
-use crate::model::scalable::plan::steps;
 use crate::model::scalable::{Kept, ScalableSummary, Solver};
 use crate::{FitRequest, Method};
 use faer::Mat;
@@ -37,43 +36,41 @@ pub(super) struct Judging<'a> {
 pub(super) fn fit<T: Kept>(
     prepared: &Prepared,
     request: &FitRequest,
-    method: Method,
+    method: &Method,
     (searched, saved): (Searched, Option<Saved>),
     judging: &Judging<'_>,
     keeper: &mut Keeper,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let settings = &request.scalable;
+    let Some(options) = method.iterative() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
     let mut saved = saved;
     let Searched { model, found, source, hyperpriors } = searched;
-    let seed = request.options.seed;
+    let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
+    let conjugate = matches!(method, Method::Cg(_));
     let budget = Budget {
-        steps: steps(request, method),
+        steps: method.steps(),
         time: Allowance::duration(judging.seconds),
-        tolerance: settings.tolerance.unwrap_or(if method == Method::Cg { 1e-3 } else { 0.0 }),
+        tolerance: method.tolerance().unwrap_or(if conjugate { 1e-3 } else { 0.0 }),
     };
-    let conditioning = PathwiseSettings {
-        budget,
-        samples: settings.samples,
-        features: settings.features,
-        samples_per_features: settings.samples_per_features,
-        seed,
-        cache_bytes: settings.cache_bytes,
-    };
+    let conditioning = options.conditioning(budget, seed);
     let mut inducing_radius = None;
     let support = match method {
-        Method::InducingSgd => {
-            let streams = Streams::new(seed);
-            let z =
-                settings.choice.choose(model.kernel(), prepared.data.inputs(), settings.inducing, streams);
+        Method::InducingSgd(options) => {
+            let (streams, asked) = (Streams::new(seed), &options.inducing);
+            let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.inducing, streams);
             let ChosenPoints { points, radius } = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
             inducing_radius = radius;
-            Support::Inducing(points, settings.inducing_descent(seed))
+            Support::Inducing(points, options.solver(seed))
         }
-        Method::Cg => Support::Rows(settings.conjugate_gradients()),
-        Method::Sgd => Support::Rows(settings.descent(seed)),
-        _ => Support::Rows(settings.dual_descent(seed)),
+        Method::Cg(_) => Support::Rows(options.system.conjugate_gradients(seed)),
+        Method::Sgd(options) => Support::Rows(options.solver(seed)),
+        Method::Sdd(options) => Support::Rows(options.solver(seed)),
+        Method::Auto(_) | Method::Exact(_) | Method::Sgpr(_) | Method::Svgp(_) => {
+            return Err(ModelError::NotIterative { method: method.name() });
+        }
     };
     let solver = match &support {
         Support::Rows(method) => Solver::Rows(method.clone()),
@@ -88,15 +85,15 @@ pub(super) fn fit<T: Kept>(
     let start = state.map_or(Start::Zero, Start::Resume);
     let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
     let started = Instant::now();
-    let adaptive = settings.steps.is_none() && settings.tolerance.is_none();
+    let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
     let looking = Looking {
         process: process.clone(),
         data: &prepared.data,
         support: support.clone(),
         conditioning: &conditioning,
-        harmless: (method != Method::InducingSgd).then(|| harmless(model.noise().noise_variance())),
+        harmless: (inducing == 0).then(|| harmless(model.noise().noise_variance())),
     };
-    let mut course = Course::new(if method == Method::Cg { 6 } else { 100 });
+    let mut course = Course::new(if conjugate { 6 } else { 100 });
     let mut stopped = Outlook::Open;
     let mut failed = None;
     let posterior = process.condition(
@@ -144,7 +141,7 @@ pub(super) fn fit<T: Kept>(
     let summary = ScalableSummary {
         solver,
         settings: Some(conditioning),
-        precision: settings.precision,
+        precision: options.system.precision,
         hyperparameter_source: source,
         blocks: found.blocks.iter().map(|(fit, _)| fit.clone()).collect(),
         noise_raised_from: found.noise_raised_from,
@@ -170,7 +167,7 @@ pub(super) fn fit<T: Kept>(
         reason = Reason::Value;
     }
     Ok(ScalableFit {
-        method,
+        method: method.name(),
         check,
         posterior: T::posterior(posterior),
         hyperparameters: found.hyperparameters,

@@ -6,10 +6,10 @@
 use std::ops::RangeInclusive;
 
 /// Most steps, epochs and the like.
-pub(crate) const MOST_STEPS: usize = 100_000_000;
+pub const MOST_STEPS: usize = 100_000_000;
 
 /// Most rows, points, draws and the like that are kept in memory.
-pub(crate) const MOST_KEPT: usize = 10_000_000;
+pub const MOST_KEPT: usize = 10_000_000;
 
 /// Most gigabytes.
 const MOST_GIGABYTES: f64 = 1e6;
@@ -18,7 +18,7 @@ const MOST_GIGABYTES: f64 = 1e6;
 const THREADS_ANYWHERE: usize = 64;
 
 /// A whole number of the range, both ends included.
-pub(crate) fn whole(
+pub fn whole(
     allowed: RangeInclusive<usize>,
 ) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
     move |text| {
@@ -31,56 +31,112 @@ pub(crate) fn whole(
 }
 
 /// As many threads as this machine may start without harm.
-pub(crate) fn threads(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn threads(text: &str) -> Result<usize, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     whole(1..=THREADS_ANYWHERE.max(4 * cores))(text)
         .map_err(|problem| format!("{problem}: this machine has {cores} cores"))
 }
 
 /// A finite number.
-pub(crate) fn finite(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn finite(text: &str) -> Result<f64, String> {
     real(text, |_| true, "a finite number")
 }
 
 /// A finite number above 0.
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn positive(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0, "a finite number above 0")
 }
 
 /// A finite number that is not below 0.
-pub(crate) fn not_negative(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn not_negative(text: &str) -> Result<f64, String> {
     real(text, |v| v >= 0.0, "0 or a finite number above it")
 }
 
 /// A number between 0 and 1, neither included.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn share(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v < 1.0, "a number between 0 and 1")
 }
 
 /// A number from 0 to below 1.
-pub(crate) fn share_or_none(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn share_or_none(text: &str) -> Result<f64, String> {
     real(text, |v| (0.0..1.0).contains(&v), "a number from 0 to below 1")
 }
 
 /// A number above 0 and up to 1.
-pub(crate) fn share_or_all(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn share_or_all(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v <= 1.0, "a number above 0 and at most 1")
 }
 
 /// A limit of memory.
-pub(crate) fn gigabytes(text: &str) -> Result<f64, String> {
+pub fn gigabytes(text: &str) -> Result<f64, String> {
     let allowed = |v| v > 0.0 && v <= MOST_GIGABYTES;
     real(text, allowed, &format!("a number of gigabytes above 0 and at most {MOST_GIGABYTES}"))
 }
 
 /// A limit of memory that may be nothing.
-pub(crate) fn gigabytes_or_none(text: &str) -> Result<f64, String> {
+pub fn gigabytes_or_none(text: &str) -> Result<f64, String> {
     let allowed = |v| (0.0..=MOST_GIGABYTES).contains(&v);
     real(text, allowed, &format!("a number of gigabytes from 0 to {MOST_GIGABYTES}"))
 }
 
+/// A limit of memory, in bytes.
+///
+/// # Errors
+/// As [`gigabytes`].
+pub fn bytes(text: &str) -> Result<u64, String> {
+    gigabytes(text).map(|number| (number * 1e9) as u64)
+}
+
+/// A limit of memory that may be nothing, in bytes.
+///
+/// # Errors
+/// As [`gigabytes_or_none`].
+pub fn bytes_or_none(text: &str) -> Result<usize, String> {
+    gigabytes_or_none(text).map(|number| (number * 1e9) as usize)
+}
+
+/// A time in seconds: `90`, `90s`, `5m`, `2h`.
+///
+/// # Errors
+/// What is no time.
+pub fn time(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, unit) = match text.char_indices().last() {
+        Some((i, 's')) => (&text[..i], 1.0),
+        Some((i, 'm')) => (&text[..i], 60.0),
+        Some((i, 'h')) => (&text[..i], 3600.0),
+        _ => (text, 1.0),
+    };
+    let number = number.trim().parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0);
+    number.map(|v| v * unit).ok_or_else(|| "it is no time; write 90s, 5m or 2h".into())
+}
+
 /// A number of seconds.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed.
+pub fn seconds(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v <= 1e9, "a number of seconds above 0 and at most 1e9")
 }
 
@@ -114,6 +170,16 @@ mod tests {
         assert!(positive("0").is_err() && gigabytes("0").is_err() && seconds("0").is_err());
         assert_eq!((not_negative("0"), gigabytes_or_none("0"), finite("-1")), (Ok(0.0), Ok(0.0), Ok(-1.0)));
         assert!(gigabytes("9223372036854775808").is_err() && seconds("2e9").is_err());
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, expected) in [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0)] {
+            assert_eq!(time(text), Ok(expected));
+        }
+        for text in ["", "m", "-3s", "NaN", "5 minutes"] {
+            assert!(time(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! The file of `fit gp --config`: its keys are flags, put behind those that were written. Flags win over the file, the file over the defaults.
+
+use crate::args::{Cli, Command as Subcommand, FitModel};
+use crate::output::Failure;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use posterior::gp::Hyperprior;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// Keys that only the command line has, and the only one that only files have.
+const FLAGS_ONLY: [&str; 5] = ["config", "force", "help", "json", "quiet"];
+const HYPERPRIORS: &str = "hyperprior";
+
+/// A configuration as flags, and what no flag can say.
+#[derive(Default)]
+struct Configuration {
+    /// Names of flags with their words.
+    flags: Vec<(String, Vec<String>)>,
+    hyperpriors: Vec<Hyperprior>,
+}
+
+/// Reads a command line; mistakes of the command line end the program as clap has it.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
+    let mut grammar = Cli::command();
+    let written = Cli::command().ignore_errors(true).try_get_matches_from(&words);
+    let Some((path, written)) = written.ok().and_then(|m| configured(&m)) else {
+        return matched(grammar, words);
+    };
+    let configuration = read(&path)?;
+    let mut words = words;
+    for (name, of_file) in configuration.flags {
+        if written.contains(&name) {
+            continue;
+        }
+        // A list of a file is a list already: commas in it belong to names.
+        grammar = grammar.mut_subcommand("fit", |fit| {
+            fit.mut_subcommand("gp", |gp| gp.mut_arg(name.replace('-', "_"), |arg| arg.value_delimiter(None)))
+        });
+        words.extend(of_file.into_iter().map(OsString::from));
+    }
+    let mut cli = matched(grammar, words)?;
+    if let Subcommand::Fit { model: FitModel::Gp(arguments) } = &mut cli.command {
+        arguments.request.hyperpriors = configuration.hyperpriors;
+    }
+    Ok(cli)
+}
+
+fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
+    let mut grammar = grammar;
+    let cli = grammar
+        .try_get_matches_from_mut(words)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar)));
+    Ok(cli.unwrap_or_else(|error| error.exit()))
+}
+
+/// The configuration that `fit gp` names, and the flags that are written beside it.
+fn configured(matches: &ArgMatches) -> Option<(PathBuf, Vec<String>)> {
+    let gp = matches.subcommand_matches("fit")?.subcommand_matches("gp")?;
+    let path = gp.try_get_one::<PathBuf>("config").ok()??.clone();
+    let written = gp.ids().map(clap::Id::as_str);
+    let written = written.filter(|id| gp.value_source(id) == Some(ValueSource::CommandLine));
+    Some((path, written.map(|id| id.replace('_', "-")).collect()))
+}
+
+fn read(path: &Path) -> Result<Configuration, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::new(format!("cannot read the configuration {}: {e}", path.display())))?;
+    let invalid =
+        |why: String| Failure::usage(format!("{} is not a valid configuration: {why}", path.display()));
+    let table: Table = text.parse().map_err(|e: toml::de::Error| invalid(e.to_string()))?;
+    let grammar = Cli::command();
+    let gp = grammar.find_subcommand("fit").and_then(|fit| fit.find_subcommand("gp"));
+    let known = |name: &str| gp.is_some_and(|gp| gp.get_arguments().any(|a| a.get_long() == Some(name)));
+    let mut configuration = Configuration::default();
+    for (name, value) in table {
+        if name == HYPERPRIORS {
+            configuration.hyperpriors = value.try_into().map_err(|e| invalid(e.to_string()))?;
+            continue;
+        }
+        if FLAGS_ONLY.contains(&name.as_str()) || !known(&name) {
+            return Err(invalid(format!("unknown field `{name}`: the fields are the flags of fit gp")));
+        }
+        let words = words(&name, value).map_err(invalid)?;
+        check(&words).map_err(invalid)?;
+        configuration.flags.push((name, words));
+    }
+    Ok(configuration)
+}
+
+/// A key and its value as flags; a list is a flag that is repeated.
+fn words(name: &str, value: Value) -> Result<Vec<String>, String> {
+    let values = match value {
+        Value::Array(values) => values,
+        one => vec![one],
+    };
+    let word = |value: Value| match value {
+        Value::String(text) => Ok(format!("--{name}={text}")),
+        Value::Integer(number) => Ok(format!("--{name}={number}")),
+        Value::Float(number) => Ok(format!("--{name}={number}")),
+        Value::Boolean(truth) => Ok(format!("--{name}={truth}")),
+        other => Err(format!("`{name}` cannot be {}", other.type_str())),
+    };
+    values.into_iter().map(word).collect()
+}
+
+/// Values of a file obey the rules of the flags of their names.
+fn check(words: &[String]) -> Result<(), String> {
+    let line = ["posterior", "fit", "gp"].into_iter().chain(words.iter().map(String::as_str));
+    match Cli::command().try_get_matches_from(line) {
+        Err(e) if matches!(e.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
+            let text = e.to_string();
+            Err(text.lines().next().unwrap_or_default().trim_start_matches("error: ").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_files_may_hold_commas_and_flags_win() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        let text = "data = \"t.csv\"\ntarget = \"y\"\nout = \"m\"\nfeatures = [\"a, b\", \"c\"]\nmethod = \"svgp\"\nbatch = 7\n\
+                    step-size = 0.25\nfixed-inducing = true\n";
+        std::fs::write(&path, text).unwrap();
+        let line = ["posterior", "--quiet", "fit", "gp", "--config", path.to_str().unwrap(), "--batch", "9"];
+        let cli = parse(line.into_iter().map(OsString::from).collect()).unwrap();
+        let Subcommand::Fit { model: FitModel::Gp(arguments) } = cli.command else {
+            panic!("another command")
+        };
+        let request = &arguments.request;
+        assert_eq!(request.selection.features, Some(vec!["a, b".into(), "c".into()]));
+        let posterior::Method::Svgp(options) = &request.method else { panic!("another method") };
+        assert!(cli.quiet && options.fixed_inducing);
+        assert_eq!((options.batches.batch, options.batches.step_size), (Some(9), Some(0.25)));
+    }
+
+    #[test]
+    fn keys_and_values_are_those_of_flags() {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, expected) in [
+            ("kernal = \"se\"", "unknown field `kernal`"),
+            ("force = true", "unknown field `force`"),
+            ("samples = 0", "a whole number from 1"),
+            ("mean = \"median\"", "invalid value 'median'"),
+            ("seed = { a = 1 }", "cannot be table"),
+        ] {
+            let path = folder.path().join("c.toml");
+            std::fs::write(&path, text).unwrap();
+            let failure = read(&path).err().unwrap();
+            assert!(format!("{failure:?}").contains(expected), "{text}: {failure:?}");
+        }
+    }
+}

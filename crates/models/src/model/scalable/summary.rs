@@ -1,0 +1,86 @@
+//! What became of a fit to a large table.
+
+use crate::options::KernelPrecision;
+use posterior_gp::inducing::stochastic::VariationalOptimizer;
+use posterior_gp::iterative::{BlockFit, InducingDescentOptions, Method as SolveMethod, PathwiseSettings};
+use posterior_optim::Reason;
+use serde::{Deserialize, Serialize};
+
+/// What a search by stochastic gradients did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceSearchSummary {
+    /// Steps taken.
+    pub steps: usize,
+    /// Iterations of conjugate gradients in all of them.
+    pub solver_steps: usize,
+    /// Norm of the last gradient, for each target value, in the unconstrained parameters.
+    pub gradient_norm: Option<f64>,
+    /// The largest relative residual of the last solve.
+    pub residual: Option<f64>,
+    /// Steps whose solve did not reach its tolerance: out of iterations, or at the limit of the precision.
+    pub unsolved: usize,
+    /// Why it ended: steps or time.
+    pub ended: Reason,
+}
+
+/// What weights were found with, kept in the model file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// On all rows.
+    Rows(SolveMethod),
+    /// On inducing inputs.
+    Inducing(InducingDescentOptions),
+    /// A bound in closed form.
+    Collapsed,
+    /// A bound on mini-batches.
+    Stochastic {
+        /// What moved the distribution of inducing values.
+        optimizer: VariationalOptimizer,
+    },
+}
+
+/// How a fit to a large table went; part of the header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalableSummary {
+    /// What weights were found with.
+    pub solver: Solver,
+    /// How the posterior was conditioned; absent for bounds.
+    pub settings: Option<PathwiseSettings>,
+    /// Precision of kernel products and weights.
+    pub precision: KernelPrecision,
+    /// Where hyperparameters come from, in words.
+    pub hyperparameter_source: String,
+    /// What each stage of a search on blocks found.
+    #[serde(default)]
+    pub blocks: Vec<BlockFit>,
+    /// The noise variance that the evidence wanted, where it was raised to keep the system solvable (see [`Self::hyperparameter_source`]).
+    #[serde(default)]
+    pub noise_raised_from: Option<f64>,
+    /// Log evidence of each neighbourhood, in the order they were drawn.
+    pub neighbourhood_evidences: Vec<f64>,
+    /// What a search on all rows did, where there was one.
+    pub search: Option<EvidenceSearchSummary>,
+    /// Inducing points that are used.
+    pub inducing: usize,
+    /// The radius (in lengthscales) of a cover, or the threshold (in standard units) of pruning, that left so many.
+    pub inducing_radius: Option<f64>,
+    /// Whether a bound moved them. Those among counts stay where they were chosen.
+    pub inducing_moved: bool,
+    /// Steps taken.
+    pub steps: usize,
+    /// Why the solver ended.
+    pub ended: String,
+    /// The largest relative residual at the end, as far as the method knows it; of inducing-sgd the relative misfit of the targets, which keeps the noise.
+    pub residual: Option<f64>,
+    /// βn, for methods with a step size.
+    pub step_size: Option<f64>,
+    /// How often it began anew with a smaller step.
+    pub restarts: usize,
+    /// The bound on the log evidence, for methods that have one (nats, of standardised targets).
+    pub bound: Option<f64>,
+    /// Seconds for hyperparameters and for weights.
+    pub seconds: [f64; 2],
+    /// Steps that an earlier, interrupted run had taken.
+    pub resumed_from: usize,
+}

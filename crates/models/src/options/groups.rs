@@ -1,0 +1,331 @@
+//! What several methods are told: each group of options once.
+
+use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use super::search::{EvidenceOptions, HyperparameterOptions};
+use posterior_gp::iterative::{
+    Budget, ConjugateGradientOptions, Method as SolveMethod, PathwiseSettings, SearchOptions, StepSize,
+};
+use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
+use posterior_kernels::inducing::InducingChoice;
+use posterior_linalg::solve::PreconditionerChoice;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Posterior samples: variances come from them, with a relative error of `√(2/s)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SamplingOptions {
+    /// Posterior samples of methods for large tables; variances come from them
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().samples))]
+    pub samples: usize,
+    /// Random features of prior functions
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().random_features))]
+    pub random_features: usize,
+    /// The form of random features of waves
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub feature_form: FeatureForm,
+    /// How their frequencies are drawn
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub feature_frequencies: FrequencyDraw,
+    /// Samples that share random features; the error of features averages out over groups of them
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().samples_per_features))]
+    pub samples_per_features: usize,
+}
+
+impl Default for SamplingOptions {
+    fn default() -> Self {
+        let FeatureSettings { count, form, frequencies } = FeatureSettings::default();
+        Self {
+            samples: 64,
+            random_features: count,
+            feature_form: form,
+            feature_frequencies: frequencies,
+            samples_per_features: 8,
+        }
+    }
+}
+
+impl SamplingOptions {
+    pub(crate) fn features(&self) -> FeatureSettings {
+        FeatureSettings {
+            count: self.random_features,
+            form: self.feature_form,
+            frequencies: self.feature_frequencies,
+        }
+    }
+}
+
+/// The precision of kernel products and weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum KernelPrecision {
+    /// Four bytes a number: twice as fast, and enough unless the noise is tiny
+    #[default]
+    #[cfg_attr(feature = "clap", value(name = "f32"))]
+    #[serde(alias = "f32")]
+    Single,
+    /// Eight bytes a number
+    #[cfg_attr(feature = "clap", value(name = "f64"))]
+    #[serde(alias = "f64")]
+    Double,
+}
+
+/// What conjugate gradients are preconditioned by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum PreconditionerName {
+    /// Pivoted Cholesky
+    #[default]
+    PivotedCholesky,
+    /// Randomised Nyström
+    Nystrom,
+    /// None
+    None,
+}
+
+/// Linear systems with kernel matrices that are not stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SystemOptions {
+    /// Precision of kernel products
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub precision: KernelPrecision,
+    /// Bytes that may be used to keep the kernel matrix in memory.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "GB",
+            help = "Gigabytes that may be used to keep the kernel matrix in memory",
+            value_parser = numbers::bytes_or_none,
+            default_value = "0"
+        )
+    )]
+    pub cache: usize,
+    /// Preconditioner of cg and of stochastic searches
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub preconditioner: PreconditionerName,
+    /// Rank of the preconditioner
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().rank))]
+    pub rank: usize,
+}
+
+impl Default for SystemOptions {
+    fn default() -> Self {
+        Self {
+            precision: KernelPrecision::default(),
+            cache: 0,
+            preconditioner: PreconditionerName::default(),
+            rank: 100,
+        }
+    }
+}
+
+impl SystemOptions {
+    pub(crate) fn conjugate_gradients(&self, seed: u64) -> SolveMethod {
+        let rank = self.rank;
+        let preconditioner = match self.preconditioner {
+            PreconditionerName::None => PreconditionerChoice::None,
+            PreconditionerName::Nystrom => PreconditionerChoice::Nystrom { rank, seed },
+            PreconditionerName::PivotedCholesky => {
+                PreconditionerChoice::PivotedCholesky { rank, relative_tolerance: 1e-3 }
+            }
+        };
+        SolveMethod::ConjugateGradients(ConjugateGradientOptions { preconditioner, ..Default::default() })
+    }
+
+    /// Bytes of a number.
+    pub(crate) fn bytes_of_number(&self) -> u64 {
+        if self.precision == KernelPrecision::Single { 4 } else { 8 }
+    }
+}
+
+/// Fits that take long: how many steps, on which rows they are judged, where they are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct LargeTableOptions {
+    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
+    pub iterations: Option<usize>,
+    /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
+    pub held_back: Option<usize>,
+    /// Where an interrupted fit is kept; the same command goes on from it [default: OUT.checkpoint]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub checkpoint: Option<PathBuf>,
+    /// Begin anew and replace the checkpoint of another fit, or of this one
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub fresh: bool,
+    /// Seconds between two checkpoints
+    #[cfg_attr(feature = "clap", arg(long, value_name = "S", value_parser = numbers::seconds, default_value_t = Self::default().checkpoint_every))]
+    pub checkpoint_every: f64,
+}
+
+impl Default for LargeTableOptions {
+    fn default() -> Self {
+        Self { iterations: None, held_back: None, checkpoint: None, fresh: false, checkpoint_every: 30.0 }
+    }
+}
+
+impl LargeTableOptions {
+    /// Rows that are held back of `rows`: a twentieth, but 100 (of few rows a tenth) at least and 512 at most. Of 512 rows, 95 ± 2.5 % lie inside their 95 %
+    /// intervals by chance; more would tell little more.
+    pub(crate) fn held_back_of(&self, rows: usize) -> usize {
+        let usual = (rows / 20).min(512).max((rows / 10).min(100));
+        self.held_back.unwrap_or(usual).min(rows.saturating_sub(1) / 2)
+    }
+}
+
+/// Methods that solve for weights and posterior samples step by step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct IterativeOptions {
+    /// Searches by exact evidence, on some rows.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub evidence: EvidenceOptions,
+    /// Which rows, and what follows.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub search: HyperparameterOptions,
+    /// Posterior samples.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub sampling: SamplingOptions,
+    /// Linear systems.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub system: SystemOptions,
+    /// Steps, rows to judge by, checkpoints.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub large: LargeTableOptions,
+}
+
+impl IterativeOptions {
+    /// How the posterior is conditioned within a budget.
+    pub(crate) fn conditioning(&self, budget: Budget, seed: u64) -> PathwiseSettings {
+        PathwiseSettings {
+            budget,
+            samples: self.sampling.samples,
+            features: self.sampling.features(),
+            samples_per_features: Some(self.sampling.samples_per_features),
+            seed,
+            cache_bytes: self.system.cache,
+        }
+    }
+
+    /// A search by stochastic gradients; hyperpriors and limits are the caller's. Solved by conjugate gradients, whatever solves for the posterior: searches
+    /// need moderate accuracy at hyperparameters that no step size is known for.
+    ///
+    /// The kernel matrix is kept where it takes at most half of `memory`: every step multiplies with the same one many times.
+    pub(crate) fn stochastic_search(&self, seed: u64, rows: usize, memory: u64) -> SearchOptions {
+        let matrix = (rows as u64).saturating_mul(rows as u64).saturating_mul(self.system.bytes_of_number());
+        let budget = Budget { steps: self.search.search_iterations, time: None, tolerance: 1e-2 };
+        let mut solves = PathwiseSettings { samples: self.search.probes, ..self.conditioning(budget, seed) };
+        if let (Ok(bytes), true) = (usize::try_from(matrix), matrix <= memory / 2) {
+            solves.cache_bytes = solves.cache_bytes.max(bytes);
+        }
+        SearchOptions {
+            steps: self.evidence.steps.unwrap_or(100),
+            learning_rate: self.evidence.learning_rate,
+            method: self.system.conjugate_gradients(seed),
+            solves,
+            probes: self.search.probe_kind,
+            ..SearchOptions::default()
+        }
+    }
+}
+
+/// Steps on batches of rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct BatchOptions {
+    /// Rows of a batch [default: 512; svgp 1024]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
+    pub batch: Option<usize>,
+    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub step_size: Option<f64>,
+}
+
+impl BatchOptions {
+    /// βn as solvers take it.
+    pub(crate) fn step_size(&self) -> StepSize {
+        self.step_size.map_or(StepSize::Automatic, StepSize::TimesRows)
+    }
+
+    /// Rows of a solver's batch.
+    pub(crate) fn solver_batch(&self) -> usize {
+        self.batch.unwrap_or(512)
+    }
+}
+
+/// How inducing points are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum InducingChoiceName {
+    /// Centres of clusters
+    #[default]
+    KMeans,
+    /// Rows that the others predict worst
+    Greedy,
+    /// Rows by chance
+    Random,
+    /// Rows such that every row is near one
+    Cover,
+    /// Rows that are left when those with close neighbours are thinned out
+    Pruned,
+}
+
+/// Inducing points.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct InducingOptions {
+    /// Inducing points of inducing-sgd, sgpr, svgp
+    #[cfg_attr(feature = "clap", arg(long, value_name = "M", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().inducing))]
+    pub inducing: usize,
+    /// How they are chosen, at most as many
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub inducing_choice: InducingChoiceName,
+    /// Radius of --inducing-choice cover in lengthscales; it grows while too many points are left
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().cover_radius))]
+    pub cover_radius: f64,
+    /// The larger the more rows --inducing-choice pruned keeps (0.5, 1 or 2 in the literature), up to --inducing
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().pruning_ratio))]
+    pub pruning_ratio: f64,
+}
+
+impl Default for InducingOptions {
+    fn default() -> Self {
+        Self {
+            inducing: 512,
+            inducing_choice: InducingChoiceName::default(),
+            cover_radius: 0.5,
+            pruning_ratio: 1.0,
+        }
+    }
+}
+
+impl InducingOptions {
+    pub(crate) fn choice(&self) -> InducingChoice {
+        match self.inducing_choice {
+            InducingChoiceName::KMeans => InducingChoice::KMeans,
+            InducingChoiceName::Greedy => InducingChoice::GreedyVariance,
+            InducingChoiceName::Random => InducingChoice::Random,
+            InducingChoiceName::Cover => InducingChoice::Cover { radius: self.cover_radius },
+            InducingChoiceName::Pruned => {
+                InducingChoice::Pruned { neighbours: 100, ratio: self.pruning_ratio }
+            }
+        }
+    }
+}

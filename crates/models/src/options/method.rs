@@ -1,0 +1,222 @@
+//! The sum: a method, or its name.
+
+use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
+use super::methods::{
+    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
+    SvgpOptions,
+};
+use super::search::EvidenceOptions;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+/// Writes what depends on the list of methods: the sum of their options, their names, and the way from one to the other.
+macro_rules! methods {
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal => $options:ident),* $(,)?) => {
+        /// A method without its options.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+        pub enum MethodName {
+            $($(#[doc = $doc])* #[serde(rename = $text)] #[cfg_attr(feature = "clap", value(name = $text))] $name,)*
+        }
+
+        impl MethodName {
+            /// All methods.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Its name on the command line and in files.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            /// Its flags.
+            #[cfg(feature = "clap")]
+            pub(super) fn augment(self, command: clap::Command) -> clap::Command {
+                match self { $(Self::$name => <$options as clap::Args>::augment_args(command)),* }
+            }
+
+            /// What the flags say.
+            #[cfg(feature = "clap")]
+            pub(super) fn parse(self, matches: &mut clap::ArgMatches) -> Result<Method, clap::Error> {
+                match self {
+                    $(Self::$name => clap::FromArgMatches::from_arg_matches_mut(matches).map(Method::$name)),*
+                }
+            }
+
+            fn deserialize(self, table: serde_json::Value) -> Result<Method, serde_json::Error> {
+                match self { $(Self::$name => serde_json::from_value(table).map(Method::$name)),* }
+            }
+        }
+
+        /// How the posterior is computed, with all that this method is told and nothing that it has no use for.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(tag = "method")]
+        pub enum Method {
+            $($(#[doc = $doc])* #[serde(rename = $text)] $name($options),)*
+        }
+
+        impl Method {
+            /// Without its options.
+            pub fn name(&self) -> MethodName {
+                match self { $(Self::$name(_) => MethodName::$name),* }
+            }
+        }
+
+        /// With the defaults of its options.
+        impl From<MethodName> for Method {
+            fn from(name: MethodName) -> Self {
+                match name { $(MethodName::$name => Self::$name($options::default())),* }
+            }
+        }
+    };
+}
+
+methods! {
+    /// Chosen by size, memory and time ([`crate::choose`])
+    Auto = "auto" => AutoOptions,
+    /// Cholesky of the whole kernel matrix
+    Exact = "exact" => ExactOptions,
+    /// Conjugate gradients
+    Cg = "cg" => CgOptions,
+    /// Stochastic gradient descent on the primal objective
+    Sgd = "sgd" => SgdOptions,
+    /// Stochastic dual descent: the method of choice for large tables
+    Sdd = "sdd" => SddOptions,
+    /// Stochastic gradient descent on weights of inducing points
+    InducingSgd = "inducing-sgd" => InducingSgdOptions,
+    /// The collapsed bound of inducing points (Titsias)
+    Sgpr = "sgpr" => SgprOptions,
+    /// The stochastic bound of inducing points (Hensman)
+    Svgp = "svgp" => SvgpOptions,
+}
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Default for Method {
+    fn default() -> Self {
+        Self::Auto(AutoOptions::default())
+    }
+}
+
+/// From a table of options beside `method`; options that the method does not have are errors that name those which it has.
+impl<'de> Deserialize<'de> for Method {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = serde_json::Map::deserialize(deserializer)?;
+        let name = match table.remove("method") {
+            Some(name) => serde_json::from_value(name).map_err(D::Error::custom)?,
+            None => MethodName::Auto,
+        };
+        let known = serde_json::to_value(Self::from(name)).map_err(D::Error::custom)?;
+        if let Some(key) = table.keys().find(|key| known.get(key).is_none()) {
+            let keys: Vec<&String> = known.as_object().into_iter().flat_map(serde_json::Map::keys).collect();
+            return Err(D::Error::custom(format!("{name} has no option `{key}`; it has {keys:?}")));
+        }
+        name.deserialize(table.into()).map_err(D::Error::custom)
+    }
+}
+
+impl Method {
+    /// The search for hyperparameters by exact evidence, of methods that have one; bounds learn theirs.
+    pub fn evidence(&self) -> Option<&EvidenceOptions> {
+        match self {
+            Self::Exact(options) => Some(&options.evidence),
+            _ => self.iterative().map(|options| &options.evidence),
+        }
+    }
+
+    /// What iterative solvers are told.
+    pub fn iterative(&self) -> Option<&IterativeOptions> {
+        match self {
+            Self::Auto(AutoOptions { iterative, .. })
+            | Self::Cg(CgOptions { iterative, .. })
+            | Self::Sgd(SgdOptions { iterative, .. })
+            | Self::Sdd(SddOptions { iterative, .. })
+            | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
+            Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+        }
+    }
+
+    /// As [`Self::iterative`], to be changed.
+    pub fn iterative_mut(&mut self) -> Option<&mut IterativeOptions> {
+        match self {
+            Self::Auto(AutoOptions { iterative, .. })
+            | Self::Cg(CgOptions { iterative, .. })
+            | Self::Sgd(SgdOptions { iterative, .. })
+            | Self::Sdd(SddOptions { iterative, .. })
+            | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
+            Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+        }
+    }
+
+    /// Steps, rows to judge by and checkpoints of methods for large tables.
+    pub fn large(&self) -> Option<&LargeTableOptions> {
+        match self {
+            Self::Sgpr(options) => Some(&options.large),
+            Self::Svgp(options) => Some(&options.large),
+            _ => self.iterative().map(|options| &options.large),
+        }
+    }
+
+    /// As [`Self::large`], to be changed.
+    pub fn large_mut(&mut self) -> Option<&mut LargeTableOptions> {
+        match self {
+            Self::Sgpr(options) => Some(&mut options.large),
+            Self::Svgp(options) => Some(&mut options.large),
+            _ => self.iterative_mut().map(|options| &mut options.large),
+        }
+    }
+
+    /// Inducing points of methods that have some.
+    pub fn inducing(&self) -> Option<&InducingOptions> {
+        match self {
+            Self::InducingSgd(options) => Some(&options.inducing),
+            Self::Sgpr(options) => Some(&options.inducing),
+            Self::Svgp(options) => Some(&options.inducing),
+            _ => None,
+        }
+    }
+
+    /// Batches of methods that step on some.
+    pub fn batches(&self) -> Option<&BatchOptions> {
+        match self {
+            Self::Auto(options) => Some(&options.batches),
+            Self::Sgd(options) => Some(&options.batches),
+            Self::Sdd(options) => Some(&options.batches),
+            Self::InducingSgd(options) => Some(&options.batches),
+            Self::Svgp(options) => Some(&options.batches),
+            Self::Exact(_) | Self::Cg(_) | Self::Sgpr(_) => None,
+        }
+    }
+
+    /// The relative residual at which a solver was asked to stop.
+    pub(crate) fn tolerance(&self) -> Option<f64> {
+        match self {
+            Self::Auto(options) => options.tolerance,
+            Self::Cg(options) => options.tolerance,
+            Self::Sgd(options) => options.tolerance,
+            Self::Sdd(options) => options.tolerance,
+            _ => None,
+        }
+    }
+
+    /// Steps of the solver or bound.
+    pub(crate) fn steps(&self) -> usize {
+        let usual = match self {
+            Self::Cg(_) => 1000,
+            Self::Sgd(_) | Self::InducingSgd(_) => 20_000,
+            Self::Svgp(options) => return options.steps(),
+            Self::Sgpr(options) => return options.steps(),
+            Self::Auto(_) | Self::Exact(_) | Self::Sdd(_) => 10_000,
+        };
+        self.large().and_then(|large| large.iterations).unwrap_or(usual)
+    }
+
+    /// The precision of kernel products; bounds are computed in double.
+    pub(crate) fn precision(&self) -> KernelPrecision {
+        self.iterative().map_or(KernelPrecision::Double, |options| options.system.precision)
+    }
+}

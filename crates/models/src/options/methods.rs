@@ -1,0 +1,302 @@
+//! What each method is told.
+
+use super::groups::{BatchOptions, InducingOptions, IterativeOptions, LargeTableOptions};
+use super::numbers::{self, MOST_STEPS};
+use super::search::EvidenceOptions;
+use posterior_gp::exact::FitOptions;
+use posterior_gp::inducing::stochastic::VariationalOptimizer;
+use posterior_gp::iterative::{
+    DescentOptions, DualDescentOptions, InducingDescentOptions, Method as SolveMethod,
+};
+use serde::{Deserialize, Serialize};
+
+/// What is told where the method is not: of each method that may be chosen what it has in common with others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct AutoOptions {
+    /// Starts: the kernel's initial values, the same with little noise, then random ones
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1000), default_value_t = FitOptions::default().restarts))]
+    pub restarts: usize,
+    /// What iterative solvers are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Momentum of sdd
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
+    pub momentum: f64,
+    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub tolerance: Option<f64>,
+}
+
+impl Default for AutoOptions {
+    fn default() -> Self {
+        Self {
+            restarts: FitOptions::default().restarts,
+            iterative: IterativeOptions::default(),
+            batches: BatchOptions::default(),
+            momentum: DualDescentOptions::default().momentum,
+            tolerance: None,
+        }
+    }
+}
+
+impl AutoOptions {
+    pub(crate) fn exact(&self) -> ExactOptions {
+        ExactOptions { restarts: self.restarts, evidence: self.iterative.evidence.clone() }
+    }
+
+    pub(crate) fn dual_descent(&self) -> SddOptions {
+        SddOptions {
+            iterative: self.iterative.clone(),
+            batches: self.batches.clone(),
+            momentum: self.momentum,
+            tolerance: self.tolerance,
+        }
+    }
+
+    pub(crate) fn collapsed_bound(&self) -> SgprOptions {
+        let IterativeOptions { evidence, large, .. } = self.iterative.clone();
+        SgprOptions { steps: evidence.steps, large, ..SgprOptions::default() }
+    }
+
+    pub(crate) fn stochastic_bound(&self) -> SvgpOptions {
+        SvgpOptions {
+            large: self.iterative.large.clone(),
+            batches: self.batches.clone(),
+            ..SvgpOptions::default()
+        }
+    }
+}
+
+/// Exact inference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ExactOptions {
+    /// Starts: the kernel's initial values, the same with little noise, then random ones
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1000), default_value_t = FitOptions::default().restarts))]
+    pub restarts: usize,
+    /// The search for hyperparameters.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub evidence: EvidenceOptions,
+}
+
+impl Default for ExactOptions {
+    fn default() -> Self {
+        Self { restarts: FitOptions::default().restarts, evidence: EvidenceOptions::default() }
+    }
+}
+
+/// Conjugate gradients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct CgOptions {
+    /// What iterative solvers are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub tolerance: Option<f64>,
+}
+
+/// Stochastic gradient descent on the primal objective.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SgdOptions {
+    /// What iterative solvers are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub tolerance: Option<f64>,
+}
+
+impl SgdOptions {
+    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
+        SolveMethod::Descent(DescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            seed,
+            ..DescentOptions::default()
+        })
+    }
+}
+
+/// Stochastic dual descent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SddOptions {
+    /// What iterative solvers are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Momentum of sdd
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
+    pub momentum: f64,
+    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub tolerance: Option<f64>,
+}
+
+impl Default for SddOptions {
+    fn default() -> Self {
+        AutoOptions::default().dual_descent()
+    }
+}
+
+impl SddOptions {
+    pub(crate) fn solver(&self, seed: u64) -> SolveMethod {
+        SolveMethod::DualDescent(DualDescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            momentum: self.momentum,
+            seed,
+            ..DualDescentOptions::default()
+        })
+    }
+}
+
+/// Stochastic gradient descent on the weights of inducing points. The misfit of inducing points keeps the noise, so no tolerance can be reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct InducingSgdOptions {
+    /// What iterative solvers are told.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub iterative: IterativeOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Inducing points.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub inducing: InducingOptions,
+}
+
+impl InducingSgdOptions {
+    pub(crate) fn solver(&self, seed: u64) -> InducingDescentOptions {
+        InducingDescentOptions {
+            step_size: self.batches.step_size(),
+            batch: self.batches.solver_batch(),
+            seed,
+            ..InducingDescentOptions::default()
+        }
+    }
+}
+
+/// The collapsed bound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SgprOptions {
+    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
+    pub steps: Option<usize>,
+    /// Steps, rows to judge by, checkpoints.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub large: LargeTableOptions,
+    /// Inducing points.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub inducing: InducingOptions,
+    /// Keep inducing points where they were chosen, as those among counts always are
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub fixed_inducing: bool,
+}
+
+impl SgprOptions {
+    pub(crate) fn steps(&self) -> usize {
+        self.large.iterations.or(self.steps).unwrap_or_else(|| FitOptions::default().steps.steps)
+    }
+}
+
+/// What moves the distribution of inducing values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum VariationalName {
+    /// Natural gradients
+    #[default]
+    Natural,
+    /// Adam, with the step size of everything else
+    Adam,
+}
+
+/// The stochastic bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct SvgpOptions {
+    /// Steps, rows to judge by, checkpoints.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub large: LargeTableOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Inducing points.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub inducing: InducingOptions,
+    /// Keep inducing points where they were chosen, as those among counts always are
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub fixed_inducing: bool,
+    /// What moves the distribution of svgp's inducing values
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub variational: VariationalName,
+    /// Length of natural-gradient steps, above 0 and at most 1
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_all, default_value_t = Self::default().natural_length))]
+    pub natural_length: f64,
+}
+
+impl Default for SvgpOptions {
+    fn default() -> Self {
+        Self {
+            large: LargeTableOptions::default(),
+            batches: BatchOptions::default(),
+            inducing: InducingOptions::default(),
+            fixed_inducing: false,
+            variational: VariationalName::default(),
+            natural_length: 0.1,
+        }
+    }
+}
+
+impl SvgpOptions {
+    pub(crate) fn steps(&self) -> usize {
+        self.large.iterations.unwrap_or(3000)
+    }
+
+    pub(crate) fn optimizer(&self) -> VariationalOptimizer {
+        match self.variational {
+            VariationalName::Adam => VariationalOptimizer::Adam,
+            VariationalName::Natural => {
+                VariationalOptimizer::NaturalGradient { length: self.natural_length, warm_up: 20 }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! **What a user asks of a fit**: one struct for each method, defined once with its defaults, its help text, its form in files and (feature `clap`) its
+//! flags. The library, the command line and experiments use the same values, so an option that a method does not have cannot be written down.
+//!
+//! ```
+//! use posterior_models::options::{FitRequest, Method, SddOptions};
+//!
+//! let mut descent = SddOptions { momentum: 0.8, ..SddOptions::default() };
+//! descent.iterative.sampling.samples = 16;
+//! let request = FitRequest { method: Method::Sdd(descent), seed: 7, ..FitRequest::default() };
+//! assert_eq!(request.method.name().as_str(), "sdd");
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `method` | the sum: a method, or its name |
+//! | `methods` | what each method is told |
+//! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
+//! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
+//! | `numbers` | what numbers may be |
+
+#[cfg(feature = "clap")]
+mod grammar;
+mod groups;
+mod method;
+mod methods;
+pub mod numbers;
+mod search;
+
+pub use groups::{
+    BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
+    PreconditionerName, SamplingOptions, SystemOptions,
+};
+pub use method::{Method, MethodName};
+pub use methods::{
+    AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
+    SvgpOptions, VariationalName,
+};
+pub use search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, OptimizerName};
+
+use crate::model::Hyperparameter;
+use posterior_data::Selection;
+use posterior_gp::exact::FitOptions;
+use posterior_gp::{Hyperprior, MeanForm};
+use posterior_kernels::KernelExpression;
+use serde::{Deserialize, Serialize};
+
+/// What is believed about lengthscales that nothing else is said about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum LengthscalePrior {
+    /// Log-normal, wide, around the root of the number of features ([`Hyperprior::weak_lengthscale`])
+    #[default]
+    Weak,
+    /// None: the evidence alone
+    None,
+}
+
+/// Everything that determines a fit, the data aside.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct FitRequest {
+    /// Roles of the columns.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub selection: Selection,
+    /// Kernel, such as "matern32(ard) * periodic(x3) + linear", on standardised features
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT", default_value_t = Self::default().kernel))]
+    pub kernel: KernelExpression,
+    /// Prior mean, on standardised features and target
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub mean: MeanForm,
+    /// Noise variance at the start, as a share of the target's variance
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().initial_noise))]
+    pub initial_noise: f64,
+    /// Least noise variance, as a share of the target's variance
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
+    pub noise_floor: f64,
+    /// Beliefs about lengthscales that --config says nothing about
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub lengthscale_prior: LengthscalePrior,
+    /// Beliefs about hyperparameters; on the command line the `[[hyperprior]]` tables of `--config`.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub hyperpriors: Vec<Hyperprior>,
+    /// Hyperparameters that are given instead of learned; on the command line the file of `--hyperparameters`.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub hyperparameters: Option<Vec<Hyperparameter>>,
+    /// How the posterior is computed.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub method: Method,
+    /// Most seconds for the whole fit: searches, solver or bound, fallbacks.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "TIME",
+            help = "Most time for the whole command, such as 90s, 5m or 2h: reading, search, solver, fallbacks [default: as long as it takes]",
+            value_parser = numbers::time
+        )
+    )]
+    pub time_budget: Option<f64>,
+    /// Most memory that the fit may need, in bytes.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "GB",
+            help = "Most memory that the fit may need, in gigabytes [default: 8]",
+            value_parser = numbers::bytes,
+            // 8 GiB
+            default_value = "8.589934592",
+            hide_default_value = true
+        )
+    )]
+    pub memory: u64,
+    /// Seed of everything random
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = 0))]
+    pub seed: u64,
+}
+
+impl Default for FitRequest {
+    fn default() -> Self {
+        Self {
+            selection: Selection::default(),
+            kernel: "matern32(ard)".parse().expect("the default kernel is valid text"),
+            mean: MeanForm::Constant,
+            initial_noise: 0.1,
+            noise_floor: 1e-4,
+            lengthscale_prior: LengthscalePrior::Weak,
+            hyperpriors: Vec::new(),
+            hyperparameters: None,
+            method: Method::default(),
+            time_budget: None,
+            memory: 8 << 30,
+            seed: 0,
+        }
+    }
+}
+
+impl FitRequest {
+    /// Starts of a search by exact evidence.
+    pub fn restarts(&self) -> usize {
+        match &self.method {
+            Method::Exact(options) => options.restarts,
+            Method::Auto(options) => options.restarts,
+            _ => FitOptions::default().restarts,
+        }
+    }
+
+    /// A search by exact evidence as `gp` takes it; the limit of time is the caller's.
+    pub(crate) fn fit_options(&self, evidence: &EvidenceOptions) -> FitOptions {
+        let mut options = FitOptions {
+            criterion: evidence.objective,
+            optimizer: evidence.optimizer(),
+            restarts: self.restarts(),
+            seed: self.seed,
+            hyperpriors: self.hyperpriors.clone(),
+            constraints: evidence.fix.iter().chain(&evidence.bound).cloned().collect(),
+            memory_limit: self.memory,
+            ..FitOptions::default()
+        };
+        options.steps.steps = evidence.steps.unwrap_or(options.steps.steps);
+        options
+    }
+}

@@ -1,0 +1,186 @@
+//! How hyperparameters are searched for.
+
+use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use posterior_gp::exact::{Criterion, FitOptions, Optimizer};
+use posterior_gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
+use posterior_optim::Constraint;
+use serde::{Deserialize, Serialize};
+
+/// What maximises a criterion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum OptimizerName {
+    /// Quasi-Newton with exact gradients
+    #[default]
+    Lbfgs,
+    /// Adaptive moments
+    Adam,
+}
+
+/// The search for hyperparameters by exact evidence, of all rows or of some of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct EvidenceOptions {
+    /// What to maximise
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub objective: Criterion,
+    /// What maximises it
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub optimizer: OptimizerName,
+    /// Step size of Adam, also of a stochastic search
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().learning_rate))]
+    pub learning_rate: f64,
+    /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
+    pub steps: Option<usize>,
+    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or "matern32.lengthscale[2]"
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
+    pub fix: Vec<Constraint>,
+    /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=L..U", value_delimiter = ',', value_parser = bounded))]
+    pub bound: Vec<Constraint>,
+}
+
+impl Default for EvidenceOptions {
+    fn default() -> Self {
+        Self {
+            objective: Criterion::default(),
+            optimizer: OptimizerName::default(),
+            learning_rate: 0.1,
+            steps: None,
+            fix: Vec::new(),
+            bound: Vec::new(),
+        }
+    }
+}
+
+impl EvidenceOptions {
+    pub(crate) fn optimizer(&self) -> Optimizer {
+        match self.optimizer {
+            OptimizerName::Lbfgs => Optimizer::Lbfgs,
+            OptimizerName::Adam => Optimizer::Adam { learning_rate: self.learning_rate },
+        }
+    }
+
+    /// Most steps of a search by exact evidence.
+    pub fn most_steps(&self) -> usize {
+        self.steps.unwrap_or_else(|| FitOptions::default().steps.steps)
+    }
+}
+
+#[cfg(feature = "clap")]
+fn finite(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// `NAME` or `NAME=VALUE`.
+#[cfg(feature = "clap")]
+fn held(text: &str) -> Result<Constraint, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => {
+            (name, Some(finite(value).ok_or_else(|| format!("`{value}` is not a number"))?))
+        }
+        None => (text, None),
+    };
+    Ok(Constraint::Fixed { parameter: name.trim().into(), value })
+}
+
+/// `NAME=LOWER..UPPER`
+#[cfg(feature = "clap")]
+fn bounded(text: &str) -> Result<Constraint, String> {
+    let parts = text.split_once('=').and_then(|(name, range)| Some((name, range.split_once("..")?)));
+    let found = parts.and_then(|(name, (lower, upper))| Some((name, finite(lower)?, finite(upper)?)));
+    let Some((name, lower, upper)) = found else {
+        return Err("write NAME=LOWER..UPPER, such as noise_variance=1e-3..0.1".into());
+    };
+    Ok(Constraint::Between { parameter: name.trim().into(), lower, upper })
+}
+
+/// How hyperparameters of iterative methods are learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum HyperparameterSearch {
+    /// One joint evidence over blocks of rows, some uniform, some neighbourhoods ([`posterior_gp::iterative::fit_on_blocks`]), then over larger ones
+    #[default]
+    Blocks,
+    /// The exact evidence on neighbourhoods of random rows, averaged, as published
+    Neighbourhoods,
+    /// Stochastic gradients of the evidence of all rows
+    Stochastic,
+    /// The same, from where blocks lead
+    Refined,
+}
+
+impl HyperparameterSearch {
+    /// Whether steps follow stochastic gradients of the evidence of all rows.
+    pub fn is_stochastic(self) -> bool {
+        matches!(self, Self::Stochastic | Self::Refined)
+    }
+}
+
+/// The search for hyperparameters of iterative methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct HyperparameterOptions {
+    /// How hyperparameters of iterative methods are learned
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub hyperparameter_search: HyperparameterSearch,
+    /// Blocks of each kind, uniform rows and neighbourhoods, whose joint evidence gives the hyperparameters of iterative methods
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000), default_value_t = Self::default().blocks))]
+    pub blocks: usize,
+    /// Rows of each
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().block_size))]
+    pub block_size: usize,
+    /// Uniform rows of the larger block that the search goes on with, beside a neighbourhood of half as many, as far as time and memory allow; 0 for none
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().refining_rows))]
+    pub refining_rows: usize,
+    /// Neighbourhoods whose exact evidences are averaged, with --hyperparameter-search neighbourhoods
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000), default_value_t = Self::default().neighbourhoods))]
+    pub neighbourhoods: usize,
+    /// Rows of each of those
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().neighbourhood_size))]
+    pub neighbourhood_size: usize,
+    /// Probes of a stochastic search
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().probes))]
+    pub probes: usize,
+    /// What the probes are
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = Self::default().probe_kind))]
+    pub probe_kind: ProbeKind,
+    /// Iterations of each step's solve of a stochastic search, which begins where the last one ended: a few are enough, because hyperparameters move slowly
+    /// (Lin et al., arXiv:2405.18457)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_STEPS), default_value_t = Self::default().search_iterations))]
+    pub search_iterations: usize,
+}
+
+impl Default for HyperparameterOptions {
+    fn default() -> Self {
+        let blocks = Blocks::default();
+        Self {
+            hyperparameter_search: HyperparameterSearch::default(),
+            blocks: blocks.uniform,
+            block_size: blocks.size,
+            // An evaluation takes a second or two on two cores, and the search is nearly done.
+            refining_rows: 4000,
+            // Ten thousand rows each, as published, take hours on two cores; two thousand take a minute or two.
+            neighbourhoods: 10,
+            neighbourhood_size: 2000,
+            probes: 16,
+            probe_kind: ProbeKind::Pathwise,
+            search_iterations: 15,
+        }
+    }
+}
+
+impl HyperparameterOptions {
+    pub(crate) fn blocks(&self, seed: u64) -> Blocks {
+        Blocks { uniform: self.blocks, neighbourhoods: self.blocks, size: self.block_size, seed }
+    }
+
+    pub(crate) fn neighbourhoods(&self, seed: u64) -> Neighbourhoods {
+        Neighbourhoods { count: self.neighbourhoods, size: self.neighbourhood_size, seed }
+    }
+}
