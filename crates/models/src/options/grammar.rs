@@ -142,7 +142,7 @@ impl FromArgMatches for Method {
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
         let name = matches.remove_one("method").unwrap_or(MethodName::Auto);
-        refuse(name, matches).map_err(|why| Error::raw(ErrorKind::ArgumentConflict, format!("{why}\n")))?;
+        refuse(name, matches).map_err(|why| Error::raw(ErrorKind::ArgumentConflict, why))?;
         name.parse(matches)
     }
 
