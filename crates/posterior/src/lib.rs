@@ -1,17 +1,26 @@
-//! The library's face: one crate to depend on, and the [`Model`] that is fitted, saved, loaded and asked.
+//! **Honest error bars**: Gaussian processes on tables of any size, and trained networks with their uncertainty.
 //!
 //! ```
-//! use posterior::{FitRequest, Model};
-//! use posterior::data::{Selection, Split, synthetic};
-//! use posterior::linalg::random::Streams;
+//! use posterior::Gp;
 //!
-//! let table = synthetic::curve_with_gap(60, Streams::new(0));
-//! let request = FitRequest { selection: Selection { target: "y".into(), ..Default::default() }, ..Default::default() };
-//! let model = Model::fit(&table, &Split::all(table.rows()).train, &request, &mut |_, _| posterior::optim::Signal::Continue)?;
-//! let predictions = model.predict(&table, None)?;
-//! assert_eq!(predictions.mean.len(), 60);
-//! # Ok::<(), posterior::ModelError>(())
+//! // Inputs of two columns and a target.
+//! let x: Vec<[f64; 2]> = (0..60).map(|i| [i as f64 / 10.0, (i * 7 % 13) as f64]).collect();
+//! let y: Vec<f64> = x.iter().map(|[a, b]| a.sin() + 0.1 * b).collect();
+//!
+//! let process = Gp::builder().kernel("matern32(ard)").fit(&x, &y)?;
+//! let predicted = process.predict(&[[2.05, 3.0], [60.0, 3.0]])?;
+//! assert!((predicted.mean[0] - (2.05f64.sin() + 0.3)).abs() < 0.1);
+//! // Far away nothing is known, and the error bar says so.
+//! assert!(predicted.deviation[1] > 5.0 * predicted.deviation[0]);
+//!
+//! // Samples are functions: evaluate them anywhere, again and again.
+//! let functions = process.functions(3, 0)?;
+//! assert_eq!(functions.values(&[[1.0, 2.0]])?.ncols(), 3);
+//! # Ok::<(), posterior::ProcessError>(())
 //! ```
+//!
+//! The same from a file: `Gp::builder().target("price").fit_file("houses.csv")?.predict_file("new.csv")?`. What is behind it, with every choice, plans,
+//! progress and interruption, is [`Model`]; networks are given error bars by [`laplace`].
 //!
 //! | re-export | room |
 //! |---|---|
@@ -43,3 +52,9 @@ pub use posterior_optim as optim;
 pub use posterior_report as report;
 
 pub use posterior_models::*;
+
+mod process;
+mod rows;
+
+pub use process::{FittedGp, Functions, Gp, GpBuilder, ProcessError};
+pub use rows::{Ragged, Rows};

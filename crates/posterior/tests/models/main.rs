@@ -3,6 +3,7 @@
 mod automatic;
 mod counts;
 mod experiments;
+mod face;
 mod laplace;
 mod laplace_files;
 mod large_tables;

@@ -1,0 +1,328 @@
+//! Gaussian processes in a few lines.
+
+use crate::rows::{Ragged, Rows};
+use faer::{Mat, MatRef};
+use posterior_data::{Column, DataError, ReadOptions, Split, Table, read_table};
+use posterior_gp::inducing::PathwiseSamples;
+use posterior_gp::iterative::{
+    Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Start, Support,
+};
+use posterior_gp::{GpError, MeanForm};
+use posterior_kernels::KernelTextError;
+use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
+use posterior_linalg::random::Streams;
+use posterior_models::{
+    FitRequest, Method, Model, ModelError, ModelFileError, Predictions, ProcessPosterior,
+};
+use posterior_optim::Signal;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The target's name in tables that are made of plain numbers.
+const TARGET: &str = "y";
+
+/// Gaussian processes: [`Gp::builder`].
+#[derive(Clone, Copy, Debug)]
+pub struct Gp;
+
+impl Gp {
+    /// A process with the defaults of `posterior fit gp`: a Matérn 3/2 kernel with a lengthscale for each column, learned by the evidence, and the
+    /// method that suits the number of rows.
+    pub fn builder() -> GpBuilder {
+        GpBuilder { kernel: None, request: FitRequest::default() }
+    }
+}
+
+/// What a process is to be; all but the data has a default.
+#[derive(Clone, Debug)]
+pub struct GpBuilder {
+    kernel: Option<String>,
+    request: FitRequest,
+}
+
+/// Why a process could not be fitted or asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// Rows of different lengths.
+    #[error(transparent)]
+    Ragged(#[from] Ragged),
+    /// As many targets as rows are needed.
+    #[error("there are {rows} rows of inputs and {targets} targets")]
+    Targets {
+        /// Rows of inputs.
+        rows: usize,
+        /// Targets.
+        targets: usize,
+    },
+    /// Inputs of another width.
+    #[error("the process was fitted to {expected} columns, these inputs have {found}")]
+    Columns {
+        /// Columns at the fit.
+        expected: usize,
+        /// Columns given.
+        found: usize,
+    },
+    /// The kernel's text.
+    #[error(transparent)]
+    Kernel(#[from] KernelTextError),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl From<DataError> for ProcessError {
+    fn from(error: DataError) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl From<GpError> for ProcessError {
+    fn from(error: GpError) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl GpBuilder {
+    /// A kernel by its text, such as `matern32(ard) * periodic(x3) + linear`; columns of plain matrices are called `x1`, `x2`, ... A text that is no
+    /// kernel is an error of the fit.
+    pub fn kernel(mut self, text: &str) -> Self {
+        self.kernel = Some(text.into());
+        self
+    }
+
+    /// The prior mean.
+    pub fn mean(mut self, mean: MeanForm) -> Self {
+        self.request.mean = mean;
+        self
+    }
+
+    /// The method, by its name or with its options.
+    pub fn method(mut self, method: impl Into<Method>) -> Self {
+        self.request.method = method.into();
+        self
+    }
+
+    /// The column of tables that is predicted, by name or number (from 1).
+    pub fn target(mut self, name: &str) -> Self {
+        self.request.selection.target = name.into();
+        self
+    }
+
+    /// The seed of everything random; 0 unless set.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.seed = seed;
+        self
+    }
+
+    /// Most time of the fit.
+    pub fn time_budget(mut self, time: Duration) -> Self {
+        self.request.time_budget = Some(time.as_secs_f64());
+        self
+    }
+
+    /// Most bytes that the fit may need; what needs more is refused before the work.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.request.memory = bytes;
+        self
+    }
+
+    /// Everything else that a fit can be told.
+    pub fn request_mut(&mut self) -> &mut FitRequest {
+        &mut self.request
+    }
+
+    fn request(self) -> Result<FitRequest, ProcessError> {
+        let mut request = self.request;
+        if let Some(text) = self.kernel {
+            request.kernel = text.parse()?;
+        }
+        Ok(request)
+    }
+
+    /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`Model::fit`], whose plan is [`Model::plan`].
+    ///
+    /// # Errors
+    /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`Model::fit`].
+    pub fn fit<R: Rows + ?Sized>(self, x: &R, y: &[f64]) -> Result<FittedGp, ProcessError> {
+        let x = x.to_matrix()?;
+        if x.nrows() != y.len() {
+            return Err(ProcessError::Targets { rows: x.nrows(), targets: y.len() });
+        }
+        let mut request = self.request()?;
+        request.selection.target = TARGET.into();
+        let mut table = inputs(&x);
+        table.columns.push(Column::numeric(TARGET, y.to_vec()));
+        fitted(&table, &request)
+    }
+
+    /// Fits to a table file (CSV, TSV, Parquet, NumPy; compressed or not), whose target [`Self::target`] names.
+    ///
+    /// # Errors
+    /// Those of reading the table and of [`Model::fit`].
+    pub fn fit_file(self, path: impl AsRef<Path>) -> Result<FittedGp, ProcessError> {
+        let request = self.request()?;
+        let table = read_table(path.as_ref(), &ReadOptions { memory_limit: request.memory })?;
+        fitted(&table, &request)
+    }
+}
+
+fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError> {
+    let rows = Split::all(table.rows()).train;
+    let model = Model::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
+    Ok(FittedGp { model })
+}
+
+/// Inputs as a table with columns `x1`, `x2`, ...
+fn inputs(x: &Mat<f64>) -> Table {
+    let column = |j: usize| Column::numeric(format!("x{}", j + 1), x.col(j).iter().copied().collect());
+    Table::new("the inputs", (0..x.ncols()).map(column).collect())
+}
+
+/// A fitted process.
+#[derive(Clone, Debug)]
+pub struct FittedGp {
+    model: Model,
+}
+
+impl FittedGp {
+    /// Opens a saved process.
+    ///
+    /// # Errors
+    /// A [`ModelFileError`] that says what is wrong with the file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
+        Ok(Self { model: Model::load(path.as_ref())? })
+    }
+
+    /// The model: what was found and chosen, its file, scores.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Means and standard deviations at m rows of inputs (m x D), in the target's units.
+    ///
+    /// # Errors
+    /// Rows of another width, numbers that are not finite.
+    pub fn predict<R: Rows + ?Sized>(&self, x: &R) -> Result<Predictions, ProcessError> {
+        Ok(self.model.predict(&self.table(&x.to_matrix()?)?, None)?)
+    }
+
+    /// The same for the rows of a table file with the columns of the fit.
+    ///
+    /// # Errors
+    /// Those of reading the table, missing columns, bad cells.
+    pub fn predict_file(&self, path: impl AsRef<Path>) -> Result<Predictions, ProcessError> {
+        let table = read_table(path.as_ref(), &ReadOptions::default())?;
+        Ok(self.model.predict(&table, None)?)
+    }
+
+    fn table(&self, x: &Mat<f64>) -> Result<Table, ProcessError> {
+        let names = self.model.header().schema.feature_names();
+        if x.ncols() != names.len() {
+            return Err(ProcessError::Columns { expected: names.len(), found: x.ncols() });
+        }
+        let columns = names.into_iter().enumerate();
+        let column = |(j, name): (usize, String)| Column::numeric(name, x.col(j).iter().copied().collect());
+        Ok(Table::new("the inputs", columns.map(column).collect()))
+    }
+
+    /// Samples from the posterior that are functions: they can be evaluated anywhere, again and again, and agree with each other. Without noise, in the
+    /// target's units.
+    ///
+    /// Methods that keep samples give the first `count` of theirs; exact posteriors solve for them (`n³/3` flops), inducing points draw them (`2m²` flops each).
+    ///
+    /// # Errors
+    /// [`ModelError::TooManySamples`] where fewer are kept; [`GpError::Features`] for kernels without random features.
+    pub fn functions(&self, count: usize, seed: u64) -> Result<Functions, ProcessError> {
+        let kept = self.model.posterior().stored_samples();
+        if let Some(kept) = kept.filter(|kept| count > *kept) {
+            return Err(ModelError::TooManySamples { wanted: count, kept }.into());
+        }
+        let streams = Streams::new(seed).child("posterior/functions", 0);
+        let drawn = match self.model.posterior() {
+            ProcessPosterior::Single(_) | ProcessPosterior::Double(_) => Drawn::Kept,
+            ProcessPosterior::Exact(exact) => {
+                let process = exact.model();
+                let model = PathwiseModel {
+                    kernel: process.kernel().clone_box(),
+                    mean: process.mean().clone(),
+                    noise: process.noise().clone(),
+                };
+                let settings = PathwiseSettings {
+                    budget: Budget::steps(1),
+                    samples: count,
+                    features: FeatureSettings::default(),
+                    samples_per_features: Some(8),
+                    seed: streams.seed(),
+                    cache_bytes: 0,
+                };
+                let support = Support::Rows(SolveMethod::Direct);
+                let conditioned =
+                    model.condition(exact.data().clone(), support, settings, Start::Zero, &mut |_, _| {
+                        Signal::Continue
+                    })?;
+                Drawn::Rows(Box::new(conditioned))
+            }
+            ProcessPosterior::Inducing(inducing) => {
+                let columns = inducing.inducing().ncols();
+                let features = RandomFeatures::new(
+                    inducing.kernel(),
+                    columns,
+                    FeatureSettings::default(),
+                    streams.child("posterior/features", 0),
+                )
+                .map_err(GpError::from)?;
+                let prior = PriorDraws::new(Arc::new(features), count, streams.child("posterior/draws", 0));
+                Drawn::Inducing(Box::new(inducing.pathwise(0, prior, streams)?))
+            }
+        };
+        Ok(Functions { process: self.clone(), count, drawn })
+    }
+}
+
+/// Samples from a posterior, as functions.
+#[derive(Debug)]
+pub struct Functions {
+    process: FittedGp,
+    count: usize,
+    drawn: Drawn,
+}
+
+#[derive(Debug)]
+enum Drawn {
+    /// Those of the model itself.
+    Kept,
+    Rows(Box<PathwisePosterior<f64>>),
+    Inducing(Box<PathwiseSamples>),
+}
+
+impl Functions {
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All functions at m rows of inputs (m x D): m x count, in the target's units. Equal inputs give equal values, whenever they are asked for.
+    ///
+    /// # Errors
+    /// Rows of another width, numbers that are not finite.
+    pub fn values<R: Rows + ?Sized>(&self, x: &R) -> Result<Mat<f64>, ProcessError> {
+        let header = self.process.model.header();
+        let table = self.process.table(&x.to_matrix()?)?;
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        let extracted = header.schema.extract(&table, &rows, false)?;
+        let x = header.standardisation.features(extracted.x.as_ref());
+        let values = match (&self.drawn, self.process.model.posterior()) {
+            (Drawn::Rows(posterior), _) => posterior.samples(x.as_ref(), 0)?,
+            (Drawn::Inducing(samples), _) => samples.values(x.as_ref())?,
+            (Drawn::Kept, ProcessPosterior::Single(posterior)) => posterior.samples(x.as_ref(), 0)?,
+            (Drawn::Kept, ProcessPosterior::Double(posterior)) => posterior.samples(x.as_ref(), 0)?,
+            (Drawn::Kept, _) => Mat::zeros(x.nrows(), self.count),
+        };
+        let back = |m: MatRef<'_, f64>| {
+            Mat::from_fn(m.nrows(), self.count, |i, j| header.standardisation.target_back(m[(i, j)]))
+        };
+        Ok(back(values.as_ref()))
+    }
+}

@@ -1,0 +1,95 @@
+//! The ten-line programs: plain matrices, files, functions.
+
+use faer::Mat;
+use posterior::options::MethodName;
+use posterior::{FittedGp, Gp, ProcessError, Rows};
+
+fn truth(a: f64, b: f64) -> f64 {
+    (2.0 * a).sin() + 0.5 * b
+}
+
+/// Points of a grid that is turned, and a smooth function with little noise.
+fn data(count: usize) -> (Vec<[f64; 2]>, Vec<f64>) {
+    let x: Vec<[f64; 2]> =
+        (0..count).map(|i| [(i as f64 * 0.618) % 1.0 * 3.0, (i as f64 * 0.414) % 1.0 * 2.0]).collect();
+    let noise = |i: usize| 0.02 * ((i as f64 * 12.9898).sin() * 43_758.547).fract();
+    let y = x.iter().enumerate().map(|(i, [a, b])| truth(*a, *b) + noise(i)).collect();
+    (x, y)
+}
+
+#[test]
+fn rows_of_every_form_are_the_same_matrix() {
+    let expected = Mat::from_fn(2, 2, |i, j| (i * 2 + j) as f64);
+    let arrays = [[0.0, 1.0], [2.0, 3.0]];
+    let vectors = vec![vec![0.0, 1.0], vec![2.0, 3.0]];
+    assert_eq!(arrays.to_matrix().unwrap(), expected);
+    assert_eq!(arrays.as_slice().to_matrix().unwrap(), expected);
+    assert_eq!(arrays.to_vec().to_matrix().unwrap(), expected);
+    assert_eq!(vectors.to_matrix().unwrap(), expected);
+    assert_eq!(vectors.as_slice().to_matrix().unwrap(), expected);
+    assert_eq!(expected.to_matrix().unwrap(), expected);
+    assert_eq!(expected.as_ref().to_matrix().unwrap(), expected);
+    assert_eq!([5.0, 6.0].to_matrix().unwrap().shape(), (2, 1));
+    let ragged = vec![vec![0.0], vec![1.0, 2.0]].to_matrix().unwrap_err();
+    assert_eq!((ragged.row, ragged.found, ragged.expected), (1, 2, 1));
+}
+
+#[test]
+fn processes_are_fitted_asked_saved_and_sampled() {
+    let (x, y) = data(80);
+    let folder = tempfile::tempdir().unwrap();
+    for method in [MethodName::Exact, MethodName::Cg, MethodName::Sgpr] {
+        let mut builder = Gp::builder().kernel("se(ard)").method(method).seed(3);
+        if let Some(options) = builder.request_mut().method.iterative_mut() {
+            options.sampling.samples = 8;
+        }
+        let process = builder.fit(&x, &y).unwrap();
+        let new = [[1.0, 1.0], [2.2, 0.4]];
+        let predicted = process.predict(&new).unwrap();
+        for (i, [a, b]) in new.into_iter().enumerate() {
+            assert!((predicted.mean[i] - truth(a, b)).abs() < 0.1, "{method}: {}", predicted.mean[i]);
+        }
+        let path = folder.path().join("m.posterior");
+        process.model().save(&path).unwrap();
+        assert_eq!(FittedGp::load(&path).unwrap().predict(&new).unwrap().mean, predicted.mean);
+        // Samples are functions: the same values at the same places, in whatever company, within a few of their deviations of the mean.
+        let functions = process.functions(8, 5).unwrap();
+        assert_eq!(functions.count(), 8);
+        let (all, one) = (functions.values(&new).unwrap(), functions.values(&[new[1]]).unwrap());
+        let scale = y.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        for j in 0..8 {
+            assert!((all[(1, j)] - one[(0, j)]).abs() < 1e-5 * scale, "{method}");
+            let away = (all[(0, j)] - predicted.mean[0]).abs();
+            assert!(away < 6.0 * predicted.latent_deviation[0] + 0.02, "{method}: {away}");
+        }
+        let spread = (0..8).map(|j| all[(0, j)]).collect::<Vec<_>>();
+        assert!(spread.iter().any(|v| *v != spread[0]), "{method}");
+    }
+}
+
+#[test]
+fn tables_serve_as_well_as_matrices() {
+    let (x, y) = data(40);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let rows = x.iter().zip(&y).map(|([a, b], y)| format!("{a},{b},{y}\n"));
+    std::fs::write(&path, format!("x1,x2,height\n{}", rows.collect::<String>())).unwrap();
+    let process = Gp::builder().target("height").fit_file(&path).unwrap();
+    let (from_file, from_rows) = (process.predict_file(&path).unwrap(), process.predict(&x).unwrap());
+    assert_eq!(from_file.mean, from_rows.mean);
+    let same = Gp::builder().fit(&x, &y).unwrap().predict(&x).unwrap();
+    assert_eq!(same.mean, from_rows.mean);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let (x, y) = data(10);
+    let fit = |kernel: &str, x: &[[f64; 2]], y: &[f64]| Gp::builder().kernel(kernel).fit(x, y).map(|_| ());
+    assert!(matches!(fit("se", &x, &y[..9]), Err(ProcessError::Targets { rows: 10, targets: 9 })));
+    assert!(matches!(fit("no such kernel", &x, &y), Err(ProcessError::Kernel(_))));
+    assert!(matches!(fit("se", &[[f64::NAN, 0.0]; 10], &y), Err(ProcessError::Model(_))));
+    let process = Gp::builder().fit(&x, &y).unwrap();
+    let narrow = process.predict(&[[1.0]]).unwrap_err().to_string();
+    assert!(narrow.contains("2 columns") && narrow.contains("have 1"), "{narrow}");
+    assert!(process.predict(&[[f64::INFINITY, 0.0]]).is_err());
+}
