@@ -58,3 +58,8 @@ mod rows;
 
 pub use process::{FittedGp, Functions, Gp, GpBuilder, ProcessError};
 pub use rows::{Ragged, Rows};
+
+/// The program of the README, compiled and run with the documentation's tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
