@@ -1,5 +1,6 @@
 //! What several methods are told: each group of options once.
 
+#[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use super::search::{EvidenceOptions, HyperparameterOptions};
 use posterior_gp::iterative::{

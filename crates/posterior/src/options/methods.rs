@@ -1,6 +1,7 @@
 //! What each method is told.
 
 use super::groups::{BatchOptions, InducingOptions, IterativeOptions, LargeTableOptions};
+#[cfg(feature = "clap")]
 use super::numbers::{self, MOST_STEPS};
 use super::search::EvidenceOptions;
 use posterior_gp::exact::FitOptions;

@@ -1,5 +1,6 @@
 //! How hyperparameters are searched for.
 
+#[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
 use posterior_gp::exact::{Criterion, FitOptions, Optimizer};
 use posterior_gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
