@@ -6,76 +6,56 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
-/// Flags that mean something only beside certain values of another one.
-struct Beside {
-    flags: &'static [&'static str],
-    /// Flags and their values, one of which is needed.
-    needed: &'static [(&'static str, &'static [&'static str])],
-    /// In words.
-    what: &'static str,
-}
+/// A flag and its values.
+type Needed = (&'static str, &'static [&'static str]);
 
-const STOCHASTIC: (&str, &[&str]) = ("hyperparameter_search", &["stochastic", "refined"]);
+const STOCHASTIC: Needed = ("hyperparameter_search", &["stochastic", "refined"]);
 
-const BESIDE: &[Beside] = &[
-    Beside {
-        flags: &["cover_radius"],
-        needed: &[("inducing_choice", &["cover"])],
-        what: "--inducing-choice cover",
-    },
-    Beside {
-        flags: &["pruning_ratio"],
-        needed: &[("inducing_choice", &["pruned"])],
-        what: "--inducing-choice pruned",
-    },
-    Beside {
-        flags: &["natural_length"],
-        needed: &[("variational", &["natural"])],
-        what: "--variational natural",
-    },
-    Beside {
-        flags: &["probes", "probe_kind", "search_iterations"],
-        needed: &[STOCHASTIC],
-        what: "--hyperparameter-search stochastic or refined",
-    },
-    Beside {
-        flags: &["neighbourhoods", "neighbourhood_size"],
-        needed: &[("hyperparameter_search", &["neighbourhoods"])],
-        what: "--hyperparameter-search neighbourhoods",
-    },
-    Beside {
-        flags: &["blocks", "block_size", "refining_rows"],
-        needed: &[("hyperparameter_search", &["blocks", "refined"])],
-        what: "--hyperparameter-search blocks or refined",
-    },
-    Beside {
-        flags: &["fix", "bound"],
-        needed: &[("hyperparameter_search", &["blocks", "neighbourhoods"]), ("method", &["exact"])],
-        what: "searches by exact evidence, not to stochastic ones",
-    },
-    Beside {
-        flags: &["objective", "optimizer"],
-        needed: &[
-            ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
-            ("method", &["exact"]),
-        ],
-        what: "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
-    },
-    Beside {
-        flags: &["learning_rate"],
-        needed: &[("optimizer", &["adam"]), STOCHASTIC],
-        what: "--optimizer adam; lbfgs finds its own steps",
-    },
-    Beside {
-        flags: &["preconditioner", "rank"],
-        needed: &[("method", &["cg"]), STOCHASTIC],
-        what: "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
-    },
-    Beside {
-        flags: &["cache"],
-        needed: &[("method", &["auto", "cg", "sgd", "sdd"]), STOCHASTIC],
-        what: "--method cg, sgd, sdd, or to --hyperparameter-search stochastic or refined",
-    },
+/// Flags that mean something only beside certain values of others, one of which is needed; in words.
+const BESIDE: &[(&[&str], &[Needed], &str)] = &[
+    (&["cover_radius"], &[("inducing_choice", &["cover"])], "--inducing-choice cover"),
+    (&["pruning_ratio"], &[("inducing_choice", &["pruned"])], "--inducing-choice pruned"),
+    (&["natural_length"], &[("variational", &["natural"])], "--variational natural"),
+    (
+        &["probes", "probe_kind", "search_iterations"],
+        &[STOCHASTIC],
+        "--hyperparameter-search stochastic or refined",
+    ),
+    (
+        &["neighbourhoods", "neighbourhood_size"],
+        &[("hyperparameter_search", &["neighbourhoods"])],
+        "--hyperparameter-search neighbourhoods",
+    ),
+    (
+        &["blocks", "block_size", "refining_rows"],
+        &[("hyperparameter_search", &["blocks", "refined"])],
+        "--hyperparameter-search blocks or refined",
+    ),
+    (
+        &["fix", "bound"],
+        &[("hyperparameter_search", &["blocks", "neighbourhoods"]), ("method", &["exact"])],
+        "searches by exact evidence, not to stochastic ones",
+    ),
+    (
+        &["objective", "optimizer"],
+        &[("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]), ("method", &["exact"])],
+        "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
+    ),
+    (
+        &["learning_rate"],
+        &[("optimizer", &["adam"]), STOCHASTIC],
+        "--optimizer adam; lbfgs finds its own steps",
+    ),
+    (
+        &["preconditioner", "rank"],
+        &[("method", &["cg"]), STOCHASTIC],
+        "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
+    ),
+    (
+        &["cache"],
+        &[("method", &["auto", "cg", "sgd", "sdd"]), STOCHASTIC],
+        "--method cg, sgd, sdd, or to --hyperparameter-search stochastic or refined",
+    ),
 ];
 
 /// Flags of searches for hyperparameters beside those of [`EvidenceOptions`]: nothing is searched for where hyperparameters are given.
@@ -184,7 +164,7 @@ fn refuse(name: MethodName, matches: &ArgMatches) -> Result<(), String> {
         }
         has(id).then(|| matches.get_raw(id)?.next()?.to_str().map(Into::into)).flatten()
     };
-    for Beside { flags, needed, what } in BESIDE {
+    for (flags, needed, what) in BESIDE {
         let met = |(id, values): &(&str, &[&str])| value(id).is_some_and(|v| values.contains(&v.as_str()));
         if let Some(flag) = flags.iter().find(|flag| given.contains(flag))
             && !needed.iter().any(met)
@@ -231,7 +211,7 @@ mod tests {
                 let long = format!("--{}={}", flag.get_long().unwrap(), allowed(flag));
                 let id = flag.get_id().as_str();
                 // What it means something beside, where the method leaves a choice.
-                let beside = BESIDE.iter().find(|b| b.flags.contains(&id)).map(|b| b.needed);
+                let beside = BESIDE.iter().find(|b| b.0.contains(&id)).map(|b| b.1);
                 let contexts = beside.into_iter().flatten().filter(|(other, _)| name.has(other));
                 let mut lines = vec![vec![format!("--method={name}"), long.clone()]];
                 lines.extend(contexts.map(|(other, values)| {

@@ -131,7 +131,7 @@ impl Method {
     /// What iterative solvers are told.
     pub fn iterative(&self) -> Option<&IterativeOptions> {
         match self {
-            Self::Auto(AutoOptions { iterative, .. })
+            Self::Auto(AutoOptions { descent: SddOptions { iterative, .. }, .. })
             | Self::Cg(CgOptions { iterative, .. })
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
@@ -143,7 +143,7 @@ impl Method {
     /// As [`Self::iterative`], to be changed.
     pub fn iterative_mut(&mut self) -> Option<&mut IterativeOptions> {
         match self {
-            Self::Auto(AutoOptions { iterative, .. })
+            Self::Auto(AutoOptions { descent: SddOptions { iterative, .. }, .. })
             | Self::Cg(CgOptions { iterative, .. })
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
@@ -183,7 +183,7 @@ impl Method {
     /// Batches of methods that step on some.
     pub fn batches(&self) -> Option<&BatchOptions> {
         match self {
-            Self::Auto(options) => Some(&options.batches),
+            Self::Auto(options) => Some(&options.descent.batches),
             Self::Sgd(options) => Some(&options.batches),
             Self::Sdd(options) => Some(&options.batches),
             Self::InducingSgd(options) => Some(&options.batches),
@@ -195,7 +195,7 @@ impl Method {
     /// The relative residual at which a solver was asked to stop.
     pub(crate) fn tolerance(&self) -> Option<f64> {
         match self {
-            Self::Auto(options) => options.tolerance,
+            Self::Auto(options) => options.descent.tolerance,
             Self::Cg(options) => options.tolerance,
             Self::Sgd(options) => options.tolerance,
             Self::Sdd(options) => options.tolerance,

@@ -11,7 +11,7 @@ use posterior_gp::iterative::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is told where the method is not: of each method that may be chosen what it has in common with others.
+/// What is told where the method is not: all that dual descent is told, of which the exact method and bounds take what they have in common with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -19,57 +19,32 @@ pub struct AutoOptions {
     /// Starts: the kernel's initial values, the same with little noise, then random ones
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1000), default_value_t = FitOptions::default().restarts))]
     pub restarts: usize,
-    /// What iterative solvers are told.
+    /// Stochastic dual descent.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
-    pub iterative: IterativeOptions,
-    /// Steps on batches.
-    #[cfg_attr(feature = "clap", command(flatten))]
-    #[serde(flatten)]
-    pub batches: BatchOptions,
-    /// Momentum of sdd
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::share_or_none, default_value_t = DualDescentOptions::default().momentum))]
-    pub momentum: f64,
-    /// Relative residual at which a solver stops [default: 1e-3 for cg, none for others]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
-    pub tolerance: Option<f64>,
+    pub descent: SddOptions,
 }
 
 impl Default for AutoOptions {
     fn default() -> Self {
-        Self {
-            restarts: FitOptions::default().restarts,
-            iterative: IterativeOptions::default(),
-            batches: BatchOptions::default(),
-            momentum: DualDescentOptions::default().momentum,
-            tolerance: None,
-        }
+        Self { restarts: FitOptions::default().restarts, descent: SddOptions::default() }
     }
 }
 
 impl AutoOptions {
     pub(crate) fn exact(&self) -> ExactOptions {
-        ExactOptions { restarts: self.restarts, evidence: self.iterative.evidence.clone() }
-    }
-
-    pub(crate) fn dual_descent(&self) -> SddOptions {
-        SddOptions {
-            iterative: self.iterative.clone(),
-            batches: self.batches.clone(),
-            momentum: self.momentum,
-            tolerance: self.tolerance,
-        }
+        ExactOptions { restarts: self.restarts, evidence: self.descent.iterative.evidence.clone() }
     }
 
     pub(crate) fn collapsed_bound(&self) -> SgprOptions {
-        let IterativeOptions { evidence, large, .. } = self.iterative.clone();
+        let IterativeOptions { evidence, large, .. } = self.descent.iterative.clone();
         SgprOptions { steps: evidence.steps, large, ..SgprOptions::default() }
     }
 
     pub(crate) fn stochastic_bound(&self) -> SvgpOptions {
         SvgpOptions {
-            large: self.iterative.large.clone(),
-            batches: self.batches.clone(),
+            large: self.descent.iterative.large.clone(),
+            batches: self.descent.batches.clone(),
             ..SvgpOptions::default()
         }
     }
@@ -161,7 +136,12 @@ pub struct SddOptions {
 
 impl Default for SddOptions {
     fn default() -> Self {
-        AutoOptions::default().dual_descent()
+        Self {
+            iterative: IterativeOptions::default(),
+            batches: BatchOptions::default(),
+            momentum: DualDescentOptions::default().momentum,
+            tolerance: None,
+        }
     }
 }
 

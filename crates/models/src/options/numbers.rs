@@ -31,9 +31,6 @@ pub fn whole(
 }
 
 /// As many threads as this machine may start without harm.
-///
-/// # Errors
-/// What is allowed.
 pub fn threads(text: &str) -> Result<usize, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     whole(1..=THREADS_ANYWHERE.max(4 * cores))(text)
@@ -41,49 +38,31 @@ pub fn threads(text: &str) -> Result<usize, String> {
 }
 
 /// A finite number.
-///
-/// # Errors
-/// What is allowed.
 pub fn finite(text: &str) -> Result<f64, String> {
     real(text, |_| true, "a finite number")
 }
 
 /// A finite number above 0.
-///
-/// # Errors
-/// What is allowed.
 pub fn positive(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0, "a finite number above 0")
 }
 
 /// A finite number that is not below 0.
-///
-/// # Errors
-/// What is allowed.
 pub fn not_negative(text: &str) -> Result<f64, String> {
     real(text, |v| v >= 0.0, "0 or a finite number above it")
 }
 
 /// A number between 0 and 1, neither included.
-///
-/// # Errors
-/// What is allowed.
 pub fn share(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v < 1.0, "a number between 0 and 1")
 }
 
 /// A number from 0 to below 1.
-///
-/// # Errors
-/// What is allowed.
 pub fn share_or_none(text: &str) -> Result<f64, String> {
     real(text, |v| (0.0..1.0).contains(&v), "a number from 0 to below 1")
 }
 
 /// A number above 0 and up to 1.
-///
-/// # Errors
-/// What is allowed.
 pub fn share_or_all(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v <= 1.0, "a number above 0 and at most 1")
 }
@@ -133,9 +112,6 @@ pub fn time(text: &str) -> Result<f64, String> {
 }
 
 /// A number of seconds.
-///
-/// # Errors
-/// What is allowed.
 pub fn seconds(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v <= 1e9, "a number of seconds above 0 and at most 1e9")
 }

@@ -31,7 +31,7 @@ pub fn choose(request: &FitRequest, rows: usize, features: &[String]) -> Chosen 
     };
     let limit = request.memory;
     let (exact, bounded) = (Method::Exact(options.exact()), Method::Svgp(options.stochastic_bound()));
-    let descending = Method::Sdd(options.dual_descent());
+    let descending = Method::Sdd(options.descent.clone());
     let plan = saved_plan(rows, features.len());
     let exact_seconds = plan.flops_per_evaluation * EXACT_EVALUATIONS / EXACT_RATE;
     let sampled = request.kernel.build::<f64>(features).ok().is_none_or(|k| k.features().is_ok());
@@ -85,10 +85,10 @@ fn note(unused: bool) -> &'static str {
 /// Whether something was set that the exact method does not have.
 fn unused(options: &AutoOptions) -> bool {
     let mut default = AutoOptions { restarts: options.restarts, ..AutoOptions::default() };
-    default.iterative.evidence = options.iterative.evidence.clone();
+    default.descent.iterative.evidence = options.descent.iterative.evidence.clone();
     // Places are always set.
-    let large = &options.iterative.large;
-    default.iterative.large = LargeTableOptions {
+    let large = &options.descent.iterative.large;
+    default.descent.iterative.large = LargeTableOptions {
         checkpoint: large.checkpoint.clone(),
         checkpoint_every: large.checkpoint_every,
         fresh: large.fresh,
@@ -101,8 +101,8 @@ fn unused(options: &AutoOptions) -> bool {
 fn sampling(options: &AutoOptions) -> bool {
     let default = AutoOptions::default();
     let of = |options: &AutoOptions| {
-        let IterativeOptions { search, sampling, system, .. } = options.iterative.clone();
-        (search, sampling, system, options.momentum, options.tolerance)
+        let IterativeOptions { search, sampling, system, .. } = options.descent.iterative.clone();
+        (search, sampling, system, options.descent.momentum, options.descent.tolerance)
     };
     of(options) != of(&default)
 }

@@ -125,7 +125,7 @@ impl ScalablePlan {
         // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
         let solver = if let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) {
             let most = few_rows_memory(request.memory);
-            let search = &auto.iterative.search;
+            let search = &auto.descent.iterative.search;
             let m = InducingOptions::default().inducing.min(rows);
             let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
             let few = exact(search.refining_rows.max(search.block_size));

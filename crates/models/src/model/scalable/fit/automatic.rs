@@ -44,7 +44,7 @@ pub(super) fn fit<T: Kept>(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let mut saved = keeper.load()?;
-    let asked = (request, &options.iterative);
+    let asked = (request, &options.descent.iterative);
     let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, keeper, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
@@ -58,7 +58,7 @@ pub(super) fn fit<T: Kept>(
         let largest_jitter = largest_jitter.max(fit.largest_jitter);
         Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
     };
-    let few = options.iterative.search.refining_rows.max(options.iterative.search.block_size);
+    let few = options.descent.iterative.search.refining_rows.max(options.descent.iterative.search.block_size);
     let simple = exactly((2, few), allowance.until(0.5).map(|left| 0.2 * left))?;
     let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
     let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
@@ -88,7 +88,7 @@ pub(super) fn fit<T: Kept>(
         let fit = pathwise::fit::<T>(
             prepared,
             request,
-            &Method::Sdd(options.dual_descent()),
+            &Method::Sdd(options.descent.clone()),
             (searched, saved),
             &judging,
             keeper,
@@ -246,8 +246,8 @@ fn seconds_of_step<T: Kept>(
     /// Rows that are measured on.
     const MOST: usize = 16_384;
     let n = prepared.data.rows();
-    let (m, columns) = (n.min(MOST), options.iterative.sampling.samples + 1);
-    let batch = options.batches.solver_batch().min(m);
+    let (m, columns) = (n.min(MOST), options.descent.iterative.sampling.samples + 1);
+    let batch = options.descent.batches.solver_batch().min(m);
     let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
     kernel.set_values(&model.kernel().values());
     let inputs = prepared.data.inputs();
