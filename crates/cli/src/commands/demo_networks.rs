@@ -7,7 +7,9 @@ use crate::output::Failure;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
-use posterior::laplace::{About, Evaluation, LaplaceModel, LaplacePredictions, Predicted, SavedPrecision};
+use posterior::laplace::{
+    Evaluation, LaplaceModel, LaplacePredictions, NetworkDescription, Predicted, SavedPrecision,
+};
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
@@ -101,12 +103,12 @@ fn fit<T: SavedPrecision>(
     network: Network<T>,
     examples: &Tabular<T>,
     likelihood: &OutputLikelihood,
-    about: About,
+    description: NetworkDescription,
     interrupt: &Interrupt,
 ) -> Result<LaplaceModel, Failure> {
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
     let mut observer = |_, _, _| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
-    LaplaceModel::fit_network(network, examples, None, likelihood, &options, about, &mut observer)
+    LaplaceModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
         .map_err(Failure::from_display)
 }
 
@@ -146,9 +148,9 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
         target_scale: 1.0,
     };
     let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
-    let about = About { preparation, class_names: classes, training: None };
+    let description = NetworkDescription { preparation, class_names: classes, training: None };
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).map_err(Failure::from_display)?);
-    let model = fit(network, &examples, &likelihood, about, interrupt)?;
+    let model = fit(network, &examples, &likelihood, description, interrupt)?;
     let (data_path, model_path) = (folder.join("moons.csv"), folder.join("moons.posterior"));
     write_table(&table, &data_path).map_err(Failure::from_error)?;
     model.save(&model_path).map_err(Failure::from_display)?;
@@ -239,9 +241,9 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionSc
     let network = trained::<f64>(graph, &examples, Loss::Mse, 400, seed, interrupt)?;
     let preparation =
         Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
-    let about = About { preparation, ..About::default() };
+    let description = NetworkDescription { preparation, ..NetworkDescription::default() };
     let noise = Gaussian::independent(vec![0.01]).map_err(Failure::from_display)?;
-    let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), about, interrupt)?;
+    let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), description, interrupt)?;
     let model_path = folder.join("network.posterior");
     model.save(&model_path).map_err(Failure::from_display)?;
     let data = model.read_rows(table.select(&split.test), true).map_err(Failure::from_display)?;

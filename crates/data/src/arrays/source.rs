@@ -38,12 +38,12 @@ impl Source<'static> {
             packed: None,
             limit: options.memory_limit,
         };
-        source.look()?;
+        source.peek()?;
         if source.head.starts_with(b"\x1f\x8b") {
             source.reader = Box::new(MultiGzDecoder::new(BufReader::new(source.reader)));
             source.left = None;
             source.packed = Some("gzip");
-            source.look()?;
+            source.peek()?;
         }
         Ok(source)
     }
@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
     pub(super) fn member(reader: impl Read + 'a, path: PathBuf, limit: u64) -> Result<Self, DataError> {
         let mut source =
             Self { path, head: Vec::new(), reader: Box::new(reader), left: None, packed: Some("NPZ"), limit };
-        source.look()?;
+        source.peek()?;
         Ok(source)
     }
 
@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
         self.packed.is_some()
     }
 
-    fn look(&mut self) -> Result<(), DataError> {
+    fn peek(&mut self) -> Result<(), DataError> {
         let mut head = vec![0; HEAD];
         let filled = fill(&mut self.reader, &mut head).map_err(|e| self.failed(e))?;
         head.truncate(filled);

@@ -33,7 +33,7 @@ pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 
 /// What a model should know of a network and data in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct About {
+pub struct NetworkDescription {
     /// What is done to data before the network sees them; examples are prepared already.
     pub preparation: Preparation,
     /// Names of the classes.
@@ -91,7 +91,7 @@ impl LaplaceModel {
         validation: Option<&dyn Examples<T>>,
         likelihood: &OutputLikelihood,
         options: &FitOptions,
-        about: About,
+        description: NetworkDescription,
         observer: Observer<'_>,
     ) -> Result<Self, LaplaceModelError> {
         let started = Instant::now();
@@ -100,16 +100,16 @@ impl LaplaceModel {
             file: String::new(),
             format: "memory".into(),
             sha256: None,
-            training: about.training,
+            training: description.training,
             notes: Vec::new(),
         };
         let data = DataRecord {
             files: Vec::new(),
             examples: examples.len(),
-            inputs: InputKind::Prepared { preparation: about.preparation },
+            inputs: InputKind::Prepared { preparation: description.preparation },
             record: None,
             preprocess: Preprocess::Auto,
-            class_names: about.class_names,
+            class_names: description.class_names,
             notes: Vec::new(),
         };
         let plain = plain_likelihood(&network, examples, likelihood, options, observer)?;

@@ -60,7 +60,7 @@ pub use checkpoint::CheckpointHeader;
 pub use data::{ModelData, Truth};
 pub use error::LaplaceModelError;
 pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
-pub use fit::About;
+pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;

@@ -2,7 +2,7 @@
 
 use posterior::AnyModel;
 use posterior::data::{ArrayValues, NumericArray, synthetic};
-use posterior::laplace::{About, LaplaceModel, ModelData, Predicted, SavedPrecision, Truth};
+use posterior::laplace::{LaplaceModel, ModelData, NetworkDescription, Predicted, SavedPrecision, Truth};
 use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{
@@ -98,7 +98,10 @@ fn every_curvature<T: SavedPrecision>() {
     for (weights, approximation, prior) in cases {
         let what = format!("{weights:?} {approximation:?} {prior:?}");
         let options = FitOptions { weights, approximation, prior, ..FitOptions::default() };
-        let about = About { class_names: vec!["up".into(), "down".into()], ..About::default() };
+        let about = NetworkDescription {
+            class_names: vec!["up".into(), "down".into()],
+            ..NetworkDescription::default()
+        };
         let model = LaplaceModel::fit_network(
             network.clone(),
             &examples,
@@ -148,7 +151,7 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
         None,
         &likelihood,
         &options,
-        About::default(),
+        NetworkDescription::default(),
         &mut go,
     )
     .unwrap();
@@ -163,9 +166,16 @@ fn a_g_prior_on_low_rank_and_a_linearised_mode_come_back() {
         mode: Mode::Trained,
         ..FitOptions::default()
     };
-    let model =
-        LaplaceModel::fit_network(network, &examples, None, &likelihood, &options, About::default(), &mut go)
-            .unwrap();
+    let model = LaplaceModel::fit_network(
+        network,
+        &examples,
+        None,
+        &likelihood,
+        &options,
+        NetworkDescription::default(),
+        &mut go,
+    )
+    .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
@@ -208,7 +218,7 @@ fn regression_predicts_with_and_without_noise() {
             None,
             &likelihood,
             &options,
-            About::default(),
+            NetworkDescription::default(),
             &mut go,
         )
         .unwrap();
@@ -254,9 +264,16 @@ fn counts_and_other_integrations() {
     let likelihood = OutputLikelihood::Poisson(Poisson::new(1).unwrap());
     let options =
         FitOptions { approximation: Approximation::Full, tune: Tune::None, ..FitOptions::default() };
-    let model =
-        LaplaceModel::fit_network(network, &examples, None, &likelihood, &options, About::default(), &mut go)
-            .unwrap();
+    let model = LaplaceModel::fit_network(
+        network,
+        &examples,
+        None,
+        &likelihood,
+        &options,
+        NetworkDescription::default(),
+        &mut go,
+    )
+    .unwrap();
     let back = round_trip(&model, &data(&x, 1, None), "counts");
     let p = back.predict(&data(&x, 1, None), None).unwrap();
     assert!(p.quantiles(0.5, true).is_none() && p.probabilities().is_none() && p.log_density.is_none());
@@ -273,9 +290,16 @@ fn damaged_files_are_refused() {
         approximation: Approximation::Full,
         ..FitOptions::default()
     };
-    let model =
-        LaplaceModel::fit_network(network, &examples, None, &likelihood, &options, About::default(), &mut go)
-            .unwrap();
+    let model = LaplaceModel::fit_network(
+        network,
+        &examples,
+        None,
+        &likelihood,
+        &options,
+        NetworkDescription::default(),
+        &mut go,
+    )
+    .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("m.posterior");
     model.save(&path).unwrap();
@@ -311,9 +335,16 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     let (network, examples, xy, classes) = moons::<f64>(false);
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2).unwrap());
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
-    let model =
-        LaplaceModel::fit_network(network, &examples, None, &likelihood, &options, About::default(), &mut go)
-            .unwrap();
+    let model = LaplaceModel::fit_network(
+        network,
+        &examples,
+        None,
+        &likelihood,
+        &options,
+        NetworkDescription::default(),
+        &mut go,
+    )
+    .unwrap();
     let points = data(&xy, 2, Some(Truth::Classes(classes)));
     let rows = model.joint_scores(&points, &[1, 2], 4000, 3, 1 << 30).unwrap();
     let sampled = model.predict(&points, Some(Integration::MonteCarlo { samples: 4000, seed: 1 })).unwrap();

@@ -5,20 +5,19 @@
 //! | file | what |
 //! |---|---|
 //! | `settings` | what files say |
-//! | `course` | one solver's way: weights at checkpoints, and their errors |
+//! | `trajectory` | one solver's way: weights at checkpoints, and their errors |
 //! | `largest_step` | its largest stable step |
 //! | `report` | numbers, tables and figures |
 
-mod course;
 mod largest_step;
 mod report;
 mod settings;
+mod trajectory;
 
 use crate::ExperimentError;
 use crate::context::Context;
 use crate::measured::Measured;
 use crate::tables::{Fold, Source};
-use course::{Case, Course, Exact};
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_gp::iterative::{KernelFeatures, Problem};
@@ -32,6 +31,7 @@ pub(crate) use settings::Settings;
 use settings::check_rows;
 use std::time::Instant;
 use toml::Table;
+use trajectory::{Case, Exact, Trajectory};
 
 /// Follows every method on every fold of every set, at every noise level.
 pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
@@ -83,11 +83,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 found.exact.push((case.errors(&own, &exact)?[0], exact.seconds));
                 for (entry, courses) in settings.methods.iter().zip(found.courses(&settings)) {
                     let name = stage(&entry.name);
-                    let course: Course =
+                    let trajectory: Trajectory =
                         context.once(&name, &(&problem_is, entry, settings.checkpoints), |context| {
                             case.follow(entry, settings.checkpoints, &exact, &name, context)
                         })?;
-                    courses.push(course);
+                    courses.push(trajectory);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Numbers, tables and figures.
 
-use super::course::{Course, Errors};
 use super::settings::{Axis, Entry, Quantity, Settings};
+use super::trajectory::{Errors, Trajectory};
 use crate::ExperimentError;
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
@@ -14,7 +14,7 @@ pub(super) struct WithNoise {
     /// Errors and seconds of the factorisation, fold by fold.
     pub(super) exact: Vec<(Errors, f64)>,
     /// Courses by method, fold by fold.
-    courses: Vec<Vec<Course>>,
+    courses: Vec<Vec<Trajectory>>,
 }
 
 impl WithNoise {
@@ -23,7 +23,7 @@ impl WithNoise {
     }
 
     /// A place for each method of the file.
-    pub(super) fn courses(&mut self, settings: &Settings) -> impl Iterator<Item = &mut Vec<Course>> {
+    pub(super) fn courses(&mut self, settings: &Settings) -> impl Iterator<Item = &mut Vec<Trajectory>> {
         self.courses.resize_with(settings.methods.len(), Vec::new);
         self.courses.iter_mut()
     }
@@ -40,8 +40,8 @@ pub(super) struct Report<'a> {
 }
 
 /// Means over folds. A method that diverged on any of them has no errors.
-fn summary(courses: &[Course]) -> Result<Value, ExperimentError> {
-    let column = |value: &dyn Fn(&Course) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
+fn summary(courses: &[Trajectory]) -> Result<Value, ExperimentError> {
+    let column = |value: &dyn Fn(&Trajectory) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
     let mut out = Map::new();
     put(&mut out, "seconds", &column(&|c| c.seconds))?;
     put(&mut out, "steps", &column(&|c| c.steps as f64))?;
@@ -69,16 +69,16 @@ fn summary(courses: &[Course]) -> Result<Value, ExperimentError> {
     Ok(Value::Object(out))
 }
 
-fn line(entry: &Entry, course: &Course, axis: Axis, quantity: Quantity) -> Line {
-    let x = |p: &super::course::Point| match axis {
+fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) -> Line {
+    let x = |p: &super::trajectory::Point| match axis {
         Axis::Steps => p.step as f64,
         Axis::Seconds => p.seconds,
     };
-    let diverged = if course.diverged { " (diverged)" } else { "" };
+    let diverged = if trajectory.diverged { " (diverged)" } else { "" };
     Line {
         name: format!("{}{diverged}", entry.name),
-        x: course.points.iter().map(x).collect(),
-        y: course.points.iter().map(|p| p.errors.of(quantity)).collect(),
+        x: trajectory.points.iter().map(x).collect(),
+        y: trajectory.points.iter().map(|p| p.errors.of(quantity)).collect(),
         ..Line::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
-use super::{EvidenceSearchSummary, Kept};
+use super::{EvidenceSearchSummary, SolverPrecision};
 use crate::model::{Container, Hyperparameter, ModelError, ModelFileError, Tensor, TensorValues};
 use faer::Mat;
 use posterior_gp::iterative::{
@@ -104,7 +104,7 @@ pub(super) fn digest(text: &str, numbers: &[&[f64]]) -> String {
 }
 
 /// What is under way beside what was found.
-pub(super) enum Stage<T: Kept> {
+pub(super) enum Stage<T: SolverPrecision> {
     /// Nothing.
     Between,
     /// A search over all rows.
@@ -116,14 +116,14 @@ pub(super) enum Stage<T: Kept> {
 }
 
 /// Saves states now and then; does nothing where there is no place for them.
-pub(super) struct Keeper {
+pub(super) struct CheckpointWriter {
     place: Option<(PathBuf, Identity)>,
     every: f64,
     last: Instant,
     failed: Option<ModelError>,
 }
 
-impl Keeper {
+impl CheckpointWriter {
     /// Keeps states of the fit with this identity at a path, at most every so many seconds.
     pub(super) fn new(place: Option<(PathBuf, Identity)>, every: f64) -> Self {
         Self { place, every, last: Instant::now(), failed: None }
@@ -138,7 +138,11 @@ impl Keeper {
     }
 
     /// Saves at once.
-    pub(super) fn save<T: Kept>(&mut self, found: &Found, stage: Stage<T>) -> Result<(), ModelError> {
+    pub(super) fn save<T: SolverPrecision>(
+        &mut self,
+        found: &Found,
+        stage: Stage<T>,
+    ) -> Result<(), ModelError> {
         self.last = Instant::now();
         match &self.place {
             Some((path, identity)) => save(path, identity, found, stage),
@@ -147,7 +151,7 @@ impl Keeper {
     }
 
     /// Saves where it is due or the last chance, and passes the signal on; a failure to save is a reason to stop, told by [`Self::finish`].
-    pub(super) fn see<T: Kept>(
+    pub(super) fn observe<T: SolverPrecision>(
         &mut self,
         signal: Signal,
         found: &Found,
@@ -196,7 +200,12 @@ pub(super) struct Saved {
 /// Name of the tensor of a search's solutions.
 const SOLUTIONS: &str = "search_solutions";
 
-fn save<T: Kept>(path: &Path, identity: &Identity, found: &Found, stage: Stage<T>) -> Result<(), ModelError> {
+fn save<T: SolverPrecision>(
+    path: &Path,
+    identity: &Identity,
+    found: &Found,
+    stage: Stage<T>,
+) -> Result<(), ModelError> {
     let mut tensors = BTreeMap::<String, Tensor>::new();
     let mut header = Header {
         method: METHOD.into(),
@@ -216,7 +225,7 @@ fn save<T: Kept>(path: &Path, identity: &Identity, found: &Found, stage: Stage<T
             // A state that is not written whole must not pass for one.
             let mut value =
                 serde_json::to_value(small).map_err(|e| ModelError::Checkpoint { problem: e.to_string() })?;
-            lift(&mut value, SEARCH, &mut tensors);
+            numbers_to_tensors(&mut value, SEARCH, &mut tensors);
             header.search = Some(value);
         }
         Stage::Solver(state) => {
@@ -227,7 +236,7 @@ fn save<T: Kept>(path: &Path, identity: &Identity, found: &Found, stage: Stage<T
             header.solver = Some(state.header);
         }
         Stage::Bound(mut value) => {
-            lift(&mut value, BOUND, &mut tensors);
+            numbers_to_tensors(&mut value, BOUND, &mut tensors);
             header.bound = Some(value);
         }
     }
@@ -247,7 +256,7 @@ fn load(path: &Path, identity: &Identity) -> Result<Saved, ModelError> {
     let Header { found, solver, blocks, mut search, mut bound, .. } = header;
     for (value, name) in [(&mut search, SEARCH), (&mut bound, BOUND)] {
         if let Some(value) = value {
-            lower(value, name, &mut container.tensors);
+            numbers_from_tensors(value, name, &mut container.tensors);
         }
     }
     Ok(Saved { found, solver, blocks, search, bound, container, path: path.into() })
@@ -263,10 +272,11 @@ const BOUND: &str = "bound";
 const LONG: usize = 256;
 
 /// Moves long lists of numbers out of a state.
-fn lift(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
+fn numbers_to_tensors(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
     match value {
         Value::Object(map) => {
-            map.iter_mut().for_each(|(key, value)| lift(value, &format!("{name}/{key}"), tensors));
+            map.iter_mut()
+                .for_each(|(key, value)| numbers_to_tensors(value, &format!("{name}/{key}"), tensors));
         }
         Value::Array(values) if values.len() >= LONG => {
             let number = |v: &Value| v.as_f64().filter(|_| v.is_f64());
@@ -278,7 +288,7 @@ fn lift(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
         }
         Value::Array(values) => {
             for (i, value) in values.iter_mut().enumerate() {
-                lift(value, &format!("{name}/{i}"), tensors);
+                numbers_to_tensors(value, &format!("{name}/{i}"), tensors);
             }
         }
         _ => {}
@@ -286,14 +296,15 @@ fn lift(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
 }
 
 /// Puts them back; a list that is not there stays null, which no state can be read from.
-fn lower(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
+fn numbers_from_tensors(value: &mut Value, name: &str, tensors: &mut BTreeMap<String, Tensor>) {
     match value {
         Value::Object(map) => {
-            map.iter_mut().for_each(|(key, value)| lower(value, &format!("{name}/{key}"), tensors));
+            map.iter_mut()
+                .for_each(|(key, value)| numbers_from_tensors(value, &format!("{name}/{key}"), tensors));
         }
         Value::Array(values) => {
             for (i, value) in values.iter_mut().enumerate() {
-                lower(value, &format!("{name}/{i}"), tensors);
+                numbers_from_tensors(value, &format!("{name}/{i}"), tensors);
             }
         }
         Value::Null => {
@@ -321,7 +332,7 @@ impl Saved {
         ModelFileError::Corrupt { path: self.path.clone(), reason }.into()
     }
 
-    fn block<T: Kept>(&mut self, name: &str) -> Result<Mat<T>, ModelError> {
+    fn block<T: SolverPrecision>(&mut self, name: &str) -> Result<Mat<T>, ModelError> {
         let shape = match self.container.tensors.get(name).map(|t| t.shape.clone()) {
             Some(shape) if shape.len() == 2 => shape,
             _ => return Err(self.corrupt(format!("tensor `{name}` is missing or no matrix"))),
@@ -332,7 +343,7 @@ impl Saved {
     }
 
     /// The solver's state, if it had begun.
-    pub(super) fn solver<T: Kept>(&mut self) -> Result<Option<SolverState<T>>, ModelError> {
+    pub(super) fn solver<T: SolverPrecision>(&mut self) -> Result<Option<SolverState<T>>, ModelError> {
         let Some(header) = self.solver.take() else { return Ok(None) };
         let mut blocks = Vec::new();
         for name in std::mem::take(&mut self.blocks) {
@@ -343,7 +354,7 @@ impl Saved {
     }
 
     /// The state of a search over all rows, if it had begun.
-    pub(super) fn search<T: Kept>(&mut self) -> Result<Option<SearchState<T>>, ModelError> {
+    pub(super) fn search<T: SolverPrecision>(&mut self) -> Result<Option<SearchState<T>>, ModelError> {
         let Some(value) = self.search.take() else { return Ok(None) };
         let header: SearchHeader =
             serde_json::from_value(value).map_err(|e| self.corrupt(format!("its search: {e}")))?;
@@ -380,10 +391,10 @@ mod tests {
         let long: Vec<f64> = (0..1000).map(|i| (i as f64).sin()).collect();
         let whole = json!({"step": 3, "adam": {"first": long, "second": null}, "roots": [long, [1.5]], "words": vec!["a"; 300]});
         let (mut value, mut tensors) = (whole.clone(), BTreeMap::new());
-        lift(&mut value, BOUND, &mut tensors);
+        numbers_to_tensors(&mut value, BOUND, &mut tensors);
         assert_eq!(tensors.keys().collect::<Vec<_>>(), ["bound/adam/first", "bound/roots/0"]);
         assert!(value.to_string().len() < 3000);
-        lower(&mut value, BOUND, &mut tensors);
+        numbers_from_tensors(&mut value, BOUND, &mut tensors);
         assert_eq!(value, whole);
     }
 }

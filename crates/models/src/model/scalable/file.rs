@@ -1,6 +1,6 @@
 //! Weights to tensors and back: nothing is solved again on loading, so predictions are equal to the last bit.
 
-use super::{Kept, ScalableSummary, Solver};
+use super::{ScalableSummary, Solver, SolverPrecision};
 use crate::model::file::{matrix, matrix_tensor, packed_tensor, unpack};
 use crate::model::{Container, Header, ModelFileError, ProcessPosterior, Tensor};
 use crate::options::KernelPrecision;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The arrays of an iterative posterior.
-pub(in crate::model) fn pathwise_tensors<T: Kept>(
+pub(in crate::model) fn pathwise_tensors<T: SolverPrecision>(
     posterior: &PathwisePosterior<T>,
 ) -> BTreeMap<String, Tensor> {
     let data = posterior.data();
@@ -68,7 +68,7 @@ pub(in crate::model) fn read(
 type Parts<T> = (Box<dyn Kernel<T>>, Mean, Gaussian);
 
 /// The parts with the values of the header.
-fn parts<T: Kept>(header: &Header) -> Result<Parts<T>, String> {
+fn parts<T: SolverPrecision>(header: &Header) -> Result<Parts<T>, String> {
     let names = header.schema.feature_names();
     let mut kernel = header.kernel.build::<T>(&names).map_err(|e| e.to_string())?;
     let mut mean = Mean::new(header.mean, names.len(), 1);
@@ -111,7 +111,7 @@ fn parts<T: Kept>(header: &Header) -> Result<Parts<T>, String> {
     Ok((kernel, mean, Gaussian::new(noise, header.noise_floor)))
 }
 
-fn read_pathwise<T: Kept>(
+fn read_pathwise<T: SolverPrecision>(
     header: &Header,
     summary: &ScalableSummary,
     container: &mut Container<Header>,

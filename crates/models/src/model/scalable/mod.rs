@@ -23,5 +23,5 @@ mod summary;
 pub use choice::{Chosen, EXACT_ROWS, choose};
 pub(super) use fit::{fit_scalable, set_hyperparameters};
 pub use plan::ScalablePlan;
-pub(super) use precision::Kept;
+pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

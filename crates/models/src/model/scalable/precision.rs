@@ -6,7 +6,7 @@ use posterior_gp::iterative::PathwisePosterior;
 use posterior_linalg::Real;
 
 /// A precision that weights are kept in.
-pub(in crate::model) trait Kept: Real {
+pub(in crate::model) trait SolverPrecision: Real {
     /// A posterior among the others.
     fn posterior(posterior: PathwisePosterior<Self>) -> ProcessPosterior;
     /// Columns one after the other, `[columns, rows]`.
@@ -23,7 +23,7 @@ pub(in crate::model) trait Kept: Real {
 
 macro_rules! kept {
     ($type:ident, $variant:ident, $values:ident) => {
-        impl Kept for $type {
+        impl SolverPrecision for $type {
             fn posterior(posterior: PathwisePosterior<Self>) -> ProcessPosterior {
                 ProcessPosterior::$variant(posterior)
             }

@@ -16,9 +16,9 @@ use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
 use crate::model::fit::{FitStage, Prepared, named_values, saved_plan};
 use crate::model::rates::seconds_of_batch;
 use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::Keeper;
+use crate::model::scalable::checkpoint::CheckpointWriter;
 use crate::model::scalable::plan::ScalablePlan;
-use crate::model::scalable::{EXACT_ROWS, Kept};
+use crate::model::scalable::{EXACT_ROWS, SolverPrecision};
 use crate::model::{ModelError, ProcessPosterior};
 use crate::options::{AutoOptions, MethodName};
 use crate::{FitRequest, Method};
@@ -35,17 +35,17 @@ const LEAST_STEPS: f64 = 500.0;
 const BOUND_SHARE: f64 = 0.12;
 
 /// Tries what the budget allows and returns the best.
-pub(super) fn fit<T: Kept>(
+pub(super) fn fit<T: SolverPrecision>(
     prepared: &Prepared,
     (request, options): (&FitRequest, &AutoOptions),
     held: &HeldBack,
     allowance: &Allowance,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let mut saved = keeper.load()?;
+    let mut saved = checkpoints.load()?;
     let asked = (request, &options.descent.iterative);
-    let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, keeper, observer)?;
+    let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
     let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
     let largest_jitter = searched.found.largest_jitter;
@@ -91,7 +91,7 @@ pub(super) fn fit<T: Kept>(
             &Method::Sdd(options.descent.clone()),
             (searched, saved),
             &judging,
-            keeper,
+            checkpoints,
             observer,
         )?;
         if fit.reason == Reason::Interrupted {
@@ -135,7 +135,7 @@ pub(super) fn fit<T: Kept>(
             prepared,
             (request, &bound),
             &bounding,
-            &mut Keeper::new(None, f64::INFINITY),
+            &mut CheckpointWriter::new(None, f64::INFINITY),
             observer,
         )?;
         if fit.reason == Reason::Interrupted {
@@ -238,7 +238,7 @@ fn uniform_rows(
 }
 
 /// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
-fn seconds_of_step<T: Kept>(
+fn seconds_of_step<T: SolverPrecision>(
     prepared: &Prepared,
     (request, options): (&FitRequest, &AutoOptions),
     model: &ExactGp,

@@ -7,7 +7,7 @@ use crate::FitRequest;
 use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitStage, Prepared, named_values};
 use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{Found, Keeper, Stage};
+use crate::model::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::model::scalable::{ScalableSummary, Solver};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
@@ -140,7 +140,7 @@ pub(super) fn collapsed(
     prepared: &Prepared,
     (request, asked): (&FitRequest, &SgprOptions),
     bounding: &Bounding<'_>,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
@@ -176,14 +176,14 @@ pub(super) fn collapsed(
         memory_limit: request.memory,
     };
     options.steps.steps = asked.steps();
-    let state: Option<State> = saved_bound(keeper)?;
+    let state: Option<State> = saved_bound(checkpoints)?;
     options.steps.time = Allowance::duration(bounding.allowance.left());
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |progress, state| {
         let signal = observer(progress, &FitStage::Search);
-        keeper.see::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
+        checkpoints.observe::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
     })?;
-    keeper.finish()?;
+    checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
@@ -202,7 +202,7 @@ pub(super) fn stochastic(
     prepared: &Prepared,
     (request, asked): (&FitRequest, &SvgpOptions),
     bounding: &Bounding<'_>,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
@@ -228,18 +228,18 @@ pub(super) fn stochastic(
     };
     options.batch = asked.batches.batch.unwrap_or(options.batch);
     options.learning_rate = asked.batches.step_size.unwrap_or(options.learning_rate);
-    let state: Option<StochasticState> = saved_bound(keeper)?;
+    let state: Option<StochasticState> = saved_bound(checkpoints)?;
     summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
     let found = Found::default();
     let fitted =
         fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress, iterate| {
             let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
             let signal = observer(&averaged, &FitStage::Bound);
-            keeper.see::<f64>(signal, &found, || {
+            checkpoints.observe::<f64>(signal, &found, || {
                 Ok(Stage::Bound(serde_json::to_value(iterate.state(progress))?))
             })
         })?;
-    keeper.finish()?;
+    checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
         hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
@@ -285,8 +285,10 @@ fn kernel_mean_noise(model: &dyn Parameters) -> Vec<Hyperparameter> {
 }
 
 /// The state of a bound's optimiser that an earlier run left.
-fn saved_bound<S: serde::de::DeserializeOwned>(keeper: &Keeper) -> Result<Option<S>, ModelError> {
-    match keeper.load()? {
+fn saved_bound<S: serde::de::DeserializeOwned>(
+    checkpoints: &CheckpointWriter,
+) -> Result<Option<S>, ModelError> {
+    match checkpoints.load()? {
         Some(mut saved) => saved.bound(),
         None => Ok(None),
     }

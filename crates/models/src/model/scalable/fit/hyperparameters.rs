@@ -3,8 +3,8 @@
 use crate::FitRequest;
 use crate::model::fit::{FitStage, Prepared, add_weak_priors, named_values};
 use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{Found, Keeper, Saved, Stage};
-use crate::model::scalable::{EvidenceSearchSummary, Kept};
+use crate::model::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
+use crate::model::scalable::{EvidenceSearchSummary, SolverPrecision};
 use crate::model::{Hyperparameter, ModelError};
 use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
 use posterior_gp::Hyperprior;
@@ -93,12 +93,12 @@ impl Searched {
 
 /// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind what
 /// was finished before.
-pub(super) fn hyperparameters<T: Kept>(
+pub(super) fn hyperparameters<T: SolverPrecision>(
     prepared: &Prepared,
     asked: Asked<'_>,
     saved: Option<&mut Saved>,
     allowance: &Allowance,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Searched, ModelError> {
     let (request, options) = asked;
@@ -126,18 +126,25 @@ pub(super) fn hyperparameters<T: Kept>(
         HyperparameterSearch::Neighbourhoods | HyperparameterSearch::Stochastic => false,
     };
     if blocks {
-        model = on_blocks::<T>(model, prepared, asked, within, &mut found, keeper, observer)?;
+        model = on_blocks::<T>(model, prepared, asked, within, &mut found, checkpoints, observer)?;
     }
     if search == HyperparameterSearch::Neighbourhoods {
-        model = on_neighbourhoods::<T>(model, prepared, asked, (&mut found, &hyperpriors), keeper, observer)?;
+        model = on_neighbourhoods::<T>(
+            model,
+            prepared,
+            asked,
+            (&mut found, &hyperpriors),
+            checkpoints,
+            observer,
+        )?;
     }
     if search.is_stochastic() {
         let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
-        model = on_all_rows::<T>(begin, prepared, asked, &mut found, keeper, observer)?;
+        model = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
     }
     let source = source(prepared, options, &found);
     found.hyperparameters = named_values(&model);
-    keeper.save::<T>(&found, Stage::Between)?;
+    checkpoints.save::<T>(&found, Stage::Between)?;
     Ok(Searched { model, found, source, hyperpriors })
 }
 
@@ -183,13 +190,13 @@ const REFINING_EVALUATIONS: f64 = 12.0;
 
 /// The joint evidence on many small blocks, then on few larger ones from where that led.
 #[allow(clippy::too_many_arguments)]
-fn on_blocks<T: Kept>(
+fn on_blocks<T: SolverPrecision>(
     mut model: ExactGp,
     prepared: &Prepared,
     (request, asked): Asked<'_>,
     (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
     found: &mut Found,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let first = asked.search.blocks(request.seed);
@@ -199,7 +206,7 @@ fn on_blocks<T: Kept>(
         let mut options = base.clone();
         options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
         let rows = first.rows(&prepared.data)?;
-        model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
+        model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
     } else if let Some((_, values)) = found.blocks.last() {
         model.set_values(values);
     }
@@ -224,7 +231,7 @@ fn on_blocks<T: Kept>(
             }
             let mut options = FitOptions { restarts: 1, ..base.clone() };
             options.steps.time = Allowance::duration(seconds);
-            model = stage::<T>(model, prepared, &rows, &options, found, keeper, observer)?;
+            model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
         }
     }
     solvable::<T>(&mut model, prepared, found);
@@ -255,13 +262,13 @@ fn refining_size(
 }
 
 /// One stage, kept when it is finished.
-fn stage<T: Kept>(
+fn stage<T: SolverPrecision>(
     model: ExactGp,
     prepared: &Prepared,
     rows: &[Vec<usize>],
     options: &FitOptions,
     found: &mut Found,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let (started, number) = (Instant::now(), found.blocks.len());
@@ -275,7 +282,7 @@ fn stage<T: Kept>(
     found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
     found.seconds += started.elapsed().as_secs_f64();
     found.blocks.push((fit, model.values()));
-    keeper.save::<T>(found, Stage::Between)?;
+    checkpoints.save::<T>(found, Stage::Between)?;
     Ok(model)
 }
 
@@ -284,7 +291,7 @@ fn stage<T: Kept>(
 const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
 
 /// Raises the noise where the system would be hopeless; the summary says so.
-fn solvable<T: Kept>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found) {
+fn solvable<T: SolverPrecision>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found) {
     let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
     let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
     let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
@@ -304,12 +311,12 @@ fn set_noise(model: &mut ExactGp, noise: f64) {
     model.set_values(&values);
 }
 
-fn on_neighbourhoods<T: Kept>(
+fn on_neighbourhoods<T: SolverPrecision>(
     model: ExactGp,
     prepared: &Prepared,
     (request, asked): Asked<'_>,
     (found, hyperpriors): (&mut Found, &[Hyperprior]),
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let started = Instant::now();
@@ -328,7 +335,7 @@ fn on_neighbourhoods<T: Kept>(
             if done.len() > found.neighbourhoods.len() {
                 found.neighbourhoods = done.to_vec();
                 found.seconds = before + started.elapsed().as_secs_f64();
-                if let Err(error) = keeper.save::<T>(found, Stage::Between) {
+                if let Err(error) = checkpoints.save::<T>(found, Stage::Between) {
                     failed = Some(error);
                     return Signal::Stop;
                 }
@@ -349,7 +356,7 @@ fn on_neighbourhoods<T: Kept>(
 }
 
 /// Where a search on all rows begins.
-struct Begin<'a, T: Kept> {
+struct Begin<'a, T: SolverPrecision> {
     model: ExactGp,
     state: Option<posterior_gp::iterative::SearchState<T>>,
     hyperpriors: &'a [Hyperprior],
@@ -374,12 +381,12 @@ fn check_found(model: &ExactGp) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn on_all_rows<T: Kept>(
+fn on_all_rows<T: SolverPrecision>(
     Begin { mut model, state, hyperpriors, allowance }: Begin<'_, T>,
     prepared: &Prepared,
     (request, asked): Asked<'_>,
     found: &mut Found,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ExactGp, ModelError> {
     let mut seconds = 0.0;
@@ -398,9 +405,9 @@ fn on_all_rows<T: Kept>(
     let result = search_evidence(process, &prepared.data, &options, state, &mut |progress, search| {
         seconds = progress.elapsed.as_secs_f64();
         let signal = observer(progress, &FitStage::EvidenceSearch { solve: search.solve() });
-        keeper.see(signal, &saw, || Ok(Stage::Search(search.state(progress))))
+        checkpoints.observe(signal, &saw, || Ok(Stage::Search(search.state(progress))))
     })?;
-    keeper.finish()?;
+    checkpoints.finish()?;
     if result.reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);
     }

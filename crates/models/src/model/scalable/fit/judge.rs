@@ -77,7 +77,7 @@ const FACTOR: f64 = 1.5;
 const STEADY: f64 = 0.03;
 
 /// A solver seen from the held-back rows.
-pub(super) struct Course {
+pub(super) struct EarlyStopping {
     next: usize,
     last: Option<(usize, HeldBackPredictions)>,
     /// Drift and change of deviations at each look.
@@ -104,7 +104,7 @@ pub(super) enum Outlook {
     Hopeless,
 }
 
-impl Course {
+impl EarlyStopping {
     /// The first look is after so many steps.
     pub(super) fn new(first: usize) -> Self {
         Self { next: first.max(1), last: None, looks: Vec::new() }
@@ -117,7 +117,7 @@ impl Course {
     /// Looks at predictions after `step` steps of which `spent` (a share of steps or time, whichever is more) are used up. `to_beat` is the score of
     /// something simpler; `settled` says whether no more of the
     /// system is left than is harmless.
-    pub(super) fn look(
+    pub(super) fn observe(
         &mut self,
         step: usize,
         now: HeldBackPredictions,
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn looks_tell_steady_from_hopeless() {
         // Means that move by 0.2 standard deviations (variance 0.25) each time.
-        let mut moving = Course::new(100);
+        let mut moving = EarlyStopping::new(100);
         assert!(!moving.is_due(99) && moving.is_due(100));
         for (k, step) in [100, 150, 225].into_iter().enumerate() {
-            assert_eq!(moving.look(step, at(0.1 * k as f64, 0.25), 1.0, 0.1, (None, true)), Outlook::Open);
+            assert_eq!(moving.observe(step, at(0.1 * k as f64, 0.25), 1.0, 0.1, (None, true)), Outlook::Open);
         }
         assert!(moving.is_due(338) && !moving.is_due(337));
         // At a step half-way to the next look what moved is stretched.
@@ -223,23 +223,25 @@ mod tests {
         assert!((found - 0.1 / passed).abs() < 1e-12, "{found}");
         // Directly behind a look, that look counts.
         assert!((moving.final_drift(226, &at(0.2, 0.25)).unwrap() - 0.2).abs() < 1e-12);
-        let mut still = Course::new(10);
-        let outlooks: Vec<Outlook> =
-            [10, 15, 23].into_iter().map(|s| still.look(s, at(1.0, 1.0), 0.5, 0.1, (None, true))).collect();
+        let mut still = EarlyStopping::new(10);
+        let outlooks: Vec<Outlook> = [10, 15, 23]
+            .into_iter()
+            .map(|s| still.observe(s, at(1.0, 1.0), 0.5, 0.1, (None, true)))
+            .collect();
         assert_eq!(outlooks, [Outlook::Open, Outlook::Open, Outlook::Steady]);
         // Deviations that still shrink are not steady.
-        let mut shrinking = Course::new(10);
+        let mut shrinking = EarlyStopping::new(10);
         let shrunk: Vec<Outlook> = [10, 15, 23]
             .into_iter()
-            .map(|s| shrinking.look(s, at(1.0, 10.0 / s as f64), 0.5, 0.1, (None, true)))
+            .map(|s| shrinking.observe(s, at(1.0, 10.0 / s as f64), 0.5, 0.1, (None, true)))
             .collect();
         assert_eq!(shrunk[2], Outlook::Open);
         // Half is spent, 1.7 looks are left, and each gains 0.05: from 1.0 it will not get to 0.5, but to 0.95.
         let run = |to_beat| {
-            let mut course = Course::new(100);
+            let mut stopping = EarlyStopping::new(100);
             let mut last = Outlook::Open;
             for (k, step) in [100, 150, 225].into_iter().enumerate() {
-                last = course.look(step, at(k as f64, 1.0), 1.1 - 0.05 * k as f64, 0.5, (to_beat, true));
+                last = stopping.observe(step, at(k as f64, 1.0), 1.1 - 0.05 * k as f64, 0.5, (to_beat, true));
             }
             last
         };

@@ -15,8 +15,8 @@ mod judge;
 mod pathwise;
 
 use super::budget::Allowance;
-use super::checkpoint::{Identity, Keeper, digest};
-use super::{Kept, ScalablePlan, ScalableSummary};
+use super::checkpoint::{CheckpointWriter, Identity, digest};
+use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::model::check::FitCheck;
 use crate::model::fit::{FitStage, Prepared};
 use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
@@ -77,8 +77,8 @@ pub(in crate::model) fn fit_scalable(
         Some(path) => Some((path.clone(), identity(&prepared, request, method)?)),
         None => None,
     };
-    let keeper = &mut Keeper::new(place, large.checkpoint_every);
-    let earlier = keeper.load()?.map_or(0.0, |saved| saved.seconds());
+    let checkpoints = &mut CheckpointWriter::new(place, large.checkpoint_every);
+    let earlier = checkpoints.load()?.map_or(0.0, |saved| saved.seconds());
     let allowance = &Allowance::new(request.time_budget).after(earlier);
     let count = large.held_back_of(data.rows());
     let Prepared { data, .. } = prepared;
@@ -87,53 +87,55 @@ pub(in crate::model) fn fit_scalable(
     let held = held.as_ref();
     let bounding = Bounding { held, start: None, allowance };
     let fit = match method {
-        Method::Sgpr(options) => bounds::collapsed(prepared, (request, options), &bounding, keeper, observer),
+        Method::Sgpr(options) => {
+            bounds::collapsed(prepared, (request, options), &bounding, checkpoints, observer)
+        }
         Method::Svgp(options) => {
-            bounds::stochastic(prepared, (request, options), &bounding, keeper, observer)
+            bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
         }
         _ => match method.precision() {
             KernelPrecision::Single => {
-                by_rows::<f32>(prepared, request, method, held, allowance, keeper, observer)
+                by_rows::<f32>(prepared, request, method, held, allowance, checkpoints, observer)
             }
             KernelPrecision::Double => {
-                by_rows::<f64>(prepared, request, method, held, allowance, keeper, observer)
+                by_rows::<f64>(prepared, request, method, held, allowance, checkpoints, observer)
             }
         },
     }?;
     if fit.reason != Reason::Interrupted {
-        keeper.clear();
+        checkpoints.clear();
     }
     Ok(fit)
 }
 
 /// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.
-fn by_rows<T: Kept>(
+fn by_rows<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     method: &Method,
     held: Option<&HeldBack>,
     allowance: &Allowance,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     if let (Method::Auto(options), Method::Sdd(_), Some(held)) = (&request.method, method, held) {
-        return automatic::fit::<T>(prepared, (request, options), held, allowance, keeper, observer);
+        return automatic::fit::<T>(prepared, (request, options), held, allowance, checkpoints, observer);
     }
     let Some(options) = method.iterative() else {
         return Err(ModelError::NotIterative { method: method.name() });
     };
-    let mut saved = keeper.load()?;
+    let mut saved = checkpoints.load()?;
     let searched = hyperparameters::hyperparameters::<T>(
         prepared,
         (request, options),
         saved.as_mut(),
         allowance,
-        keeper,
+        checkpoints,
         observer,
     )?;
     let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
     let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
-    pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, keeper, observer)
+    pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)
 }
 
 /// Refuses at once what would otherwise fail after a long search.

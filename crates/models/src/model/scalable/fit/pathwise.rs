@@ -2,13 +2,13 @@
 
 use super::ScalableFit;
 use super::hyperparameters::Searched;
-use super::judge::{Course, HeldBack, Outlook};
+use super::judge::{EarlyStopping, HeldBack, Outlook};
 use crate::model::ModelError;
 use crate::model::check::{CheckedOn, FitCheck};
 use crate::model::fit::{FitStage, Prepared};
 use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{Keeper, Saved, Stage};
-use crate::model::scalable::{Kept, ScalableSummary, Solver};
+use crate::model::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
+use crate::model::scalable::{ScalableSummary, Solver, SolverPrecision};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;
@@ -33,13 +33,13 @@ pub(super) struct Judging<'a> {
 
 /// Conditions on all rows, or on inducing inputs, by an iterative solver. Where neither steps nor a tolerance were asked for, it ends when predictions of
 /// the held-back rows stay where they are.
-pub(super) fn fit<T: Kept>(
+pub(super) fn fit<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     method: &Method,
     (searched, saved): (Searched, Option<Saved>),
     judging: &Judging<'_>,
-    keeper: &mut Keeper,
+    checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
     let Some(options) = method.iterative() else {
@@ -93,7 +93,7 @@ pub(super) fn fit<T: Kept>(
         conditioning: &conditioning,
         harmless: (inducing == 0).then(|| harmless(model.noise().noise_variance())),
     };
-    let mut course = Course::new(if conjugate { 6 } else { 100 });
+    let mut stopping = EarlyStopping::new(if conjugate { 6 } else { 100 });
     let mut stopped = Outlook::Open;
     let mut failed = None;
     let posterior = process.condition(
@@ -104,9 +104,9 @@ pub(super) fn fit<T: Kept>(
         &mut |progress, iterate| {
             let signal = observer(progress, &FitStage::Solve);
             if let Some(held) =
-                judging.held.filter(|_| signal == Signal::Continue && course.is_due(progress.step))
+                judging.held.filter(|_| signal == Signal::Continue && stopping.is_due(progress.step))
             {
-                match looking.look(progress, iterate.weights(), held, &mut course, judging) {
+                match looking.observe(progress, iterate.weights(), held, &mut stopping, judging) {
                     Ok(outlook) if adaptive => stopped = outlook,
                     Ok(_) => {}
                     Err(error) => failed = Some(error),
@@ -115,10 +115,10 @@ pub(super) fn fit<T: Kept>(
             if stopped != Outlook::Open || failed.is_some() {
                 return Signal::Stop;
             }
-            keeper.see(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
+            checkpoints.observe(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
         },
     )?;
-    keeper.finish()?;
+    checkpoints.finish()?;
     if let Some(error) = failed {
         return Err(error);
     }
@@ -128,7 +128,7 @@ pub(super) fn fit<T: Kept>(
     let check = match judging.held.filter(|_| !interrupted) {
         Some(held) => {
             let end = held.predictions(&posterior)?;
-            let drift = course.final_drift(progress.step, &end);
+            let drift = stopping.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
             if let (Some(harmless), Some(residual)) = (looking.harmless, progress.residual) {
                 check = check.with_residual(residual, harmless);
@@ -185,7 +185,7 @@ const STEADY: &str = "steady predictions";
 const HOPELESS: &str = "too slow to be of use";
 
 /// What a solve that is under way needs to be looked at.
-struct Looking<'a, T: Kept> {
+struct Looking<'a, T: SolverPrecision> {
     process: PathwiseModel<T>,
     data: &'a Observations,
     support: Support,
@@ -200,14 +200,14 @@ fn harmless(noise_variance: f64) -> f64 {
     noise_variance.min(1.0).sqrt() + 0.25
 }
 
-impl<T: Kept> Looking<'_, T> {
+impl<T: SolverPrecision> Looking<'_, T> {
     /// Predicts the held-back rows with the weights of now. Cost: a product with `held x n` entries; memory: a copy of the weights.
-    fn look(
+    fn observe(
         &self,
         progress: &Progress,
         weights: Mat<T>,
         held: &HeldBack,
-        course: &mut Course,
+        stopping: &mut EarlyStopping,
         judging: &Judging<'_>,
     ) -> Result<Outlook, ModelError> {
         let solution = Solution { weights, reason: Reason::Steps, progress: *progress };
@@ -223,7 +223,7 @@ impl<T: Kept> Looking<'_, T> {
         let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
         let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
         let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
-        Ok(course.look(
+        Ok(stopping.observe(
             progress.step,
             now,
             nll,
@@ -234,7 +234,7 @@ impl<T: Kept> Looking<'_, T> {
 }
 
 /// The kernel in precision T with the values that were found.
-fn kernel_of<T: Kept>(
+fn kernel_of<T: SolverPrecision>(
     prepared: &Prepared,
     request: &FitRequest,
     model: &ExactGp,

@@ -53,7 +53,7 @@ pub(super) struct Point {
 
 /// What a method did on one fold.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct Trajectory {
     /// Its checkpoints; those before it diverged if it did.
     pub(super) points: Vec<Point>,
     pub(super) diverged: bool,
@@ -148,7 +148,7 @@ impl Case<'_> {
         exact: &Exact,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Course, ExperimentError> {
+    ) -> Result<Trajectory, ExperimentError> {
         let solver = seeded(&entry.solver, self.seed);
         let budget = Budget { tolerance: entry.tolerance, ..Budget::steps(entry.steps) };
         let at = checkpoints(entry.steps, count);
@@ -204,7 +204,7 @@ impl Case<'_> {
                 Some(search.run(&solver, self.problem, &format!("{stage}, largest step"), context)?);
             limit = closed_form(&solver, self.problem, self.seed)?;
         }
-        Ok(Course { points, diverged, seconds, steps, step_size, largest_step, limit, rise })
+        Ok(Trajectory { points, diverged, seconds, steps, step_size, largest_step, limit, rise })
     }
 }
 
