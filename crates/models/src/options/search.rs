@@ -36,7 +36,7 @@ pub struct EvidenceOptions {
     /// Most steps of each search for hyperparameters [default: 200, of a stochastic one 100]; a solver's own are --iterations
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub steps: Option<usize>,
-    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or "matern32.lengthscale[2]"
+    /// Hold hyperparameters: NAME or NAME=VALUE in standard units, as `posterior inspect --json` has them, such as noise_variance=0.01 or `matern32.lengthscale[2]`
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = held))]
     pub fix: Vec<Constraint>,
     /// Bound hyperparameters: NAME=LOWER..UPPER, in standard units, such as noise_variance=1e-3..0.1
