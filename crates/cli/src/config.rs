@@ -2,9 +2,9 @@
 
 use crate::args::{Cli, Command as Subcommand, FitModel};
 use crate::output::Failure;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 use posterior::gp::Hyperprior;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
             continue;
         }
         // A list of a file is a list already: commas in it belong to names.
-        grammar = grammar.mut_subcommand("fit", |fit| {
-            fit.mut_subcommand("gp", |gp| gp.mut_arg(name.replace('-', "_"), |arg| arg.value_delimiter(None)))
-        });
+        grammar = without_delimiter(grammar, &name);
         words.extend(of_file.into_iter().map(OsString::from));
     }
     let mut cli = matched(grammar, words)?;
@@ -48,12 +46,27 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, Failure> {
     Ok(cli)
 }
 
+/// `fit gp` with a flag that does not split its values.
+fn without_delimiter(grammar: Command, flag: &str) -> Command {
+    let id = flag.replace('-', "_");
+    grammar.mut_subcommand("fit", |fit| {
+        fit.mut_subcommand("gp", |gp| gp.mut_arg(id, |arg| arg.value_delimiter(None)))
+    })
+}
+
 fn matched(grammar: Command, words: Vec<OsString>) -> Result<Cli, Failure> {
     let mut grammar = grammar;
+    let fits_process = words.iter().any(|word| word == "gp");
     let cli = grammar
         .try_get_matches_from_mut(words)
         .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut grammar)));
-    Ok(cli.unwrap_or_else(|error| error.exit()))
+    Ok(cli.unwrap_or_else(|mut error| {
+        if error.kind() == ErrorKind::MissingRequiredArgument && fits_process {
+            let tip = "they may stand in the file of --config instead".into();
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+        error.exit()
+    }))
 }
 
 /// The configuration that `fit gp` names, and the flags that are written beside it.
@@ -73,28 +86,33 @@ fn read(path: &Path) -> Result<Configuration, Failure> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| invalid(e.to_string()))?;
     let grammar = Cli::command();
     let gp = grammar.find_subcommand("fit").and_then(|fit| fit.find_subcommand("gp"));
-    let known = |name: &str| gp.is_some_and(|gp| gp.get_arguments().any(|a| a.get_long() == Some(name)));
+    let flag = |name: &str| gp.and_then(|gp| gp.get_arguments().find(|a| a.get_long() == Some(name)));
     let mut configuration = Configuration::default();
     for (name, value) in table {
         if name == HYPERPRIORS {
             configuration.hyperpriors = value.try_into().map_err(|e| invalid(e.to_string()))?;
             continue;
         }
-        if FLAGS_ONLY.contains(&name.as_str()) || !known(&name) {
+        let Some(flag) = flag(&name).filter(|_| !FLAGS_ONLY.contains(&name.as_str())) else {
             return Err(invalid(format!("unknown field `{name}`: the fields are the flags of fit gp")));
-        }
-        let words = words(&name, value).map_err(invalid)?;
-        check(&words).map_err(invalid)?;
+        };
+        let words = words(flag, &name, value).map_err(invalid)?;
+        check(&name, &words).map_err(invalid)?;
         configuration.flags.push((name, words));
     }
     Ok(configuration)
 }
 
-/// A key and its value as flags; a list is a flag that is repeated.
-fn words(name: &str, value: Value) -> Result<Vec<String>, String> {
-    let values = match value {
-        Value::Array(values) => values,
-        one => vec![one],
+/// A key and its value as flags; a list, where the flag takes one, is a flag that is repeated.
+fn words(flag: &Arg, name: &str, value: Value) -> Result<Vec<String>, String> {
+    let values = match (value, flag.get_action()) {
+        (Value::Array(values), ArgAction::Append) if values.is_empty() => {
+            return Err(format!("`{name}` is an empty list: leave it out, or name something"));
+        }
+        (Value::Array(values), ArgAction::Append) => values,
+        (Value::Array(_), _) => return Err(format!("`{name}` takes one value, not a list")),
+        (_, ArgAction::Append) => return Err(format!("`{name}` takes a list: write {name} = [\"...\"]")),
+        (one, _) => vec![one],
     };
     let word = |value: Value| match value {
         Value::String(text) => Ok(format!("--{name}={text}")),
@@ -107,9 +125,9 @@ fn words(name: &str, value: Value) -> Result<Vec<String>, String> {
 }
 
 /// Values of a file obey the rules of the flags of their names.
-fn check(words: &[String]) -> Result<(), String> {
+fn check(name: &str, words: &[String]) -> Result<(), String> {
     let line = ["posterior", "fit", "gp"].into_iter().chain(words.iter().map(String::as_str));
-    match Cli::command().try_get_matches_from(line) {
+    match without_delimiter(Cli::command(), name).try_get_matches_from(line) {
         Err(e) if matches!(e.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
             let text = e.to_string();
             Err(text.lines().next().unwrap_or_default().trim_start_matches("error: ").into())
@@ -150,6 +168,10 @@ mod tests {
             ("samples = 0", "a whole number from 1"),
             ("mean = \"median\"", "invalid value 'median'"),
             ("seed = { a = 1 }", "cannot be table"),
+            ("seed = [1, 2]", "`seed` takes one value"),
+            ("features = []", "`features` is an empty list"),
+            ("features = \"a,b\"", "`features` takes a list"),
+            ("bound = [\"a=1..2,b=3..4\"]", "NAME=LOWER..UPPER"),
         ] {
             let path = folder.path().join("c.toml");
             std::fs::write(&path, text).unwrap();

@@ -1,4 +1,4 @@
-//! **The driver of every iterative fit**: clock, budget, divergence and restarts, interruption and what is told on the way. What one step is, an
+//! **The driver of iterative fits**: clock, budget, divergence and restarts, interruption and what is told on the way. What one step is, an
 //! [`Iteration`] says.
 //!
 //! ```

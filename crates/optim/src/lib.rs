@@ -5,7 +5,7 @@
 //! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |
 //! | [`Constraint`], [`Constrained`] | parameters that a user holds or bounds |
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
-//! | [`drive`], [`Iteration`] | the driver of every iterative fit: clock, limits, divergence and restarts, observers, interruption |
+//! | [`drive`], [`Iteration`] | the driver of iterative fits: clock, limits, divergence and restarts, observers, interruption |
 //! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
 //! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
 //! | [`Rule`] | what a step of Adam or of gradient descent computes, in any precision and in place |

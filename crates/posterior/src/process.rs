@@ -22,6 +22,9 @@ use std::time::Duration;
 /// The target's name in tables that are made of plain numbers.
 const TARGET: &str = "y";
 
+/// Bytes that samples of an exact posterior may need: 8 GiB, what a fit may need unless told otherwise.
+const MEMORY: u64 = 8 << 30;
+
 /// Gaussian processes: [`Gp::builder`].
 #[derive(Clone, Copy, Debug)]
 pub struct Gp;
@@ -63,6 +66,22 @@ pub enum ProcessError {
         expected: usize,
         /// Columns given.
         found: usize,
+    },
+    /// A number that is NaN or infinite.
+    #[error("row {row}, column {column} of the inputs is {value}: remove or fill in such rows first")]
+    NotFinite {
+        /// Its row, from 0.
+        row: usize,
+        /// Its column, from 0.
+        column: usize,
+        /// What it is.
+        value: f64,
+    },
+    /// A matrix for a process that was fitted to columns of text.
+    #[error("the process was fitted to columns of text ({}), which no matrix has: ask it by a table file", columns.join(", "))]
+    ByTable {
+        /// The columns of text.
+        columns: Vec<String>,
     },
     /// The kernel's text.
     #[error(transparent)]
@@ -218,9 +237,17 @@ impl FittedGp {
     }
 
     fn table(&self, x: &Mat<f64>) -> Result<Table, ProcessError> {
-        let names = self.model.header().schema.feature_names();
+        let schema = &self.model.header().schema;
+        let (names, columns) = (schema.feature_names(), schema.text_columns());
+        if !columns.is_empty() {
+            return Err(ProcessError::ByTable { columns });
+        }
         if x.ncols() != names.len() {
             return Err(ProcessError::Columns { expected: names.len(), found: x.ncols() });
+        }
+        let mut places = (0..x.nrows()).flat_map(|row| (0..x.ncols()).map(move |column| (row, column)));
+        if let Some((row, column)) = places.find(|&place| !x[place].is_finite()) {
+            return Err(ProcessError::NotFinite { row, column, value: x[(row, column)] });
         }
         let columns = names.into_iter().enumerate();
         let column = |(j, name): (usize, String)| Column::numeric(name, x.col(j).iter().copied().collect());
@@ -230,10 +257,12 @@ impl FittedGp {
     /// Samples from the posterior that are functions: they can be evaluated anywhere, again and again, and agree with each other. Without noise, in the
     /// target's units.
     ///
-    /// Methods that keep samples give the first `count` of theirs; exact posteriors solve for them (`n³/3` flops), inducing points draw them (`2m²` flops each).
+    /// Methods that keep samples give the first `count` of theirs; exact posteriors solve for them (`n³/3` flops and `16 n²` bytes, at most 8 GiB), inducing points draw
+    /// them (`2m²` flops each).
     ///
     /// # Errors
-    /// [`ModelError::TooManySamples`] where fewer are kept; [`GpError::Features`] for kernels without random features.
+    /// [`ModelError::TooManySamples`] where fewer are kept; [`ModelError::TooManySampleRows`] before an exact posterior of too many rows is solved again;
+    /// [`GpError::Features`] for kernels without random features.
     pub fn functions(&self, count: usize, seed: u64) -> Result<Functions, ProcessError> {
         let kept = self.model.posterior().stored_samples();
         if let Some(kept) = kept.filter(|kept| count > *kept) {
@@ -241,8 +270,14 @@ impl FittedGp {
         }
         let streams = Streams::new(seed).child("posterior/functions", 0);
         let drawn = match self.model.posterior() {
+            _ if count == 0 => Drawn::Kept,
             ProcessPosterior::Single(_) | ProcessPosterior::Double(_) => Drawn::Kept,
             ProcessPosterior::Exact(exact) => {
+                let rows = exact.data().rows();
+                let needed = 16 * (rows as u64).pow(2);
+                if needed > MEMORY {
+                    return Err(ModelError::TooManySampleRows { rows, needed, limit: MEMORY }.into());
+                }
                 let process = exact.model();
                 let model = PathwiseModel {
                     kernel: process.kernel().clone_box(),
@@ -310,9 +345,7 @@ impl Functions {
     pub fn values<R: Rows + ?Sized>(&self, x: &R) -> Result<Mat<f64>, ProcessError> {
         let header = self.process.model.header();
         let table = self.process.table(&x.to_matrix()?)?;
-        let rows: Vec<usize> = (0..table.rows()).collect();
-        let extracted = header.schema.extract(&table, &rows, false)?;
-        let x = header.standardisation.features(extracted.x.as_ref());
+        let x = self.process.model.standard_inputs(&table)?;
         let values = match (&self.drawn, self.process.model.posterior()) {
             (Drawn::Rows(posterior), _) => posterior.samples(x.as_ref(), 0)?,
             (Drawn::Inducing(samples), _) => samples.values(x.as_ref())?,

@@ -1,7 +1,7 @@
 //! From a table to predictions, in the target's own units.
 
 use super::{Header, Model, ModelError};
-use faer::MatRef;
+use faer::{Mat, MatRef};
 use posterior_data::stream::Part;
 use posterior_data::{DataError, Departure, Extracted, InputMoments, Table, table_fingerprints};
 use posterior_gp::{Posterior, Prediction};
@@ -222,6 +222,15 @@ impl Model {
     }
 
     /// Rows of a table as the model takes them, in their own units.
+    /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn standard_inputs(&self, table: &Table) -> Result<Mat<f64>, ModelError> {
+        let extracted = self.extract(table, &(0..table.rows()).collect::<Vec<_>>(), false)?;
+        Ok(self.header.standardisation.features(extracted.x.as_ref()))
+    }
+
     fn extract(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Extracted, ModelError> {
         let Header { schema, kernel, .. } = &self.header;
         let extracted = schema.extract(table, rows, truth)?;

@@ -91,5 +91,16 @@ fn what_does_not_fit_is_refused() {
     let process = Gp::builder().fit(&x, &y).unwrap();
     let narrow = process.predict(&[[1.0]]).unwrap_err().to_string();
     assert!(narrow.contains("2 columns") && narrow.contains("have 1"), "{narrow}");
-    assert!(process.predict(&[[f64::INFINITY, 0.0]]).is_err());
+    let infinite = process.predict(&[[1.0, 0.0], [f64::INFINITY, 0.0]]).unwrap_err();
+    assert!(matches!(infinite, ProcessError::NotFinite { row: 1, column: 0, .. }));
+    assert_eq!(process.functions(0, 0).unwrap().values(&x).unwrap().shape(), (10, 0));
+    // Columns of text have no place in a matrix.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    std::fs::write(&path, "a,colour,y\n1,red,1\n2,blue,2\n3,red,2.5\n4,blue,4\n").unwrap();
+    let mut builder = Gp::builder().target("y");
+    builder.request_mut().selection.one_hot = vec!["colour".into()];
+    let process = builder.fit_file(&path).unwrap();
+    assert_eq!(process.predict_file(&path).unwrap().mean.len(), 4);
+    assert!(matches!(process.predict(&[[1.0, 0.0, 1.0]]), Err(ProcessError::ByTable { .. })));
 }

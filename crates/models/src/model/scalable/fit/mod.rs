@@ -207,6 +207,8 @@ fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(
 
 /// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
 fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<Identity, ModelError> {
+    // Of the request: what `auto` leads to has no starts of its own.
+    let restarts = request.restarts();
     let mut request = request.clone();
     request.method = method.clone();
     if let Some(large) = request.method.large_mut() {
@@ -214,7 +216,10 @@ fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Resul
     }
     (request.time_budget, request.memory) = (None, 0);
     let failed = |e: serde_json::Error| ModelError::Checkpoint { problem: e.to_string() };
-    let settings = serde_json::to_value(&request).map_err(failed)?;
+    let mut settings = serde_json::to_value(&request).map_err(failed)?;
+    if let Some(settings) = settings.as_object_mut() {
+        settings.insert("restarts".into(), restarts.into());
+    }
     let schema = serde_json::to_string(&prepared.schema).map_err(failed)?;
     let columns = |m: faer::MatRef<'_, f64>| -> Vec<f64> {
         (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()

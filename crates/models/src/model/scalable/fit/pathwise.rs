@@ -130,7 +130,9 @@ pub(super) fn fit<T: SolverPrecision>(
             let end = held.predictions(&posterior)?;
             let drift = stopping.final_drift(progress.step, &end);
             let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
-            if let (Some(harmless), Some(residual)) = (looking.harmless, progress.residual) {
+            if let (Some(harmless), Some(residual)) =
+                (looking.harmless, progress.residual.filter(|r| r.is_finite()))
+            {
                 check = check.with_residual(residual, harmless);
             }
             check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
@@ -156,7 +158,7 @@ pub(super) fn fit<T: SolverPrecision>(
             Outlook::Steady => STEADY.into(),
             Outlook::Hopeless => HOPELESS.into(),
         },
-        residual: progress.residual,
+        residual: progress.residual.filter(|r| r.is_finite()),
         step_size: progress.step_size,
         restarts: progress.restarts,
         bound: None,
