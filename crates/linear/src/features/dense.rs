@@ -75,26 +75,17 @@ impl FeatureMap<f64> for DenseFeatures {
         }
         let (start, rows) = (inputs.start * self.outputs, inputs.len() * self.outputs);
         let offset = self.offset.as_ref().map(|offset| &offset[start..start + rows]);
-        Ok(Box::new(Rows {
-            matrix: self.matrix.as_ref().subrows(start, rows),
-            outputs: self.outputs,
-            offset,
-        }))
+        Ok(Box::new(Rows { matrix: self.matrix.as_ref().subrows(start, rows), offset }))
     }
 }
 
 /// The features of neighbouring examples.
 struct Rows<'a> {
     matrix: MatRef<'a, f64>,
-    outputs: usize,
     offset: Option<&'a [f64]>,
 }
 
 impl Linearised<f64> for Rows<'_> {
-    fn examples(&self) -> usize {
-        self.matrix.nrows() / self.outputs
-    }
-
     fn outputs(&self) -> Vec<f64> {
         self.offset.map_or_else(|| vec![0.0; self.matrix.nrows()], <[f64]>::to_vec)
     }

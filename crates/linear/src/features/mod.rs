@@ -50,9 +50,6 @@ pub trait FeatureMap<T: Real>: Send + Sync {
 /// The features of one batch of `n` examples. Rows are ordered example by example: row `i C + c` belongs to output `c` of example `i`. The
 /// two products must be exact transposes of each other.
 pub trait Linearised<T: Real> {
-    /// Number of examples, `n`.
-    fn examples(&self) -> usize;
-
     /// The model's outputs at the expansion point, `g` (nC).
     fn outputs(&self) -> Vec<f64>;
 
