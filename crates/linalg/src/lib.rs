@@ -23,4 +23,4 @@ pub mod symmetric;
 pub mod tiles;
 pub mod vectorised;
 
-pub use real::Real;
+pub use real::{PerPrecision, Real};

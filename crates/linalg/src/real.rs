@@ -5,6 +5,12 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
+/// What there is one of for each precision, such as `Box<dyn Kernel<T>>`.
+pub trait PerPrecision {
+    /// The one for `T`.
+    type Of<T: Real>;
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -67,10 +73,20 @@ pub trait Real:
     fn erf(self) -> Self;
     /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
+
+    /// Calls `single` for f32, `double` for f64.
+    ///
+    /// Generic code is compiled in every crate that uses it with a type. A generic function that only hands its arguments to two plain
+    /// functions has all that stands behind them compiled once, in its own crate.
+    fn choose<A, R: PerPrecision>(
+        arguments: A,
+        single: fn(A) -> R::Of<f32>,
+        double: fn(A) -> R::Of<f64>,
+    ) -> R::Of<Self>;
 }
 
 macro_rules! real {
-    ($type:ident, $exp:expr, $ln:expr, $tanh:expr, $erf:expr) => {
+    ($type:ident, ($single:ident, $double:ident) -> $choice:ident, $exp:expr, $ln:expr, $tanh:expr, $erf:expr) => {
         impl Real for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -128,9 +144,17 @@ macro_rules! real {
             fn is_finite(self) -> bool {
                 $type::is_finite(self)
             }
+            fn choose<A, R: PerPrecision>(
+                arguments: A,
+                $single: fn(A) -> R::Of<f32>,
+                $double: fn(A) -> R::Of<f64>,
+            ) -> R::Of<Self> {
+                let _ = ($single, $double);
+                $choice(arguments)
+            }
         }
     };
 }
 
-real!(f64, scalar::exp_f64, scalar::ln_f64, scalar::tanh_f64, scalar::erf_f64);
-real!(f32, scalar::exp_f32, scalar::ln_f32, scalar::tanh_f32, scalar::erf_f32);
+real!(f64, (single, double) -> double, scalar::exp_f64, scalar::ln_f64, scalar::tanh_f64, scalar::erf_f64);
+real!(f32, (single, double) -> single, scalar::exp_f32, scalar::ln_f32, scalar::tanh_f32, scalar::erf_f32);

@@ -18,11 +18,12 @@ mod windows;
 
 mod activation;
 
+pub use crate::precision::Precision;
 pub use activation::Activation;
 pub(crate) use activation::{activate, activate_second, activate_tangent};
 pub use batch::Array;
 pub(crate) use batch::{LARGE, batch_shape};
-pub use convolution::Precision;
+pub(crate) use convolution::Shifted;
 mod joins;
 mod normalise;
 #[cfg(test)]

@@ -161,7 +161,7 @@ pub struct ParameterSpecification {
 }
 
 /// What an operation makes of inputs of given shapes.
-pub(crate) struct Prepared<T> {
+pub struct Prepared<T> {
     pub(crate) shape: Vec<usize>,
     pub(crate) parameters: Vec<ParameterSpecification>,
     /// Multiplications and additions for each example, forward.

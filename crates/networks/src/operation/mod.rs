@@ -146,6 +146,11 @@ impl Operation {
 
     /// Fits the operation to the shapes of its inputs; the error says what does not fit.
     pub(crate) fn prepare<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
+        T::prepare(self, inputs)
+    }
+
+    /// What [`Precision::prepare`] calls: here the code of all layers is made.
+    pub(crate) fn layer<T: Precision>(&self, inputs: &[&[usize]]) -> Result<Prepared<T>, String> {
         let (least, most) = self.arity();
         if !(least..=most).contains(&inputs.len()) {
             return Err(format!("`{}` does not take {} inputs", self.name(), inputs.len()));

@@ -16,14 +16,14 @@ pub(super) fn block_rows() -> usize {
     if Arch::new().dispatch(Registers) >= 32 { 8 } else { 4 }
 }
 
-/// Rows and shifts of one block of [`Precision::inner`]; buffers are padded to whole blocks.
+/// Rows and shifts of one block of [`Shifted::inner`]; buffers are padded to whole blocks.
 pub(super) const INNER_ROWS: usize = 4;
 pub(super) const INNER_SHIFTS: usize = 6;
 
 /// Values that may be read and written beyond the end of a span: a whole vector of the widest kind.
 pub(super) const SLACK: usize = 16;
 
-/// Work for [`Precision::product`]: `out[m, t] = sum_q weights[q, m] grid[offsets[q] + t]` for `t < span`.
+/// Work for [`Shifted::product`]: `out[m, t] = sum_q weights[q, m] grid[offsets[q] + t]` for `t < span`.
 pub struct Product<'a, T> {
     /// `[offsets.len(), rows]`.
     pub(super) weights: &'a [T],
@@ -38,7 +38,7 @@ pub struct Product<'a, T> {
     pub(super) stride: usize,
 }
 
-/// Work for [`Precision::inner`]: the sum over images i and t of rows[i, r, t] grid[i, offsets[q] + t]`.
+/// Work for [`Shifted::inner`]: the sum over images i and t of rows[i, r, t] grid[i, offsets[q] + t]`.
 pub struct Inner<'a, T> {
     pub(super) images: usize,
     /// Row `r` of image `i` begins at `i * row_image + r * stride`; zero behind the span.
@@ -51,8 +51,8 @@ pub struct Inner<'a, T> {
     pub(super) offsets: [usize; INNER_SHIFTS],
 }
 
-/// f32 or f64: the precisions that networks come in, with the convolution kernels of each.
-pub trait Precision: Real {
+/// The kernels of a precision.
+pub trait Shifted: Real {
     #[doc(hidden)]
     fn pool() -> &'static Pool<Self>;
     #[doc(hidden)]
@@ -158,7 +158,7 @@ macro_rules! shifted {
             }
         }
 
-        impl Precision for $type {
+        impl Shifted for $type {
             fn pool() -> &'static Pool<Self> {
                 static POOL: Pool<$type> = Pool::new();
                 &POOL

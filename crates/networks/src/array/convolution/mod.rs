@@ -20,5 +20,5 @@ mod run;
 mod tests;
 
 pub(crate) use geometry::Geometry;
-pub use kernel::Precision;
+pub(crate) use kernel::Shifted;
 pub(crate) use run::{Weights, correlate, correlate_transposed, unfold, weight_gradient};

@@ -1,8 +1,9 @@
 //! Convolutions of batches: which example and which channels each thread takes.
 
 use super::geometry::{Geometry, coordinates};
-use super::kernel::{INNER_ROWS, INNER_SHIFTS, Inner, Precision, Product, SLACK, block_rows};
+use super::kernel::{INNER_ROWS, INNER_SHIFTS, Inner, Product, SLACK, block_rows};
 use super::plan::{Lattice, Plan, backward, forward};
+use crate::Precision;
 use crate::array::{Sets, add_to};
 use rayon::prelude::*;
 

@@ -1,0 +1,25 @@
+//! The precisions of networks, and where their code is compiled.
+
+use crate::array::Shifted;
+use crate::operation::{Operation, Prepared};
+
+/// f32 or f64: the precisions that networks come in.
+///
+/// Generic code is compiled in every crate that uses it with a type, so that each crate which runs a network would bring its own copy of all layers.
+/// What the hidden methods reach is not: each is a plain function of this crate for either precision, and the only way to the code behind it.
+pub trait Precision: Shifted {
+    #[doc(hidden)]
+    fn prepare(operation: &Operation, inputs: &[&[usize]]) -> Result<Prepared<Self>, String>;
+}
+
+macro_rules! compiled_here {
+    ($($type:ty),*) => {$(
+        impl Precision for $type {
+            fn prepare(operation: &Operation, inputs: &[&[usize]]) -> Result<Prepared<Self>, String> {
+                operation.layer(inputs)
+            }
+        }
+    )*};
+}
+
+compiled_here!(f32, f64);
