@@ -10,13 +10,10 @@ mod optimize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::FitArgs;
-pub(crate) use laplace::{
-    ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
-    PredictiveArg, PreprocessArg, PriorArg, TuneArg,
-};
-pub(crate) use network::{ForwardArgs, LossArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
-pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
-pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, StrategyArg, TellArgs};
+pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
+pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
+pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
 use posterior::VarianceMethod;
 use posterior::options::numbers;
 use std::path::PathBuf;

@@ -1,9 +1,6 @@
 //! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
 
-use crate::args::{
-    ChoiceArg, CurvatureArg, FisherArg, LaplaceArgs, LikelihoodArg, LinkArg, ModeArg, NoiseArg,
-    PredictiveArg, PreprocessArg, PriorArg, TuneArg,
-};
+use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
 use posterior::data::Selection;
 use posterior::laplace::{
@@ -12,7 +9,7 @@ use posterior::laplace::{
 };
 use posterior::likelihoods::{Integration, Link};
 use posterior::linearised::{
-    Approximation, Choice, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
+    Approximation, FisherEstimate, FitOptions, Mode, NoiseModel, PriorKind, Tune, Weights,
 };
 use std::path::PathBuf;
 
@@ -60,12 +57,7 @@ pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
             features: a.features.clone(),
             ..Selection::default()
         },
-        preprocess: match a.preprocess {
-            PreprocessArg::Auto => Preprocess::Auto,
-            PreprocessArg::Raw => Preprocess::Raw,
-            PreprocessArg::Pixels => Preprocess::Pixels,
-            PreprocessArg::Standardise => Preprocess::Standardise,
-        },
+        preprocess: a.preprocess,
         mean: a.mean.clone(),
         deviation: a.std.clone(),
         class_names: a.class_names.clone(),
@@ -83,8 +75,8 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
         (a.subnetwork_choice.is_some(), "subnetwork-choice"),
         (!a.weights.is_empty(), "weights"),
         (a.without_affine, "without-affine"),
-        (a.link != LinkArg::Logit, "link"),
-        (a.preprocess != PreprocessArg::Auto, "preprocess"),
+        (a.link != Link::Logit, "link"),
+        (a.preprocess != Preprocess::Auto, "preprocess"),
         (!a.mean.is_empty() || !a.std.is_empty(), "mean and --std"),
         (a.target.is_some() || a.features.is_some(), "target and --features"),
         (!a.class_names.is_empty(), "class-names"),
@@ -143,14 +135,14 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
     let closed =
         "curvatures of weights; in function space it is known under Gaussian noise and from all points";
     let known = !dual || (gaussian && a.points.is_none());
-    only(a.mode == ModeArg::Linearised, "mode linearised", known, closed)?;
+    only(a.mode == Mode::Linearised, "mode linearised", known, closed)?;
     let others = "curvatures of weights, not to --curvature function-space";
-    only(a.mode == ModeArg::LinearisedSimple, "mode linearised-simple", !dual, others)?;
-    let scalar = matches!(a.prior, PriorArg::Auto | PriorArg::Scalar);
+    only(a.mode == Mode::LinearisedSimple, "mode linearised-simple", !dual, others)?;
+    let scalar = matches!(a.prior, PriorKind::Auto | PriorKind::Scalar);
     only(!scalar, "prior of several precisions", !dual, others)?;
     let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);
     only(
-        a.prior == PriorArg::Diagonal,
+        a.prior == PriorKind::Diagonal,
         "prior diagonal",
         !kronecker,
         "curvatures without Kronecker factors",
@@ -178,31 +170,18 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         (None, Some(path)) => NetworkSource::Head { path: path.clone() },
         (None, None) => return Err(Failure::usage("--network, --head or --continue is needed".into())),
     };
-    let likelihood = match a.likelihood {
-        Some(LikelihoodArg::Categorical) => LikelihoodKind::Categorical,
-        Some(LikelihoodArg::Gaussian) => LikelihoodKind::Gaussian,
-        Some(LikelihoodArg::Bernoulli) => LikelihoodKind::Bernoulli,
-        Some(LikelihoodArg::Poisson) => LikelihoodKind::Poisson,
-        Some(LikelihoodArg::Heteroscedastic) => LikelihoodKind::Heteroscedastic,
-        None => {
-            return Err(Failure::usage("--likelihood is needed: what do the network's outputs mean?".into()));
-        }
-    };
+    let needed = || Failure::usage("--likelihood is needed: what do the network's outputs mean?".into());
+    let likelihood = a.likelihood.ok_or_else(needed)?;
     let gaussian = likelihood == LikelihoodKind::Gaussian;
     only(a.noise.is_some(), "noise", gaussian, "--likelihood gaussian")?;
     only(a.initial_noise.is_some(), "initial-noise", gaussian, "--likelihood gaussian")?;
     only(
-        a.noise == Some(NoiseArg::Fixed) && a.initial_noise.is_none(),
+        a.noise == Some(NoiseModel::Fixed) && a.initial_noise.is_none(),
         "noise fixed",
         false,
         "--initial-noise X: say how much there is",
     )?;
-    only(
-        a.link != LinkArg::Logit,
-        "link",
-        likelihood == LikelihoodKind::Bernoulli,
-        "--likelihood bernoulli",
-    )?;
+    only(a.link != Link::Logit, "link", likelihood == LikelihoodKind::Bernoulli, "--likelihood bernoulli")?;
     let automatic = a.curvature.unwrap_or(CurvatureArg::Auto) == CurvatureArg::Auto;
     only(a.seconds.is_some(), "seconds", automatic, "--curvature auto")?;
     let tune = a.tune.unwrap_or(TuneArg::Evidence);
@@ -227,28 +206,11 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         weights,
         affine: !a.without_affine,
         approximation,
-        prior: match a.prior {
-            PriorArg::Auto => PriorKind::Auto,
-            PriorArg::Scalar => PriorKind::Scalar,
-            PriorArg::Layerwise => PriorKind::Layerwise,
-            PriorArg::Parameter => PriorKind::Parameter,
-            PriorArg::Diagonal => PriorKind::Diagonal,
-            PriorArg::GPrior => PriorKind::GPrior,
-        },
+        prior: a.prior.clone(),
         initial_precision: a.precision.unwrap_or(1.0),
         tune: tune_of(tune, a.folds),
-        noise: match a.noise.unwrap_or(NoiseArg::Scale) {
-            NoiseArg::Fixed => NoiseModel::Fixed,
-            NoiseArg::Scale => NoiseModel::Scale,
-            NoiseArg::PerOutput => NoiseModel::PerOutput,
-            NoiseArg::Full => NoiseModel::Full,
-        },
-        mode: match a.mode {
-            ModeArg::Auto => Mode::Auto,
-            ModeArg::Trained => Mode::Trained,
-            ModeArg::Linearised => Mode::Linearised,
-            ModeArg::LinearisedSimple => Mode::LinearisedSimple,
-        },
+        noise: a.noise.unwrap_or_default(),
+        mode: a.mode,
         memory: memory(a.memory)?,
         seed: a.seed,
         ..FitOptions::default()
@@ -268,7 +230,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
             allow_seen: a.allow_seen_rows,
         },
         likelihood,
-        link: if a.link == LinkArg::Probit { Link::Probit } else { Link::Logit },
+        link: a.link,
         initial_noise: a.initial_noise,
         weight_decay: a.weight_decay,
         curvature,
@@ -314,11 +276,7 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         _ if last => Weights::LastLayer,
         Subnetwork => Weights::Subnetwork {
             size: a.subnetwork_size.unwrap_or(1000),
-            choice: match a.subnetwork_choice.unwrap_or(ChoiceArg::Variance) {
-                ChoiceArg::Variance => Choice::Variance,
-                ChoiceArg::Magnitude => Choice::Magnitude,
-                ChoiceArg::Random => Choice::Random,
-            },
+            choice: a.subnetwork_choice.unwrap_or_default(),
         },
         _ if a.weights.is_empty() => Weights::All,
         _ => Weights::Matching(a.weights.clone()),

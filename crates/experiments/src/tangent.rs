@@ -4,9 +4,10 @@ use super::ExperimentError;
 use super::context::Context;
 use super::toy::{Toy, ToySettings, column};
 use super::training::TrainingSettings;
-use faer::{Mat, MatRef};
-use posterior_linear::hyperparameters::{Evidence, GaussianModel, LearnOptions, Learned, MStep, learn};
-use posterior_linear::{ExactPosterior, Noise, Prior, exact::ExactOptions};
+use faer::{Mat, MatRef, Scale};
+use posterior_linear::evidence::{DualModel, SpectralEvidence};
+use posterior_linear::structure::{Block, BlockMatrix, Conditioned, Dense, LowRank, Structure};
+use posterior_linear::{LinearError, Prior};
 use posterior_networks::train::Loss;
 use posterior_networks::{Network, Outputs, Selection};
 use posterior_report::SummaryRow;
@@ -41,8 +42,8 @@ pub(crate) struct Tangent {
     pub(crate) trained: Vec<f64>,
     /// `max |f0| / max |g|`.
     pub(crate) offset: f64,
-    /// The noise.
-    pub(crate) noise: Noise,
+    /// The variance of the noise.
+    pub(crate) noise_variance: f64,
 }
 
 impl TrainedToy {
@@ -76,7 +77,7 @@ impl TrainedToy {
             offset: largest(&f0) / largest(&outputs),
             grid: rows(&self.toy.grid)?,
             network_mean: network.forward(&column(&self.toy.grid))?.into_values(),
-            noise: Noise::uniform(1.0 / (self.toy.noise * self.toy.noise), 1)?,
+            noise_variance: self.toy.noise * self.toy.noise,
             trained,
             features,
         })
@@ -88,64 +89,60 @@ pub(crate) fn product(a: MatRef<'_, f64>, v: &[f64]) -> Vec<f64> {
     (a * faer::ColRef::from_slice(v)).iter().copied().collect()
 }
 
+/// The curvature `Phi' Phi / s` of features (n x d) under noise of variance `s`: one block, of low rank where there are fewer rows than weights.
+pub(crate) fn curvature(features: MatRef<'_, f64>, noise_variance: f64) -> Result<Structure, LinearError> {
+    let dimension = features.ncols();
+    let root = Scale(noise_variance.sqrt().recip()) * features;
+    let matrix = if features.nrows() < dimension {
+        BlockMatrix::LowRank(LowRank::new(root.transpose().to_owned(), vec![0.0; dimension]))
+    } else {
+        BlockMatrix::Dense(Dense::new(root.transpose() * &root))
+    };
+    Ok(Structure::new(vec![Block { name: "features".into(), range: 0..dimension, matrix }])?)
+}
+
+/// Posterior variances of the functions with given features (m x d).
+pub(crate) fn variances(posterior: &Conditioned, features: MatRef<'_, f64>) -> Vec<f64> {
+    let mut sums = vec![0.0; features.nrows()];
+    for (range, block) in posterior.blocks() {
+        let white = block.whiten(features.subcols(range.start, range.len()));
+        sums.iter_mut().enumerate().for_each(|(i, s)| *s += white.row(i).squared_norm_l2());
+    }
+    sums
+}
+
 impl Tangent {
     /// Number of weights.
     pub(crate) fn dimension(&self) -> usize {
         self.features.ncols()
     }
 
-    /// The conjugate model of the data.
-    pub(crate) fn model(&self) -> Result<GaussianModel<'_>, ExperimentError> {
-        Ok(GaussianModel::new(self.features.as_ref(), &self.targets, None, &self.noise)?)
+    /// The curvature of the data, noise included.
+    pub(crate) fn curvature(&self) -> Result<Structure, ExperimentError> {
+        Ok(curvature(self.features.as_ref(), self.noise_variance)?)
     }
 
-    /// Prior precisions by the evidence, charged with the mode's norm or another vector's.
-    pub(crate) fn learn(
+    /// The optimum of the weights under a conditioned curvature.
+    pub(crate) fn mode(&self, posterior: &Conditioned) -> Vec<f64> {
+        let white: Vec<f64> = self.targets.iter().map(|t| t / self.noise_variance).collect();
+        posterior.solve(&product(self.features.transpose(), &white))
+    }
+
+    /// Kernel and targets, both in units of the noise, by the eigenvectors of the kernel.
+    pub(crate) fn spectrum(&self) -> Result<SpectralEvidence, ExperimentError> {
+        let kernel = &self.features * self.features.transpose() * Scale(self.noise_variance.recip());
+        let targets: Vec<f64> = self.targets.iter().map(|t| t / self.noise_variance.sqrt()).collect();
+        let model = DualModel::new(kernel.as_ref(), &targets, "the tangent kernel");
+        Ok(model.map_err(LinearError::from)?.evidence())
+    }
+
+    /// Standard deviations of the function on the grid under a prior.
+    pub(crate) fn deviations(
         &self,
-        start: &Prior,
-        evidence: &Evidence,
-        m_step: MStep,
-        steps: usize,
-    ) -> Result<Learned, ExperimentError> {
-        let options = LearnOptions { m_step, steps, tolerance: 1e-6, ..LearnOptions::default() };
-        Ok(learn(&mut self.model()?, evidence, start, &options)?)
-    }
-
-    /// The posterior under given precisions of the weights.
-    pub(crate) fn posterior(&self, precisions: &[f64]) -> Result<ExactPosterior, ExperimentError> {
-        let (features, targets) = (self.features.as_ref(), &self.targets);
-        Ok(ExactPosterior::new(features, targets, &self.noise, precisions, ExactOptions::default())?)
-    }
-
-    /// Standard deviations of the function on the grid under given precisions of the weights.
-    pub(crate) fn deviations(&self, precisions: &[f64]) -> Result<Vec<f64>, ExperimentError> {
-        let predicted = self.posterior(precisions)?.predict(self.grid.as_ref())?;
-        Ok(predicted.variance().into_iter().map(|v| v.max(0.0).sqrt()).collect())
-    }
-
-    /// `s_i = M_ii^(-1/2)` with the whole curvature `M`, zero for weights without influence: the diagonal g-prior as a scaling of features.
-    pub(crate) fn scales(&self) -> Vec<f64> {
-        let indices: Vec<usize> = (0..self.features.nrows()).collect();
-        let whitened = self.noise.whiten(&indices, self.features.as_ref());
-        let scale = |j: usize| match whitened.col(j).squared_norm_l2() {
-            0.0 => 0.0,
-            m => m.sqrt().recip(),
-        };
-        (0..self.dimension()).map(scale).collect()
-    }
-
-    /// The same model with its features multiplied column by column.
-    pub(crate) fn scaled(&self, scales: &[f64]) -> Self {
-        let scale = |m: &Mat<f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] * scales[j]);
-        let undo = |(v, s): (&f64, &f64)| if *s == 0.0 { 0.0 } else { v / s };
-        Self {
-            features: scale(&self.features),
-            grid: scale(&self.grid),
-            targets: self.targets.clone(),
-            network_mean: self.network_mean.clone(),
-            trained: self.trained.iter().zip(scales).map(undo).collect(),
-            offset: self.offset,
-            noise: self.noise.clone(),
-        }
+        curvature: &Structure,
+        prior: &Prior,
+    ) -> Result<Vec<f64>, ExperimentError> {
+        let posterior = curvature.condition(prior, 1.0).map_err(LinearError::from)?;
+        Ok(variances(&posterior, self.grid.as_ref()).into_iter().map(f64::sqrt).collect())
     }
 }

@@ -9,19 +9,26 @@ use serde::{Deserialize, Serialize};
 /// Which weights share a prior precision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum PriorKind {
-    /// Layerwise where normalisation makes weights scale-invariant, else scalar.
+    /// Layerwise for networks with normalisation, else scalar
+    ///
+    /// Normalisation makes weights scale-invariant.
     #[default]
     Auto,
     /// One precision.
     Scalar,
-    /// One for each layer (each node with parameters).
+    /// One for each layer
+    ///
+    /// That is, each node with parameters.
     Layerwise,
     /// One for each parameter tensor.
     Parameter,
     /// One for each weight.
     Diagonal,
-    /// One, for features scaled to a unit diagonal of the curvature (thesis section 5.4.3): predictions do not depend on the units of any weight.
+    /// One, for features scaled to a unit diagonal of the curvature
+    ///
+    /// Predictions do not depend on the units of any weight (thesis section 5.4.3).
     GPrior,
 }
 

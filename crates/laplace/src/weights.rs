@@ -34,8 +34,11 @@ pub enum Weights {
 /// How a sub-network is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Choice {
-    /// Largest posterior variance under a diagonal approximation with unit prior precision (Daxberger et al. 2021).
+    /// Largest posterior variance
+    ///
+    /// Under a diagonal approximation with unit prior precision (Daxberger et al. 2021).
     #[default]
     Variance,
     /// Largest magnitude.

@@ -1,10 +1,7 @@
 //! What can go wrong in weight space, and what to do about it.
 
-use crate::PriorError;
 use crate::structure::StructureError;
 use posterior_likelihoods::LikelihoodError;
-use posterior_linalg::cholesky::CholeskyError;
-use posterior_optim::OptimError;
 
 /// Why a linear model could not be built, solved or fitted.
 #[derive(Debug, thiserror::Error)]
@@ -36,39 +33,6 @@ pub enum LinearError {
         /// The number.
         value: f64,
     },
-    /// A number that must be positive is not.
-    #[error("{what} {index} is {value}: it must be positive and finite")]
-    NotPositive {
-        /// What the number is.
-        what: &'static str,
-        /// Its place, from 0.
-        index: usize,
-        /// The number.
-        value: f64,
-    },
-    /// An option is outside its range.
-    #[error("the option {name} is {value}: {expected}")]
-    Option {
-        /// The option.
-        name: &'static str,
-        /// What it was set to.
-        value: f64,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// A curvature block is not positive semi-definite.
-    #[error(
-        "the curvature of example {example} has the eigenvalue {eigenvalue:.3e} (largest {largest:.3e}): a precision must be \
-         positive semi-definite. Use the Gauss-Newton part of the curvature, or a likelihood that is log-concave"
-    )]
-    Indefinite {
-        /// The example, from 0.
-        example: usize,
-        /// The negative eigenvalue.
-        eigenvalue: f64,
-        /// The largest magnitude among the eigenvalues.
-        largest: f64,
-    },
     /// A target that the likelihood cannot have produced.
     #[error("the target of example {example}: {error}")]
     Target {
@@ -77,74 +41,13 @@ pub enum LinearError {
         /// What the likelihood said.
         error: LikelihoodError,
     },
-    /// What was asked for needs an invertible noise precision.
-    #[error(
-        "{what} needs a noise precision that can be inverted, but that of example {example} is singular (as for softmax): use \
-         the Laplace form of the evidence, which does not need it"
-    )]
-    SingularNoise {
-        /// What was asked for.
-        what: &'static str,
-        /// The first singular example.
-        example: usize,
-    },
-    /// The posterior was built around a given mode, so its data's targets are unknown.
-    #[error(
-        "{what} needs the targets, but this posterior was built around a given mode: build it from targets instead"
-    )]
-    NoTargets {
-        /// What was asked for.
-        what: &'static str,
-    },
-    /// A buffer would be larger than allowed.
-    #[error(
-        "{what} would take {bytes} bytes, more than the limit of {limit}: use fewer examples or parameters, a matrix-free \
-         method, or raise the limit"
-    )]
-    TooLarge {
-        /// The buffer.
-        what: &'static str,
-        /// Its size; saturates.
-        bytes: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// An iteration reached a point with a non-finite value.
-    #[error(
-        "{what} is {value} at step {step}: lower the step size, raise the prior precision, or check the features' scale"
-    )]
-    Diverged {
-        /// What stopped being finite.
-        what: &'static str,
-        /// The step, from 0.
-        step: usize,
-        /// The value.
-        value: f64,
-    },
-    /// An eigendecomposition did not converge.
-    #[error(
-        "the eigendecomposition of a {dimension} x {dimension} matrix did not converge: check the features for huge entries"
-    )]
-    Eigen {
-        /// Rows of the matrix.
-        dimension: usize,
-    },
     /// A feature map or its data failed on their own terms (a network, say).
     #[error(transparent)]
     Features(Box<dyn std::error::Error + Send + Sync>),
     /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A factorisation failed.
-    #[error(transparent)]
-    Cholesky(#[from] CholeskyError),
     /// A structured curvature failed.
     #[error(transparent)]
     Structure(#[from] StructureError),
-    /// A prior was refused.
-    #[error(transparent)]
-    Prior(#[from] PriorError),
-    /// An optimiser failed.
-    #[error(transparent)]
-    Optimiser(#[from] OptimError),
 }

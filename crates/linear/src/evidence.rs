@@ -11,7 +11,6 @@ mod conjugate;
 mod search;
 mod spectral;
 
-pub(crate) use conjugate::eigen;
 pub use conjugate::{DualModel, PrimalModel};
 pub use search::noise_update;
 pub use spectral::SpectralEvidence;

@@ -8,31 +8,20 @@
 //! |---|---|
 //! | [`Prior`] | diagonal priors with one precision for each group of weights |
 //! | [`structure`] | `M` in dense, diagonal, Kronecker-factored and low-rank blocks; its spectra; the posterior |
-//! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum |
+//! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum; Gaussian noise in closed form, in weight space or by duality |
 //! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
-//! | [`noise`] | the precision `B` of the observations and its root, singular ones included |
-//! | [`exact`] | the Gaussian posterior in closed form, in weight space or by duality; samples, evidence, updates |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
-//! | [`hyperparameters`] | prior precisions and noise from the evidence: MacKay, bounds, expectation maximisation |
-//! | [`effective_dimension`] | the effective dimension from samples |
 
 mod check;
-mod dense;
-pub mod effective_dimension;
 mod error;
 pub mod evidence;
-pub mod exact;
 pub mod features;
-pub mod hyperparameters;
 pub mod mode;
-pub mod noise;
 mod prior;
 pub mod structure;
 
 pub use error::LinearError;
-pub use exact::ExactPosterior;
 pub use features::{FeatureMap, Linearised};
-pub use noise::Noise;
 pub use prior::{Prior, PriorError};
 
 #[cfg(test)]

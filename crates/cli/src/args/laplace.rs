@@ -1,42 +1,11 @@
 //! The grammar of `fit laplace`.
 
 use clap::{Args, ValueEnum};
+use posterior::laplace::{LikelihoodKind, Preprocess};
+use posterior::likelihoods::Link;
+use posterior::linearised::{Choice, Mode, NoiseModel, PriorKind};
 use posterior::options::numbers;
 use std::path::PathBuf;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LikelihoodArg {
-    /// Logits of classes
-    Categorical,
-    /// Means under additive noise
-    Gaussian,
-    /// Logits of events, each on its own
-    Bernoulli,
-    /// Logarithms of rates of counts
-    Poisson,
-    /// Means, then logarithms of noise variances
-    Heteroscedastic,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LinkArg {
-    /// Logistic
-    Logit,
-    /// Normal distribution function
-    Probit,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PreprocessArg {
-    /// What the network's file says; else bytes are divided by 255
-    Auto,
-    /// Numbers as they are, bytes too
-    Raw,
-    /// Bytes become (byte / 255 - mean) / std
-    Pixels,
-    /// Columns (and a numeric target) are standardised by these rows
-    Standardise,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CurvatureArg {
@@ -75,32 +44,6 @@ pub(crate) enum FisherArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ChoiceArg {
-    /// Largest posterior variance
-    Variance,
-    /// Largest magnitude
-    Magnitude,
-    /// At random
-    Random,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PriorArg {
-    /// Layerwise for networks with normalisation, else scalar
-    Auto,
-    /// One precision
-    Scalar,
-    /// One for each layer
-    Layerwise,
-    /// One for each parameter tensor
-    Parameter,
-    /// One for each weight
-    Diagonal,
-    /// One, for features scaled to a unit diagonal of the curvature
-    GPrior,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TuneArg {
     /// By the evidence
     Evidence,
@@ -112,30 +55,6 @@ pub(crate) enum TuneArg {
     CrossValidation,
     /// Not at all: --precision is final
     None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Linearised for networks with normalisation, and for Gaussian noise where the optimum of all weights has a closed form; else trained
-    Auto,
-    /// The trained weights
-    Trained,
-    /// The optimum of the linearised model; under Gaussian noise its distance from the network counts as variance
-    Linearised,
-    /// The same without its offset
-    LinearisedSimple,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NoiseArg {
-    /// As --initial-noise says
-    Fixed,
-    /// One factor, learned with the prior
-    Scale,
-    /// One variance for each output
-    PerOutput,
-    /// A covariance between outputs
-    Full,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -190,7 +109,7 @@ pub(crate) struct LaplaceArgs {
 
     /// What is done to data before the network sees them
     #[arg(long, value_enum, default_value = "auto")]
-    pub preprocess: PreprocessArg,
+    pub preprocess: Preprocess,
 
     /// Images: mean of each channel, on the scale of 0 to 1
     #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
@@ -206,11 +125,11 @@ pub(crate) struct LaplaceArgs {
 
     /// What the network's outputs mean
     #[arg(long, value_enum, required_unless_present = "continue_from", conflicts_with = "continue_from")]
-    pub likelihood: Option<LikelihoodArg>,
+    pub likelihood: Option<LikelihoodKind>,
 
     /// Bernoulli: from outputs to probabilities
     #[arg(long, value_enum, default_value = "logit")]
-    pub link: LinkArg,
+    pub link: Link,
 
     /// How the curvature is approximated [default: auto]
     #[arg(long, value_enum, conflicts_with = "continue_from")]
@@ -238,7 +157,7 @@ pub(crate) struct LaplaceArgs {
 
     /// Sub-network: which weights [default: variance]
     #[arg(long, value_enum)]
-    pub subnetwork_choice: Option<ChoiceArg>,
+    pub subnetwork_choice: Option<Choice>,
 
     /// Only parameters whose names match one of these patterns are uncertain
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
@@ -250,7 +169,7 @@ pub(crate) struct LaplaceArgs {
 
     /// Which weights share a prior precision
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
-    pub prior: PriorArg,
+    pub prior: PriorKind,
 
     /// Prior precision at the start of its search; a closed form (see --mode auto) searches everywhere [default: 1]
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]
@@ -282,11 +201,11 @@ pub(crate) struct LaplaceArgs {
 
     /// Whose norm the evidence charges for
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "continue_from")]
-    pub mode: ModeArg,
+    pub mode: Mode,
 
     /// Gaussian: what is learned of the noise [default: scale]
     #[arg(long, value_enum, conflicts_with = "continue_from")]
-    pub noise: Option<NoiseArg>,
+    pub noise: Option<NoiseModel>,
 
     /// Gaussian: noise variance at the start, in the network's units [default: the mean squared residual]
     #[arg(long, value_name = "X", conflicts_with = "continue_from", value_parser = numbers::positive)]

@@ -1,6 +1,7 @@
 //! The grammar of the commands for networks.
 
 use clap::{Args, ValueEnum};
+use posterior::networks::train::Loss;
 use posterior::options::numbers;
 use std::path::PathBuf;
 
@@ -53,16 +54,6 @@ pub(crate) struct ForwardArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum LossArg {
-    /// Mean squared error
-    Mse,
-    /// Gaussian likelihood with learned noise (or learned by a second output)
-    Gaussian,
-    /// Classes
-    CrossEntropy,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum RuleArg {
     /// Adaptive moments; weight decay joins the gradient
     Adam,
@@ -108,7 +99,7 @@ pub(crate) struct TrainArgs {
 
     /// What is minimised
     #[arg(long, value_enum)]
-    pub loss: LossArg,
+    pub loss: Loss,
 
     /// Where the trained network goes
     #[arg(long, value_name = "FILE.safetensors")]

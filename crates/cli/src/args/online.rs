@@ -2,6 +2,7 @@
 
 use super::{FisherArg, numbers};
 use clap::{Args, ValueEnum};
+use posterior::linearised::online::Select;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnlineCurvatureArg {
@@ -31,16 +32,6 @@ pub(crate) enum OnlineRuleArg {
     Adam,
     /// MacKay's fixed points
     Mackay,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SelectArg {
-    /// Those with the largest evidence
-    Evidence,
-    /// The last
-    Last,
-    /// Those with the lowest validation loss
-    Validation,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -84,5 +75,5 @@ pub(crate) struct OnlineArgs {
 
     /// Which weights are kept
     #[arg(long, value_enum, default_value = "last", requires = "laplace")]
-    pub laplace_select: SelectArg,
+    pub laplace_select: Select,
 }

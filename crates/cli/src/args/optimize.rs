@@ -1,6 +1,7 @@
 //! Flags of `optimize`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use posterior::decisions::campaign::Strategy;
 use posterior::options::numbers;
 use std::path::PathBuf;
 
@@ -40,14 +41,6 @@ pub(crate) struct LockArgs {
     pub lock_timeout: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StrategyArg {
-    /// Maxima of draws from a Gaussian process
-    Thompson,
-    /// At random, to compare with
-    Random,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// State file to begin; all other commands go on with it
@@ -79,7 +72,7 @@ pub(crate) struct StartArgs {
 
     /// How points are proposed
     #[arg(long, value_enum, default_value = "thompson")]
-    pub strategy: StrategyArg,
+    pub strategy: Strategy,
 
     /// Kernel of the process, on axes from 0 to 1
     #[arg(long, value_name = "TEXT", default_value = "matern52(ard)")]

@@ -5,14 +5,14 @@ mod template;
 mod trial;
 
 use super::{read, remarks};
-use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, StrategyArg, TellArgs};
+use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, TellArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::StageProgress;
 use posterior::data::{LockHolder, OutputKind, Values};
 use posterior::decisions::campaign::{
-    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Strategy, Told, Trial, Waiting,
+    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial, Waiting,
 };
 use posterior::decisions::{Axis, Campaign, DecisionError, Scale, Space};
 use serde::Serialize;
@@ -114,10 +114,7 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     };
     let mut settings = Settings::new(space.dimension());
     settings.direction = if arguments.maximize { Direction::Maximise } else { Direction::Minimise };
-    settings.strategy = match arguments.strategy {
-        StrategyArg::Thompson => Strategy::Thompson,
-        StrategyArg::Random => Strategy::Random,
-    };
+    settings.strategy = arguments.strategy;
     settings.kernel = arguments.kernel.parse().map_err(Failure::from_display)?;
     settings.initial = arguments.initial.unwrap_or(settings.initial);
     settings.noise_variance = arguments.noise;

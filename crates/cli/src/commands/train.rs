@@ -2,9 +2,7 @@
 
 use super::remarks;
 use super::train_online;
-use crate::args::{
-    Cli, LossArg, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, SelectArg, TrainArgs,
-};
+use crate::args::{Cli, OnlineCurvatureArg, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
@@ -12,7 +10,7 @@ use crate::progress::TrainProgress;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
-use posterior::networks::train::{Augmentation, Loss, TrainOptions};
+use posterior::networks::train::{Augmentation, TrainOptions};
 use posterior::networks::{Architecture, Precision};
 use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
@@ -48,7 +46,7 @@ fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
     let o = &a.online;
     let kronecker = o.laplace_curvature == OnlineCurvatureArg::Kronecker;
     only(o.laplace_fisher.is_some(), "laplace-fisher", kronecker, "--laplace-curvature kronecker")?;
-    let judged = o.laplace_select == SelectArg::Validation;
+    let judged = o.laplace_select == Select::Validation;
     only(judged, "laplace-select validation", validated, "--validation-fraction or --validation-data")?;
     let wrong = [
         (a.warm_up.is_some_and(|v| !(v > 0.0 && v < 1.0)), "--warm-up must lie between 0 and 1"),
@@ -99,11 +97,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
             augmentation: Augmentation { flip: a.flip, shift: a.shift },
         },
         options: TrainOptions {
-            loss: match a.loss {
-                LossArg::Mse => Loss::Mse,
-                LossArg::Gaussian => Loss::Gaussian,
-                LossArg::CrossEntropy => Loss::CrossEntropy,
-            },
+            loss: a.loss,
             epochs: a.epochs,
             batch: a.batch,
             rule: match a.optimizer {

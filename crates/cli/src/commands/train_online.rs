@@ -1,8 +1,8 @@
 //! `posterior train --laplace`: from flags to options, and what was learned as text.
 
-use crate::args::{FisherArg, OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg, SelectArg};
+use crate::args::{FisherArg, OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 use crate::output::{number, table};
-use posterior::linearised::online::{HyperparameterRule, Select};
+use posterior::linearised::online::HyperparameterRule;
 use posterior::linearised::{Approximation, FisherEstimate, OnlineOptions, OnlineReport, PriorKind, Weights};
 
 pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOptions> {
@@ -36,11 +36,7 @@ pub(super) fn options(a: &OnlineArgs, memory: u64, seed: u64) -> Option<OnlineOp
             OnlineRuleArg::Mackay => HyperparameterRule::Mackay,
         },
         first_order: a.laplace_first_order,
-        select: match a.laplace_select {
-            SelectArg::Evidence => Select::Evidence,
-            SelectArg::Last => Select::Last,
-            SelectArg::Validation => Select::Validation,
-        },
+        select: a.laplace_select,
         memory,
         ..OnlineOptions::default()
     })

@@ -28,8 +28,9 @@ impl Direction {
 /// How points are proposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Strategy {
-    /// Maxima of draws from the posterior.
+    /// Maxima of draws from a Gaussian process
     #[default]
     Thompson,
     /// At random, to compare with.

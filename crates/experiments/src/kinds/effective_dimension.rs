@@ -1,19 +1,15 @@
 //! Two estimators of the effective dimension from few posterior samples, held against closed forms (thesis figure 6.3).
 
+use super::conjugate::{Conjugate, Update};
 use super::settings;
 use crate::ExperimentError;
 use crate::context::Context;
 use crate::measured::{Measured, NumberTable};
-use crate::tangent::TrainedToy;
+use crate::tangent::{TrainedToy, product};
 use crate::toy::{ToySettings, mean};
 use crate::training::TrainingSettings;
 use posterior_linalg::random::Streams;
-use posterior_linear::Prior;
-use posterior_linear::effective_dimension::{
-    prediction_space, prediction_space_variance, weight_space, weight_space_variance,
-};
-use posterior_linear::features::{DenseFeatures, Numbered};
-use posterior_linear::hyperparameters::{Evidence, EvidenceModel, MStep};
+use posterior_linear::{LinearError, Prior};
 use posterior_report::{Distribution, Distributions, Item};
 use serde::Deserialize;
 use serde_json::json;
@@ -52,35 +48,25 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let tangent = trained.tangent(&trained.network)?;
     let d = tangent.dimension();
-    let precision = match settings.precision {
-        Some(precision) => precision,
-        None => {
-            let start = Prior::scalar(d, 1.0)?;
-            let learned = tangent.learn(&start, &Evidence::Mode, MStep::MacKay, 1000)?;
-            learned.prior.precisions()[0]
-        }
-    };
-    let model = tangent.model()?;
-    let eigenvalues = model.curvature().eigenvalues()?.unwrap_or_default();
-    let exact: f64 = eigenvalues.iter().map(|l| l / (l + precision)).sum();
-    let prior = Prior::scalar(d, precision)?;
-    let posterior = tangent.posterior(&vec![precision; d])?;
-    let features = DenseFeatures::new(tangent.features.clone(), 1)?;
-    let source = Numbered::new(tangent.targets.len(), Vec::new())?;
-    let mut rng = Streams::new(context.seed).stream("experiment/effective-dimension");
-    // Whole repetitions at a time, a few hundred samples in memory.
-    let at_once = (512 / samples).clamp(1, repetitions);
+    let model = Conjugate::new(&tangent)?;
+    let precision = settings.precision.unwrap_or_else(|| model.learn(Update::MacKay, 1.0, 1000).precision());
+    let exact = model.at(precision).effective_dimension;
+    let posterior = tangent.curvature()?.condition(&Prior::scalar(d, precision)?, 1.0);
+    let posterior = posterior.map_err(LinearError::from)?;
+    let streams = Streams::new(context.seed);
+    let squares = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
     let (mut by_predictions, mut by_weights) = (Vec::new(), Vec::new());
-    while by_predictions.len() < repetitions {
-        context.step("posterior samples", by_predictions.len(), repetitions)?;
-        let count = at_once.min(repetitions - by_predictions.len());
-        let draws = posterior.deviations(count * samples, &mut rng)?;
-        let one = prediction_space(&features, &source, &tangent.noise, draws.as_ref())?;
-        let other = weight_space(draws.as_ref(), &prior)?;
-        let estimates =
-            |all: &[f64]| -> Vec<f64> { all.chunks(samples).map(|own| mean(own.iter().copied())).collect() };
-        by_predictions.extend(estimates(&one.samples));
-        by_weights.extend(estimates(&other.samples));
+    for repetition in 0..repetitions {
+        context.step("posterior samples", repetition, repetitions)?;
+        let (mut predictions, mut weights) = (0.0, 0.0);
+        for sample in 0..samples {
+            let number = (repetition * samples + sample) as u64;
+            let draw = posterior.sample(streams.child("experiment/effective-dimension", number));
+            predictions += squares(&product(tangent.features.as_ref(), &draw)) / tangent.noise_variance;
+            weights += d as f64 - precision * squares(&draw);
+        }
+        by_predictions.push(predictions / samples as f64);
+        by_weights.push(weights / samples as f64);
     }
     let report = |values: &[f64], formula: f64| {
         let found = variance(values);
@@ -92,10 +78,12 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             "ratio": found / formula,
         })
     };
-    let (first, second) = (
-        prediction_space_variance(eigenvalues, precision, samples),
-        weight_space_variance(eigenvalues, d, precision, samples),
-    );
+    // With t = l / (l + a) over all weights, eigenvalues that are missing being zero.
+    let shares: Vec<f64> = model.eigenvalues().iter().map(|l| l / (l + precision)).collect();
+    let sum = |f: &dyn Fn(f64) -> f64| shares.iter().map(|t| f(*t)).sum::<f64>();
+    let each = 2.0 / samples as f64;
+    let first = each * sum(&|t| t * t);
+    let second = each * (d as f64 + sum(&|t| (1.0 - t).powi(2) - 1.0));
     let numbers = json!({
         "precision": precision,
         "dimension": d,

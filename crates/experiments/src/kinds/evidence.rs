@@ -3,11 +3,12 @@
 //! Serves figures 6.1 and 6.2 of the thesis, and holds learned precisions against a search by brute force.
 
 use super::bands::CurvatureName;
+use super::conjugate::{Conjugate, Learned, Update};
 use super::settings;
 use crate::ExperimentError;
 use crate::context::Context;
 use crate::measured::{Measured, NumberTable};
-use crate::tangent::{Tangent, TrainedToy};
+use crate::tangent::{Tangent, TrainedToy, product};
 use crate::toy::ToySettings;
 use crate::training::TrainingSettings;
 use faer::Mat;
@@ -15,8 +16,6 @@ use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{FitOptions, Mode, PriorKind, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linear::Prior;
-use posterior_linear::hyperparameters::{Evidence, EvidenceModel, Learned, MStep, bound};
 use posterior_linear::structure::StructureError;
 use posterior_report::{Curves, Item, Line};
 use serde::Deserialize;
@@ -98,18 +97,18 @@ fn largest(
 }
 
 /// Updates, as they are called in the results and in pictures.
-const UPDATES: [(&str, MStep); 3] = [
-    ("MacKay", MStep::MacKay),
-    ("max bound", MStep::MaximiseBound),
-    ("decoupled ELBO", MStep::DecoupledElbo),
+const UPDATES: [(&str, Update); 3] = [
+    ("MacKay", Update::MacKay),
+    ("max bound", Update::MaximisedBound),
+    ("decoupled ELBO", Update::DecoupledElbo),
 ];
 
 /// Steps after which a trace stays within a share of the optimum; none if it does not.
 fn arrival(learned: &Learned, optimum: f64, share: f64) -> Option<usize> {
     let away = |a: f64| (a / optimum - 1.0).abs() > share;
-    match learned.trace.iter().rposition(|step| away(step.precisions[0])) {
+    match learned.0.iter().rposition(|step| away(step.0)) {
         None => Some(0),
-        Some(last) if last + 1 < learned.trace.len() => Some(last + 1),
+        Some(last) if last + 1 < learned.0.len() => Some(last + 1),
         Some(_) => None,
     }
 }
@@ -125,36 +124,30 @@ struct Drawn {
     elbo_optimum: f64,
 }
 
-fn drawn(tangent: &Tangent, grid: &[f64], exact: Vec<f64>, start: f64) -> Result<Drawn, ExperimentError> {
-    let model = tangent.model()?;
-    let eigenvalues = model.curvature().eigenvalues()?.unwrap_or_default();
-    let gamma = |a: f64| eigenvalues.iter().map(|l| l / (l + a)).sum::<f64>();
-    let log_likelihood = |w: &[f64]| model.log_likelihood(w, posterior_linear::mode::Predictor::Affine);
-    let squares = |w: &[f64]| w.iter().map(|w| w * w).sum::<f64>();
-    let prior = Prior::scalar(tangent.dimension(), start)?;
-    let at_start = tangent.learn(&prior, &Evidence::Mode, MStep::MacKay, 0)?;
-    let (own, norm) = (log_likelihood(&at_start.weights)?, squares(&at_start.weights));
+fn drawn(tangent: &Tangent, model: &Conjugate, grid: &[f64], exact: Vec<f64>, start: f64) -> Drawn {
+    let squares = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
+    let at_start = model.at(start);
+    let (own, norm) = (at_start.log_likelihood, at_start.squared_norm);
     let trained_norm = squares(&tangent.trained);
-    let trained_likelihood = log_likelihood(&tangent.trained)?;
+    let through = product(tangent.features.as_ref(), &tangent.trained);
+    let residual: Vec<f64> = tangent.targets.iter().zip(&through).map(|(t, f)| t - f).collect();
+    let trained_likelihood = model.log_likelihood(squares(&residual) / tangent.noise_variance);
     let d = tangent.dimension() as f64;
-    // d log a - a (|w|² + Tr H^-1), Tr H^-1 = (d - gamma) / a at the start; the constant makes it touch the other bound there.
-    let spread = norm + (d - gamma(start)) / start;
+    // d log a - a (|w|² + Tr H^-1) with the trace at the start; the constant makes it touch the other bound there.
+    let spread = model.spread(start, &at_start);
     let elbo = |a: f64| 0.5 * (d * a.ln() - a * spread);
-    let touch = own + bound(eigenvalues, norm, start) - elbo(start);
+    let touch = at_start.log_evidence - elbo(start);
     let on_grid = |f: &dyn Fn(f64) -> f64| grid.iter().map(|a| f(*a)).collect::<Vec<f64>>();
-    let (low, high) = (grid[0], grid[grid.len() - 1]);
-    let best = |norm: f64| {
-        posterior_linear::hyperparameters::maximise_bound(eigenvalues, norm, (low * 1e-6, high * 1e6))
-    };
-    Ok(Drawn {
+    let range = (grid[0] * 1e-6, grid[grid.len() - 1] * 1e6);
+    Drawn {
         mode: exact,
-        trained: on_grid(&|a| trained_likelihood + bound(eigenvalues, trained_norm, a)),
-        bound: on_grid(&|a| own + bound(eigenvalues, norm, a)),
+        trained: on_grid(&|a| trained_likelihood + model.bound(trained_norm, a)),
+        bound: on_grid(&|a| own + model.bound(norm, a)),
         elbo: on_grid(&|a| touch + elbo(a)),
-        trained_optimum: best(trained_norm)?,
-        bound_optimum: best(norm)?,
+        trained_optimum: model.maximise_bound(trained_norm, range),
+        bound_optimum: model.maximise_bound(norm, range),
         elbo_optimum: d / spread,
-    })
+    }
 }
 
 /// Precisions that a Laplace fit learns, mode and hyperparameters alternating.
@@ -207,28 +200,27 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         context.step("evidence by brute force", done, 0)?;
         brute_force(&kernel, &tangent.targets, noise_variance, a)
     })?;
-    let drawn = drawn(&tangent, &grid, exact, settings.starts[0])?;
+    let model = Conjugate::new(&tangent)?;
+    let drawn = drawn(&tangent, &model, &grid, exact, settings.starts[0]);
     let mut numbers = Map::new();
     let mut rows = Vec::new();
     let mut traces = Vec::new();
     for &start in &settings.starts {
         for (name, update) in UPDATES {
             context.step(&format!("{name} from {start}"), 0, 0)?;
-            let prior = Prior::scalar(tangent.dimension(), start)?;
-            let learned = tangent.learn(&prior, &Evidence::Mode, update, settings.steps)?;
-            let found = learned.prior.precisions()[0];
+            let learned = model.learn(update, start, settings.steps);
             let key = format!("{name} from {start}").replace('.', "_");
             numbers.insert(
                 key.clone(),
                 json!({
-                    "precision": found,
+                    "precision": learned.precision(),
                     "steps": arrival(&learned, optimum, settings.arrived),
-                    "steps_taken": learned.trace.len() - 1,
-                    "log_evidence": learned.trace.last().map(|s| s.evidence),
+                    "steps_taken": learned.0.len() - 1,
+                    "log_evidence": learned.0.last().map(|s| s.1),
                 }),
             );
             rows.push(key.clone());
-            let trace: Vec<f64> = learned.trace.iter().map(|s| s.precisions[0]).collect();
+            let trace: Vec<f64> = learned.0.iter().map(|s| s.0).collect();
             traces.push((key, trace));
         }
     }
@@ -244,13 +236,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     }
     let curvatures: Vec<String> = learned.keys().cloned().collect();
     let norm = |w: &[f64]| w.iter().map(|w| w * w).sum::<f64>().sqrt();
-    let prior = Prior::scalar(tangent.dimension(), optimum)?;
-    let best = tangent.learn(&prior, &Evidence::Mode, MStep::MacKay, 0)?;
-    let gamma = best.trace[0].effective_dimensions[0];
+    let best = model.at(optimum);
     let numbers = json!({
         "brute_force": {"precision": optimum, "log_evidence": brute_force(&kernel, &tangent.targets, noise_variance, optimum)?},
         "trained": {"precision": drawn.trained_optimum, "norm": norm(&tangent.trained)},
-        "mode": {"norm": norm(&best.weights), "effective_dimension": gamma},
+        "mode": {"norm": best.squared_norm.sqrt(), "effective_dimension": best.effective_dimension},
         "dimension": tangent.dimension(),
         "offset": tangent.offset,
         "updates": numbers,

@@ -1,6 +1,7 @@
 //! The kinds of experiments.
 
 mod bands;
+mod conjugate;
 mod convergence;
 mod effective_dimension;
 mod evidence;

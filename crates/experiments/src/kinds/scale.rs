@@ -10,9 +10,12 @@ use crate::numbers::shown;
 use crate::tangent::{Tangent, TrainedToy};
 use crate::toy::{ToySettings, mean};
 use crate::training::TrainingSettings;
+use faer::Mat;
+use posterior_laplace::LaplaceError;
 use posterior_laplace::normalisation::scale_invariant_layers;
-use posterior_linear::Prior;
-use posterior_linear::hyperparameters::{Evidence, MStep};
+use posterior_linear::evidence::{DataFit, EvidenceOptions, LaplaceEvidence, Maximiser};
+use posterior_linear::structure::Structure;
+use posterior_linear::{LinearError, Prior};
 use posterior_networks::{Network, Selection};
 use posterior_report::{Curves, Distribution, Distributions, Item, Line, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
@@ -69,6 +72,30 @@ fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior, Exp
     Ok(prior.with_precisions(&start)?)
 }
 
+/// The prior precisions of the largest evidence, by MacKay's updates at the linear model's mode.
+fn learned(
+    tangent: &Tangent,
+    curvature: &Structure,
+    mut prior: Prior,
+    steps: usize,
+) -> Result<Prior, ExperimentError> {
+    let fit = DataFit::LogLikelihood { value: 0.0 };
+    let options = EvidenceOptions { steps: 1, ..EvidenceOptions::default() };
+    for _ in 0..steps {
+        let mode = tangent.mode(&curvature.condition(&prior, 1.0).map_err(LinearError::from)?);
+        let found = LaplaceEvidence::new(curvature, prior.clone(), &mode, fit)
+            .and_then(|evidence| evidence.maximise(1.0, false, Maximiser::Mackay, &options))
+            .map_err(LaplaceError::from)?;
+        let pairs = prior.precisions().iter().zip(found.prior.precisions());
+        let change = pairs.map(|(a, b)| (a / b).ln().abs()).fold(0.0, f64::max);
+        prior = found.prior;
+        if change <= 1e-6 {
+            break;
+        }
+    }
+    Ok(prior)
+}
+
 /// Standard deviations on the grid with precisions learned by the evidence at the linear model's mode; the precisions too.
 fn deviations(
     tangent: &Tangent,
@@ -77,23 +104,16 @@ fn deviations(
     prior: &str,
     steps: usize,
 ) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
-    let learned = |model: &Tangent, start: &Prior| model.learn(start, &Evidence::Mode, MStep::MacKay, steps);
-    let d = tangent.dimension();
-    Ok(match prior {
-        "g-prior" => {
-            let scaled = tangent.scaled(&tangent.scales());
-            let precision = learned(&scaled, &Prior::scalar(d, 1.0)?)?.prior.precisions()[0];
-            (scaled.deviations(&vec![precision; d])?, vec![precision])
-        }
-        "layerwise" => {
-            let prior = learned(tangent, &layerwise(selection, network)?)?.prior;
-            (tangent.deviations(&prior.precision_of_each(0..d))?, prior.precisions().to_vec())
-        }
-        _ => {
-            let precision = learned(tangent, &Prior::scalar(d, 1.0)?)?.prior.precisions()[0];
-            (tangent.deviations(&vec![precision; d])?, vec![precision])
-        }
-    })
+    let mut curvature = tangent.curvature()?;
+    if prior == "g-prior" {
+        curvature = curvature.normalised().map_err(LinearError::from)?;
+    }
+    let start = match prior {
+        "layerwise" => layerwise(selection, network)?,
+        _ => Prior::scalar(tangent.dimension(), 1.0)?,
+    };
+    let prior = learned(tangent, &curvature, start, steps)?;
+    Ok((tangent.deviations(&curvature, &prior)?, prior.precisions().to_vec()))
 }
 
 /// The network with its normalised weights multiplied.
@@ -169,15 +189,15 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         numbers.insert(format!("{prior} worst"), json!({"largest_change": worst}));
     }
     series.insert("grid".into(), json!(toy.grid));
-    let scales = unit.scales();
-    let scaled = unit.scaled(&scales);
-    let (spread, spread_scaled) = (column_spread(&unit), column_spread(&scaled));
+    let scales = unit.curvature()?.normalised().map_err(LinearError::from)?.scales();
+    let scale = |m: &Mat<f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] * scales[j]);
+    let (features, grid) = (scale(&unit.features), scale(&unit.grid));
     let numbers = json!({
         "scaling": numbers,
         "output_change": output_change,
         "jacobian": {
-            "spread": spread, "spread_scaled": spread_scaled,
-            "largest_over_median": range(&unit), "largest_over_median_scaled": range(&scaled),
+            "spread": column_spread(&unit.features), "spread_scaled": column_spread(&features),
+            "largest_over_median": range(&unit.features), "largest_over_median_scaled": range(&features),
         },
         "offset": unit.offset,
         "dimension": unit.dimension(),
@@ -224,7 +244,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         panels,
         caption: "One row of panels would be alike if the scale of normalised weights did not matter.".into(),
     })];
-    figures.extend(jacobian_figures(&trained, &unit, &scaled, settings.basis));
+    figures.extend(jacobian_figures(
+        &trained,
+        [(&unit.features, &unit.grid), (&features, &grid)],
+        settings.basis,
+    ));
     Ok(Measured {
         numbers,
         series: Value::Object(series),
@@ -236,23 +260,23 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
 }
 
 /// Standard deviation of the decimal logarithms of column norms, columns of zeros left out.
-fn column_spread(tangent: &Tangent) -> f64 {
-    let norms = (0..tangent.dimension()).map(|j| tangent.features.col(j).norm_l2());
+fn column_spread(features: &Mat<f64>) -> f64 {
+    let norms = (0..features.ncols()).map(|j| features.col(j).norm_l2());
     let logs: Vec<f64> = norms.filter(|n| *n > 0.0).map(f64::log10).collect();
     let centre = mean(logs.iter().copied());
     mean(logs.iter().map(|l| (l - centre).powi(2))).sqrt()
 }
 
 /// Sizes of the Jacobian's entries, at most a hundred thousand of them, zeros left out.
-fn sizes(tangent: &Tangent) -> Vec<f64> {
-    let (n, d) = (tangent.features.nrows(), tangent.dimension());
+fn sizes(features: &Mat<f64>) -> Vec<f64> {
+    let (n, d) = (features.nrows(), features.ncols());
     let every = (n * d).div_ceil(100_000).max(1);
-    let entry = |k: usize| tangent.features[(k % n, k / n)].abs();
+    let entry = |k: usize| features[(k % n, k / n)].abs();
     (0..n * d).step_by(every).map(entry).filter(|v| *v > 0.0).collect()
 }
 
-fn range(tangent: &Tangent) -> f64 {
-    let mut sizes = sizes(tangent);
+fn range(features: &Mat<f64>) -> f64 {
+    let mut sizes = sizes(features);
     sizes.sort_by(f64::total_cmp);
     match sizes.last() {
         Some(largest) => largest / sizes[sizes.len() / 2],
@@ -260,19 +284,21 @@ fn range(tangent: &Tangent) -> f64 {
     }
 }
 
-fn jacobian_figures(trained: &TrainedToy, unit: &Tangent, scaled: &Tangent, basis: usize) -> Vec<Item> {
-    let distribution = |name: &str, tangent: &Tangent| Distribution {
+/// Features at the training inputs and on the grid, as they are and with the g-prior.
+fn jacobian_figures(trained: &TrainedToy, features: [(&Mat<f64>, &Mat<f64>); 2], basis: usize) -> Vec<Item> {
+    let [(unit, grid), (scaled, scaled_grid)] = features;
+    let distribution = |name: &str, features: &Mat<f64>| Distribution {
         name: name.into(),
-        values: sizes(tangent).iter().map(|v| v.log10()).collect(),
+        values: sizes(features).iter().map(|v| v.log10()).collect(),
     };
-    let d = unit.dimension();
+    let d = unit.ncols();
     let chosen: Vec<usize> =
         (0..basis.min(d).min(8)).map(|k| (2 * k + 1) * d / (2 * basis.clamp(1, 8))).collect();
-    let functions = |title: &str, tangent: &Tangent| {
+    let functions = |title: &str, grid: &Mat<f64>| {
         let line = |&j: &usize| Line {
             name: format!("weight {j}"),
             x: trained.toy.grid.clone(),
-            y: (0..tangent.grid.nrows()).map(|i| tangent.grid[(i, j.min(d - 1))]).collect(),
+            y: (0..grid.nrows()).map(|i| grid[(i, j.min(d - 1))]).collect(),
             ..Line::default()
         };
         Item::Curves(Curves {
@@ -290,7 +316,7 @@ fn jacobian_figures(trained: &TrainedToy, unit: &Tangent, scaled: &Tangent, basi
             series: vec![distribution("as they are", unit), distribution("with the g-prior", scaled)],
             ..Distributions::default()
         }),
-        functions("Basis functions", unit),
-        functions("Basis functions with the g-prior", scaled),
+        functions("Basis functions", grid),
+        functions("Basis functions with the g-prior", scaled_grid),
     ]
 }

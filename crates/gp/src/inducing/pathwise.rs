@@ -91,16 +91,6 @@ impl PathwiseSamples {
         self.weights.ncols()
     }
 
-    /// The prior functions.
-    pub fn prior(&self) -> &PriorDraws<f64> {
-        &self.prior
-    }
-
-    /// Weights of the canonical functions `k(·, z)`, m x s.
-    pub fn weights(&self) -> MatRef<'_, f64> {
-        self.weights.as_ref()
-    }
-
     fn check(&self, x: MatRef<'_, f64>) -> Result<(), GpError> {
         same_width("columns of the inputs", self.inducing.ncols(), x.ncols())?;
         check_finite("input", x)
@@ -161,42 +151,13 @@ impl PathwiseSamples {
     /// As [`Self::values_of`], and [`InducingError::Features`] when the features have no derivatives.
     pub fn gradients_of(&self, x: MatRef<'_, f64>, which: &[usize]) -> Result<Mat<f64>, GpError> {
         self.check_which(x, which)?;
-        let out = self.prior.gradients_of(x, which).map_err(InducingError::Features)?;
-        let ones = vec![1.0; x.nrows()];
-        Ok(self.with_update(out, x, |i| self.weights.col_as_slice(which[i]).to_vec(), &ones))
-    }
-
-    /// The gradient of `Σ_ij adjoint_ij f_j(x_i)` in x, n x D, for an adjoint of n x s.
-    ///
-    /// # Errors
-    /// As [`Self::values`], and [`InducingError::Features`] when the features have no derivatives.
-    pub fn pullback(&self, x: MatRef<'_, f64>, adjoint: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
-        self.check(x)?;
-        same_width("rows of the adjoint", x.nrows(), adjoint.nrows())?;
-        same_width("columns of the adjoint", self.count(), adjoint.ncols())?;
-        let out = self.prior.pullback(x, adjoint).map_err(InducingError::Features)?;
-        let sums: Vec<f64> = (0..x.nrows()).map(|i| adjoint.row(i).iter().sum()).collect();
-        let row = |i: usize| {
-            let combined = &self.weights * adjoint.row(i).transpose();
-            combined.iter().copied().collect()
-        };
-        Ok(self.with_update(out, x, row, &sums))
-    }
-
-    /// Adds the gradients of update and mean: at point i with the given weights of inducing points, and so many times the mean.
-    fn with_update(
-        &self,
-        mut out: Mat<f64>,
-        x: MatRef<'_, f64>,
-        weights: impl Fn(usize) -> Vec<f64>,
-        times: &[f64],
-    ) -> Mat<f64> {
+        let mut out = self.prior.gradients_of(x, which).map_err(InducingError::Features)?;
         let request = Request { parameters: false, x: true, z: false };
         for rows in pieces(x.nrows(), BLOCK) {
             let mut adjoint = Mat::zeros(rows.len(), self.inducing.nrows());
             for (row, i) in rows.clone().enumerate() {
-                for (j, w) in weights(i).into_iter().enumerate() {
-                    adjoint[(row, j)] = w;
+                for (j, w) in self.weights.col_as_slice(which[i]).iter().enumerate() {
+                    adjoint[(row, j)] = *w;
                 }
             }
             let points = x.subrows(rows.start, rows.len());
@@ -212,10 +173,10 @@ impl PathwiseSamples {
             let start = self.mean.target_count() + self.latent * inputs;
             for d in 0..inputs {
                 let slope = values[start + d];
-                out.col_as_slice_mut(d).iter_mut().zip(times).for_each(|(o, t)| *o += slope * t);
+                out.col_as_slice_mut(d).iter_mut().for_each(|o| *o += slope);
             }
         }
-        out
+        Ok(out)
     }
 }
 
@@ -295,16 +256,12 @@ mod tests {
         let values = samples.values(x.as_ref()).unwrap();
         let some = samples.values_of(x.as_ref(), &which).unwrap();
         let gradients = samples.gradients_of(x.as_ref(), &which).unwrap();
-        let adjoint = Mat::from_fn(4, 3, |i, j| ((i + 3 * j) as f64).sin());
-        let pulled = samples.pullback(x.as_ref(), adjoint.as_ref()).unwrap();
         for i in 0..4 {
             assert!((some[i] - values[(i, which[i])]).abs() < 1e-12);
             let at = |p: &[f64]| samples.values(MatRef::from_row_major_slice(p, 1, 2)).unwrap();
             let point = [x[(i, 0)], x[(i, 1)]];
             let numeric = check::gradient(|p| at(p)[(0, which[i])], &point);
             check::assert_close(&[gradients[(i, 0)], gradients[(i, 1)]], &numeric, 1e-7, 1e-7);
-            let numeric = check::gradient(|p| (0..3).map(|j| adjoint[(i, j)] * at(p)[(0, j)]).sum(), &point);
-            check::assert_close(&[pulled[(i, 0)], pulled[(i, 1)]], &numeric, 1e-7, 1e-7);
         }
         assert!(samples.values(Mat::zeros(1, 3).as_ref()).is_err());
         assert!(samples.values_of(x.as_ref(), &[0, 1, 2, 3]).is_err());

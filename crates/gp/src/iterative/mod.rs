@@ -18,8 +18,7 @@
 //! | `blocks` | hyperparameters at scale: one objective over samples and neighbourhoods ([`fit_on_blocks`]) |
 //! | `evidence`, `neighbourhoods` | the same by stochastic gradients, or as published, by averages ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
 //! | `search` | hyperparameters of all rows: Adam on those gradients, with warm starts ([`search_evidence`]) |
-//! | `effective_dimension` | γ from samples, MacKay's updates |
-//! | `diagnostics`, `spectral` | error norms, gradient variances, errors by eigendirection ([`SpectralBasis`]) |
+//! | `diagnostics`, `spectral` | error norms, errors by eigendirection ([`SpectralBasis`]) |
 //!
 //! Source: spec `stochastic_gaussian_processes`, sections 7 to 18.
 
@@ -29,7 +28,6 @@ mod descent;
 mod diagnostics;
 mod direct;
 mod dual;
-mod effective_dimension;
 mod evidence;
 mod inducing;
 mod neighbourhoods;
@@ -48,9 +46,8 @@ pub use conjugate::ConjugateGradientOptions;
 pub use descent::{
     Averaging, DescentOptions, DescentRule, Gradient, NoisePlacement, Regulariser, gradient_estimate,
 };
-pub use diagnostics::{SamplingLossComparison, WeightErrors, compare_sampling_losses, weight_errors};
+pub use diagnostics::{WeightErrors, weight_errors};
 pub use dual::{DualAveraging, DualDescentOptions};
-pub use effective_dimension::{MacKayUpdate, effective_dimension, mackay_update};
 pub use evidence::{EvidenceGradient, Probes, evidence_gradient};
 pub use inducing::{
     InducingDescentOptions, InducingProblem, InducingRegulariser, StoredTargets, TargetRows, solve_inducing,

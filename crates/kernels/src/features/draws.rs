@@ -32,15 +32,6 @@ impl<T: Real> PriorDraws<T> {
         Self { features, weights }
     }
 
-    /// Functions with given weights (d x s).
-    ///
-    /// # Panics
-    /// When there is not one row for each feature.
-    pub fn with_weights(features: Arc<RandomFeatures<T>>, weights: Mat<T>) -> Self {
-        assert_eq!(weights.nrows(), features.count(), "one row of weights for each feature");
-        Self { features, weights }
-    }
-
     /// s: how many functions.
     pub fn count(&self) -> usize {
         self.weights.ncols()
@@ -49,11 +40,6 @@ impl<T: Real> PriorDraws<T> {
     /// The features.
     pub fn features(&self) -> &Arc<RandomFeatures<T>> {
         &self.features
-    }
-
-    /// The weights, d x s.
-    pub fn weights(&self) -> MatRef<'_, T> {
-        self.weights.as_ref()
     }
 
     /// All functions at all points, n x s: `n d (2D + 2s)` flops and n d sines.
@@ -85,13 +71,5 @@ impl<T: Real> PriorDraws<T> {
                 column.iter_mut().zip(rows.clone()).for_each(|(o, i)| *o = self.weights[(l, which[i])]);
             }
         })
-    }
-
-    /// The gradient of `Σ_ic adjoint_ic f_c(x_i)` in x, n x D, for an adjoint of n x s.
-    ///
-    /// # Errors
-    /// [`FeatureError::NotDifferentiable`] for kernels of counts.
-    pub fn pullback(&self, x: MatRef<'_, T>, adjoint: MatRef<'_, T>) -> Result<Mat<T>, FeatureError> {
-        self.features.pullback(x, self.weights.as_ref(), adjoint)
     }
 }

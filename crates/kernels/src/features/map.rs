@@ -16,16 +16,13 @@ use std::ops::Range;
 /// Bytes of features that are kept at a time by one thread.
 const BLOCK_BYTES: usize = 512 << 10;
 
-/// Groups of points whose sums are kept apart in [`RandomFeatures::multiply_transpose`].
-const GROUPS: usize = 16;
-
 /// The most features of one term.
 const MOST: usize = 1 << 24;
 
 /// A random feature map φ from D to d numbers with `E[φ(x)·φ(z)] = k(x, z)`.
 ///
 /// Everything is computed in blocks of points: no n x d matrix is stored but by [`Self::evaluate`]. A point costs `2 d D` flops and d
-/// sines. Frequencies are drawn once, at lengthscale 1; [`Self::refresh`] rescales them for new parameters.
+/// sines. Frequencies are drawn at lengthscale 1 and scaled, so that the same streams give the same draws for other parameters.
 #[derive(Clone, Debug)]
 pub struct RandomFeatures<T> {
     dimension: usize,
@@ -74,19 +71,6 @@ impl<T: Real> RandomFeatures<T> {
         Ok(Self { dimension, terms })
     }
 
-    /// The same draws for other parameters: `kernel` has the structure of the one they were made for. `O(dD)`.
-    ///
-    /// # Errors
-    /// [`FeatureError::Structure`] if it has not; then nothing can be said of the features any more.
-    pub fn refresh(&mut self, kernel: &dyn Kernel<T>) -> Result<(), FeatureError> {
-        let recipe = kernel.features()?;
-        let terms = recipe.terms();
-        if terms.len() != self.terms.len() {
-            return Err(FeatureError::Structure);
-        }
-        self.terms.iter_mut().zip(terms).try_for_each(|(mine, (root, term))| mine.refresh(root, term))
-    }
-
     /// d: how many features.
     pub fn count(&self) -> usize {
         self.terms.iter().map(Term::count).sum()
@@ -124,53 +108,6 @@ impl<T: Real> RandomFeatures<T> {
             matmul(out, Accum::Replace, &features, w, T::ONE, Par::Seq);
         });
         out
-    }
-
-    /// `φ(x)ᵀ u`, d x s, for u of n x s. Memory: sixteen results.
-    pub fn multiply_transpose(&self, x: MatRef<'_, T>, u: MatRef<'_, T>) -> Mat<T> {
-        self.check(x, self.count());
-        assert_eq!(u.nrows(), x.nrows(), "one row of weights for each point");
-        let groups: Vec<Range<usize>> = pieces(x.nrows(), x.nrows().div_ceil(GROUPS).max(64)).collect();
-        let parts: Vec<Mat<T>> = groups
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|group| {
-                let mut part = Mat::zeros(self.count(), u.ncols());
-                for rows in pieces(group.len(), self.block_rows()) {
-                    let rows = group.start + rows.start..group.start + rows.end;
-                    let mut features = Mat::zeros(rows.len(), self.count());
-                    self.fill(self.points(x, &rows), features.as_mut());
-                    let u = u.subrows(rows.start, rows.len());
-                    matmul(part.as_mut(), Accum::Add, features.transpose(), u, T::ONE, Par::Seq);
-                }
-                part
-            })
-            .collect();
-        let mut total = Mat::zeros(self.count(), u.ncols());
-        parts.iter().for_each(|part| total += part);
-        total
-    }
-
-    /// The gradient of `Σ_ic adjoint_ic (φ(x) w)_ic` in x, n x D, for an adjoint of n x s.
-    ///
-    /// # Errors
-    /// [`FeatureError::NotDifferentiable`].
-    pub fn pullback(
-        &self,
-        x: MatRef<'_, T>,
-        w: MatRef<'_, T>,
-        adjoint: MatRef<'_, T>,
-    ) -> Result<Mat<T>, FeatureError> {
-        self.check(x, w.nrows());
-        assert_eq!(
-            (adjoint.nrows(), adjoint.ncols()),
-            (x.nrows(), w.ncols()),
-            "the adjoint has the values' shape"
-        );
-        self.pull(x, |rows, out| {
-            let adjoint = adjoint.subrows(rows.start, rows.len());
-            matmul(out, Accum::Replace, adjoint, w.transpose(), T::ONE, Par::Seq);
-        })
     }
 
     /// The gradient of `Σ_il slopes_il φ_l(x_i)` in x, where `slopes(rows, block)` writes some rows of the n x d matrix.

@@ -42,30 +42,6 @@ impl<T: Real> Term<T> {
         })
     }
 
-    /// The same draws for new parameters.
-    pub(super) fn refresh(&mut self, new_root: f64, recipe: &FeatureRecipe) -> Result<(), FeatureError> {
-        match (self, recipe) {
-            (Self::Waves(waves), FeatureRecipe::Waves(spectra)) => waves.refresh(new_root, spectra),
-            (Self::Linear(old), FeatureRecipe::Linear { columns, variances })
-                if old.iter().map(|&(c, _)| c).eq(columns.iter().copied()) =>
-            {
-                *old = linear(new_root, columns, variances);
-                Ok(())
-            }
-            (Self::Constant(root), FeatureRecipe::Constant) => {
-                *root = T::from_f64(new_root);
-                Ok(())
-            }
-            (Self::Hashes { root, columns: old, hashes }, FeatureRecipe::Hashes { columns })
-                if old == columns =>
-            {
-                *root = hash_root(new_root, hashes.count());
-                Ok(())
-            }
-            _ => Err(FeatureError::Structure),
-        }
-    }
-
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Waves(waves) => waves.count(),

@@ -1,7 +1,7 @@
 //! One stationary term: cosines of random frequencies.
 
-use super::frequencies::{Base, draw};
-use super::recipe::{FeatureError, SpectralLaw, Spectrum};
+use super::frequencies::draw;
+use super::recipe::{SpectralLaw, Spectrum};
 use super::turns::sin_cos;
 use super::{FeatureForm, FeatureSettings};
 use crate::kernel::{column, entries};
@@ -21,8 +21,6 @@ pub(super) struct Waves<T> {
     /// Phases in turns (L); none in the paired form.
     phases: Option<Vec<T>>,
     amplitude: T,
-    bases: Vec<Base>,
-    laws: Vec<(SpectralLaw, Vec<usize>)>,
 }
 
 impl<T: Real> Waves<T> {
@@ -36,49 +34,21 @@ impl<T: Real> Waves<T> {
         let mut columns: Vec<usize> = spectra.iter().flat_map(|s| s.columns.iter().copied()).collect();
         columns.sort_unstable();
         columns.dedup();
-        let phases = drawn.phases.iter().map(|&p| T::from_f64(p)).collect();
-        let mut waves = Self {
-            turns: Mat::zeros(columns.len(), frequencies),
-            columns,
-            phases: (settings.form == FeatureForm::Phase).then_some(phases),
-            amplitude: T::ZERO,
-            bases: drawn.bases,
-            laws: spectra.iter().map(|s| (s.law, s.columns.clone())).collect(),
-        };
-        waves.scale(root, spectra);
-        waves
-    }
-
-    /// Takes over lengthscales and shapes.
-    fn scale(&mut self, root: f64, spectra: &[Spectrum]) {
-        let mut turns = Mat::zeros(self.columns.len(), self.turns.ncols());
-        for (base, spectrum) in self.bases.iter().zip(spectra) {
+        let mut turns = Mat::zeros(columns.len(), frequencies);
+        for (base, spectrum) in drawn.bases.iter().zip(spectra) {
             let rows: Vec<usize> =
-                spectrum.columns.iter().filter_map(|c| self.columns.binary_search(c).ok()).collect();
+                spectrum.columns.iter().filter_map(|c| columns.binary_search(c).ok()).collect();
             base.add_turns(spectrum.law, &spectrum.lengthscales, &rows, &mut turns);
         }
-        self.turns = Mat::from_fn(turns.nrows(), turns.ncols(), |d, l| T::from_f64(turns[(d, l)]));
+        let phases = drawn.phases.iter().map(|&p| T::from_f64(p)).collect();
         // √(2/d) for d phases; √(1/L) for L pairs.
-        let waves = turns.ncols() as f64;
-        let scale = if self.phases.is_some() { (2.0 / waves).sqrt() } else { (1.0 / waves).sqrt() };
-        self.amplitude = T::from_f64(root * scale);
-    }
-
-    pub(super) fn refresh(&mut self, root: f64, spectra: &[Spectrum]) -> Result<(), FeatureError> {
-        let kind = std::mem::discriminant::<SpectralLaw>;
-        let alike = spectra.len() == self.laws.len()
-            && spectra.iter().zip(&self.laws).all(|(spectrum, (law, columns))| {
-                let same_degrees = match (spectrum.law, law) {
-                    (SpectralLaw::StudentT { degrees: a }, SpectralLaw::StudentT { degrees: b }) => a == *b,
-                    _ => true,
-                };
-                kind(&spectrum.law) == kind(law) && same_degrees && spectrum.columns == *columns
-            });
-        if !alike {
-            return Err(FeatureError::Structure);
+        let share = if settings.form == FeatureForm::Phase { 2.0 } else { 1.0 };
+        Self {
+            turns: Mat::from_fn(turns.nrows(), turns.ncols(), |d, l| T::from_f64(turns[(d, l)])),
+            columns,
+            phases: (settings.form == FeatureForm::Phase).then_some(phases),
+            amplitude: T::from_f64(root * (share / frequencies as f64).sqrt()),
         }
-        self.scale(root, spectra);
-        Ok(())
     }
 
     pub(super) fn count(&self) -> usize {

@@ -54,15 +54,24 @@ impl Approximation {
 /// What of the Gaussian noise is learned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum NoiseModel {
-    /// Nothing.
+    /// As --initial-noise says
+    ///
+    /// Nothing: the given variances are final.
     Fixed,
-    /// One factor on the given variances, with the prior.
+    /// One factor, learned with the prior
+    ///
+    /// It multiplies the given variances.
     #[default]
     Scale,
-    /// One variance for each output, by expectation maximisation.
+    /// One variance for each output
+    ///
+    /// By expectation maximisation.
     PerOutput,
-    /// A covariance between outputs, by expectation maximisation.
+    /// A covariance between outputs
+    ///
+    /// By expectation maximisation.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! **Hyperparameters while training**: online Laplace (Immer et al. 2021; Lin et al. 2023) and MacKay's loop of full retraining (thesis section 3.3.4).
+//! **Hyperparameters while training**: online Laplace (Immer et al. 2021; Lin et al. 2023).
 //!
 //! Every few epochs the curvature is summed at the current weights `v` and the precisions of the prior (and the noise) climb the Laplace evidence `G_v`. The prior then acts as the
 //! weight decay of the next epochs, so that network and hyperparameters fit each other when training ends: what is post hoc a mismatch between the trained weights and the prior
@@ -16,19 +16,16 @@
 //! | `evidence` | the evidence with its first-order term, and one step up |
 //! | `likelihood` | losses as likelihoods, precisions as weight decay |
 //! | `hook` | what happens between epochs |
-//! | `retraining` | MacKay's loop: train to the end, maximise, train again |
 
 mod evidence;
 mod hook;
 mod likelihood;
 mod options;
 mod report;
-mod retraining;
 
 pub use evidence::TangentEvidence;
 pub use options::{HyperparameterRule, OnlineOptions, Select};
 pub use report::{OnlineReport, OnlineStep};
-pub use retraining::{RetrainingOptions, RetrainingReport, mackay_retraining};
 
 use crate::{LaplaceError, Stage};
 use hook::OnlineHook;

@@ -20,6 +20,7 @@ pub enum HyperparameterRule {
 /// Which weights are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Select {
     /// Those with the largest evidence.
     Evidence,

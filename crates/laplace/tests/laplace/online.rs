@@ -2,9 +2,7 @@
 
 use crate::common::{network, normals};
 use faer::Mat;
-use posterior_laplace::online::{
-    HyperparameterRule, RetrainingOptions, Select, TangentEvidence, mackay_retraining,
-};
+use posterior_laplace::online::{HyperparameterRule, Select, TangentEvidence};
 use posterior_laplace::{
     Accumulator, Approximation, FisherEstimate, Form, LaplaceError, OnlineOptions, OnlineReport, PriorKind,
     Weights, train_online,
@@ -141,44 +139,6 @@ fn a_linear_network_finds_the_exact_maximum_of_the_evidence() {
             }
         }
     }
-}
-
-/// Full retraining has the same fixed point.
-#[test]
-fn full_retraining_finds_it_too() {
-    let (features, y, data) = linear_data(40);
-    let options = training(Loss::Mse, 400, 40, 0.05);
-    for warm in [true, false] {
-        let retraining = RetrainingOptions { rounds: 40, tolerance: 1e-8, warm, ..Default::default() };
-        let online = OnlineOptions { prior: PriorKind::Parameter, ..online() };
-        let found =
-            mackay_retraining(network(LINE, 3), &data, &options, &online, &retraining, &mut |_, _| {
-                Signal::Continue
-            });
-        let (_, report) = found.unwrap();
-        assert!(report.converged, "{:?}", report.trace);
-        let last = report.trace.last().unwrap();
-        assert!(last.log_evidence > report.trace[0].log_evidence);
-        let report = OnlineReport {
-            curvature: String::new(),
-            groups: report.groups.clone(),
-            select: Select::Last,
-            epoch: 0,
-            precisions: last.precisions.clone(),
-            noise_variances: last.noise_variances.clone(),
-            trace: report.trace.clone(),
-        };
-        is_at_the_maximum(&report, &features, &y, 1e-5);
-    }
-    let interrupted = mackay_retraining(
-        network(LINE, 3),
-        &data,
-        &options,
-        &online(),
-        &RetrainingOptions::default(),
-        &mut |_, round| if *round == 1 { Signal::Stop } else { Signal::Continue },
-    );
-    assert!(matches!(interrupted, Err(LaplaceError::Interrupted)));
 }
 
 /// The evidence of the tangent model, at weights that are no minimum, by the dense covariance of the observations: `y - g + J v = J w + noise`.

@@ -16,11 +16,16 @@ const NAME: &str = "bernoulli";
 /// How a latent value becomes the probability of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Link {
+    /// Logistic
+    ///
     /// `1 / (1 + exp(-f))`.
     #[default]
     Logit,
-    /// `Φ(f)`, the standard normal distribution function.
+    /// Normal distribution function
+    ///
+    /// `Φ(f)`.
     Probit,
 }
 

@@ -1,9 +1,9 @@
 //! The same posterior from the other side of the duality: exact Gaussian processes.
 
-use super::{assert_near, normal};
-use crate::exact::{ExactOptions, ExactPosterior, Form};
-use crate::noise::Noise;
-use faer::Mat;
+use super::{assert_near, column, covariance, normal, structures, to_vec};
+use crate::Prior;
+use crate::evidence::{DataFit, LaplaceEvidence};
+use faer::{Mat, Scale};
 use posterior_gp::exact::{ExactGp, log_evidence};
 use posterior_gp::{MeanForm, Observations, Posterior};
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
@@ -27,17 +27,18 @@ fn a_linear_model_is_a_process_with_the_linear_kernel() {
     let posterior = model.condition(data).unwrap();
     let (expected, joint) =
         (posterior.predict(test.as_ref()).unwrap(), posterior.joint(test.as_ref()).unwrap());
-    let noise = Noise::uniform(1.0 / NOISE, 1).unwrap();
-    let targets = crate::dense::to_vec(&y);
-    for form in [Form::Primal, Form::Dual] {
-        let options = ExactOptions { form: Some(form), ..Default::default() };
-        let linear = ExactPosterior::new(x.as_ref(), &targets, &noise, &[1.0; 3], options).unwrap();
-        assert_near(linear.log_evidence().unwrap(), evidence, 1e-9);
-        let found = linear.predict(test.as_ref()).unwrap();
-        assert_close(&found.mean, &crate::dense::to_vec(&expected.mean), 1e-10, 1e-11);
-        assert_close(&found.variance(), &expected.latent_variance, 1e-9, 1e-11);
-        let difference = linear.joint(test.as_ref()).unwrap().covariance - &joint.covariance;
-        assert!(difference.norm_max() < 1e-11);
+    let prior = Prior::scalar(3, 1.0).unwrap();
+    for structure in structures(&x) {
+        let linear = structure.condition(&prior, 1.0 / NOISE).unwrap();
+        let weights = linear.solve(&to_vec(&(x.transpose() * &y * Scale(1.0 / NOISE))));
+        let residual_sum = (&y - &x * column(&weights)).squared_norm_l2();
+        let fit = DataFit::Gaussian { residual_sum, values: 20, log_relative_precision: 0.0 };
+        let value = LaplaceEvidence::new(&structure, prior.clone(), &weights, fit).unwrap().at(&[1.0], NOISE);
+        assert_near(value.unwrap().log_evidence, evidence, 1e-9);
+        assert_close(&to_vec(&(&test * column(&weights))), &to_vec(&expected.mean), 1e-10, 1e-11);
+        let found = covariance(&linear, &test);
+        (0..7).for_each(|i| assert_near(found[(i, i)], expected.latent_variance[i], 1e-9));
+        assert!((found - &joint.covariance).norm_max() < 1e-11);
     }
 }
 
@@ -60,23 +61,21 @@ fn distances(count: usize, seeds: u64) -> (f64, f64) {
     let model = process(kernel("matern32", 0.9), 2);
     let posterior = model.condition(Observations::new(x.clone(), y.clone(), None).unwrap()).unwrap();
     let expected = posterior.predict(test.as_ref()).unwrap();
-    let noise = Noise::uniform(1.0 / NOISE, 1).unwrap();
-    let targets = crate::dense::to_vec(&y);
     let (mut means, mut variances) = (0.0, 0.0);
     for seed in 0..seeds {
         let streams = Streams::new(100 + seed);
         let settings = FeatureSettings { count, ..FeatureSettings::default() };
         let map = RandomFeatures::new(&*kernel("matern32", 0.9), 2, settings, streams).unwrap();
         let features = |x: &Mat<f64>| map.evaluate(x.as_ref());
-        let ones = vec![1.0; map.count()];
-        let linear =
-            ExactPosterior::new(features(&x).as_ref(), &targets, &noise, &ones, ExactOptions::default())
-                .unwrap();
-        let found = linear.predict(features(&test).as_ref()).unwrap();
+        let (phi, test) = (features(&x), features(&test));
+        let [_, low_rank] = structures(&phi);
+        let linear = low_rank.condition(&Prior::scalar(map.count(), 1.0).unwrap(), 1.0 / NOISE).unwrap();
+        let weights = linear.solve(&to_vec(&(phi.transpose() * &y * Scale(1.0 / NOISE))));
+        let (mean, found) = (&test * column(&weights), covariance(&linear, &test));
         let share = (seeds as f64 * 15.0).recip();
         for i in 0..15 {
-            means += share * (found.mean[i] - expected.mean[(i, 0)]).powi(2);
-            variances += share * (found.covariance[i] - expected.latent_variance[i]).powi(2);
+            means += share * (mean[(i, 0)] - expected.mean[(i, 0)]).powi(2);
+            variances += share * (found[(i, i)] - expected.latent_variance[i]).powi(2);
         }
     }
     (means, variances)

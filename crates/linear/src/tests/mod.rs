@@ -2,101 +2,51 @@
 
 mod bad_inputs;
 mod duality;
-mod effective_dimension;
-mod exact;
-mod expectation_maximisation;
 mod features;
-mod learning;
 mod mode;
 mod reference;
-mod update;
 
-use crate::Prior;
-use crate::noise::Noise;
-use faer::linalg::solvers::DenseSolveCore;
+use crate::structure::{Block, BlockMatrix, Conditioned, Dense, LowRank, Structure};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
 
 /// Standard normal numbers from a stream of the given name.
 pub(crate) fn normal(rows: usize, columns: usize, name: &str) -> Mat<f64> {
-    crate::dense::white(rows, columns, &mut Streams::new(11).stream(name))
+    let mut rng = Streams::new(11).stream(name);
+    Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
 }
 
 /// The same as a vector.
 pub(crate) fn normals(count: usize, name: &str) -> Vec<f64> {
-    crate::dense::to_vec(&normal(count, 1, name))
+    to_vec(&normal(count, 1, name))
 }
 
-/// Features (4 x 3) and softmax curvature of the reference case of spec `linearised_laplace`, section 14.
-pub(crate) fn reference() -> (Mat<f64>, Noise) {
-    let phi = faer::mat![[1.0, 0.0, 2.0], [0.0, 1.0, -1.0], [0.5, -1.0, 0.0], [1.0, 2.0, 1.0]];
-    let p: f64 = 1.0 / (1.0 + (-0.5f64).exp());
-    let b = p * (1.0 - p);
-    (phi, Noise::from_blocks(2, &[b, -b, -b, b, b, -b, -b, b]).unwrap())
+/// The first column.
+pub(crate) fn to_vec(matrix: &Mat<f64>) -> Vec<f64> {
+    matrix.col(0).iter().copied().collect()
 }
 
-/// A random problem whose targets follow its features, with two outputs and a positive definite 2 x 2 noise precision for each of `examples` examples.
-pub(crate) struct Problem {
-    pub(crate) phi: Mat<f64>,
-    pub(crate) targets: Vec<f64>,
-    pub(crate) blocks: Vec<f64>,
-    pub(crate) noise: Noise,
-    pub(crate) prior: Prior,
+/// A slice as a matrix of one column.
+pub(crate) fn column(values: &[f64]) -> MatRef<'_, f64> {
+    MatRef::from_column_major_slice(values, values.len(), 1)
 }
 
-impl Problem {
-    pub(crate) fn new(examples: usize, dimension: usize) -> Self {
-        let roots = normal(2 * examples, 2, "roots");
-        let mut blocks = Vec::new();
-        for i in 0..examples {
-            let root = roots.as_ref().subrows(2 * i, 2);
-            let b = root * root.transpose() + Mat::<f64>::identity(2, 2) * faer::Scale(0.3);
-            blocks.extend([b[(0, 0)], b[(0, 1)], b[(1, 0)], b[(1, 1)]]);
-        }
-        let half = dimension / 2;
-        let stretches = [(half, 0), (dimension - half, 1)];
-        let prior = Prior::grouped(&stretches, vec!["a".into(), "b".into()], vec![0.7, 2.5]).unwrap();
-        let phi = normal(2 * examples, dimension, "phi");
-        let signal = &phi * normal(dimension, 1, "weights");
-        let targets =
-            normals(2 * examples, "targets").into_iter().enumerate().map(|(i, e)| signal[(i, 0)] + e);
-        Self {
-            targets: targets.collect(),
-            phi,
-            noise: Noise::from_blocks(2, &blocks).unwrap(),
-            blocks,
-            prior,
-        }
-    }
-
-    pub(crate) fn precisions(&self) -> Vec<f64> {
-        self.prior.precision_of_each(0..self.phi.ncols())
-    }
-
-    /// The noise precision as one matrix of 2n x 2n.
-    pub(crate) fn b(&self) -> Mat<f64> {
-        let rows = self.phi.nrows();
-        Mat::from_fn(rows, rows, |i, j| {
-            if i / 2 == j / 2 { self.blocks[i / 2 * 4 + i % 2 * 2 + j % 2] } else { 0.0 }
-        })
-    }
-
-    /// `M`.
-    pub(crate) fn m(&self) -> Mat<f64> {
-        self.phi.transpose() * self.b() * &self.phi
-    }
-
-    /// `H^-1`.
-    pub(crate) fn covariance(&self) -> Mat<f64> {
-        let a = self.precisions();
-        let mut h = self.m();
-        (0..a.len()).for_each(|i| h[(i, i)] += a[i]);
-        inverse(&h)
-    }
+/// The curvature `Q'Q` of rows `Q` as one dense block, and as one of low rank.
+pub(crate) fn structures(q: &Mat<f64>) -> [Structure; 2] {
+    let forms = [
+        BlockMatrix::Dense(Dense::new(q.transpose() * q)),
+        BlockMatrix::LowRank(LowRank::new(q.transpose().to_owned(), vec![0.0; q.ncols()])),
+    ];
+    forms.map(|matrix| {
+        Structure::new(vec![Block { name: "all".into(), range: 0..q.ncols(), matrix }]).unwrap()
+    })
 }
 
-pub(crate) fn inverse(matrix: &Mat<f64>) -> Mat<f64> {
-    matrix.partial_piv_lu().inverse()
+/// `J H^-1 J'` for rows `J` and a posterior of one block.
+pub(crate) fn covariance(posterior: &Conditioned, rows: &Mat<f64>) -> Mat<f64> {
+    let white = posterior.blocks()[0].1.whiten(rows.as_ref());
+    &white * white.transpose()
 }
 
 #[track_caller]

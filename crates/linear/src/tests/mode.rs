@@ -1,6 +1,6 @@
 //! Modes by products alone, held against dense algebra.
 
-use super::{normal, normals};
+use super::{column, normal, normals, to_vec};
 use crate::Prior;
 use crate::features::{DenseFeatures, Numbered};
 use crate::mode::{Mode, ModeOptions, ModeProblem, Predictor};
@@ -74,7 +74,7 @@ impl Case {
 
     /// Gradient of the log likelihood in the outputs at `w`, sent back: `Phi' d log p / df`.
     fn slope(&self, w: &[f64], affine: bool) -> Vec<f64> {
-        let f = self.features.whole() * crate::dense::column(w);
+        let f = self.features.whole() * column(w);
         let f: Vec<f64> =
             (0..f.nrows()).map(|r| f[(r, 0)] + if affine { self.offset[r] } else { 0.0 }).collect();
         let (width, mut slope) = (self.likelihood.target_width(), vec![0.0; f.len()]);
@@ -82,7 +82,7 @@ impl Case {
             let y = &self.targets[i * width..(i + 1) * width];
             self.likelihood.gradient(y, &f[3 * i..3 * i + 3], &mut slope[3 * i..3 * i + 3]);
         }
-        crate::dense::to_vec(&(self.features.whole().transpose() * crate::dense::column(&slope)))
+        to_vec(&(self.features.whole().transpose() * column(&slope)))
     }
 }
 
@@ -97,7 +97,7 @@ fn the_loss_has_the_stated_gradient_and_value() {
             let w = normals(4, "w");
             let mut go_on = |_: usize, _: usize| Signal::Continue;
             let (value, gradient) = problem.loss_and_gradient(&w, &mut go_on).unwrap();
-            let f = case.features.whole() * crate::dense::column(&w);
+            let f = case.features.whole() * column(&w);
             let width = case.likelihood.target_width();
             let mut direct = 0.0;
             for i in 0..5 {

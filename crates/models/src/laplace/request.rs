@@ -28,15 +28,20 @@ pub enum NetworkSource {
 /// What is done to data before the network sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Preprocess {
-    /// What the network's file says; else bytes are divided by 255 and other numbers taken as they are.
+    /// What the network's file says; else bytes are divided by 255
+    ///
+    /// Other numbers are taken as they are.
     #[default]
     Auto,
     /// Numbers as they are, bytes too.
     Raw,
-    /// Bytes become `(byte / 255 - mean) / deviation`.
+    /// Bytes become (byte / 255 - mean) / std
     Pixels,
-    /// Columns of a table (and a numeric target) are standardised by the training rows.
+    /// Columns (and a numeric target) are standardised by these rows
+    ///
+    /// Those of a table, that is.
     Standardise,
 }
 
@@ -75,6 +80,7 @@ pub struct ValidationSource {
 /// What a network's outputs mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum LikelihoodKind {
     /// Logits of classes.
     Categorical,

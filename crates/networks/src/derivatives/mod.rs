@@ -6,7 +6,6 @@
 //! | file | gives |
 //! |---|---|
 //! | `products` | `J v` for several `v`; `J^T u`, summed over the batch or by example |
-//! | `finite_difference` | `J v` from two forward passes, without derivatives of layers |
 //! | `jacobian` | rows of the Jacobian, in full |
 //! | `curvature` | the output curvatures `L_n` that Gauss-Newton matrices are made with |
 //! | `gauss_newton` | `sum_n J_n^T L_n J_n v` for several `v`, and the diagonal of the matrix |
@@ -19,7 +18,6 @@
 
 mod curvature;
 mod features;
-mod finite_difference;
 mod gauss_newton;
 mod jacobian;
 mod outputs;

@@ -8,12 +8,19 @@ use serde::{Deserialize, Serialize};
 /// What is minimised, as a mean over examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Loss {
-    /// Mean of squared errors over examples and outputs.
+    /// Mean squared error
+    ///
+    /// The mean is over examples and outputs.
     Mse,
-    /// Negative log density of a Gaussian, summed over outputs. A network with as many outputs as targets learns one noise variance for each target
+    /// Gaussian likelihood with learned noise (or learned by a second output)
+    ///
+    /// Negative log density, summed over outputs. A network with as many outputs as targets learns one noise variance for each target
     /// beside its weights; one with twice as many returns means, then log variances.
     Gaussian,
+    /// Classes
+    ///
     /// Negative log probability of the class under the softmax of the outputs.
     CrossEntropy,
 }

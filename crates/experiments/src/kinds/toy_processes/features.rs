@@ -3,12 +3,12 @@
 
 use super::problem::Problem;
 use crate::ExperimentError;
+use crate::tangent::{curvature, product, variances};
 use faer::Mat;
 use posterior_gp::{GpError, Prediction};
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
 use posterior_linalg::random::Streams;
-use posterior_linear::exact::{ExactOptions, ExactPosterior};
-use posterior_linear::noise::Noise;
+use posterior_linear::{LinearError, Prior};
 use std::time::Instant;
 
 /// What is left of it.
@@ -35,22 +35,22 @@ impl FeaturePosterior {
         let settings = FeatureSettings { count, ..FeatureSettings::default() };
         let features = RandomFeatures::new(&*kernel, 1, settings, streams).map_err(GpError::from)?;
         let y = problem.data.targets();
-        let targets: Vec<f64> = (0..y.nrows()).map(|i| y[(i, 0)]).collect();
-        let posterior = ExactPosterior::new(
-            features.evaluate(problem.data.inputs()).as_ref(),
-            &targets,
-            &Noise::uniform(noise_variance.recip(), 1)?,
-            &vec![1.0; features.count()],
-            ExactOptions::default(),
-        )?;
-        let latent = posterior.predict(features.evaluate(problem.points.as_ref()).as_ref())?;
+        let targets: Vec<f64> = (0..y.nrows()).map(|i| y[(i, 0)] / noise_variance).collect();
+        let phi = features.evaluate(problem.data.inputs());
+        let curvature = curvature(phi.as_ref(), noise_variance)?;
+        let prior = Prior::scalar(features.count(), 1.0)?;
+        let posterior = curvature.condition(&prior, 1.0).map_err(LinearError::from)?;
+        let weights = posterior.solve(&product(phi.transpose(), &targets));
+        let test = features.evaluate(problem.points.as_ref());
+        let mean = product(test.as_ref(), &weights);
         let prediction = Prediction {
-            mean: Mat::from_fn(latent.mean.len(), 1, |i, _| latent.mean[i]),
-            latent_variance: latent.variance(),
+            mean: Mat::from_fn(mean.len(), 1, |i, _| mean[i]),
+            latent_variance: variances(&posterior, test.as_ref()),
             noise_variance,
-            clipped: latent.clipped,
+            clipped: 0,
         };
-        let effective_dimension = posterior.effective_dimension();
+        let terms = curvature.terms(&prior, 1.0).map_err(LinearError::from)?;
+        let effective_dimension = terms.effective_dimensions.iter().sum();
         Ok(Self { prediction, effective_dimension, seconds: started.elapsed().as_secs_f64() })
     }
 }

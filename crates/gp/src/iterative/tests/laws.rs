@@ -1,4 +1,4 @@
-//! Diagnostics, spectral analysis and effective dimensions against their definitions (spec, tests 2 and 11).
+//! Diagnostics and spectral analysis against their definitions (spec, tests 2 and 11).
 
 use super::*;
 use posterior_linalg::solve::System;
@@ -16,59 +16,6 @@ fn error_norms_are_what_they_say() {
         assert!((errors.predictions - (&matrix * &d).norm_l2()).abs() < 1e-11);
     }
     assert!(weight_errors(&dense(&matrix), a.as_ref(), b.as_ref().get(.., ..1)).is_err());
-}
-
-#[test]
-fn gradient_variances_by_enumeration() {
-    // Single-row gradients n φ_j B_j (φ_j z - e_j): their variance over rows and noise, by enumeration of rows and many draws of noise.
-    let (n, d, a) = (8, 3, 0.7);
-    let features = normal(n, d, "features");
-    let precisions: Vec<f64> = (0..n).map(|i| 0.5 + 0.1 * i as f64).collect();
-    let found = compare_sampling_losses(features.as_ref(), &precisions, a).unwrap();
-    let weighted = Mat::from_fn(n, d, |i, j| features[(i, j)] * precisions[i]);
-    let m = features.transpose() * &weighted;
-    let trace: f64 = (0..d).map(|i| m[(i, i)]).sum();
-    assert!((found.gain_at_start - trace).abs() < 1e-12);
-    let hessian = Mat::from_fn(d, d, |i, j| m[(i, j)] + if i == j { a } else { 0.0 });
-    let factored = Cholesky::of(hessian.as_ref(), JitterPolicy::NONE).unwrap();
-    let gamma: f64 = (0..d).map(|i| factored.solve(m.as_ref())[(i, i)]).sum();
-    assert!((found.effective_dimension - gamma).abs() < 1e-11);
-    assert!((found.published_criterion - (2.0 * a * gamma - trace)).abs() < 1e-11);
-    let draws = 60_000;
-    let noise = normal(n, draws, "noise");
-    let prior = normal(d, draws, "prior");
-    let mut differences = Vec::with_capacity(draws);
-    for k in 0..draws {
-        let e: Vec<f64> = (0..n).map(|i| noise[(i, k)] / precisions[i].sqrt()).collect();
-        let right = Mat::from_fn(d, 1, |j, _| {
-            a * prior[(j, k)] / a.sqrt() + (0..n).map(|i| weighted[(i, j)] * e[i]).sum::<f64>()
-        });
-        let zeta = factored.solve(right.as_ref());
-        let mut difference = 0.0;
-        let (mut mean_plain, mut mean_reduced) = (vec![0.0; d], vec![0.0; d]);
-        for i in 0..n {
-            let fit: f64 = (0..d).map(|j| features[(i, j)] * zeta[(j, 0)]).sum();
-            for j in 0..d {
-                let scale = n as f64 * weighted[(i, j)];
-                let (plain, reduced) = (scale * (fit - e[i]), scale * fit);
-                difference += (plain * plain - reduced * reduced) / n as f64;
-                mean_plain[j] += plain / n as f64;
-                mean_reduced[j] += reduced / n as f64;
-            }
-        }
-        // E‖ĝ‖² differs by the variance and by the squared mean; the regulariser makes the full gradients 0, so the means are -a (ζ - w₀) and its shift.
-        let means: f64 = mean_plain.iter().zip(&mean_reduced).map(|(p, r)| p * p - r * r).sum();
-        differences.push((difference - means) / n as f64);
-    }
-    // Conditional on ζ and e, the rows' variance differs by (1/n) Σ_j n² B_j²‖φ_j‖²(...) minus the means', of expectation
-    // Σ_j B_j‖φ_j‖²(1 - 2h_j) up to the variance of the conditional means, which enumerates exactly below.
-    let h = posterior_linalg::solve::Estimate::of(&differences);
-    // Full-gradient parts: E‖ΦᵀB(Φζ - e)‖² - E‖ΦᵀBΦζ‖² divided by n.
-    let inverse = factored.solve(Mat::<f64>::identity(d, d).as_ref());
-    let product = &m * &inverse * &m;
-    let means = (trace - 2.0 * (0..d).map(|i| product[(i, i)]).sum::<f64>()) / n as f64;
-    let expected = found.gain_at_convergence - means;
-    assert!((h.mean - expected).abs() < 4.5 * h.standard_error, "{h:?} {expected}");
 }
 
 #[test]
@@ -177,50 +124,4 @@ fn points_belong_to_regions() {
     assert!(
         count > 0 && count < 10 && basis.eigenvalues()[count - 1] > 0.1 && basis.eigenvalues()[count] <= 0.1
     );
-}
-
-#[test]
-fn the_effective_dimension_from_sampling_weights() {
-    let (n, s) = (30, 4000);
-    let matrix = kernel_matrix(n, 0.7, true);
-    let noise: Vec<f64> = (0..n).map(|i| 0.1 + 0.01 * i as f64).collect();
-    let k_tilde = shifted(&matrix, &noise);
-    let factored = Cholesky::of(k_tilde.as_ref(), JitterPolicy::NONE).unwrap();
-    // Targets f + ε have covariance K̃.
-    let targets = factored.multiply_factor(normal(n, s, "white").as_ref());
-    let u = factored.solve(targets.as_ref());
-    let found = effective_dimension(u.as_ref(), &noise).unwrap();
-    let exact: f64 = (0..n).map(|i| factored.solve(matrix.as_ref())[(i, i)]).sum();
-    assert!((found.mean - exact).abs() < 4.5 * found.standard_error, "{found:?} {exact}");
-    assert!(effective_dimension(u.as_ref(), &noise[1..]).is_err());
-}
-
-#[test]
-fn mackay_steps_end_where_the_evidence_is_stationary() {
-    let n = 40;
-    let unit = kernel_matrix(n, 0.7, true);
-    // Targets drawn from the model, so that a fixed point inside exists.
-    let truth = shifted(&(&unit * faer::Scale(2.0)), &vec![0.3; n]);
-    let y = Cholesky::of(truth.as_ref(), JitterPolicy::NONE)
-        .unwrap()
-        .multiply_factor(normal(n, 1, "draw").as_ref());
-    let evidence = |theta: &[f64]| {
-        let k = shifted(&(&unit * faer::Scale(theta[0].exp())), &vec![theta[1].exp(); n]);
-        let factored = Cholesky::of(k.as_ref(), JitterPolicy::NONE).unwrap();
-        -0.5 * (y.transpose() * factored.solve(y.as_ref()))[(0, 0)] - 0.5 * factored.log_determinant()
-    };
-    let (mut amplitude, mut noise) = (1.0, 1.0);
-    for _ in 0..3000 {
-        let k = &unit * faer::Scale(amplitude);
-        let factored = Cholesky::of(shifted(&k, &vec![noise; n]).as_ref(), JitterPolicy::NONE).unwrap();
-        let alpha = factored.solve(y.as_ref());
-        let gamma: f64 = (0..n).map(|i| factored.solve(k.as_ref())[(i, i)]).sum();
-        let quadratic = (alpha.transpose() * &k * &alpha)[(0, 0)];
-        let update = mackay_update(n, gamma, quadratic, alpha.squared_norm_l2(), noise).unwrap();
-        amplitude *= update.amplitude_factor;
-        noise = update.noise_variance;
-    }
-    let slope = posterior_optim::check::gradient(evidence, &[f64::ln(amplitude), f64::ln(noise)]);
-    assert!(slope.iter().all(|s| s.abs() < 1e-6), "{slope:?} at {amplitude}, {noise}");
-    assert!(mackay_update(10, 11.0, 1.0, 1.0, 1.0).is_err());
 }

@@ -1,6 +1,5 @@
 //! Every derivative against brute-force Jacobians in double precision, on networks that contain every operation.
 
-mod finite_difference;
 mod networks;
 
 use super::{Curvature, Outputs, Tap};
