@@ -25,25 +25,16 @@ impl Failure {
         Self { message, status: 2 }
     }
 
-    /// An error of the library.
-    pub(crate) fn from_error(error: impl Into<posterior::ModelError>) -> Self {
-        Self::new(error.into().to_string())
-    }
-
-    /// Any other error of the library, in its own words.
-    pub(crate) fn from_display(error: impl Display) -> Self {
-        Self::new(error.to_string())
-    }
-
     pub(crate) fn report(self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "error: {}", self.message);
         ExitCode::from(self.status)
     }
 }
 
-impl From<posterior::data::DataError> for Failure {
-    fn from(error: posterior::data::DataError) -> Self {
-        Self::from_error(error)
+/// An error of the library, in its own words.
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error.to_string())
     }
 }
 
@@ -56,7 +47,7 @@ pub(crate) fn check_outputs<'a>(
     let outputs: Vec<Output<'_>> =
         outputs.iter().filter_map(|(path, kind)| path.map(|path| Output { path, kind: *kind })).collect();
     let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
-    posterior::data::check_outputs(&outputs, &inputs, force).map_err(Failure::from_error)
+    Ok(posterior::data::check_outputs(&outputs, &inputs, force)?)
 }
 
 /// Remarks for people, unless they asked for silence or for JSON.
@@ -85,7 +76,7 @@ pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
 
 /// Prints one JSON object.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(serde_json::to_string_pretty(value).map_err(|e| Failure::new(e.to_string()))?)
+    print(serde_json::to_string_pretty(value)?)
 }
 
 /// Events of the library go to standard error when `POSTERIOR_LOG` names a level (error, warn, info, debug, trace).

@@ -9,18 +9,21 @@
 //! | [`AnyModel`] | a model file of either kind |
 
 mod any;
+mod error;
 pub mod laplace;
 mod memory;
-mod model;
 pub mod network;
 pub mod options;
+mod process;
 
 pub use any::AnyModel;
+pub use error::ModelError;
 pub use memory::peak_memory_bytes;
-pub use model::{
-    CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
-    FitStage, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError, PredictOptions,
-    PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared, ProcessPosterior, ScalablePlan,
-    ScalableSummary, Solver, Tensor, TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
-};
 pub use options::{FitRequest, Method};
+pub use posterior_store::{FORMAT_VERSION, StoreError};
+pub use process::{
+    CheckScores, CheckedOn, Chosen, EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary,
+    Header, Hyperparameter, Model, PredictOptions, PredictedInto, PredictionPlan, PredictionRequest,
+    Predictions, Prepared, ProcessPosterior, ScalablePlan, ScalableSummary, Solver, TriedMethod,
+    VarianceMethod, VarianceSolves, choose,
+};

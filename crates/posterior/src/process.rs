@@ -11,9 +11,7 @@ use posterior_gp::{GpError, MeanForm};
 use posterior_kernels::KernelTextError;
 use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
 use posterior_linalg::random::Streams;
-use posterior_models::{
-    FitRequest, Method, Model, ModelError, ModelFileError, Predictions, ProcessPosterior,
-};
+use posterior_models::{FitRequest, Method, Model, ModelError, Predictions, ProcessPosterior, StoreError};
 use posterior_optim::Signal;
 use std::path::Path;
 use std::sync::Arc;
@@ -209,8 +207,8 @@ impl FittedGp {
     /// Opens a saved process.
     ///
     /// # Errors
-    /// A [`ModelFileError`] that says what is wrong with the file.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
+    /// A [`StoreError`] that says what is wrong with the file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Ok(Self { model: Model::load(path.as_ref())? })
     }
 

@@ -56,8 +56,8 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         remarks.say(format!("{name}: {} rows, kernel {kernel} ...", table.rows()));
         let one = solve(&table, kernel, arguments.seed, &interrupt)?;
         let (data, model) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}.posterior")));
-        write_table(&table, &data).map_err(Failure::from_error)?;
-        one.model.save(&model).map_err(Failure::from_error)?;
+        write_table(&table, &data)?;
+        one.model.save(&model)?;
         files.extend([data, model]);
         solved.push(one);
     }
@@ -126,7 +126,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     let mut observer = |_: &posterior::optim::Progress, _: &posterior::FitStage| {
         if interrupt.requested() { Signal::Stop } else { Signal::Continue }
     };
-    let model = Model::fit(table, &split.train, &request, &mut observer).map_err(Failure::from_error)?;
+    let model = Model::fit(table, &split.train, &request, &mut observer)?;
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }

@@ -82,11 +82,11 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let request =
         PredictionRequest { rows: chosen.len(), scored: true, variances, ..PredictionRequest::default() };
     let mut plan = model.plan_prediction(&request).with_table(&rows);
-    plan.check(limit).map_err(Failure::from_error)?;
+    plan.check(limit)?;
     plan.seconds = Some(model.seconds_of_prediction(&request));
     remarks(cli).say(format!("plan: {plan}"));
     let options = PredictOptions { truth: true, variances };
-    let predictions = model.predict_with(&rows, Some(&chosen), options).map_err(Failure::from_error)?;
+    let predictions = model.predict_with(&rows, Some(&chosen), options)?;
     if let Some(solves) = &predictions.solves {
         remarks(cli).say(solves_text(solves));
     }
@@ -210,19 +210,19 @@ pub(crate) fn evaluate(
     variances: VarianceMethod,
 ) -> Result<Evaluation, Failure> {
     let options = PredictOptions { truth: true, variances };
-    scored(model, model.predict_with(rows, Some(chosen), options).map_err(Failure::from_error)?)
+    scored(model, model.predict_with(rows, Some(chosen), options)?)
 }
 
 /// Scores predictions against the truth that is with them, and a constant prediction beside them.
 fn scored(model: &Model, predictions: Predictions) -> Result<Evaluation, Failure> {
     let standard = &model.header().standardisation;
-    let scores = predictions.scores(standard.target_scale).map_err(Failure::from_error)?;
+    let scores = predictions.scores(standard.target_scale)?;
     let constant = Predictions {
         mean: vec![standard.target_mean; predictions.mean.len()],
         deviation: vec![standard.target_scale; predictions.mean.len()],
         ..predictions.clone()
     };
-    let baseline = constant.scores(standard.target_scale).map_err(Failure::from_error)?;
+    let baseline = constant.scores(standard.target_scale)?;
     Ok(Evaluation { predictions, scores, baseline })
 }
 
@@ -320,10 +320,10 @@ pub(crate) fn one_dimensional(
     let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
     let grid: Vec<f64> = (0..GRID).map(at).collect();
     let table = Table::new("grid", vec![posterior::data::Column::numeric(column, grid.clone())]);
-    let predictions = model.predict(&table, None).map_err(Failure::from_error)?;
+    let predictions = model.predict(&table, None)?;
     let rows: Vec<usize> = (0..GRID).collect();
     let count = model.posterior().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
-    let samples = model.sample(&table, &rows, count, header.seed, u64::MAX).map_err(Failure::from_error)?;
+    let samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
     Ok(Some(PosteriorPanel {
         input: column.clone(),
         input_unit: None,
@@ -342,5 +342,5 @@ pub(crate) fn one_dimensional(
 pub(crate) fn write_report(path: &Path, report: &Report) -> Result<(), Failure> {
     use std::io::Write;
     posterior::data::create_atomically(path, |file| file.write_all(report.to_html().as_bytes()))
-        .map_err(Failure::from_error)
+        .map_err(Failure::from)
 }

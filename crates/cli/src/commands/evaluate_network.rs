@@ -66,9 +66,8 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     let reading = ReadOptions { memory_limit: limit };
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
     let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let mut data =
-        limited(model.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
-    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
+    let mut data = limited(model.read(&a.data, &a.labels, true, &reading)?, a.limit)?;
+    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs)?);
     let Apart { rows, mut data, positions, training } = apart(model, data)?;
     data.notes.extend(match &training {
         Some(training) => ScoredRows::Training.remark(training.len()),
@@ -85,10 +84,10 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
     let beside = training.as_ref().map_or(0, ModelData::memory) + copies * data.memory();
     plan.peak_bytes = plan.peak_bytes.saturating_add(beside);
-    plan.check(limit).map_err(Failure::from_display)?;
+    plan.check(limit)?;
     remarks.say(format!("plan: {plan}"));
     let evaluate =
-        |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
+        |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from);
     let mut scored = vec![Scored {
         name: "model".into(),
         evaluation: evaluate(model, &data)?,
@@ -101,15 +100,14 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
                 path.display()
             )));
         };
-        let own =
-            limited(other.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
+        let own = limited(other.read(&a.data, &a.labels, true, &reading)?, a.limit)?;
         let own = if positions.is_some() { same_rows(&data, positions.as_deref(), own)? } else { own };
         let seen = other.trained_on(&own).map_or(0, |seen| seen.into_iter().filter(|s| *s).count());
         if seen > 0 {
             data.notes.push(format!("{}: {}", path.display(), trained_on(seen)));
             remarks.say(format!("note: {}: {}", path.display(), trained_on(seen)));
         }
-        for note in other.check_inputs(&own, a.allow_other_inputs).map_err(Failure::from_display)? {
+        for note in other.check_inputs(&own, a.allow_other_inputs)? {
             data.notes.push(format!("{}: {note}", path.display()));
             remarks.say(format!("note: {}: {note}", path.display()));
         }
@@ -130,9 +128,9 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     };
     let joint = match &a.joint_kappa {
         None => Vec::new(),
-        Some(points) => model
-            .joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)
-            .map_err(Failure::from_display)?,
+        Some(points) => {
+            model.joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)?
+        }
     };
     let training = training.map(|rows| evaluate(model, &rows)).transpose()?;
     let findings = Findings { rows, training, scored, shifts, strange, joint };
@@ -165,7 +163,7 @@ fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) ->
         }
         _ => positions.unwrap_or_default().to_vec(),
     };
-    own.selected(&wanted).map_err(Failure::from_display)
+    own.selected(&wanted).map_err(Failure::from)
 }
 
 /// Rows to score, and those that the model has learned from.
@@ -190,8 +188,8 @@ fn apart(model: &LaplaceModel, data: ModelData) -> Result<Apart, Failure> {
         (_, true) => whole(ScoredRows::HeldOut, data),
         (true, false) => whole(ScoredRows::Training, data),
         (false, false) => {
-            let training = data.selected(&seen).map_err(Failure::from_display)?;
-            let rest = data.selected(&unseen).map_err(Failure::from_display)?;
+            let training = data.selected(&seen)?;
+            let rest = data.selected(&unseen)?;
             let (positions, training) = (Some(unseen), Some(training));
             Ok(Apart { rows: ScoredRows::HeldOut, data: rest, positions, training })
         }
@@ -210,9 +208,8 @@ fn shifts(
         let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
         let mut methods = [named("model"), named("plain network")];
         for (at, shift) in steps {
-            let shifted = data.shifted(shift, a.seed).map_err(Failure::from_display)?;
-            let Evaluation::Classes(own) = model.evaluate(&shifted, choice).map_err(Failure::from_display)?
-            else {
+            let shifted = data.shifted(shift, a.seed)?;
+            let Evaluation::Classes(own) = model.evaluate(&shifted, choice)? else {
                 return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
             };
             for (curve, scores) in methods.iter_mut().zip([&own.scores, &own.plain_scores]) {
@@ -249,9 +246,9 @@ fn strange_data(
     if !matches!(model.likelihood(), OutputLikelihood::Categorical(_)) {
         return Err(Failure::usage("--ood is for classifiers".into()));
     }
-    let data = limited(model.read(&a.ood, &[], false, reading).map_err(Failure::from_display)?, a.limit)?;
+    let data = limited(model.read(&a.ood, &[], false, reading)?, a.limit)?;
     // That these leave the range is what they are for; another kind of numbers is a mistake.
-    model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?;
+    model.check_inputs(&data, a.allow_other_inputs)?;
     Ok(Some(data))
 }
 
@@ -262,9 +259,9 @@ fn strange(
     data: ModelData,
     choice: Option<Integration>,
 ) -> Result<Strange, Failure> {
-    let own = model.predict(&data, choice).map_err(Failure::from_display)?;
-    let plain = model.predict_plain(&data).map_err(Failure::from_display)?;
-    let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from_display);
+    let own = model.predict(&data, choice)?;
+    let plain = model.predict_plain(&data)?;
+    let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from);
     let (model_auc, plain_auc) = (auc(&inside.predictions, &own)?, auc(&inside.plain, &plain)?);
     Ok(Strange { name: data.name, model: own, plain, model_auc, plain_auc })
 }
@@ -494,5 +491,5 @@ pub(crate) fn classes<'a>(
     let Predicted::Classes(p) = &predictions.predicted else {
         return Err(Failure::new("there are no class probabilities".into()));
     };
-    Classes::new(p, predictions.width, labels).map_err(Failure::from_error)
+    Classes::new(p, predictions.width, labels).map_err(Failure::from)
 }

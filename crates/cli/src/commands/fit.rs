@@ -77,12 +77,12 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     };
     let model = match model {
         Err(posterior::ModelError::Interrupted) => return Err(interrupted()),
-        other => other.map_err(Failure::from_error)?,
+        other => other?,
     };
     if model.was_interrupted() {
         return Err(interrupted());
     }
-    model.save(&arguments.out).map_err(Failure::from_error)?;
+    model.save(&arguments.out)?;
     let header = model.header();
     if cli.json {
         return print_json(&report(
@@ -102,14 +102,14 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
 fn prepare(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Prepared, Failure> {
     let (path, seed) = (&arguments.data, request.seed);
     if in_parts(arguments.stream, path)? {
-        let count = count_rows(path).map_err(Failure::from_error)?;
+        let count = count_rows(path)?;
         remarks.say(format!("reading {count} rows part by part"));
         let split = arguments.held_out().split(count, seed)?;
-        return Prepared::from_file(path, &split.train, request).map_err(Failure::from_error);
+        return Ok(Prepared::from_file(path, &split.train, request)?);
     }
     let rows = read(path, request.memory, remarks)?;
     let split = arguments.held_out().split(rows.rows(), seed)?;
-    Prepared::from_table(&rows, &split.train, request).map_err(Failure::from_error)
+    Ok(Prepared::from_table(&rows, &split.train, request)?)
 }
 
 fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {

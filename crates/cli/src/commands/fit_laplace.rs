@@ -71,7 +71,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let mut announce = |line: &str| remarks.say(line);
     let model = match &arguments.continue_from {
         Some(path) => {
-            let before = LaplaceModel::load(path).map_err(Failure::from_display)?;
+            let before = LaplaceModel::load(path)?;
             let options = continued(arguments, &before.header().options)?;
             let mut progress = StageProgress::new(remarks.silent, Interrupt::listen());
             let model = before.continued(&data(arguments), &options, &mut announce, &mut |s, d, n| {
@@ -90,7 +90,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     };
     let model = model.map_err(|error| {
         if !error.is_interruption() {
-            return Failure::from_display(error);
+            return Failure::from(error);
         }
         let place = checkpoint(arguments);
         let rest = if arguments.continue_from.is_none() && place.exists() {
@@ -100,7 +100,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         };
         Failure::new(format!("interrupted; {} has not been written{rest}", arguments.out.display()))
     })?;
-    model.save(&arguments.out).map_err(Failure::from_display)?;
+    model.save(&arguments.out)?;
     if cli.json {
         return print_json(&FitReport {
             report: report(&model),

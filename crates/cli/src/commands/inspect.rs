@@ -46,8 +46,7 @@ struct ColumnReport {
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
     if has_extension(path, "toml") {
-        let graph = Architecture::read(path)
-            .map_err(Failure::from_display)?
+        let graph = Architecture::read(path)?
             .graph()
             .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         if arguments.support {
@@ -56,8 +55,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         return layers(cli, "architecture", &graph, Vec::new());
     }
     if has_extension(path, "onnx") || has_extension(path, "safetensors") {
-        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)
-            .map_err(Failure::from_display)?;
+        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)?;
         if arguments.support {
             return support::run(cli, opened.network.graph());
         }

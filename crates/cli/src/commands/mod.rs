@@ -33,7 +33,7 @@ fn remarks(cli: &Cli) -> Remarks {
 
 /// Reads a table in so many bytes and passes the reader's notes on.
 fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_table(path, &ReadOptions { memory_limit: memory }).map_err(Failure::from_error)?;
+    let table = read_table(path, &ReadOptions { memory_limit: memory })?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
 }
@@ -55,7 +55,7 @@ fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
 
 /// Opens a model of either kind.
 fn load(path: &Path) -> Result<AnyModel, Failure> {
-    AnyModel::load(path).map_err(Failure::from_display)
+    Ok(AnyModel::load(path)?)
 }
 
 /// The one table of a Gaussian process.

@@ -42,7 +42,7 @@ pub(crate) fn class_section(
     let (own, plain) = (classes(&found.predictions, &found.labels)?, classes(&found.plain, &found.labels)?);
     let plain_name = "plain network";
     let bins = |c: &posterior::metrics::Classes<'_>| {
-        c.reliability_of_the_top_class(DEFAULT_BINS).map_err(Failure::from_error)
+        c.reliability_of_the_top_class(DEFAULT_BINS).map_err(Failure::from)
     };
     let series = |name: &str, c: &posterior::metrics::Classes<'_>| -> Result<ReliabilitySeries, Failure> {
         Ok(ReliabilitySeries { name: name.into(), bins: bins(c)? })
@@ -82,7 +82,7 @@ pub(crate) fn class_section(
         }),
         confidences: vec![confidences("model", &found.predictions), confidences(plain_name, &found.plain)],
         confusion: if found.predictions.width <= MOST_CONFUSION_CLASSES {
-            Some(own.confusion().map_err(Failure::from_error)?)
+            Some(own.confusion()?)
         } else {
             None
         },

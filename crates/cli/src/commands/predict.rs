@@ -124,17 +124,17 @@ fn at_once(
     };
     let asked = request(arguments, rows.rows(), into);
     let mut plan = model.plan_prediction(&asked).with_table(&rows);
-    plan.check(limit).map_err(Failure::from_error)?;
+    plan.check(limit)?;
     plan.seconds = Some(model.seconds_of_prediction(&asked));
     remarks(cli).say(format!("plan: {plan}"));
-    let predictions = model.predict_with(&rows, None, options(arguments)).map_err(Failure::from_error)?;
+    let predictions = model.predict_with(&rows, None, options(arguments))?;
     let columns = columns(model, &rows, &predictions, arguments)?;
     let mut report = Report { planned_memory_bytes: plan.peak_bytes, ..Report::default() };
     report.count(&rows, &predictions);
     match &arguments.out {
         Some(path) => {
             extend(&mut rows, columns);
-            write_table(&rows, path).map_err(Failure::from_error)?;
+            write_table(&rows, path)?;
             report.out = Some(path.display().to_string());
         }
         None if cli.json => {
@@ -184,13 +184,13 @@ fn by_parts(
         let asked = request(arguments, part.table.rows(), into);
         let mut plan = model.plan_prediction(&asked).with_table(&part.table);
         plan.peak_bytes = plan.peak_bytes.saturating_add(cut.part_bytes as u64);
-        plan.check(limit).map_err(Failure::from_error)?;
+        plan.check(limit)?;
         if part.first_row == 0 {
             plan.seconds = Some(model.seconds_of_prediction(&asked));
             remarks.say(format!("plan: part by part; of the first part, {plan}"));
         }
         report.planned_memory_bytes = report.planned_memory_bytes.max(plan.peak_bytes);
-        let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
+        let predictions = model.predict_part(&part, options(arguments))?;
         let mut table = part.table;
         report.count(&table, &predictions);
         if progress.observe(table.rows()) == Signal::Stop {
@@ -319,9 +319,7 @@ fn columns(
     }
     if arguments.samples > 0 && !predictions.rows.is_empty() {
         let limit = (arguments.memory.max(0.0) * 1e9) as u64;
-        let draws = model
-            .sample(table, &predictions.rows, arguments.samples, arguments.seed, limit)
-            .map_err(Failure::from_error)?;
+        let draws = model.sample(table, &predictions.rows, arguments.samples, arguments.seed, limit)?;
         out.extend(draws.iter().enumerate().map(|(k, draw)| spread(&format!("sample_{}", k + 1), draw)));
     }
     Ok(out)

@@ -53,11 +53,9 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
         ));
     }
     let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let data = model
-        .read(&a.data, &[], false, &ReadOptions { memory_limit: limit })
-        .map_err(Failure::from_display)?;
+    let data = model.read(&a.data, &[], false, &ReadOptions { memory_limit: limit })?;
     let mut data = limited(data, a.limit)?;
-    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
+    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs)?);
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let into = match (&a.out, cli.json) {
         (Some(out), _) if has_extension(out, "parquet") || has_extension(out, "pq") => PredictedInto::Parquet,
@@ -70,9 +68,9 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     let mut plan = model.plan_prediction(&data, choice, 1, (columns_of_each, into));
     let joint = model.joint_bytes(data.len(), a.samples, a.joint.is_some());
     plan.peak_bytes = plan.peak_bytes.saturating_add(joint);
-    plan.check(limit).map_err(Failure::from_display)?;
+    plan.check(limit)?;
     remarks.say(format!("plan: {plan}"));
-    let predictions = model.predict(&data, choice).map_err(Failure::from_display)?;
+    let predictions = model.predict(&data, choice)?;
     if predictions.clipped > 0 {
         remarks
             .say(format!("note: {} examples had variances that were rounded up to 0", predictions.clipped));
@@ -81,27 +79,23 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     let samples = match &a.samples_out {
         None => None,
         Some(path) => {
-            let draws =
-                model.function_samples(&data, a.samples, a.seed, limit).map_err(Failure::from_display)?;
+            let draws = model.function_samples(&data, a.samples, a.seed, limit)?;
             let shape = vec![a.samples, data.len(), predictions.outputs];
-            Some((path, NumericArray::new(shape, ArrayValues::F64(draws)).map_err(Failure::from_error)?))
+            Some((path, NumericArray::new(shape, ArrayValues::F64(draws))?))
         }
     };
     let joint = match &a.joint {
         None => None,
         Some(path) => {
-            let joint = model.joint_covariance(&data, limit).map_err(Failure::from_display)?;
+            let joint = model.joint_covariance(&data, limit)?;
             let n = joint.nrows();
             let values = (0..n * n).map(|k| joint[(k / n, k % n)]).collect();
-            Some((
-                path,
-                NumericArray::new(vec![n, n], ArrayValues::F64(values)).map_err(Failure::from_error)?,
-            ))
+            Some((path, NumericArray::new(vec![n, n], ArrayValues::F64(values))?))
         }
     };
     let columns = if as_array { Vec::new() } else { columns(model, &data, &predictions, a)? };
     for (path, array) in samples.iter().chain(&joint) {
-        write_npy(path, array).map_err(Failure::from_error)?;
+        write_npy(path, array)?;
         remarks.say(format!("array of shape {:?} written to {}", array.shape(), path.display()));
     }
     let all = data.table.as_ref().map_or(data.len(), |(table, _)| table.rows());
@@ -120,7 +114,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
     };
     match &a.out {
         Some(path) if as_array => {
-            write_npy(path, &array(&predictions, data.len())?).map_err(Failure::from_error)?;
+            write_npy(path, &array(&predictions, data.len())?)?;
         }
         Some(path) => {
             let table = match &data.table {
@@ -133,7 +127,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs, model: &LaplaceModel) -> Result<()
                     table
                 }
             };
-            write_table(&table, path).map_err(Failure::from_error)?;
+            write_table(&table, path)?;
         }
         None if !cli.json => return print_csv(&columns),
         None => {}
@@ -149,7 +143,7 @@ pub(crate) fn limited(data: ModelData, limit: Option<usize>) -> Result<ModelData
     match limit {
         Some(0) => Err(Failure::usage("--limit must be at least 1".into())),
         Some(count) if count < data.len() => {
-            data.selected(&(0..count).collect::<Vec<_>>()).map_err(Failure::from_display)
+            data.selected(&(0..count).collect::<Vec<_>>()).map_err(Failure::from)
         }
         _ => Ok(data),
     }
@@ -175,7 +169,7 @@ fn array(predictions: &LaplacePredictions, count: usize) -> Result<NumericArray,
             (vec![count, 3, width], values)
         }
     };
-    NumericArray::new(shape, ArrayValues::F64(values)).map_err(Failure::from_error)
+    NumericArray::new(shape, ArrayValues::F64(values)).map_err(Failure::from)
 }
 
 /// The new columns, as long as the table; empty cells where a row has no prediction.

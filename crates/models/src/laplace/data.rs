@@ -2,7 +2,8 @@
 
 use super::numbers::{class_numbers, converted, numbers};
 use super::source::file_name;
-use super::{InputKind, LaplaceModel, LaplaceModelError};
+use super::{InputKind, LaplaceModel};
+use crate::ModelError;
 use crate::network::{Preparation, apply_classes, is_table};
 use posterior_data::{
     ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Table, read_feature_matrix, read_table,
@@ -75,13 +76,10 @@ impl ModelData {
     /// Only the given examples, in this order.
     ///
     /// # Errors
-    /// [`LaplaceModelError::Request`] for one that does not exist.
-    pub fn selected(&self, examples: &[usize]) -> Result<Self, LaplaceModelError> {
+    /// [`ModelError::Request`] for one that does not exist.
+    pub fn selected(&self, examples: &[usize]) -> Result<Self, ModelError> {
         if let Some(bad) = examples.iter().find(|i| **i >= self.len()) {
-            return Err(LaplaceModelError::Request(format!(
-                "there is no example {bad} among {}",
-                self.len()
-            )));
+            return Err(ModelError::Request(format!("there is no example {bad} among {}", self.len())));
         }
         let truth = self.truth.as_ref().map(|truth| match truth {
             Truth::Classes(classes) => Truth::Classes(examples.iter().map(|&i| classes[i]).collect()),
@@ -104,7 +102,7 @@ impl ModelData {
 pub(super) fn rows(
     array: &NumericArray,
     examples: impl Iterator<Item = usize>,
-) -> Result<NumericArray, LaplaceModelError> {
+) -> Result<NumericArray, ModelError> {
     let size: usize = array.example_shape().iter().product();
     fn pick<T: Copy>(values: &[T], size: usize, examples: &[usize]) -> Vec<T> {
         examples.iter().flat_map(|&i| values[i * size..(i + 1) * size].iter().copied()).collect()
@@ -131,8 +129,8 @@ impl LaplaceModel {
         labels: &[PathBuf],
         truth: bool,
         reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
-        let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
+    ) -> Result<ModelData, ModelError> {
+        let refuse = |problem: String| Err(ModelError::Request(problem));
         let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
         let labels = if truth { labels } else { &[] };
         let read = match &self.header.data.inputs {
@@ -176,11 +174,11 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// When columns are missing, hold other things than numbers, or a class that training does not know.
-    pub fn read_rows(&self, mut table: Table, truth: bool) -> Result<ModelData, LaplaceModelError> {
+    pub fn read_rows(&self, mut table: Table, truth: bool) -> Result<ModelData, ModelError> {
         let InputKind::Prepared { preparation: Preparation::Columns { schema, classes, .. } } =
             &self.header.data.inputs
         else {
-            return Err(LaplaceModelError::Request("the model did not learn from a table".into()));
+            return Err(ModelError::Request("the model did not learn from a table".into()));
         };
         let original = table.clone();
         if let (Some(classes), true) = (classes, truth) {
@@ -201,7 +199,7 @@ impl LaplaceModel {
     }
 
     /// Numbers as truths of the model's likelihood.
-    fn truth(&self, values: Vec<f64>, width: usize) -> Result<Truth, LaplaceModelError> {
+    fn truth(&self, values: Vec<f64>, width: usize) -> Result<Truth, ModelError> {
         let likelihood = self.likelihood();
         if let OutputLikelihood::Categorical(c) = likelihood {
             let classes: Vec<usize> =
@@ -213,7 +211,7 @@ impl LaplaceModel {
                     classes[row],
                     c.classes()
                 );
-                return Err(LaplaceModelError::Request(problem));
+                return Err(ModelError::Request(problem));
             }
             return Ok(Truth::Classes(classes));
         }
@@ -222,12 +220,10 @@ impl LaplaceModel {
                 "truths have {width} numbers for each example, the model predicts {}",
                 likelihood.target_width()
             );
-            return Err(LaplaceModelError::Request(problem));
+            return Err(ModelError::Request(problem));
         }
         for (row, y) in values.chunks_exact(width.max(1)).enumerate() {
-            likelihood
-                .check_target(y)
-                .map_err(|e| LaplaceModelError::Request(format!("row {}: {e}", row + 1)))?;
+            likelihood.check_target(y).map_err(|e| ModelError::Request(format!("row {}: {e}", row + 1)))?;
         }
         Ok(Truth::Values { values, width })
     }
@@ -238,18 +234,18 @@ impl LaplaceModel {
         labels: &[PathBuf],
         truth: bool,
         reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
+    ) -> Result<ModelData, ModelError> {
         let set = ImageSet::read(data, &[], reading)?;
         let own = set.labels.map(|labels| (labels.into_iter().map(f64::from).collect::<Vec<_>>(), 1));
         let truth = match (truth, labels.is_empty(), own) {
             (false, _, _) => None,
             (true, true, Some((values, width))) => Some(self.truth(values, width)?),
             (true, true, None) => {
-                return Err(LaplaceModelError::Request("these files hold no labels: give --labels".into()));
+                return Err(ModelError::Request("these files hold no labels: give --labels".into()));
             }
             (true, false, Some(_)) => {
                 let problem = format!("{} holds labels already; leave --labels out", data[0].display());
-                return Err(LaplaceModelError::Request(problem));
+                return Err(ModelError::Request(problem));
             }
             (true, false, None) => {
                 let (values, width) = numbers(labels, set.images.examples(), reading)?;
@@ -267,7 +263,7 @@ impl LaplaceModel {
         columns: &[String],
         label: Option<&str>,
         reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
+    ) -> Result<ModelData, ModelError> {
         let width: usize = self.graph().input_shape().iter().product();
         let (mut values, mut count, mut own, mut single) = (Vec::new(), 0, Vec::new(), true);
         for path in data {
@@ -282,7 +278,7 @@ impl LaplaceModel {
             if shape[1] != width {
                 let problem =
                     format!("{}: {} columns of features, the head takes {width}", path.display(), shape[1]);
-                return Err(LaplaceModelError::Request(problem));
+                return Err(ModelError::Request(problem));
             }
             count += shape[0];
             own.extend(matrix.labels.into_iter().flatten());
@@ -310,7 +306,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// Numbers of another kind (bytes for floating-point numbers, say), unless `allowed`.
-    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, LaplaceModelError> {
+    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
         let Some(record) = &self.header.data.record else { return Ok(Vec::new()) };
         let mut notes: Vec<String> =
             record.check_kind(&data.name, &data.inputs, allowed)?.into_iter().collect();
@@ -330,7 +326,7 @@ impl LaplaceModel {
         &self,
         data: &ModelData,
         range: Range<usize>,
-    ) -> Result<Array<T>, LaplaceModelError> {
+    ) -> Result<Array<T>, ModelError> {
         let piece = rows(&data.inputs, range)?;
         let input = self.graph().input_shape();
         match &self.header.data.inputs {

@@ -7,7 +7,7 @@
 //! model.save("net.posterior".as_ref())?;
 //! let data = model.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
 //! let predictions = model.predict(&data, None)?;
-//! # Ok::<(), posterior_models::laplace::LaplaceModelError>(())
+//! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
 //! | file | does |
@@ -35,7 +35,6 @@ mod checkpoint;
 mod continued;
 mod data;
 mod decay;
-mod error;
 mod evaluate;
 mod file;
 mod fit;
@@ -56,9 +55,7 @@ mod source;
 mod tensors;
 mod training;
 
-pub use checkpoint::CheckpointHeader;
 pub use data::{ModelData, Truth};
-pub use error::LaplaceModelError;
 pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
 pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};

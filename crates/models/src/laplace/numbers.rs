@@ -1,13 +1,13 @@
 //! Arrays of targets and classes, and numbers in a network's precision.
 
-use super::LaplaceModelError;
+use crate::ModelError;
 use posterior_data::{ArrayValues, ReadOptions, read_array};
 use posterior_networks::train::Targets;
 use posterior_networks::{Array, Precision};
 use std::path::PathBuf;
 
-fn request<T>(problem: impl Into<String>) -> Result<T, LaplaceModelError> {
-    Err(LaplaceModelError::Request(problem.into()))
+fn request<T>(problem: impl Into<String>) -> Result<T, ModelError> {
+    Err(ModelError::Request(problem.into()))
 }
 
 /// Numbers in a network's precision.
@@ -30,7 +30,7 @@ pub(super) fn image_shape(shape: &[usize]) -> [usize; 3] {
 }
 
 /// Whole numbers from 0.
-pub(super) fn class_numbers(values: &[f64], name: &str) -> Result<Vec<u32>, LaplaceModelError> {
+pub(super) fn class_numbers(values: &[f64], name: &str) -> Result<Vec<u32>, ModelError> {
     let class = |(row, v): (usize, &f64)| {
         let class = *v as u32;
         if f64::from(class) == *v {
@@ -49,7 +49,7 @@ pub(super) fn numbers(
     labels: &[PathBuf],
     count: usize,
     reading: &ReadOptions,
-) -> Result<(Vec<f64>, usize), LaplaceModelError> {
+) -> Result<(Vec<f64>, usize), ModelError> {
     let (mut all, mut width, mut rows) = (Vec::new(), None, 0);
     for path in labels {
         let array = match posterior_data::read_images(path, reading) {
@@ -90,7 +90,7 @@ pub(super) fn values<T: Precision>(
     labels: &[PathBuf],
     count: usize,
     reading: &ReadOptions,
-) -> Result<Targets<T>, LaplaceModelError> {
+) -> Result<Targets<T>, ModelError> {
     let (all, width) = numbers(labels, count, reading)?;
     Ok(Targets::Values(Array::new(vec![count, width], all.into_iter().map(T::from_f64).collect())))
 }

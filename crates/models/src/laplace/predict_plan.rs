@@ -2,7 +2,8 @@
 
 use super::model::in_precision;
 use super::predict::{PIECE, moments_need};
-use super::{LaplaceModel, LaplaceModelError, ModelData, Truth};
+use super::{LaplaceModel, ModelData, Truth};
+use crate::ModelError;
 use crate::PredictedInto;
 use posterior_laplace::{LaplaceError, tune::wanted};
 use posterior_likelihoods::Integration;
@@ -62,7 +63,7 @@ impl NetworkPredictionPlan {
     ///
     /// # Errors
     /// The memory that is needed, and the way out.
-    pub fn check(&self, limit: u64) -> Result<(), LaplaceModelError> {
+    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
         if self.peak_bytes <= limit {
             return Ok(());
         }

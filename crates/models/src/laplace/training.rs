@@ -3,7 +3,8 @@
 use super::numbers::{class_numbers, converted, image_shape, values};
 use super::seen::{fingerprints, target_of, with_truths};
 use super::source::file_name;
-use super::{DataSource, InputKind, InputRecord, LaplaceModelError, LikelihoodKind, Preprocess};
+use super::{DataSource, InputKind, InputRecord, LikelihoodKind, Preprocess};
+use crate::ModelError;
 use crate::network::{Preparation, apply_classes, check_names, is_table, named, number_classes};
 use posterior_data::{
     ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Schema, Standardisation, Table, Values,
@@ -26,8 +27,8 @@ pub(super) struct TrainingSet<T> {
     pub(super) notes: Vec<String>,
 }
 
-fn request<T>(problem: impl Into<String>) -> Result<T, LaplaceModelError> {
-    Err(LaplaceModelError::Request(problem.into()))
+fn request<T>(problem: impl Into<String>) -> Result<T, ModelError> {
+    Err(ModelError::Request(problem.into()))
 }
 
 /// What to read.
@@ -52,7 +53,7 @@ impl Reading<'_> {
         &self,
         data: &[PathBuf],
         labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    ) -> Result<TrainingSet<T>, ModelError> {
         let Some(first) = data.first() else { return request("there are no data: give --data") };
         let mut set = if self.head {
             self.features(data, labels)?
@@ -76,14 +77,14 @@ impl Reading<'_> {
     }
 
     /// Refuses flags that say something about data of another kind.
-    fn refuse_flags(&self, given: &[(bool, &str)], kind: &str) -> Result<(), LaplaceModelError> {
+    fn refuse_flags(&self, given: &[(bool, &str)], kind: &str) -> Result<(), ModelError> {
         match given.iter().find(|g| g.0) {
             Some((_, flags)) => request(format!("{flags} say nothing about {kind}: leave them out")),
             None => Ok(()),
         }
     }
 
-    fn table<T: Precision>(&self, path: &Path) -> Result<TrainingSet<T>, LaplaceModelError> {
+    fn table<T: Precision>(&self, path: &Path) -> Result<TrainingSet<T>, ModelError> {
         let source = self.source;
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let pixels = source.preprocess == Preprocess::Pixels;
@@ -185,7 +186,7 @@ impl Reading<'_> {
         &self,
         table: &mut Table,
         rows: &[usize],
-    ) -> Result<(Schema, Standardisation, Option<Vec<String>>), LaplaceModelError> {
+    ) -> Result<(Schema, Standardisation, Option<Vec<String>>), ModelError> {
         let selection = &self.source.selection;
         if selection.target.is_empty() {
             return request("--target is needed: which column should be predicted?");
@@ -226,7 +227,7 @@ impl Reading<'_> {
         &self,
         data: &[PathBuf],
         labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    ) -> Result<TrainingSet<T>, ModelError> {
         let columns = &self.source.selection;
         let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
         self.refuse_flags(&named, "images and arrays")?;
@@ -273,7 +274,7 @@ impl Reading<'_> {
         &self,
         images: &posterior_data::NumericArray,
         shape: &[usize],
-    ) -> Result<Preparation, LaplaceModelError> {
+    ) -> Result<Preparation, ModelError> {
         let source = self.source;
         let bytes = matches!(images.values(), ArrayValues::U8(_));
         let given = !source.mean.is_empty() || !source.deviation.is_empty();
@@ -328,7 +329,7 @@ impl Reading<'_> {
         &self,
         data: &[PathBuf],
         labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    ) -> Result<TrainingSet<T>, ModelError> {
         let source = self.source;
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let prepared = !matches!(source.preprocess, Preprocess::Auto | Preprocess::Raw);

@@ -19,7 +19,7 @@ mod preparation;
 mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
-pub(crate) use digest::{digests, file_digest};
+pub(crate) use digest::{digest, digests};
 pub(crate) use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};

@@ -2,6 +2,7 @@
 
 use crate::array::pool::Pool;
 use posterior_linalg::Real;
+use posterior_store::Element;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows of weights that one pass over the grid serves, for this machine's number of vector registers.
@@ -52,7 +53,7 @@ pub struct Inner<'a, T> {
 }
 
 /// f32 or f64: the precisions that networks come in, with the convolution kernels of each.
-pub trait Precision: Real {
+pub trait Precision: Real + Element {
     #[doc(hidden)]
     fn pool() -> &'static Pool<Self>;
     #[doc(hidden)]

@@ -16,6 +16,7 @@ use posterior_gp::{GpError, Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
+use posterior_store::StoreError;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -324,9 +325,8 @@ fn fit_exact(
 fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
     let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
     match large.checkpoint.as_ref().filter(|path| path.exists()) {
-        Some(path) => std::fs::remove_file(path).map_err(|e| ModelError::Checkpoint {
-            problem: format!("{} cannot be removed: {e}", path.display()),
-        }),
+        Some(path) => std::fs::remove_file(path)
+            .map_err(|source| StoreError::Write { path: path.into(), source }.into()),
         None => Ok(()),
     }
 }

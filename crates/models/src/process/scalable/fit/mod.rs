@@ -15,17 +15,18 @@ mod judge;
 mod pathwise;
 
 use super::budget::Allowance;
-use super::checkpoint::{CheckpointWriter, Identity, digest};
+use super::checkpoint::CheckpointWriter;
 use super::{ScalablePlan, ScalableSummary, SolverPrecision};
-use crate::model::check::FitCheck;
-use crate::model::fit::{FitStage, Prepared};
-use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
 };
+use crate::process::check::FitCheck;
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use posterior_gp::{GpError, Hyperprior};
 use posterior_optim::{Observer, Reason};
+use posterior_store::{Identity, StoreError, numbers_digest};
 
 use bounds::Bounding;
 use judge::HeldBack;
@@ -33,33 +34,33 @@ use pathwise::Judging;
 
 pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
-pub(in crate::model) use hyperparameters::set as set_hyperparameters;
+pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 
 /// What a fit leaves behind.
-pub(in crate::model) struct ScalableFit {
+pub(in crate::process) struct ScalableFit {
     /// The method that it came from: of `auto`, the best of those that were tried.
-    pub(in crate::model) method: MethodName,
+    pub(in crate::process) method: MethodName,
     /// How good it is on rows that were held back; none where there were none.
-    pub(in crate::model) check: Option<FitCheck>,
-    pub(in crate::model) posterior: ProcessPosterior,
-    pub(in crate::model) hyperparameters: Vec<Hyperparameter>,
+    pub(in crate::process) check: Option<FitCheck>,
+    pub(in crate::process) posterior: ProcessPosterior,
+    pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
     /// The beliefs that their search used, those that nobody stated included.
-    pub(in crate::model) hyperpriors: Vec<Hyperprior>,
+    pub(in crate::process) hyperpriors: Vec<Hyperprior>,
     /// None for the exact posterior of few rows.
-    pub(in crate::model) summary: Option<ScalableSummary>,
-    pub(in crate::model) reason: Reason,
-    pub(in crate::model) largest_jitter: f64,
+    pub(in crate::process) summary: Option<ScalableSummary>,
+    pub(in crate::process) reason: Reason,
+    pub(in crate::process) largest_jitter: f64,
 }
 
 impl ScalableFit {
     /// Rows that the posterior was conditioned on, where it keeps them.
-    pub(in crate::model) fn rows(&self) -> usize {
+    pub(in crate::process) fn rows(&self) -> usize {
         self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows())
     }
 }
 
 /// Fits by `method`, on all rows but those that are held back to judge it by. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
-pub(in crate::model) fn fit_scalable(
+pub(in crate::process) fn fit_scalable(
     prepared: Prepared,
     request: &FitRequest,
     method: &Method,
@@ -215,16 +216,15 @@ fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Resul
         (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
     }
     (request.time_budget, request.memory) = (None, 0);
-    let failed = |e: serde_json::Error| ModelError::Checkpoint { problem: e.to_string() };
-    let mut settings = serde_json::to_value(&request).map_err(failed)?;
+    let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());
     }
-    let schema = serde_json::to_string(&prepared.schema).map_err(failed)?;
+    let schema = serde_json::to_string(&prepared.schema).map_err(StoreError::from)?;
     let columns = |m: faer::MatRef<'_, f64>| -> Vec<f64> {
         (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
     };
     let (x, y) = (columns(prepared.data.inputs()), columns(prepared.data.targets()));
     let noise = prepared.data.noise_variances().unwrap_or_default();
-    Ok(Identity { settings, data: digest(&schema, &[&x, &y, noise]) })
+    Ok(Identity { settings, data: numbers_digest(&schema, &[&x, &y, noise]) })
 }

@@ -1,7 +1,7 @@
 //! One process at a time: a lock that the operating system gives back when its holder ends, however it ends.
 
-use crate::DataError;
-use crate::replace::resolved;
+use crate::StoreError;
+use crate::resolved;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -56,16 +56,16 @@ impl FileLock {
     /// milliseconds, and says whether to go on.
     ///
     /// # Errors
-    /// [`DataError::Locked`] with the holder when the time is over or `waiting` says no; [`DataError::Write`] where the small file cannot be made or the file
+    /// [`StoreError::Locked`] with the holder when the time is over or `waiting` says no; [`StoreError::Write`] where the small file cannot be made or the file
     /// system has no locks.
     pub fn acquire(
         path: &Path,
         purpose: &str,
         limit: Duration,
         waiting: &mut dyn FnMut(Option<&LockHolder>, Duration) -> bool,
-    ) -> Result<Self, DataError> {
+    ) -> Result<Self, StoreError> {
         let place = Self::place(path, purpose)?;
-        let failed = |source| DataError::Write { path: place.clone(), source };
+        let failed = |source| StoreError::Write { path: place.clone(), source };
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -82,7 +82,7 @@ impl FileLock {
             }
             let (holder, waited) = (holder(&mut file), started.elapsed());
             if waited >= limit || !waiting(holder.as_ref(), waited) {
-                return Err(DataError::Locked { path: path.into(), holder: holder.map(Box::new), waited });
+                return Err(StoreError::Locked { path: path.into(), holder: holder.map(Box::new), waited });
             }
             std::thread::sleep(PAUSE.min(limit - waited));
         }
@@ -92,8 +92,8 @@ impl FileLock {
     }
 
     /// The small file: beside the file itself, whatever links lead to it.
-    fn place(path: &Path, purpose: &str) -> Result<PathBuf, DataError> {
-        let target = resolved(path).map_err(|source| DataError::Write { path: path.into(), source })?;
+    fn place(path: &Path, purpose: &str) -> Result<PathBuf, StoreError> {
+        let target = resolved(path).map_err(|source| StoreError::Write { path: path.into(), source })?;
         let mut name = std::ffi::OsString::from(".");
         name.push(target.file_name().unwrap_or_default());
         name.push(".");

@@ -12,15 +12,15 @@ use super::bounds::{self, Bounding};
 use super::hyperparameters::hyperparameters;
 use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
-use crate::model::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::model::fit::{FitStage, Prepared, named_values, saved_plan};
-use crate::model::rates::seconds_of_batch;
-use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::CheckpointWriter;
-use crate::model::scalable::plan::ScalablePlan;
-use crate::model::scalable::{EXACT_ROWS, SolverPrecision};
-use crate::model::{ModelError, ProcessPosterior};
 use crate::options::{AutoOptions, MethodName};
+use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::process::fit::{FitStage, Prepared, named_values, saved_plan};
+use crate::process::rates::seconds_of_batch;
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::scalable::plan::ScalablePlan;
+use crate::process::scalable::{EXACT_ROWS, SolverPrecision};
+use crate::process::{ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::exact::ExactGp;
@@ -187,7 +187,7 @@ fn consider(
 }
 
 /// What of the memory the posterior of few rows may take: it is kept while others are tried.
-pub(in crate::model::scalable) fn few_rows_memory(limit: u64) -> u64 {
+pub(in crate::process::scalable) fn few_rows_memory(limit: u64) -> u64 {
     limit / 4
 }
 

@@ -3,12 +3,12 @@
 use super::ScalableFit;
 use super::hyperparameters::Searched;
 use super::judge::{EarlyStopping, HeldBack, Outlook};
-use crate::model::ModelError;
-use crate::model::check::{CheckedOn, FitCheck};
-use crate::model::fit::{FitStage, Prepared};
-use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
-use crate::model::scalable::{ScalableSummary, Solver, SolverPrecision};
+use crate::process::ModelError;
+use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
+use crate::process::scalable::{ScalableSummary, Solver, SolverPrecision};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;

@@ -1,12 +1,12 @@
 //! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
 
 use crate::FitRequest;
-use crate::model::fit::{FitStage, Prepared, add_weak_priors, named_values};
-use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
-use crate::model::scalable::{EvidenceSearchSummary, SolverPrecision};
-use crate::model::{Hyperparameter, ModelError};
 use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
+use crate::process::fit::{FitStage, Prepared, add_weak_priors, named_values};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
+use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
+use crate::process::{Hyperparameter, ModelError};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::iterative::{
@@ -27,7 +27,7 @@ pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<Exact
 }
 
 /// Gives a model values by their names.
-pub(in crate::model) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
+pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
     let known: Vec<(String, usize)> = model.segments().iter().map(|s| (s.name.clone(), s.len())).collect();
     let listed = || known.iter().map(|(n, l)| format!("{n} ({l})")).collect::<Vec<String>>();
     if let Some(other) = given.iter().find(|h| !known.iter().any(|(name, _)| *name == h.name)) {
@@ -239,7 +239,7 @@ fn on_blocks<T: SolverPrecision>(
 }
 
 /// What of the memory the second stage may take, beside the data.
-pub(in crate::model::scalable) fn refining_memory(limit: u64) -> u64 {
+pub(in crate::process::scalable) fn refining_memory(limit: u64) -> u64 {
     limit / 2
 }
 
@@ -344,7 +344,7 @@ fn on_neighbourhoods<T: SolverPrecision>(
         },
     )?;
     if let Some(error) = failed {
-        return Err(error);
+        return Err(error.into());
     }
     if fits.iter().any(|f| f.reason == Reason::Interrupted) {
         return Err(ModelError::Interrupted);

@@ -4,13 +4,13 @@ use super::ScalableFit;
 use super::hyperparameters::{beliefs, initial, set};
 use super::judge::HeldBack;
 use crate::FitRequest;
-use crate::model::check::{CheckedOn, FitCheck};
-use crate::model::fit::{FitStage, Prepared, named_values};
-use crate::model::scalable::budget::Allowance;
-use crate::model::scalable::checkpoint::{CheckpointWriter, Found, Stage};
-use crate::model::scalable::{ScalableSummary, Solver};
-use crate::model::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
+use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::fit::{FitStage, Prepared, named_values};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
+use crate::process::scalable::{ScalableSummary, Solver};
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::inducing::InducingPosterior;
@@ -289,7 +289,7 @@ fn saved_bound<S: serde::de::DeserializeOwned>(
     checkpoints: &CheckpointWriter,
 ) -> Result<Option<S>, ModelError> {
     match checkpoints.load()? {
-        Some(mut saved) => saved.bound(),
+        Some(mut saved) => Ok(saved.bound()?),
         None => Ok(None),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::EXACT_ROWS;
 use super::fit::{few_rows_memory, refining_memory};
-use crate::model::fit::saved_plan;
 use crate::options::{
     BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
     KernelPrecision, MethodName, PreconditionerName,
 };
+use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use serde::{Deserialize, Serialize};

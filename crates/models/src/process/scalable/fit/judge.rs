@@ -1,7 +1,7 @@
 //! Rows that are held back, and what they say of a solver on its way.
 
-use crate::model::ModelError;
-use crate::model::check::CheckScores;
+use crate::process::ModelError;
+use crate::process::check::CheckScores;
 use faer::Mat;
 use posterior_gp::{Observations, Posterior};
 use posterior_linalg::random::Streams;

@@ -1,8 +1,8 @@
 //! Which method, and why.
 
 use super::ScalablePlan;
-use crate::model::fit::saved_plan;
 use crate::options::{AutoOptions, IterativeOptions, LargeTableOptions};
+use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 
 /// Up to so many rows the exact method is chosen, if it fits: its cubic cost is then minutes on two cores.

@@ -1,6 +1,6 @@
 //! One way to write a file: whole or not at all, where links lead, with the permissions that it should have.
 
-use crate::DataError;
+use crate::StoreError;
 use std::fs::{File, Metadata};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MOST_LINKS: usize = 40;
 
 /// Where the bytes of a path go.
-pub(crate) enum Target {
+pub enum Target {
     /// To a file of this path, which exists or not; no link.
     File(PathBuf),
     /// To something that is no file: a pipe, a device, an open descriptor.
@@ -18,7 +18,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Follows symbolic links, also to files that do not exist yet.
-    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+    pub fn of(path: &Path) -> std::io::Result<Self> {
         let mut at = path.to_path_buf();
         for _ in 0..MOST_LINKS {
             if is_descriptor(&at) {
@@ -35,14 +35,14 @@ impl Target {
 }
 
 /// The file that a path leads to through symbolic links; the path itself where it leads to none.
-pub(crate) fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+pub fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     match Target::of(path)? {
         Target::File(at) | Target::Stream(at) => Ok(at),
     }
 }
 
 /// The folder that a file is in.
-pub(crate) fn directory(path: &Path) -> &Path {
+pub fn directory(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -60,12 +60,12 @@ fn is_descriptor(path: &Path) -> bool {
 /// stays; bytes for a pipe, a device or an open descriptor (`/dev/stdout`) go there directly.
 ///
 /// # Errors
-/// [`DataError::Write`].
+/// [`StoreError::Write`].
 pub fn create_atomically(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
-) -> Result<(), DataError> {
-    let failed = |source| DataError::Write { path: path.into(), source };
+) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Write { path: path.into(), source };
     let at = match Target::of(path).map_err(failed)? {
         Target::File(at) => at,
         Target::Stream(at) => {
@@ -88,7 +88,7 @@ pub fn create_atomically(
 }
 
 /// A hidden file in a folder that vanishes unless it is kept, with the permissions of an ordinary new file.
-pub(crate) fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+pub fn temporary(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".posterior-");
     #[cfg(unix)]
