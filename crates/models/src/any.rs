@@ -1,19 +1,28 @@
 //! A model file of either kind.
 
+use crate::Model;
 use crate::laplace::{LaplaceHeader, LaplaceModel};
-use crate::process::Model;
+use crate::process::ProcessModel;
 use posterior_store::{Container, StoreError};
 use std::path::Path;
 
 /// A model of any method.
 pub enum AnyModel {
     /// A Gaussian process.
-    Process(Box<Model>),
+    Process(Box<ProcessModel>),
     /// A network with error bars.
     Laplace(Box<LaplaceModel>),
 }
 
 impl AnyModel {
+    /// What any model can be asked.
+    pub fn model(&self) -> &dyn Model {
+        match self {
+            Self::Process(model) => &**model,
+            Self::Laplace(model) => &**model,
+        }
+    }
+
     /// Opens a model file, whatever its method.
     ///
     /// # Errors
@@ -26,7 +35,7 @@ impl AnyModel {
             LaplaceHeader::METHOD => {
                 Self::Laplace(Box::new(LaplaceModel::from_container(container.typed()?)?))
             }
-            _ => Self::Process(Box::new(Model::from_container(container.typed()?)?)),
+            _ => Self::Process(Box::new(ProcessModel::from_container(container.typed()?)?)),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What can go wrong between files and predictions.
 
+use crate::PredictionPlan;
 use crate::network::NetworkFileError;
-use crate::process::PredictionPlan;
 use posterior_data::DataError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
@@ -33,6 +33,9 @@ pub enum ModelError {
     /// The likelihood.
     #[error(transparent)]
     Likelihood(#[from] LikelihoodError),
+    /// A question that this model has no answer to.
+    #[error("{0}")]
+    Usage(String),
     /// Things that do not fit each other.
     #[error("{0}")]
     Request(String),
@@ -58,13 +61,10 @@ pub enum ModelError {
         limit: u64,
     },
     /// Predictions that do not fit into memory.
-    #[error(
-        "{plan}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles (--quantiles); `predict --stream` reads, predicts and writes part by part",
-        *limit as f64 / 1e6
-    )]
+    #[error("{}", plan.refusal(*limit))]
     PredictionMemory {
         /// What it takes.
-        plan: PredictionPlan,
+        plan: Box<PredictionPlan>,
         /// Bytes allowed.
         limit: u64,
     },

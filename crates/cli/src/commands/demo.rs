@@ -11,7 +11,7 @@ use posterior::linalg::random::Streams;
 use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, Model, VarianceMethod, peak_memory_bytes};
+use posterior::{FitRequest, ProcessModel, VarianceMethod, peak_memory_bytes};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -35,7 +35,7 @@ struct Output {
 
 /// A problem with its model and its scores.
 struct Solved {
-    model: Model,
+    model: ProcessModel,
     evaluation: Evaluation,
 }
 
@@ -89,8 +89,9 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
             peak_memory_bytes: peak_memory_bytes(),
         });
     }
-    let learned = Model::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
-        * table.model.header().standardisation.target_scale;
+    let learned =
+        ProcessModel::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
+            * table.model.header().standardisation.target_scale;
     print("\nA curve with a gap in its data (scores on rows that were held out):\n")?;
     print(shown(curve))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
@@ -126,7 +127,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     let mut observer = |_: &posterior::optim::Progress, _: &posterior::FitStage| {
         if interrupt.requested() { Signal::Stop } else { Signal::Continue }
     };
-    let model = Model::fit(table, &split.train, &request, &mut observer)?;
+    let model = ProcessModel::fit(table, &split.train, &request, &mut observer)?;
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }

@@ -2,9 +2,8 @@
 
 use super::predict::solves_text;
 use super::scored_rows::ScoredRowsText;
-use super::{evaluate_network, load, read, remarks, single};
+use super::{evaluate_network, load, read, refuse_flags, remarks, single};
 use crate::args::{Cli, EvaluateArgs, VariancesArg};
-use crate::describe;
 use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::settings::HeldOut;
@@ -12,8 +11,8 @@ use posterior::data::{Departure, OutputKind, Table};
 use posterior::metrics::RegressionScores;
 use posterior::report::{Baseline, Note, PosteriorPanel, RegressionReport, Report, ScoredRows};
 use posterior::{
-    AnyModel, Model, PredictOptions, PredictionRequest, Predictions, VarianceMethod, VarianceSolves,
-    peak_memory_bytes,
+    AnyModel, Family, Model as _, PredictOptions, Predictions, ProcessModel, Question, VarianceMethod,
+    VarianceSolves, peak_memory_bytes,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -67,11 +66,26 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let files = [&arguments.data, &arguments.labels, &arguments.compare, &arguments.ood];
     let inputs = files.into_iter().flatten().chain(&arguments.folds).chain([&arguments.model]);
     check_outputs(&[(arguments.report.as_deref(), OutputKind::Report)], inputs, arguments.force)?;
-    let model = match load(&arguments.model)? {
+    let model = load(&arguments.model)?;
+    let a = arguments;
+    refuse_flags(
+        model.model().family(),
+        &[
+            (!a.labels.is_empty(), "labels", Family::Network),
+            (!a.compare.is_empty(), "compare", Family::Network),
+            (!a.ood.is_empty(), "ood", Family::Network),
+            (!a.rotate.is_empty(), "rotate", Family::Network),
+            (!a.corrupt.is_empty(), "corrupt", Family::Network),
+            (a.joint_kappa.is_some(), "joint-kappa", Family::Network),
+            (a.predictive.is_some(), "predictive", Family::Network),
+            (a.limit.is_some(), "limit", Family::Network),
+            (a.variances.is_some(), "variances", Family::Process),
+        ],
+    )?;
+    let model = match model {
         AnyModel::Process(model) => model,
         AnyModel::Laplace(model) => return evaluate_network::run(cli, arguments, &model),
     };
-    refuse_network_flags(arguments)?;
     let data = single(&arguments.data, "")?;
     let limit = memory(arguments.memory)?;
     let rows = read(data, limit, remarks(cli))?;
@@ -79,11 +93,8 @@ pub(crate) fn run(cli: &Cli, arguments: &EvaluateArgs) -> Result<(), Failure> {
     let split = held_out.split(rows.rows(), model.header().seed)?;
     let chosen = if split.test.is_empty() { split.train } else { split.test };
     let variances = VariancesArg::method(arguments.variances, arguments.memory);
-    let request =
-        PredictionRequest { rows: chosen.len(), scored: true, variances, ..PredictionRequest::default() };
-    let mut plan = model.plan_prediction(&request).with_table(&rows);
-    plan.check(limit)?;
-    plan.seconds = Some(model.seconds_of_prediction(&request));
+    let question = Question { variances, memory: limit, timed: true, ..Question::default() };
+    let plan = model.plan_scores(&rows, chosen.len(), &question)?;
     remarks(cli).say(format!("plan: {plan}"));
     let options = PredictOptions { truth: true, variances };
     let predictions = model.predict_with(&rows, Some(&chosen), options)?;
@@ -165,7 +176,7 @@ impl Set {
 }
 
 /// Scores rows that the model was not trained on, then those that it was trained on; all together where that is not known.
-fn apart(model: &Model, predictions: Predictions) -> Result<Vec<Set>, Failure> {
+fn apart(model: &ProcessModel, predictions: Predictions) -> Result<Vec<Set>, Failure> {
     let Some(trained_on) = &predictions.trained_on else {
         return Ok(vec![Set { rows: ScoredRows::Unknown, evaluation: scored(model, predictions)? }]);
     };
@@ -182,29 +193,9 @@ fn apart(model: &Model, predictions: Predictions) -> Result<Vec<Set>, Failure> {
     Ok(sets)
 }
 
-/// Flags that a Gaussian process does not know.
-fn refuse_network_flags(a: &EvaluateArgs) -> Result<(), Failure> {
-    let given = [
-        (!a.labels.is_empty(), "labels"),
-        (!a.compare.is_empty(), "compare"),
-        (!a.ood.is_empty(), "ood"),
-        (!a.rotate.is_empty(), "rotate"),
-        (!a.corrupt.is_empty(), "corrupt"),
-        (a.joint_kappa.is_some(), "joint-kappa"),
-        (a.predictive.is_some(), "predictive"),
-        (a.limit.is_some(), "limit"),
-    ];
-    match given.iter().find(|g| g.0) {
-        Some((_, name)) => {
-            Err(Failure::usage(format!("--{name} is for networks, this model is a Gaussian process")))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Scores a model on rows of a table, and a constant prediction beside it.
 pub(crate) fn evaluate(
-    model: &Model,
+    model: &ProcessModel,
     rows: &Table,
     chosen: &[usize],
     variances: VarianceMethod,
@@ -214,7 +205,7 @@ pub(crate) fn evaluate(
 }
 
 /// Scores predictions against the truth that is with them, and a constant prediction beside them.
-fn scored(model: &Model, predictions: Predictions) -> Result<Evaluation, Failure> {
+fn scored(model: &ProcessModel, predictions: Predictions) -> Result<Evaluation, Failure> {
     let standard = &model.header().standardisation;
     let scores = predictions.scores(standard.target_scale)?;
     let constant = Predictions {
@@ -253,14 +244,14 @@ pub(crate) fn score_table(models: &[(&str, &RegressionScores)]) -> String {
 
 /// The section of a report for one model on one set of rows.
 pub(crate) fn section(
-    model: &Model,
+    model: &ProcessModel,
     evaluation: &Evaluation,
     dataset: &str,
     text: &str,
 ) -> Result<RegressionReport, Failure> {
     let header = model.header();
     let predictions = &evaluation.predictions;
-    let mut notes = describe::notes(header);
+    let mut notes = model.notes();
     if predictions.clipped > 0 {
         notes
             .push(Note::warning(format!("{} predicted variances were rounded up to 0", predictions.clipped)));
@@ -270,7 +261,7 @@ pub(crate) fn section(
         description: text.into(),
         target: header.schema.target.clone(),
         target_unit: None,
-        summary: describe::summary(header),
+        summary: model.summary(),
         scores: Some(evaluation.scores),
         baseline: Some(Baseline { name: "always the training mean".into(), scores: evaluation.baseline }),
         predictions: Some(posterior::report::Predictions {
@@ -278,8 +269,8 @@ pub(crate) fn section(
             standard_deviation: predictions.deviation.clone(),
             truth: predictions.truth.clone().unwrap_or_default(),
         }),
-        hyperparameters: describe::hyperparameters(header),
-        lengthscales: describe::lengthscales(header),
+        hyperparameters: model.hyperparameters(),
+        lengthscales: model.lengthscales(),
         notes,
         rows: ScoredRows::HeldOut,
         posterior: one_dimensional(model, None)?,
@@ -288,7 +279,7 @@ pub(crate) fn section(
 
 /// The posterior over a grid, for a model with one numeric feature.
 pub(crate) fn one_dimensional(
-    model: &Model,
+    model: &ProcessModel,
     truth: Option<fn(f64) -> f64>,
 ) -> Result<Option<PosteriorPanel>, Failure> {
     /// Points of the grid; joint draws cost the cube of it.

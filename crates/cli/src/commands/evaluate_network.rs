@@ -2,13 +2,11 @@
 
 use super::evaluate::{score_table, write_report};
 use super::network_report::{class_section, event_section, value_section};
-use super::predict_network::limited;
-use super::remarks;
 use super::scored_rows::{ScoredRowsText, trained_on};
+use super::{asked_data, limited, remarks};
 use crate::args::{Cli, EvaluateArgs};
 use crate::laplace_settings::{chosen_integration, memory, only};
 use crate::output::{Failure, number, print, print_json, table};
-use posterior::data::ReadOptions;
 use posterior::data::transform::{Corruption, SEVERITIES};
 use posterior::laplace::{
     ClassEvaluation, Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution,
@@ -17,7 +15,7 @@ use posterior::laplace::{
 use posterior::likelihoods::{Integration, OutputLikelihood};
 use posterior::metrics::Classes;
 use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
-use posterior::{AnyModel, PredictedInto, peak_memory_bytes};
+use posterior::{AnyModel, Files, Model, PredictedInto, peak_memory_bytes};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -54,20 +52,16 @@ pub(crate) struct Findings {
 }
 
 pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(), Failure> {
-    if a.variances.is_some() {
-        return Err(Failure::usage("--variances is for Gaussian processes, this model is a network".into()));
-    }
     let started = Instant::now();
     let remarks = remarks(cli);
     if a.folds.is_some() || a.test_fraction.is_some() {
         return Err(Failure::usage("--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into()));
     }
     let limit = memory(a.memory)?;
-    let reading = ReadOptions { memory_limit: limit };
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
     let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let mut data = limited(model.read(&a.data, &a.labels, true, &reading)?, a.limit)?;
-    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs)?);
+    let files = Files { data: &a.data, labels: &a.labels, truth: true, memory: limit };
+    let data = asked_data(model, &files, a.limit, a.allow_other_inputs)?;
     let Apart { rows, mut data, positions, training } = apart(model, data)?;
     data.notes.extend(match &training {
         Some(training) => ScoredRows::Training.remark(training.len()),
@@ -75,7 +69,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let times = 2 * (1 + a.compare.len()) + 2 * usize::from(training.is_some());
-    let strange_data = strange_data(a, model, &reading)?;
+    let strange_data = strange_data(a, model, limit)?;
     let mut plan = model.plan_prediction(&data, choice, times, (0, PredictedInto::Columns));
     if let Some(others) = &strange_data {
         plan = plan.then(&model.plan_prediction(others, choice, 2, (0, PredictedInto::Columns)));
@@ -83,7 +77,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
     let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
     let beside = training.as_ref().map_or(0, ModelData::memory) + copies * data.memory();
-    plan.peak_bytes = plan.peak_bytes.saturating_add(beside);
+    let plan = plan.beside(beside);
     plan.check(limit)?;
     remarks.say(format!("plan: {plan}"));
     let evaluate =
@@ -100,7 +94,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
                 path.display()
             )));
         };
-        let own = limited(other.read(&a.data, &a.labels, true, &reading)?, a.limit)?;
+        let own = limited(Model::read(&*other, &files)?, a.limit)?;
         let own = if positions.is_some() { same_rows(&data, positions.as_deref(), own)? } else { own };
         let seen = other.trained_on(&own).map_or(0, |seen| seen.into_iter().filter(|s| *s).count());
         if seen > 0 {
@@ -235,21 +229,16 @@ fn shifts(
 }
 
 /// Inputs of another kind, where some were given.
-fn strange_data(
-    a: &EvaluateArgs,
-    model: &LaplaceModel,
-    reading: &ReadOptions,
-) -> Result<Option<ModelData>, Failure> {
+fn strange_data(a: &EvaluateArgs, model: &LaplaceModel, memory: u64) -> Result<Option<ModelData>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
     }
     if !matches!(model.likelihood(), OutputLikelihood::Categorical(_)) {
         return Err(Failure::usage("--ood is for classifiers".into()));
     }
-    let data = limited(model.read(&a.ood, &[], false, reading)?, a.limit)?;
     // That these leave the range is what they are for; another kind of numbers is a mistake.
-    model.check_inputs(&data, a.allow_other_inputs)?;
-    Ok(Some(data))
+    let files = Files { data: &a.ood, labels: &[], truth: false, memory };
+    asked_data(model, &files, a.limit, a.allow_other_inputs).map(Some)
 }
 
 /// How well uncertainty tells them from what was scored.

@@ -13,7 +13,6 @@ pub(crate) mod inspect;
 mod network_report;
 pub(crate) mod optimize;
 pub(crate) mod predict;
-pub(crate) mod predict_network;
 mod scored_rows;
 mod support;
 pub(crate) mod train;
@@ -21,9 +20,9 @@ mod train_online;
 
 use crate::args::Cli;
 use crate::output::{Failure, Remarks};
-use posterior::AnyModel;
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
+use posterior::{AnyModel, Family, Files, Model, ModelData};
 use std::path::{Path, PathBuf};
 
 /// Remarks as this command line wants them.
@@ -63,5 +62,39 @@ fn single<'a>(files: &'a [PathBuf], what: &str) -> Result<&'a Path, Failure> {
     match files {
         [file] => Ok(file),
         _ => Err(Failure::usage(format!("a Gaussian process takes one table{what}"))),
+    }
+}
+
+/// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.
+fn asked_data(
+    model: &dyn Model,
+    files: &Files<'_>,
+    limit: Option<usize>,
+    allow_other_inputs: bool,
+) -> Result<ModelData, Failure> {
+    let mut data = limited(model.read(files)?, limit)?;
+    data.notes.extend(model.check_inputs(&data, allow_other_inputs)?);
+    Ok(data)
+}
+
+/// The first examples.
+fn limited(mut data: ModelData, limit: Option<usize>) -> Result<ModelData, Failure> {
+    data.picked |= limit.is_some();
+    match limit {
+        Some(0) => Err(Failure::usage("--limit must be at least 1".into())),
+        Some(count) if count < data.len() => Ok(data.selected(&(0..count).collect::<Vec<_>>())?),
+        _ => Ok(data),
+    }
+}
+
+/// Refuses flags that belong to another family of models.
+fn refuse_flags(family: Family, given: &[(bool, &str, Family)]) -> Result<(), Failure> {
+    match given.iter().find(|(given, _, of)| *given && *of != family) {
+        Some((_, name, of)) => Err(Failure::usage(format!(
+            "--{name} is for {}, this model is {}",
+            of.names().1,
+            family.names().0
+        ))),
+        None => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! The section of a report for a network with error bars.
 
 use super::evaluate_network::{Findings, classes};
-use crate::describe_laplace;
 use crate::output::{Failure, number};
+use posterior::Model as _;
 use posterior::data::ArrayValues;
 use posterior::laplace::{
     ClassEvaluation, EventEvaluation, LaplaceModel, LaplacePredictions, ModelData, Predicted, ValueEvaluation,
@@ -18,13 +18,8 @@ use posterior::report::{
 /// Pictures shown of each kind.
 const PICTURES: usize = 12;
 
-/// Facts, with the classes of the confusion table left to the figures.
-fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
-    describe_laplace::summary(model)
-}
-
 fn notes(model: &LaplaceModel, data: &ModelData, clipped: usize) -> Vec<Note> {
-    let mut notes = describe_laplace::notes(model);
+    let mut notes = model.notes();
     notes.extend(data.notes.iter().map(Note::warning));
     if clipped > 0 {
         notes.push(Note::warning(format!("{clipped} examples had variances that were rounded up to 0")));
@@ -71,7 +66,7 @@ pub(crate) fn class_section(
         dataset: data.name.clone(),
         model: "linearised Laplace".into(),
         class_names: model.header().class_names(found.predictions.width),
-        summary: summary(model),
+        summary: model.summary(),
         scores: Some(found.scores),
         plain: Some(ClassificationBaseline { name: plain_name.into(), scores: found.plain_scores }),
         nll_difference: Some(found.nll_difference),
@@ -204,7 +199,7 @@ pub(crate) fn event_section(model: &LaplaceModel, data: &ModelData, found: &Even
     FiguresReport {
         title: data.name.clone(),
         text: "Events that happen or not, each with a probability.".into(),
-        summary: summary(model),
+        summary: model.summary(),
         items,
         notes: notes(model, data, found.predictions.clipped),
     }
@@ -224,7 +219,7 @@ pub(crate) fn value_section(
     };
     let Average { mean: difference, standard_error } = found.nll_difference;
     let error = standard_error.map(|e| format!(" +- {}", number(e))).unwrap_or_default();
-    let mut summary = summary(model);
+    let mut summary = model.summary();
     summary.push(SummaryRow::new(
         "NLL minus that of the plain network",
         format!("{}{error}", number(difference)),

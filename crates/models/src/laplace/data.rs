@@ -2,8 +2,9 @@
 
 use super::numbers::{class_numbers, converted, numbers};
 use super::source::file_name;
-use super::{InputKind, LaplaceModel};
+use super::{InputKind, LaplaceModel, ModelData, Truth};
 use crate::ModelError;
+use crate::data::rows;
 use crate::network::{Preparation, apply_classes, is_table};
 use posterior_data::{
     ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Table, read_feature_matrix, read_table,
@@ -12,110 +13,6 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// What came true.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Truth {
-    /// Classes from 0.
-    Classes(Vec<usize>),
-    /// Numbers `[examples, width]` in the target's own units; events are 0 and 1.
-    Values {
-        /// Row by row.
-        values: Vec<f64>,
-        /// How many for each example.
-        width: usize,
-    },
-}
-
-impl Truth {
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Classes(classes) => classes.len(),
-            Self::Values { values, width } => values.len() / (*width).max(1),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Inputs in their own units.
-#[derive(Clone, Debug)]
-pub struct ModelData {
-    /// What they are called, for messages.
-    pub name: String,
-    /// `[examples, ...]`: images as bytes, columns before standardisation, features as they are.
-    pub inputs: NumericArray,
-    /// What came true, where it was asked for.
-    pub truth: Option<Truth>,
-    /// The table they came from, with the rows that could be used.
-    pub table: Option<(Table, Vec<usize>)>,
-    /// What was dropped or filled.
-    pub notes: Vec<String>,
-}
-
-impl ModelData {
-    /// Inputs in memory.
-    pub fn new(name: impl Into<String>, inputs: NumericArray, truth: Option<Truth>) -> Self {
-        Self { name: name.into(), inputs, truth, table: None, notes: Vec::new() }
-    }
-
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.inputs.examples()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Only the given examples, in this order.
-    ///
-    /// # Errors
-    /// [`ModelError::Request`] for one that does not exist.
-    pub fn selected(&self, examples: &[usize]) -> Result<Self, ModelError> {
-        if let Some(bad) = examples.iter().find(|i| **i >= self.len()) {
-            return Err(ModelError::Request(format!("there is no example {bad} among {}", self.len())));
-        }
-        let truth = self.truth.as_ref().map(|truth| match truth {
-            Truth::Classes(classes) => Truth::Classes(examples.iter().map(|&i| classes[i]).collect()),
-            Truth::Values { values, width } => Truth::Values {
-                values: examples
-                    .iter()
-                    .flat_map(|&i| values[i * width..(i + 1) * width].iter().copied())
-                    .collect(),
-                width: *width,
-            },
-        });
-        let table =
-            self.table.as_ref().map(|(t, rows)| (t.clone(), examples.iter().map(|&i| rows[i]).collect()));
-        let inputs = rows(&self.inputs, examples.iter().copied())?;
-        Ok(Self { name: self.name.clone(), inputs, truth, table, notes: self.notes.clone() })
-    }
-}
-
-/// Some examples of an array.
-pub(super) fn rows(
-    array: &NumericArray,
-    examples: impl Iterator<Item = usize>,
-) -> Result<NumericArray, ModelError> {
-    let size: usize = array.example_shape().iter().product();
-    fn pick<T: Copy>(values: &[T], size: usize, examples: &[usize]) -> Vec<T> {
-        examples.iter().flat_map(|&i| values[i * size..(i + 1) * size].iter().copied()).collect()
-    }
-    let examples: Vec<usize> = examples.collect();
-    let values = match array.values() {
-        ArrayValues::F32(v) => ArrayValues::F32(pick(v, size, &examples)),
-        ArrayValues::F64(v) => ArrayValues::F64(pick(v, size, &examples)),
-        ArrayValues::I64(v) => ArrayValues::I64(pick(v, size, &examples)),
-        ArrayValues::U8(v) => ArrayValues::U8(pick(v, size, &examples)),
-    };
-    Ok(NumericArray::new([&[examples.len()], array.example_shape()].concat(), values)?)
-}
 
 impl LaplaceModel {
     /// Reads files of the kind that the model learned from: a table with the same columns; arrays or images; features. Truths come from the table, the files themselves or
@@ -189,13 +86,10 @@ impl LaplaceModel {
         let (n, d) = (extracted.x.nrows(), extracted.x.ncols());
         let values = (0..n * d).map(|k| extracted.x[(k / d, k % d)]).collect();
         let truth = extracted.y.filter(|_| truth).map(|y| self.truth(y, 1)).transpose()?;
-        Ok(ModelData {
-            name: file_name(&original.source),
-            inputs: NumericArray::new(vec![n, d], ArrayValues::F64(values))?,
-            truth,
-            notes: extracted.notes.sentences(),
-            table: Some((original, extracted.rows)),
-        })
+        let (name, inputs) =
+            (file_name(&original.source), NumericArray::new(vec![n, d], ArrayValues::F64(values))?);
+        let (notes, table) = (extracted.notes.sentences(), Some((original, extracted.rows)));
+        Ok(ModelData { notes, table, ..ModelData::new(name, inputs, truth) })
     }
 
     /// Numbers as truths of the model's likelihood.

@@ -27,14 +27,17 @@
 //! | `model`, `header` | what a model is |
 //! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
 //! | `checkpoint` | sums of an interrupted fit |
+//! | `asked`, `describe` | what any model can be asked; a network in words |
 //! | `data` | inputs (and truths) to ask the model about |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
 //! | `evaluate`, `shift`, `joint` | scores beside the plain network's, under shift, of several labels together |
 
+mod asked;
 mod checkpoint;
 mod continued;
 mod data;
 mod decay;
+mod describe;
 mod evaluate;
 mod file;
 mod fit;
@@ -55,7 +58,7 @@ mod source;
 mod tensors;
 mod training;
 
-pub use data::{ModelData, Truth};
+pub use crate::data::{ModelData, Truth};
 pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
 pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
@@ -63,7 +66,6 @@ pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
 pub use predict::{LaplacePredictions, Predicted};
-pub use predict_plan::NetworkPredictionPlan;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

@@ -1,7 +1,7 @@
 //! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
 
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
-use super::{Header, Model, ProcessPosterior};
+use super::{Header, ProcessModel, ProcessPosterior};
 use posterior_data::RowFingerprints;
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
@@ -12,7 +12,7 @@ use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
 use std::sync::Arc;
 
-impl Model {
+impl ProcessModel {
     /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 4)` bytes for the exact method: the packed factor, inputs, targets, weights, fingerprints;
     /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds; each with `8n` for the fingerprints of the rows.
     ///
@@ -38,10 +38,10 @@ impl Model {
         Self::from_container(Container::read(path)?)
     }
 
-    /// As [`Model::load`] for bytes in memory; `path` is for messages only.
+    /// As [`ProcessModel::load`] for bytes in memory; `path` is for messages only.
     ///
     /// # Errors
-    /// As [`Model::load`].
+    /// As [`ProcessModel::load`].
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
         Self::from_container(Container::parse(bytes, path)?)
     }

@@ -2,7 +2,8 @@
 
 use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
 use super::{
-    CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, Model, ModelError, ProcessPosterior,
+    CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
+    ProcessPosterior,
 };
 use crate::options::{EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
 use crate::{FitRequest, Method};
@@ -112,7 +113,7 @@ impl Prepared {
     }
 }
 
-impl Model {
+impl ProcessModel {
     /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
     pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
         let features = names.len();
@@ -151,10 +152,10 @@ impl Model {
         Self::fit_prepared(prepared, request, observer)
     }
 
-    /// As [`Model::fit`], for rows that are prepared.
+    /// As [`ProcessModel::fit`], for rows that are prepared.
     ///
     /// # Errors
-    /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
+    /// As [`ProcessModel::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
     pub fn fit_prepared(
         prepared: Prepared,
         request: &FitRequest,

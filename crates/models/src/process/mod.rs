@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
+//! | `asked`, `describe` | what any model can be asked; a process in words |
 //! | `check` | how good it is on rows that had no part in it |
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
@@ -13,7 +14,9 @@
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
 
+mod asked;
 mod check;
+mod describe;
 mod file;
 mod fit;
 mod header;
@@ -29,7 +32,7 @@ pub use fit::{FitStage, Prepared};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
-pub use predict_plan::{PredictedInto, PredictionPlan, PredictionRequest};
+pub(crate) use rates::time;
 pub use scalable::{
     Chosen, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver, choose,
 };
@@ -40,14 +43,14 @@ use std::sync::Arc;
 
 /// A fitted model.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct ProcessModel {
     header: Header,
     posterior: Arc<ProcessPosterior>,
     /// Of the rows trained on; none in files of releases that did not record them.
     fingerprints: Option<Arc<RowFingerprints>>,
 }
 
-impl Model {
+impl ProcessModel {
     /// What it is and how it came about.
     pub fn header(&self) -> &Header {
         &self.header

@@ -1,9 +1,8 @@
 //! From a table to predictions, in the target's own units.
 
-use super::{Header, Model, ModelError};
+use super::{Header, ModelError, ProcessModel};
 use faer::{Mat, MatRef};
-use posterior_data::stream::Part;
-use posterior_data::{DataError, Departure, Extracted, InputMoments, Table, table_fingerprints};
+use posterior_data::{Extracted, InputMoments, Table, table_fingerprints};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
@@ -30,7 +29,7 @@ pub struct Predictions {
     pub solves: Option<VarianceSolves>,
     /// For each predicted row whether the model was trained on a row of the same numbers; where true targets were asked for and the model knows its rows.
     pub trained_on: Option<Vec<bool>>,
-    /// Where the inputs lay, in their own units; [`Model::departures`] compares.
+    /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
     pub inputs: InputMoments,
 }
 
@@ -107,7 +106,7 @@ impl Predictions {
     }
 }
 
-impl Model {
+impl ProcessModel {
     /// Predicts the given rows of a table (all when `None`). Targets, if present, are not looked at.
     ///
     /// # Errors
@@ -116,10 +115,10 @@ impl Model {
         self.predict_with(table, rows, PredictOptions::default())
     }
 
-    /// As [`Model::predict`], keeping the true targets for scoring.
+    /// As [`ProcessModel::predict`], keeping the true targets for scoring.
     ///
     /// # Errors
-    /// As [`Model::predict`]; also when the target column is missing.
+    /// As [`ProcessModel::predict`]; also when the target column is missing.
     pub fn predict_with_truth(
         &self,
         table: &Table,
@@ -128,10 +127,10 @@ impl Model {
         self.predict_with(table, rows, PredictOptions { truth: true, ..Default::default() })
     }
 
-    /// As [`Model::predict`] with a choice of what and how.
+    /// As [`ProcessModel::predict`] with a choice of what and how.
     ///
     /// # Errors
-    /// As [`Model::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
+    /// As [`ProcessModel::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
     pub fn predict_with(
         &self,
         table: &Table,
@@ -176,32 +175,12 @@ impl Model {
         })
     }
 
-    /// Inputs that are unlike those of training: in other units, or far outside. None for files of releases that did not record where they were.
-    pub fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
-        Some(self.header.input_ranges.as_ref()?.departures(inputs))
-    }
-
-    /// As [`Model::predict_with`] for all rows of a part of a large table: rows are counted within the part, errors name those of the file. A part may have
-    /// no row with a prediction.
-    ///
-    /// # Errors
-    /// As [`Model::predict_with`].
-    pub fn predict_part(&self, part: &Part, options: PredictOptions) -> Result<Predictions, ModelError> {
-        match self.predict_with(&part.table, None, options) {
-            Err(ModelError::Data(DataError::NothingLeft { .. })) => {
-                Ok(Predictions { truth: options.truth.then(Vec::new), ..Predictions::default() })
-            }
-            Err(ModelError::Data(error)) => Err(error.in_part(part.first_row).into()),
-            other => other,
-        }
-    }
-
     /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
     ///
     /// Needs `32 m² + 16 m n + 24 m c` bytes for c draws at m rows by n training rows or inducing points where draws are made when asked for, `32 m s + 16 m c` where the model keeps s samples.
     ///
     /// # Errors
-    /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`Model::predict`].
+    /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`ProcessModel::predict`].
     pub fn sample(
         &self,
         table: &Table,
@@ -221,11 +200,10 @@ impl Model {
         self.sample_at(extracted.x.as_ref(), count, seed)
     }
 
-    /// Rows of a table as the model takes them, in their own units.
     /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// As [`ProcessModel::predict`].
     pub fn standard_inputs(&self, table: &Table) -> Result<Mat<f64>, ModelError> {
         let extracted = self.extract(table, &(0..table.rows()).collect::<Vec<_>>(), false)?;
         Ok(self.header.standardisation.features(extracted.x.as_ref()))
@@ -239,10 +217,10 @@ impl Model {
         Ok(extracted)
     }
 
-    /// As [`Model::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
+    /// As [`ProcessModel::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// As [`ProcessModel::predict`].
     pub fn sample_at(
         &self,
         x: MatRef<'_, f64>,

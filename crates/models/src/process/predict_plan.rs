@@ -1,111 +1,33 @@
 //! What predictions take, counted before anything is computed.
 
-use super::rates::{dense_rate, seconds_of_batch, time};
-use super::{Model, ModelError, ProcessPosterior, VarianceMethod};
+use super::rates::{dense_rate, seconds_of_batch};
+use super::{ProcessModel, ProcessPosterior, VarianceMethod};
+use crate::{Family, ModelError, PredictionPlan, Question};
 use faer::MatRef;
-use posterior_data::Table;
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::Kernel;
 use posterior_linalg::Real;
-use serde::Serialize;
 
 /// Bytes of a number.
 const NUMBER: u64 = 8;
 
-/// How the numbers leave, which takes memory of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PredictedInto {
-    /// Columns in memory, or a file of text.
-    #[default]
-    Columns,
-    /// A Parquet file: encoded beside the columns.
-    Parquet,
-    /// Text that is printed at once.
-    Text,
-    /// A JSON document.
-    Json,
+/// What takes time of predictions.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    rows: usize,
+    samples: usize,
+    variances: VarianceMethod,
 }
 
-impl PredictedInto {
-    /// Bytes of a number on its way out, beside its column.
-    pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Self::Columns => 0,
-            Self::Parquet => 24,
-            Self::Text => 72,
-            Self::Json => 96,
-        }
-    }
-}
-
-/// What is asked of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PredictionRequest {
-    /// Rows.
-    pub rows: usize,
-    /// Quantiles of each.
-    pub quantiles: usize,
-    /// Joint draws.
-    pub samples: usize,
-    /// Whether rows are scored against their truth.
-    pub scored: bool,
-    /// Where the numbers go.
-    pub into: PredictedInto,
-    /// Where variances come from.
-    pub variances: VarianceMethod,
-}
-
-/// What that takes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PredictionPlan {
-    /// Rows.
-    pub rows: usize,
-    /// Joint draws.
-    pub samples: usize,
-    /// Bytes that are there at most, beside the model; with the table where [`PredictionPlan::with_table`] counted it.
-    pub peak_bytes: u64,
-    /// Floating-point operations, about; at most, where variances are solved for.
-    pub flops: f64,
-    /// Seconds on this machine, about, where they were measured ([`Model::seconds_of_prediction`]); at most, where variances are solved for.
-    pub seconds: Option<f64>,
-}
-
-impl std::fmt::Display for PredictionPlan {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { rows, samples, peak_bytes, flops, seconds } = self;
-        let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
-        write!(out, "predictions of {rows} rows{draws} need {:.3} MB of memory", *peak_bytes as f64 / 1e6)?;
-        write!(out, " and {:.3} Gflop", flops / 1e9)?;
-        match seconds {
-            Some(seconds) => write!(out, ", about {} on this machine", time(*seconds)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl PredictionPlan {
-    /// The same with a table that stays in memory.
-    pub fn with_table(mut self, table: &Table) -> Self {
-        self.peak_bytes = self.peak_bytes.saturating_add(table.memory());
-        self
-    }
-
-    /// Refuses what does not fit.
-    ///
-    /// # Errors
-    /// [`ModelError::PredictionMemory`].
-    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
-        if self.peak_bytes <= limit {
-            return Ok(());
-        }
-        Err(ModelError::PredictionMemory { plan: self.clone(), limit })
-    }
-}
-
-impl Model {
-    /// What predicting takes beside the model itself. Seconds are not measured here.
-    pub fn plan_prediction(&self, request: &PredictionRequest) -> PredictionPlan {
-        let PredictionRequest { rows, quantiles, samples, scored, into, variances } = *request;
+impl ProcessModel {
+    /// What predicting `rows` rows of a table of so many bytes takes beside the model itself; refuses what is above the question's memory, before anything is measured.
+    pub(super) fn plan_of(
+        &self,
+        (rows, table): (usize, u64),
+        question: &Question,
+        scored: bool,
+    ) -> Result<PredictionPlan, ModelError> {
+        let Question { samples, into, variances, .. } = *question;
         let (m, d) = (rows as u64, self.header.schema.features.len() as u64);
         let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
         // Columns, matrix, standardised matrix.
@@ -113,15 +35,27 @@ impl Model {
         // Means, variances, deviations, row numbers and what holds them; with truths, fingerprints, a constant prediction and sorted copies.
         let outputs = numbers(&[if scored { 60 } else { 20 }, m]);
         let (block, flops) = self.blocks(rows);
-        let columns = (3 + quantiles as u64).saturating_add(samples as u64);
+        let columns = (3 + question.quantiles.len() as u64).saturating_add(samples as u64);
         let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
         let (solves, solve_flops) = self.solves(rows, variances);
         let block = block
             .max(if solves > 0 { solves + TILES } else { 0 })
             .saturating_add(self.sample_bytes(rows, samples));
-        let peak_bytes = [inputs, outputs, block, leaving].into_iter().fold(0, u64::saturating_add);
+        let parts = [inputs, outputs, block, leaving, table, question.beside];
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
-        PredictionPlan { rows, samples, peak_bytes, flops: flops + drawn + solve_flops, seconds: None }
+        let mut plan = PredictionPlan {
+            family: Family::Process,
+            rows,
+            samples,
+            peak_bytes: parts.into_iter().fold(0, u64::saturating_add),
+            data_bytes: table,
+            kept_bytes: table,
+            flops: flops + drawn + solve_flops,
+            seconds: None,
+        };
+        plan.check(question.memory)?;
+        plan.seconds = question.timed.then(|| self.seconds_of(&Work { rows, samples, variances }));
+        Ok(plan)
     }
 
     /// Bytes and most operations of variances that are solved for; nothing where they come from samples or a closed form.
@@ -139,7 +73,7 @@ impl Model {
 
     /// Seconds that predicting takes on this machine, about, from entries of the kernel matrix and solves that are timed here in some hundredths of one; at most, where variances are solved
     /// for.
-    pub fn seconds_of_prediction(&self, request: &PredictionRequest) -> f64 {
+    fn seconds_of(&self, request: &Work) -> f64 {
         let (m, n) = (request.rows as f64, self.support() as f64);
         let dense = |flops: f64| flops / dense_rate();
         let drawn =
@@ -158,11 +92,7 @@ impl Model {
         }
     }
 
-    fn seconds_of_samples<T: Real>(
-        &self,
-        posterior: &PathwisePosterior<T>,
-        request: &PredictionRequest,
-    ) -> f64 {
+    fn seconds_of_samples<T: Real>(&self, posterior: &PathwisePosterior<T>, request: &Work) -> f64 {
         let (m, points) = (request.rows as f64, posterior.points());
         let columns = posterior.settings().samples + 1;
         let features = 2.0 * m * (posterior.settings().features.count * columns) as f64 / dense_rate();

@@ -53,7 +53,7 @@ impl Expected {
 }
 
 /// `12 s`, `3 min`, `1.5 h`.
-pub(super) fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "a second".into(),
         s if s < 100.0 => format!("{s:.0} s"),

@@ -1,10 +1,10 @@
-//! A network with error bars in words; shared by `fit laplace`, `inspect` and the report.
+//! A network with error bars in words; facts, prior, comparison, notes.
 
-use crate::output::{number, table};
-use posterior::laplace::LaplaceModel;
-use posterior::likelihoods::OutputLikelihood;
-use posterior::linearised::{Approximation, ComparedBy, Tune, Weights};
-use posterior::report::{Note, SummaryRow};
+use super::{LaplaceHeader, LaplaceModel};
+use crate::text::{number, table};
+use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_report::{Note, SummaryRow};
 use serde::Serialize;
 
 /// Groups of the prior that are listed.
@@ -12,7 +12,7 @@ const LISTED: usize = 60;
 
 /// A group of the prior.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Group {
+struct Group {
     /// Its name.
     pub name: String,
     /// Its prior precision.
@@ -22,7 +22,7 @@ pub(crate) struct Group {
 }
 
 /// The prior, group by group.
-pub(crate) fn groups(model: &LaplaceModel) -> Vec<Group> {
+fn groups(model: &LaplaceModel) -> Vec<Group> {
     let (names, precisions) = model.precisions();
     let effective = model.header().summary.evidence.as_ref().map(|e| &e.effective_dimensions);
     let effective = effective.filter(|e| e.len() == names.len());
@@ -35,23 +35,13 @@ pub(crate) fn groups(model: &LaplaceModel) -> Vec<Group> {
 }
 
 /// Effective dimensions of all groups.
-pub(crate) fn effective_dimensions(model: &LaplaceModel) -> Option<f64> {
+fn effective_dimensions(model: &LaplaceModel) -> Option<f64> {
     model.header().summary.evidence.as_ref().map(|e| e.effective_dimensions.iter().sum())
 }
 
-/// What an output is multiplied by for the target's units.
-fn target_scale(model: &LaplaceModel) -> f64 {
-    match &model.header().data.inputs {
-        posterior::laplace::InputKind::Prepared {
-            preparation: posterior::network::Preparation::Columns { standardisation, classes: None, .. },
-        } => standardisation.target_scale,
-        _ => 1.0,
-    }
-}
-
 /// The noise as standard deviations, in the target's units; nothing for other likelihoods.
-pub(crate) fn noise(model: &LaplaceModel) -> Vec<f64> {
-    let scale = target_scale(model);
+fn noise(model: &LaplaceModel) -> Vec<f64> {
+    let scale = model.header().data.target_scale().1;
     let deviations = |variances: Vec<f64>| variances.into_iter().map(|v| v.sqrt() * scale).collect();
     match model.likelihood() {
         OutputLikelihood::Gaussian(g) => deviations(g.noise_variances().to_vec()),
@@ -64,7 +54,7 @@ pub(crate) fn noise(model: &LaplaceModel) -> Vec<f64> {
 }
 
 /// Which weights have a posterior, and in which form.
-pub(crate) fn curvature(model: &LaplaceModel) -> String {
+fn curvature(model: &LaplaceModel) -> String {
     let options = &model.header().options;
     let weights = match &options.weights {
         Weights::All => "all layers".to_string(),
@@ -80,7 +70,7 @@ pub(crate) fn curvature(model: &LaplaceModel) -> String {
 }
 
 /// The facts about a model, in order.
-pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
+pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
     let header = model.header();
     let summary = &header.summary;
     let network = &header.network;
@@ -137,7 +127,7 @@ pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new("effective dimensions", format!("{effective:.1} of {}", model.weights())));
     }
     if let Some(mode) = &summary.mode {
-        let scale = target_scale(model);
+        let scale = model.header().data.target_scale().1;
         let distance = mode.displacement.map_or(String::new(), |d| {
             format!("; {} from the network on average, which counts as variance", number(d * scale))
         });
@@ -164,7 +154,7 @@ pub(crate) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
 
 fn tuned(model: &LaplaceModel) -> String {
     let summary = &model.header().summary;
-    let searched = |m: &posterior::linear::evidence::MaximisedEvidence| {
+    let searched = |m: &posterior_linear::evidence::MaximisedEvidence| {
         format!(", {} evaluations{}", m.steps.len(), if m.converged { "" } else { ", not converged" })
     };
     match model.header().options.tune {
@@ -193,7 +183,7 @@ fn tuned(model: &LaplaceModel) -> String {
 }
 
 /// Everything that was chosen, corrected or is odd.
-pub(crate) fn notes(model: &LaplaceModel) -> Vec<Note> {
+pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
     let header = model.header();
     let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
     let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
@@ -214,7 +204,7 @@ pub(crate) fn notes(model: &LaplaceModel) -> Vec<Note> {
 }
 
 /// A model for people; also what `inspect` prints.
-pub(crate) fn described(model: &LaplaceModel) -> String {
+pub(super) fn described(model: &LaplaceModel) -> String {
     let facts: Vec<Vec<String>> =
         summary(model).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
     let mut parts = vec![table(&facts)];
@@ -260,4 +250,39 @@ pub(crate) fn described(model: &LaplaceModel) -> String {
         parts.push(format!("\n{}", notes.join("\n")));
     }
     parts.join("\n")
+}
+
+/// What programs are told.
+#[derive(Serialize)]
+struct Report<'a> {
+    kind: &'static str,
+    curvature: String,
+    weights: usize,
+    precision: &'static str,
+    groups: Vec<Group>,
+    log_evidence: Option<f64>,
+    effective_dimensions: Option<f64>,
+    noise_deviations: Vec<f64>,
+    /// Scores on rows that the network has not seen, in the target's units.
+    unseen: Option<posterior_laplace::UnseenScores>,
+    notes: Vec<String>,
+    header: &'a LaplaceHeader,
+}
+
+/// A model for programs.
+pub(super) fn report(model: &LaplaceModel) -> serde_json::Result<serde_json::Value> {
+    let header = model.header();
+    serde_json::to_value(Report {
+        kind: "model",
+        curvature: curvature(model),
+        weights: model.weights(),
+        precision: model.precision(),
+        groups: groups(model),
+        log_evidence: header.summary.evidence.as_ref().map(|e| e.log_evidence),
+        effective_dimensions: effective_dimensions(model),
+        noise_deviations: noise(model),
+        unseen: model.unseen(),
+        notes: notes(model).into_iter().map(|n| n.text).collect(),
+        header,
+    })
 }

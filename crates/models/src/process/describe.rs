@@ -1,10 +1,11 @@
-//! A model in words: hyperparameters with units and meanings, notes, lengthscales; shared by `fit`, `inspect` and the report.
+//! A process in words: hyperparameters with units and meanings, notes, lengthscales.
 
-use posterior::data::Feature;
-use posterior::gp::MeanForm;
-use posterior::kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
-use posterior::report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
-use posterior::{Header, Solver};
+use super::{CheckScores, CheckedOn, FitCheck, Header, ScalableSummary, Solver};
+use crate::text::{number, table};
+use posterior_data::Feature;
+use posterior_gp::MeanForm;
+use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
+use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 
 /// One row for each number that was learned, in units that people use.
 pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
@@ -137,12 +138,12 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
 }
 
 /// How good a fit is on rows that had no part in it.
-fn checked(check: &posterior::FitCheck) -> Vec<SummaryRow> {
+fn checked(check: &FitCheck) -> Vec<SummaryRow> {
     let label = match check.on {
-        posterior::CheckedOn::HeldBack => "held-back rows",
-        posterior::CheckedOn::LeaveOneOut => "each row from the others",
+        CheckedOn::HeldBack => "held-back rows",
+        CheckedOn::LeaveOneOut => "each row from the others",
     };
-    let scores = |s: &posterior::CheckScores| {
+    let scores = |s: &CheckScores| {
         format!(
             "{:.1} % inside 95 % intervals, RMSE {:.4}, NLL {:.4} (of the standardised target)",
             100.0 * s.coverage_95,
@@ -173,7 +174,7 @@ fn checked(check: &posterior::FitCheck) -> Vec<SummaryRow> {
 }
 
 /// The facts about a fit to a large table.
-fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
+fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
     if let Some(search) = &fit.search {
         let unsolved = match search.unsolved {
@@ -203,8 +204,8 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
     }
     if let Some(settings) = &fit.settings {
         let precision = match fit.precision {
-            posterior::options::KernelPrecision::Single => "single",
-            posterior::options::KernelPrecision::Double => "double",
+            crate::options::KernelPrecision::Single => "single",
+            crate::options::KernelPrecision::Double => "double",
         };
         let FeatureSettings { count, form, frequencies } = settings.features;
         let form = if form == FeatureForm::Phase { " with phases" } else { "" };
@@ -248,8 +249,8 @@ fn large_table(fit: &posterior::ScalableSummary) -> Vec<SummaryRow> {
     rows
 }
 
-fn reason(reason: posterior::optim::Reason) -> &'static str {
-    use posterior::optim::Reason;
+fn reason(reason: posterior_optim::Reason) -> &'static str {
+    use posterior_optim::Reason;
     match reason {
         Reason::Gradient => "a vanishing gradient",
         Reason::Value => "no further improvement",
@@ -264,8 +265,8 @@ fn reason(reason: posterior::optim::Reason) -> &'static str {
 
 /// The hyperpriors that took part in the search.
 fn beliefs(header: &Header) -> String {
-    use posterior::gp::Density;
-    let one = |h: &posterior::gp::Hyperprior| match h.density {
+    use posterior_gp::Density;
+    let one = |h: &posterior_gp::Hyperprior| match h.density {
         Density::LogNormal { location, scale } => {
             format!("{} ~ log-normal({location:.2}, {scale:.2})", h.parameter)
         }
@@ -283,7 +284,7 @@ fn attempts(header: &Header) -> String {
 
 /// Everything that was added, chosen, dropped or is odd.
 pub(crate) fn notes(header: &Header) -> Vec<Note> {
-    use posterior::optim::Reason;
+    use posterior_optim::Reason;
     let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
     if header.fit.largest_jitter > 0.0 {
         out.push(Note::warning(format!(
@@ -315,4 +316,18 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         out.push(Note::information(format!("{categories} features are 0/1 columns made from categories")));
     }
     out
+}
+
+/// A model for people; also what `inspect` prints.
+pub(crate) fn described(header: &Header) -> String {
+    let facts: Vec<Vec<String>> =
+        summary(header).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
+    let learned: Vec<Vec<String>> =
+        hyperparameters(header).into_iter().map(|h| vec![h.name, number(h.value), h.unit]).collect();
+    let notes: Vec<String> = notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
+    let mut parts = vec![table(&facts), String::new(), table(&learned)];
+    if !notes.is_empty() {
+        parts.push(format!("\n{}", notes.join("\n")));
+    }
+    parts.join("\n")
 }
