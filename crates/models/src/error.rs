@@ -29,7 +29,7 @@ pub enum ModelError {
     Network(#[from] NetworkError),
     /// A network's file.
     #[error(transparent)]
-    NetworkFile(#[from] NetworkFileError),
+    NetworkFile(Box<NetworkFileError>),
     /// The likelihood.
     #[error(transparent)]
     Likelihood(#[from] LikelihoodError),
@@ -139,6 +139,12 @@ pub enum ModelError {
         /// What it must be.
         expected: &'static str,
     },
+}
+
+impl From<NetworkFileError> for ModelError {
+    fn from(error: NetworkFileError) -> Self {
+        Self::NetworkFile(error.into())
+    }
 }
 
 impl From<GraphError> for ModelError {

@@ -88,18 +88,24 @@ pub enum ProcessError {
     Kernel(#[from] KernelTextError),
     /// The model.
     #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(Box<ModelError>),
+}
+
+impl From<ModelError> for ProcessError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error.into())
+    }
 }
 
 impl From<DataError> for ProcessError {
     fn from(error: DataError) -> Self {
-        Self::Model(error.into())
+        ModelError::from(error).into()
     }
 }
 
 impl From<GpError> for ProcessError {
     fn from(error: GpError) -> Self {
-        Self::Model(error.into())
+        ModelError::from(error).into()
     }
 }
 

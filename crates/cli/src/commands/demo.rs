@@ -1,8 +1,9 @@
 //! `posterior demo`: four made-up problems, from data to report: two for Gaussian processes, two for networks (`demo_networks`).
 
 use super::demo_networks;
-use super::evaluate::{Evaluation, evaluate, one_dimensional, score_table, section, write_report};
+use super::evaluate_process::{Evaluation, evaluate, one_dimensional, section};
 use super::remarks;
+use super::scores::{score_table, write_report};
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};

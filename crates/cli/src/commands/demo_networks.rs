@@ -1,7 +1,7 @@
 //! The demo's two networks: trained here, then given error bars.
 
-use super::evaluate_network::{Findings, Scored, scores_text};
-use super::network_report::{class_section, value_section};
+use super::evaluate_network::scores_text;
+use super::network_report::{Findings, Scored, class_section, value_section};
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::data::{

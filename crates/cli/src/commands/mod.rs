@@ -4,7 +4,8 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;
-pub(crate) mod evaluate_network;
+mod evaluate_network;
+mod evaluate_process;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod fit_laplace;
@@ -13,7 +14,7 @@ pub(crate) mod inspect;
 mod network_report;
 pub(crate) mod optimize;
 pub(crate) mod predict;
-mod scored_rows;
+mod scores;
 mod support;
 pub(crate) mod train;
 mod train_online;
@@ -23,7 +24,7 @@ use crate::output::{Failure, Remarks};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
 use posterior::{AnyModel, Family, Files, Model, ModelData};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Remarks as this command line wants them.
 fn remarks(cli: &Cli) -> Remarks {
@@ -55,14 +56,6 @@ fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
 /// Opens a model of either kind.
 fn load(path: &Path) -> Result<AnyModel, Failure> {
     Ok(AnyModel::load(path)?)
-}
-
-/// The one table of a Gaussian process.
-fn single<'a>(files: &'a [PathBuf], what: &str) -> Result<&'a Path, Failure> {
-    match files {
-        [file] => Ok(file),
-        _ => Err(Failure::usage(format!("a Gaussian process takes one table{what}"))),
-    }
 }
 
 /// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.

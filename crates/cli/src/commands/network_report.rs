@@ -1,22 +1,50 @@
 //! The section of a report for a network with error bars.
 
-use super::evaluate_network::{Findings, classes};
 use crate::output::{Failure, number};
 use posterior::Model as _;
 use posterior::data::ArrayValues;
 use posterior::laplace::{
-    ClassEvaluation, EventEvaluation, LaplaceModel, LaplacePredictions, ModelData, Predicted, ValueEvaluation,
+    ClassEvaluation, Evaluation, EventEvaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData,
+    Predicted, ValueEvaluation,
 };
-use posterior::metrics::{Average, BinaryEvents, DEFAULT_BINS, MOST_CONFUSION_CLASSES};
+use posterior::metrics::{Average, BinaryEvents, Classes, DEFAULT_BINS, MOST_CONFUSION_CLASSES};
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Curves, Distribution, FiguresReport, Image,
     ImageLayout, ImagePrediction, Item, JointScores, Line, MethodRow, Note, OutOfDistribution,
     OutOfDistributionMethod, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, ScoredRows,
-    Section, SummaryRow, Table,
+    Section, ShiftCurves, SummaryRow, Table,
 };
 
 /// Pictures shown of each kind.
 const PICTURES: usize = 12;
+
+/// A method with its scores.
+pub(crate) struct Scored {
+    pub name: String,
+    pub evaluation: Evaluation,
+    pub seconds: Option<f64>,
+}
+
+/// Predictions on inputs of another kind, by model and plain network.
+pub(crate) struct Strange {
+    pub name: String,
+    pub model: LaplacePredictions,
+    pub plain: LaplacePredictions,
+    pub model_auc: posterior::laplace::OutOfDistribution,
+    pub plain_auc: posterior::laplace::OutOfDistribution,
+}
+
+/// All that was found out about a model.
+pub(crate) struct Findings {
+    /// What the scored rows are to the model.
+    pub rows: ScoredRows,
+    /// Rows of the training, apart, where others are scored.
+    pub training: Option<Evaluation>,
+    pub scored: Vec<Scored>,
+    pub shifts: Vec<ShiftCurves>,
+    pub strange: Option<Strange>,
+    pub joint: Vec<JointRow>,
+}
 
 fn notes(model: &LaplaceModel, data: &ModelData, clipped: usize) -> Vec<Note> {
     let mut notes = model.notes();
@@ -115,7 +143,7 @@ pub(crate) fn class_section(
 }
 
 /// The search for hyperparameters: held-out scores along the grid.
-pub(crate) fn evidence(model: &LaplaceModel) -> Vec<Curves> {
+fn evidence(model: &LaplaceModel) -> Vec<Curves> {
     let Some(report) = &model.header().summary.held_out else { return Vec::new() };
     let mut points: Vec<(f64, f64)> = report
         .grid
@@ -240,4 +268,12 @@ pub(crate) fn value_section(
         ..RegressionReport::default()
     }
     .into()
+}
+
+/// Class probabilities with labels, for figures.
+fn classes<'a>(predictions: &'a LaplacePredictions, labels: &'a [usize]) -> Result<Classes<'a>, Failure> {
+    let Predicted::Classes(p) = &predictions.predicted else {
+        return Err(Failure::new("there are no class probabilities".into()));
+    };
+    Ok(Classes::new(p, predictions.width, labels)?)
 }

@@ -2,10 +2,10 @@
 
 use super::fit::{Observer, Parts, assemble};
 use super::noise::plain_likelihood;
-use super::source::file_name;
 use super::training::Reading;
 use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers, SavedPrecision};
 use crate::ModelError;
+use crate::network::file_name;
 use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};

@@ -4,14 +4,14 @@ use super::checkpoint;
 use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
-use super::source::{Source, architecture, file_name};
+use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet};
 use super::{
     CurvatureChoice, DataRecord, Fitted, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
     NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::ModelError;
-use crate::network::{Preparation, TrainingRecord};
+use crate::network::{Preparation, TrainingRecord, file_name};
 use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{

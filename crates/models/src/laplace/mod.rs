@@ -20,7 +20,6 @@
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
 //! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
-//! | `numbers` | arrays of targets and classes |
 //! | `noise` | the likelihood, with noise to begin with |
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
@@ -47,7 +46,6 @@ mod input_record;
 mod joint;
 mod model;
 mod noise;
-mod numbers;
 mod predict;
 mod predict_plan;
 mod request;

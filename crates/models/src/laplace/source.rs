@@ -2,7 +2,7 @@
 
 use super::{LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
 use crate::ModelError;
-use crate::network::{NetworkFileError, Preparation, Strip, digest, open_network};
+use crate::network::{NetworkFileError, Preparation, Strip, digest, file_name, open_network};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
 use posterior_networks::operation::Linear;
@@ -88,12 +88,7 @@ fn misunderstood(request: &LaplaceRequest, link: Option<OutputLink>) -> Result<O
 /// A graph as the text of an architecture file.
 pub(super) fn architecture(graph: &Graph) -> Result<String, ModelError> {
     let text = Architecture::from_graph(graph)?.to_toml();
-    text.map_err(|e| ModelError::NetworkFile(e.into()))
-}
-
-/// The last part of a path.
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    Ok(text.map_err(NetworkFileError::from)?)
 }
 
 /// SHA-256 of a file.

@@ -7,7 +7,7 @@ use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
 use posterior::{
     FitRequest, FitStage, ModelError, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
-    ScalablePlan, VarianceMethod, choose,
+    ScalablePlan, StoreError, VarianceMethod, choose,
 };
 use serde_json::{Value, json};
 
@@ -231,7 +231,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         // Other data: refused, and the checkpoint stays.
         let fewer = Prepared::from_table(&table, &(0..200).collect::<Vec<_>>(), &request).unwrap();
         let refused = ProcessModel::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
-        assert!(matches!(refused, Err(ModelError::OtherCheckpoint { .. })), "{method:?}");
+        assert!(matches!(refused, Err(ModelError::Store(StoreError::OtherCheckpoint { .. }))), "{method:?}");
         let mut other = request.clone();
         set(&mut other, json!({"held-back": 1}));
         other.initial_noise = 0.2;
