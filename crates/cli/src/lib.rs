@@ -5,8 +5,6 @@
 mod args;
 mod commands;
 mod config;
-mod describe;
-mod describe_laplace;
 mod interrupt;
 mod laplace_settings;
 mod output;

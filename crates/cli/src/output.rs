@@ -1,6 +1,7 @@
 //! What is printed where: results on standard output, remarks and errors on standard error.
 
 use posterior::data::{Output, OutputKind};
+pub(crate) use posterior::text::{number, table};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
@@ -25,25 +26,18 @@ impl Failure {
         Self { message, status: 2 }
     }
 
-    /// An error of the library.
-    pub(crate) fn from_error(error: impl Into<posterior::ModelError>) -> Self {
-        Self::new(error.into().to_string())
-    }
-
-    /// Any other error of the library, in its own words.
-    pub(crate) fn from_display(error: impl Display) -> Self {
-        Self::new(error.to_string())
-    }
-
     pub(crate) fn report(self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "error: {}", self.message);
         ExitCode::from(self.status)
     }
 }
 
-impl From<posterior::data::DataError> for Failure {
-    fn from(error: posterior::data::DataError) -> Self {
-        Self::from_error(error)
+/// An error of the library, in its own words; a question that makes no sense is wrong usage.
+impl<E: std::error::Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let usage =
+            matches!((&error as &dyn std::any::Any).downcast_ref(), Some(posterior::ModelError::Usage(_)));
+        Self { message: error.to_string(), status: if usage { 2 } else { 1 } }
     }
 }
 
@@ -56,7 +50,7 @@ pub(crate) fn check_outputs<'a>(
     let outputs: Vec<Output<'_>> =
         outputs.iter().filter_map(|(path, kind)| path.map(|path| Output { path, kind: *kind })).collect();
     let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
-    posterior::data::check_outputs(&outputs, &inputs, force).map_err(Failure::from_error)
+    Ok(posterior::data::check_outputs(&outputs, &inputs, force)?)
 }
 
 /// Remarks for people, unless they asked for silence or for JSON.
@@ -85,7 +79,7 @@ pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
 
 /// Prints one JSON object.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    print(serde_json::to_string_pretty(value).map_err(|e| Failure::new(e.to_string()))?)
+    print(serde_json::to_string_pretty(value)?)
 }
 
 /// Events of the library go to standard error when `POSTERIOR_LOG` names a level (error, warn, info, debug, trace).
@@ -105,53 +99,5 @@ pub(crate) fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
             .build_global()
             .map_err(|e| Failure::new(format!("cannot start {count} threads: {e}"))),
         None => Ok(()),
-    }
-}
-
-/// Columns of text, the first left-aligned and the others right-aligned.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |j: usize| rows.iter().filter_map(|r| r.get(j)).map(|c| c.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate().map(|(j, cell)| {
-            let pad = " ".repeat(widths[j] - cell.chars().count());
-            if j == 0 { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Four significant digits, without exponent where it can be avoided.
-pub(crate) fn number(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    if !(1e-4..1e7).contains(&magnitude) {
-        return format!("{value:.3e}");
-    }
-    let decimals = (3 - magnitude.log10().floor() as i32).max(0) as usize;
-    format!("{value:.decimals$}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_four_digits() {
-        for (value, text) in
-            [(0.0, "0"), (1234.5678, "1235"), (0.012345, "0.01235"), (-3.5, "-3.500"), (1e-9, "1.000e-9")]
-        {
-            assert_eq!(number(value), text);
-        }
-    }
-
-    #[test]
-    fn tables_align() {
-        let rows = vec![vec!["a".to_string(), "10".to_string()], vec!["long".to_string(), "2".to_string()]];
-        assert_eq!(table(&rows), "a     10\nlong   2");
     }
 }

@@ -28,7 +28,7 @@ impl<'a> HeldOut<'a> {
     pub(crate) fn split(&self, rows: usize, seed: u64) -> Result<Split, Failure> {
         Ok(match self {
             Self::Nothing => Split::all(rows),
-            Self::Fold { file, fold } => Split::from_folds(file, *fold, rows).map_err(Failure::from_error)?,
+            Self::Fold { file, fold } => Split::from_folds(file, *fold, rows)?,
             Self::Fraction(f) => Split::random(rows, *f, Streams::new(seed)),
         })
     }
@@ -87,7 +87,7 @@ fn given(path: &Path) -> Result<Vec<Hyperparameter>, Failure> {
         };
         return Ok(map.into_iter().map(named).collect());
     }
-    match AnyModel::load(path).map_err(Failure::from_display)? {
+    match AnyModel::load(path)? {
         AnyModel::Process(model) => Ok(model.header().hyperparameters.clone()),
         AnyModel::Laplace(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))

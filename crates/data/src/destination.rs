@@ -5,7 +5,7 @@
 
 use crate::DataError;
 use crate::read::split_array_name;
-use crate::replace::{Target, directory, temporary};
+use posterior_store::{Target, directory, temporary};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -199,7 +199,7 @@ fn real(path: &Path) -> PathBuf {
     if let Ok(whole) = std::fs::canonicalize(path) {
         return whole;
     }
-    let at = crate::replace::resolved(path).unwrap_or_else(|_| path.into());
+    let at = posterior_store::resolved(path).unwrap_or_else(|_| path.into());
     match (std::fs::canonicalize(directory(&at)), at.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => at,

@@ -1,6 +1,6 @@
 //! What can be wrong with data, where, and what to do about it.
 
-use crate::LockHolder;
+use crate::StoreError;
 use std::path::PathBuf;
 
 /// Why a table or an array could not be read or used. Rows and records are counted from 1, a header not included.
@@ -15,14 +15,9 @@ pub enum DataError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file cannot be written; nothing has been left behind.
-    #[error("cannot write {path}: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// A file cannot be written, or is in use.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The place of an output cannot be used; found out before the work.
     #[error("{path} cannot be written: {reason}")]
     Destination {
@@ -30,19 +25,6 @@ pub enum DataError {
         path: PathBuf,
         /// Why not, and what to do.
         reason: String,
-    },
-    /// Another process holds the lock of a file.
-    #[error(
-        "{path} is in use by {}; it was waited for {:.1} s: try again when that has ended, or wait longer",
-        holder.as_ref().map_or_else(|| "another process".to_string(), ToString::to_string), waited.as_secs_f64()
-    )]
-    Locked {
-        /// The file that the lock is for.
-        path: PathBuf,
-        /// Who holds the lock, where that can be read.
-        holder: Option<Box<LockHolder>>,
-        /// How long this process waited.
-        waited: std::time::Duration,
     },
     /// The extension is not one that is read.
     #[error(

@@ -10,20 +10,21 @@ use std::sync::Arc;
 /// Writes `table` as Parquet when the name ends in `.parquet`, as CSV otherwise. Numbers read back to the same bits.
 ///
 /// # Errors
-/// [`DataError::Write`].
+/// [`StoreError::Write`](crate::StoreError::Write).
 pub fn write_table(table: &Table, path: &Path) -> Result<(), DataError> {
     create_atomically(path, |out| {
         let mut writer = TableWriter::new(path, out);
         writer.write(table)?;
         writer.finish()
-    })
+    })?;
+    Ok(())
 }
 
 /// Writes tables of the same columns one behind the other, as [`write_table`] would write them as one, until there is none. An error leaves an older
 /// file as it was. Memory: one table.
 ///
 /// # Errors
-/// Those of `next`; [`DataError::Write`], also when the columns of two tables differ in name, or in kind where the file is Parquet.
+/// Those of `next`; [`StoreError::Write`](crate::StoreError::Write), also when the columns of two tables differ in name, or in kind where the file is Parquet.
 pub fn write_parts<E: From<DataError>>(
     path: &Path,
     mut next: impl FnMut() -> Result<Option<Table>, E>,
@@ -44,7 +45,7 @@ pub fn write_parts<E: From<DataError>>(
     });
     match failed {
         Some(error) => Err(error),
-        None => Ok(written?),
+        None => Ok(written.map_err(DataError::from)?),
     }
 }
 

@@ -6,7 +6,7 @@ use super::gaussian::{Fitted, Job, Run};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, Selection, Table};
 use posterior_gp::{Posterior, Prediction};
-use posterior_models::{FitRequest, Model, Prepared};
+use posterior_models::{FitRequest, Prepared, ProcessModel};
 use serde::Deserialize;
 
 /// Settings of the default.
@@ -47,7 +47,7 @@ impl AutomaticSettings {
         let table = table(job.data.inputs(), Some(job.data.targets()));
         let rows: Vec<usize> = (0..job.data.rows()).collect();
         let prepared = Prepared::from_table(&table, &rows, &request)?;
-        let model = Model::fit_prepared(prepared, &request, &mut |progress, _| {
+        let model = ProcessModel::fit_prepared(prepared, &request, &mut |progress, _| {
             context.tell(stage, progress.step, progress.steps_planned)
         })?;
         let (steps, points) = (model.header().fit.steps, model.header().rows);
@@ -63,7 +63,7 @@ impl AutomaticSettings {
 }
 
 /// Marginals at inputs (m x D) in the units of the data that a model was fitted to.
-pub(super) fn predict(model: &Model, x: MatRef<'_, f64>) -> Result<Prediction, posterior_gp::GpError> {
+pub(super) fn predict(model: &ProcessModel, x: MatRef<'_, f64>) -> Result<Prediction, posterior_gp::GpError> {
     let standard = &model.header().standardisation;
     let found = model.posterior().predict(standard.features(x).as_ref())?;
     Ok(Prediction {

@@ -108,7 +108,7 @@ pub(crate) enum Fitted {
     /// Inducing points.
     Inducing(Box<InducingPosterior>),
     /// Whatever the default kept.
-    Automatic(Box<posterior_models::Model>),
+    Automatic(Box<posterior_models::ProcessModel>),
 }
 
 /// A posterior, and what it took.

@@ -1,7 +1,7 @@
 //! Finished parts of a run on disk, so that hours of work survive an interruption.
 
 use super::ExperimentError;
-use posterior_data::create_atomically;
+use posterior_data::{DataError, create_atomically};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,8 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
             Ok(())
-        })?;
+        })
+        .map_err(DataError::from)?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::measured::Measured;
 use super::numbers::{cell, shown};
 use super::{ExpectationResult, ExperimentError, PublishedResult};
-use posterior_data::create_atomically;
+use posterior_data::{DataError, create_atomically};
 use posterior_report::{FiguresReport, Item, Note, Report, SummaryRow, Table};
 use serde::Serialize;
 use serde_json::Value;
@@ -172,8 +172,9 @@ impl Outcome {
         create_atomically(&results, |file| {
             serde_json::to_writer_pretty(&mut *file, self)?;
             file.write_all(b"\n")
-        })?;
-        create_atomically(&report, |file| file.write_all(self.report().to_html().as_bytes()))?;
+        })
+        .and_then(|()| create_atomically(&report, |file| file.write_all(self.report().to_html().as_bytes())))
+        .map_err(DataError::from)?;
         Ok(Written { report, results })
     }
 }

@@ -2,25 +2,34 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`Model`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
+//! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`AnyModel`] | a model file of either kind |
 
 mod any;
+mod data;
+mod error;
 pub mod laplace;
 mod memory;
 mod model;
 pub mod network;
 pub mod options;
+mod plan;
+mod process;
+pub mod text;
 
 pub use any::AnyModel;
+pub use data::{ModelData, Truth};
+pub use error::ModelError;
 pub use memory::peak_memory_bytes;
-pub use model::{
-    CheckScores, CheckedOn, Chosen, Container, EXACT_ROWS, EvidenceSearchSummary, FORMAT_VERSION, FitCheck,
-    FitStage, FitSummary, Header, Hyperparameter, Model, ModelError, ModelFileError, PredictOptions,
-    PredictedInto, PredictionPlan, PredictionRequest, Predictions, Prepared, ProcessPosterior, ScalablePlan,
-    ScalableSummary, Solver, Tensor, TensorValues, TriedMethod, VarianceMethod, VarianceSolves, choose,
-};
+pub use model::{Answer, Family, Files, Model, PredictedInto, Question};
 pub use options::{FitRequest, Method};
+pub use plan::PredictionPlan;
+pub use posterior_store::{FORMAT_VERSION, StoreError};
+pub use process::{
+    CheckScores, CheckedOn, Chosen, EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary,
+    Header, Hyperparameter, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
+    ScalablePlan, ScalableSummary, Solver, TriedMethod, VarianceMethod, VarianceSolves, choose,
+};

@@ -5,7 +5,7 @@
 use posterior::data::{Selection, Split, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
-use posterior::{FitRequest, Model};
+use posterior::{FitRequest, ProcessModel};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table = synthetic::friedman(300, Streams::new(1));
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel: "se(ard)".parse()?,
         ..Default::default()
     };
-    let model = Model::fit(&table, &split.train, &request, &mut |progress, _| {
+    let model = ProcessModel::fit(&table, &split.train, &request, &mut |progress, _| {
         eprintln!("step {}: {:.4}", progress.step, progress.value.unwrap_or(f64::NAN));
         Signal::Continue
     })?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let file = std::env::temp_dir().join("friedman.posterior");
     model.save(&file)?;
-    assert_eq!(Model::load(&file)?.predict_with_truth(&table, Some(&split.test))?, predictions);
+    assert_eq!(ProcessModel::load(&file)?.predict_with_truth(&table, Some(&split.test))?, predictions);
     println!("the same from {}", file.display());
     Ok(())
 }

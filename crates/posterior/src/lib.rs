@@ -20,7 +20,7 @@
 //! ```
 //!
 //! The same from a file: `Gp::builder().target("price").fit_file("houses.csv")?.predict_file("new.csv")?`. What is behind it, with every choice, plans,
-//! progress and interruption, is [`Model`]; networks are given error bars by [`laplace`].
+//! progress and interruption, is [`ProcessModel`]; networks are given error bars by [`laplace`].
 //!
 //! | re-export | room |
 //! |---|---|

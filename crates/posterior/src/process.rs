@@ -12,7 +12,7 @@ use posterior_kernels::KernelTextError;
 use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
 use posterior_linalg::random::Streams;
 use posterior_models::{
-    FitRequest, Method, Model, ModelError, ModelFileError, Predictions, ProcessPosterior,
+    FitRequest, Method, ModelError, Predictions, ProcessModel, ProcessPosterior, StoreError,
 };
 use posterior_optim::Signal;
 use std::path::Path;
@@ -88,18 +88,24 @@ pub enum ProcessError {
     Kernel(#[from] KernelTextError),
     /// The model.
     #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(Box<ModelError>),
+}
+
+impl From<ModelError> for ProcessError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error.into())
+    }
 }
 
 impl From<DataError> for ProcessError {
     fn from(error: DataError) -> Self {
-        Self::Model(error.into())
+        ModelError::from(error).into()
     }
 }
 
 impl From<GpError> for ProcessError {
     fn from(error: GpError) -> Self {
-        Self::Model(error.into())
+        ModelError::from(error).into()
     }
 }
 
@@ -160,10 +166,10 @@ impl GpBuilder {
         Ok(request)
     }
 
-    /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`Model::fit`], whose plan is [`Model::plan`].
+    /// Fits to n rows of inputs (n x D) and n targets. Memory, method and cost: as [`ProcessModel::fit`], whose plan is [`ProcessModel::plan`].
     ///
     /// # Errors
-    /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`Model::fit`].
+    /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`ProcessModel::fit`].
     pub fn fit<R: Rows + ?Sized>(self, x: &R, y: &[f64]) -> Result<FittedGp, ProcessError> {
         let x = x.to_matrix()?;
         if x.nrows() != y.len() {
@@ -179,7 +185,7 @@ impl GpBuilder {
     /// Fits to a table file (CSV, TSV, Parquet, NumPy; compressed or not), whose target [`Self::target`] names.
     ///
     /// # Errors
-    /// Those of reading the table and of [`Model::fit`].
+    /// Those of reading the table and of [`ProcessModel::fit`].
     pub fn fit_file(self, path: impl AsRef<Path>) -> Result<FittedGp, ProcessError> {
         let request = self.request()?;
         let table = read_table(path.as_ref(), &ReadOptions { memory_limit: request.memory })?;
@@ -189,7 +195,7 @@ impl GpBuilder {
 
 fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError> {
     let rows = Split::all(table.rows()).train;
-    let model = Model::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
+    let model = ProcessModel::fit(table, &rows, request, &mut |_, _| Signal::Continue)?;
     Ok(FittedGp { model })
 }
 
@@ -202,20 +208,20 @@ fn inputs(x: &Mat<f64>) -> Table {
 /// A fitted process.
 #[derive(Clone, Debug)]
 pub struct FittedGp {
-    model: Model,
+    model: ProcessModel,
 }
 
 impl FittedGp {
     /// Opens a saved process.
     ///
     /// # Errors
-    /// A [`ModelFileError`] that says what is wrong with the file.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, ModelFileError> {
-        Ok(Self { model: Model::load(path.as_ref())? })
+    /// A [`StoreError`] that says what is wrong with the file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Ok(Self { model: ProcessModel::load(path.as_ref())? })
     }
 
     /// The model: what was found and chosen, its file, scores.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &ProcessModel {
         &self.model
     }
 

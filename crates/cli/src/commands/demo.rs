@@ -1,8 +1,9 @@
 //! `posterior demo`: four made-up problems, from data to report: two for Gaussian processes, two for networks (`demo_networks`).
 
 use super::demo_networks;
-use super::evaluate::{Evaluation, evaluate, one_dimensional, score_table, section, write_report};
+use super::evaluate_process::{Evaluation, evaluate, one_dimensional, section};
 use super::remarks;
+use super::scores::{score_table, write_report};
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
@@ -11,7 +12,7 @@ use posterior::linalg::random::Streams;
 use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, Model, VarianceMethod, peak_memory_bytes};
+use posterior::{FitRequest, ProcessModel, VarianceMethod, peak_memory_bytes};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -35,7 +36,7 @@ struct Output {
 
 /// A problem with its model and its scores.
 struct Solved {
-    model: Model,
+    model: ProcessModel,
     evaluation: Evaluation,
 }
 
@@ -56,8 +57,8 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
         remarks.say(format!("{name}: {} rows, kernel {kernel} ...", table.rows()));
         let one = solve(&table, kernel, arguments.seed, &interrupt)?;
         let (data, model) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}.posterior")));
-        write_table(&table, &data).map_err(Failure::from_error)?;
-        one.model.save(&model).map_err(Failure::from_error)?;
+        write_table(&table, &data)?;
+        one.model.save(&model)?;
         files.extend([data, model]);
         solved.push(one);
     }
@@ -89,8 +90,9 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
             peak_memory_bytes: peak_memory_bytes(),
         });
     }
-    let learned = Model::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
-        * table.model.header().standardisation.target_scale;
+    let learned =
+        ProcessModel::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
+            * table.model.header().standardisation.target_scale;
     print("\nA curve with a gap in its data (scores on rows that were held out):\n")?;
     print(shown(curve))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
@@ -126,7 +128,7 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     let mut observer = |_: &posterior::optim::Progress, _: &posterior::FitStage| {
         if interrupt.requested() { Signal::Stop } else { Signal::Continue }
     };
-    let model = Model::fit(table, &split.train, &request, &mut observer).map_err(Failure::from_error)?;
+    let model = ProcessModel::fit(table, &split.train, &request, &mut observer)?;
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }

@@ -1,7 +1,7 @@
 //! The demo's two networks: trained here, then given error bars.
 
-use super::evaluate_network::{Findings, Scored, scores_text};
-use super::network_report::{class_section, value_section};
+use super::evaluate_network::scores_text;
+use super::network_report::{Findings, Scored, class_section, value_section};
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::data::{
@@ -77,7 +77,7 @@ fn trained<T: SavedPrecision>(
     seed: u64,
     interrupt: &Interrupt,
 ) -> Result<Network<T>, Failure> {
-    let network = Network::initialised(graph, Streams::new(seed)).map_err(Failure::from_display)?;
+    let network = Network::initialised(graph, Streams::new(seed))?;
     let options = TrainOptions {
         loss,
         epochs,
@@ -90,8 +90,7 @@ fn trained<T: SavedPrecision>(
         seed,
     };
     let go = || if interrupt.requested() { Signal::Stop } else { Signal::Continue };
-    let trained =
-        train(network, examples, None, &options, None, &mut |_, _| go()).map_err(Failure::from_display)?;
+    let trained = train(network, examples, None, &options, None, &mut |_, _| go())?;
     if trained.reason == Reason::Interrupted {
         Err(Failure::new("interrupted".into()))
     } else {
@@ -109,13 +108,13 @@ fn fit<T: SavedPrecision>(
     let options = FitOptions { approximation: Approximation::Full, ..FitOptions::default() };
     let mut observer = |_, _, _| if interrupt.requested() { Signal::Stop } else { Signal::Continue };
     LaplaceModel::fit_network(network, examples, None, likelihood, &options, description, &mut observer)
-        .map_err(Failure::from_display)
+        .map_err(Failure::from)
 }
 
 type Solved<S> = Result<(S, String, Section, Vec<PathBuf>), Failure>;
 
 fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<ClassificationScores> {
-    let points = synthetic::two_moons(MOONS, 0.4, Streams::new(seed)).map_err(Failure::from_error)?;
+    let points = synthetic::two_moons(MOONS, 0.4, Streams::new(seed))?;
     let mut table = points.table();
     // Names instead of numbers, as tables have them.
     let names = ["upper", "lower"];
@@ -132,7 +131,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     let labels: Vec<u32> = split.train.iter().map(|&i| 1 - points.labels[i].min(1)).collect();
     let examples =
         Tabular::new(Array::new(vec![split.train.len(), 2], inputs), Targets::Classes(labels.clone()));
-    let graph = perceptron(&[2, 16, 16, 2]).map_err(Failure::from_display)?;
+    let graph = perceptron(&[2, 16, 16, 2])?;
     let network = trained::<f64>(graph, &examples, Loss::CrossEntropy, 2500, seed, interrupt)?;
     // The schema of the features, with the target's classes as numbers.
     let mut numbered = train_table.clone();
@@ -140,7 +139,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
         column.values = Values::Numeric(labels.iter().map(|&c| f64::from(c)).collect());
     }
     let rows: Vec<usize> = (0..numbered.rows()).collect();
-    let schema = Schema::learn(&numbered, &selection, &rows).map_err(Failure::from_error)?;
+    let schema = Schema::learn(&numbered, &selection, &rows)?;
     let standardisation = Standardisation {
         feature_means: vec![0.0; 2],
         feature_scales: vec![1.0; 2],
@@ -149,13 +148,13 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     };
     let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
     let description = NetworkDescription { preparation, class_names: classes, training: None };
-    let likelihood = OutputLikelihood::Categorical(Categorical::new(2).map_err(Failure::from_display)?);
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(2)?);
     let model = fit(network, &examples, &likelihood, description, interrupt)?;
     let (data_path, model_path) = (folder.join("moons.csv"), folder.join("moons.posterior"));
-    write_table(&table, &data_path).map_err(Failure::from_error)?;
-    model.save(&model_path).map_err(Failure::from_display)?;
-    let data = model.read_rows(test_table, true).map_err(Failure::from_display)?;
-    let evaluation = model.evaluate(&data, None).map_err(Failure::from_display)?;
+    write_table(&table, &data_path)?;
+    model.save(&model_path)?;
+    let data = model.read_rows(test_table, true)?;
+    let evaluation = model.evaluate(&data, None)?;
     let plane = plane(&model, &xy, &points.labels)?;
     let findings = Findings {
         rows: ScoredRows::HeldOut,
@@ -192,11 +191,8 @@ fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Fail
     let x: Vec<f64> = grid_y.iter().flat_map(|_| grid_x.iter().copied()).collect();
     let y: Vec<f64> = grid_y.iter().flat_map(|y| std::iter::repeat_n(*y, GRID)).collect();
     let table = Table::new("grid", vec![Column::numeric("x1", x), Column::numeric("x2", y)]);
-    let data = model.read_rows(table, false).map_err(Failure::from_display)?;
-    let (own, plain) = (
-        model.predict(&data, None).map_err(Failure::from_display)?,
-        model.predict_plain(&data).map_err(Failure::from_display)?,
-    );
+    let data = model.read_rows(table, false)?;
+    let (own, plain) = (model.predict(&data, None)?, model.predict_plain(&data)?);
     let second = |p: &LaplacePredictions| match &p.predicted {
         Predicted::Classes(p) => p.iter().skip(1).step_by(2).copied().collect(),
         _ => Vec::new(),
@@ -229,25 +225,25 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionSc
     let table = synthetic::curve_with_gap(160, Streams::new(seed));
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
     let selection = Selection { target: "y".into(), ..Selection::default() };
-    let schema = Schema::learn(&table, &selection, &split.train).map_err(Failure::from_error)?;
-    let extracted = schema.extract(&table, &split.train, true).map_err(Failure::from_error)?;
+    let schema = Schema::learn(&table, &selection, &split.train)?;
+    let extracted = schema.extract(&table, &split.train, true)?;
     let y = extracted.y.unwrap_or_default();
     let standardisation = Standardisation::learn(extracted.x.as_ref(), &y);
     let x = standardisation.features(extracted.x.as_ref());
     let inputs = Array::new(vec![y.len(), 1], x.col(0).iter().copied().collect());
     let targets = Array::new(vec![y.len(), 1], y.iter().map(|v| standardisation.target(*v)).collect());
     let examples = Tabular::new(inputs, Targets::Values(targets));
-    let graph = perceptron(&[1, 24, 24, 1]).map_err(Failure::from_display)?;
+    let graph = perceptron(&[1, 24, 24, 1])?;
     let network = trained::<f64>(graph, &examples, Loss::Mse, 400, seed, interrupt)?;
     let preparation =
         Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
     let description = NetworkDescription { preparation, ..NetworkDescription::default() };
-    let noise = Gaussian::independent(vec![0.01]).map_err(Failure::from_display)?;
+    let noise = Gaussian::independent(vec![0.01])?;
     let model = fit(network, &examples, &OutputLikelihood::Gaussian(noise), description, interrupt)?;
     let model_path = folder.join("network.posterior");
-    model.save(&model_path).map_err(Failure::from_display)?;
-    let data = model.read_rows(table.select(&split.test), true).map_err(Failure::from_display)?;
-    let evaluation = model.evaluate(&data, None).map_err(Failure::from_display)?;
+    model.save(&model_path)?;
+    let data = model.read_rows(table.select(&split.test), true)?;
+    let evaluation = model.evaluate(&data, None)?;
     let scored = [Scored { name: "network with error bars".into(), evaluation, seconds: None }];
     let text = scores_text(&scored);
     let Evaluation::Values(values) = &scored[0].evaluation else {
@@ -269,12 +265,12 @@ fn panel(model: &LaplaceModel, train: &Table) -> Result<PosteriorPanel, Failure>
     const DRAWS: usize = 6;
     let grid: Vec<f64> = (0..GRID).map(|k| -4.6 + 9.2 * k as f64 / (GRID - 1) as f64).collect();
     let table = Table::new("grid", vec![Column::numeric("x", grid.clone())]);
-    let data = model.read_rows(table, false).map_err(Failure::from_display)?;
-    let predictions = model.predict(&data, None).map_err(Failure::from_display)?;
+    let data = model.read_rows(table, false)?;
+    let predictions = model.predict(&data, None)?;
     let Predicted::Moments { mean, variance, latent_variance } = predictions.predicted else {
         return Err(Failure::new("the curve is numbers".into()));
     };
-    let draws = model.function_samples(&data, DRAWS, 1, 1 << 30).map_err(Failure::from_display)?;
+    let draws = model.function_samples(&data, DRAWS, 1, 1 << 30)?;
     let numbers = |name: &str| match train.column(name).map(|c| &c.values) {
         Ok(Values::Numeric(values)) => values.clone(),
         _ => Vec::new(),

@@ -1,74 +1,34 @@
-//! `posterior evaluate` for networks with error bars.
+//! Scores of networks with error bars beside those of their plain networks.
 
-use super::evaluate::{score_table, write_report};
-use super::network_report::{class_section, event_section, value_section};
-use super::predict_network::limited;
-use super::remarks;
-use super::scored_rows::{ScoredRowsText, trained_on};
+use super::evaluate::Evaluated;
+use super::network_report::{Findings, Scored, Strange, class_section, event_section, value_section};
+use super::scores::{ScoredRowsText, score_table, trained_on};
+use super::{asked_data, limited, remarks};
 use crate::args::{Cli, EvaluateArgs};
-use crate::laplace_settings::{chosen_integration, memory, only};
-use crate::output::{Failure, number, print, print_json, table};
-use posterior::data::ReadOptions;
+use crate::laplace_settings::only;
+use crate::output::{Failure, number, table};
 use posterior::data::transform::{Corruption, SEVERITIES};
-use posterior::laplace::{
-    ClassEvaluation, Evaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData, OutOfDistribution,
-    Predicted, Shift,
-};
+use posterior::laplace::{ClassEvaluation, Evaluation, JointRow, LaplaceModel, OutOfDistribution, Shift};
 use posterior::likelihoods::{Integration, OutputLikelihood};
-use posterior::metrics::Classes;
-use posterior::report::{Report, ScoredRows, ShiftCurve, ShiftCurves};
-use posterior::{AnyModel, PredictedInto, peak_memory_bytes};
+use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
+use posterior::{AnyModel, Files, Model, ModelData, PredictedInto, Question};
 use serde::Serialize;
 use std::collections::HashSet;
-use std::time::Instant;
 
 /// Functions drawn for joint scores where no number is given.
 const JOINT_SAMPLES: usize = 100;
 
-/// A method with its scores.
-pub(crate) struct Scored {
-    pub name: String,
-    pub evaluation: Evaluation,
-    pub seconds: Option<f64>,
-}
-
-/// Predictions on inputs of another kind, by model and plain network.
-pub(crate) struct Strange {
-    pub name: String,
-    pub model: LaplacePredictions,
-    pub plain: LaplacePredictions,
-    pub model_auc: OutOfDistribution,
-    pub plain_auc: OutOfDistribution,
-}
-
-/// All that was found out about a model.
-pub(crate) struct Findings {
-    /// What the scored rows are to the model.
-    pub rows: ScoredRows,
-    /// Rows of the training, apart, where others are scored.
-    pub training: Option<Evaluation>,
-    pub scored: Vec<Scored>,
-    pub shifts: Vec<ShiftCurves>,
-    pub strange: Option<Strange>,
-    pub joint: Vec<JointRow>,
-}
-
-pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(), Failure> {
-    if a.variances.is_some() {
-        return Err(Failure::usage("--variances is for Gaussian processes, this model is a network".into()));
-    }
-    let started = Instant::now();
+/// What is found out about a network with error bars.
+pub(super) fn evaluated(
+    cli: &Cli,
+    a: &EvaluateArgs,
+    model: &LaplaceModel,
+    (data, files): (ModelData, &Files<'_>),
+    question: &Question,
+) -> Result<Evaluated, Failure> {
     let remarks = remarks(cli);
-    if a.folds.is_some() || a.test_fraction.is_some() {
-        return Err(Failure::usage("--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into()));
-    }
-    let limit = memory(a.memory)?;
-    let reading = ReadOptions { memory_limit: limit };
+    let (limit, choice) = (question.memory, question.integration);
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
-    let choice = chosen_integration(a.predictive, a.predictive_samples, a.seed)?;
-    let mut data =
-        limited(model.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
-    data.notes.extend(model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?);
     let Apart { rows, mut data, positions, training } = apart(model, data)?;
     data.notes.extend(match &training {
         Some(training) => ScoredRows::Training.remark(training.len()),
@@ -76,7 +36,7 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     });
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let times = 2 * (1 + a.compare.len()) + 2 * usize::from(training.is_some());
-    let strange_data = strange_data(a, model, &reading)?;
+    let strange_data = strange_data(a, model, limit)?;
     let mut plan = model.plan_prediction(&data, choice, times, (0, PredictedInto::Columns));
     if let Some(others) = &strange_data {
         plan = plan.then(&model.plan_prediction(others, choice, 2, (0, PredictedInto::Columns)));
@@ -84,11 +44,10 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
     let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
     let beside = training.as_ref().map_or(0, ModelData::memory) + copies * data.memory();
-    plan.peak_bytes = plan.peak_bytes.saturating_add(beside);
-    plan.check(limit).map_err(Failure::from_display)?;
+    let plan = plan.beside(beside);
+    plan.check(limit)?;
     remarks.say(format!("plan: {plan}"));
-    let evaluate =
-        |model: &LaplaceModel, data: &ModelData| model.evaluate(data, choice).map_err(Failure::from_display);
+    let evaluate = |model: &LaplaceModel, data: &ModelData| Ok::<_, Failure>(model.evaluate(data, choice)?);
     let mut scored = vec![Scored {
         name: "model".into(),
         evaluation: evaluate(model, &data)?,
@@ -101,15 +60,14 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
                 path.display()
             )));
         };
-        let own =
-            limited(other.read(&a.data, &a.labels, true, &reading).map_err(Failure::from_display)?, a.limit)?;
+        let own = limited(Model::read(&*other, files)?, a.limit)?;
         let own = if positions.is_some() { same_rows(&data, positions.as_deref(), own)? } else { own };
         let seen = other.trained_on(&own).map_or(0, |seen| seen.into_iter().filter(|s| *s).count());
         if seen > 0 {
             data.notes.push(format!("{}: {}", path.display(), trained_on(seen)));
             remarks.say(format!("note: {}: {}", path.display(), trained_on(seen)));
         }
-        for note in other.check_inputs(&own, a.allow_other_inputs).map_err(Failure::from_display)? {
+        for note in other.check_inputs(&own, a.allow_other_inputs)? {
             data.notes.push(format!("{}: {note}", path.display()));
             remarks.say(format!("note: {}: {note}", path.display()));
         }
@@ -130,30 +88,25 @@ pub(crate) fn run(cli: &Cli, a: &EvaluateArgs, model: &LaplaceModel) -> Result<(
     };
     let joint = match &a.joint_kappa {
         None => Vec::new(),
-        Some(points) => model
-            .joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)
-            .map_err(Failure::from_display)?,
+        Some(points) => {
+            model.joint_scores(&data, &points.0, a.samples.unwrap_or(JOINT_SAMPLES), a.seed, limit)?
+        }
     };
     let training = training.map(|rows| evaluate(model, &rows)).transpose()?;
     let findings = Findings { rows, training, scored, shifts, strange, joint };
-    let seconds = started.elapsed().as_secs_f64();
-    if let Some(path) = &a.report {
-        let section = match &findings.scored[0].evaluation {
-            Evaluation::Classes(classes) => class_section(model, &data, classes, &findings)?,
-            Evaluation::Events(events) => event_section(model, &data, events),
-            Evaluation::Values(values) => value_section(model, &data, rows, values),
-        };
-        let subtitle = format!("A network with error bars on {}", data.name);
-        write_report(path, &Report::new("How sure, and how right?", subtitle, vec![section]))?;
-    }
-    if cli.json {
-        return print_json(&json(a, &data, &findings, plan.peak_bytes, seconds));
-    }
-    print(text(&findings))?;
-    match &a.report {
-        Some(path) if !cli.quiet => print(format!("\nreport written to {}", path.display())),
-        _ => Ok(()),
-    }
+    let section = match &findings.scored[0].evaluation {
+        _ if a.report.is_none() => None,
+        Evaluation::Classes(classes) => Some(class_section(model, &data, classes, &findings)?),
+        Evaluation::Events(events) => Some(event_section(model, &data, events)),
+        Evaluation::Values(values) => Some(value_section(model, &data, rows, values)),
+    };
+    Ok(Evaluated {
+        json: serde_json::to_value(json(&data, &findings))?,
+        text: text(&findings),
+        title: format!("A network with error bars on {}", data.name),
+        sections: section.into_iter().collect(),
+        planned_memory_bytes: plan.peak_bytes,
+    })
 }
 
 /// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
@@ -165,7 +118,7 @@ fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) ->
         }
         _ => positions.unwrap_or_default().to_vec(),
     };
-    own.selected(&wanted).map_err(Failure::from_display)
+    own.selected(&wanted).map_err(Failure::from)
 }
 
 /// Rows to score, and those that the model has learned from.
@@ -190,8 +143,8 @@ fn apart(model: &LaplaceModel, data: ModelData) -> Result<Apart, Failure> {
         (_, true) => whole(ScoredRows::HeldOut, data),
         (true, false) => whole(ScoredRows::Training, data),
         (false, false) => {
-            let training = data.selected(&seen).map_err(Failure::from_display)?;
-            let rest = data.selected(&unseen).map_err(Failure::from_display)?;
+            let training = data.selected(&seen)?;
+            let rest = data.selected(&unseen)?;
             let (positions, training) = (Some(unseen), Some(training));
             Ok(Apart { rows: ScoredRows::HeldOut, data: rest, positions, training })
         }
@@ -210,9 +163,8 @@ fn shifts(
         let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
         let mut methods = [named("model"), named("plain network")];
         for (at, shift) in steps {
-            let shifted = data.shifted(shift, a.seed).map_err(Failure::from_display)?;
-            let Evaluation::Classes(own) = model.evaluate(&shifted, choice).map_err(Failure::from_display)?
-            else {
+            let shifted = data.shifted(shift, a.seed)?;
+            let Evaluation::Classes(own) = model.evaluate(&shifted, choice)? else {
                 return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
             };
             for (curve, scores) in methods.iter_mut().zip([&own.scores, &own.plain_scores]) {
@@ -238,21 +190,16 @@ fn shifts(
 }
 
 /// Inputs of another kind, where some were given.
-fn strange_data(
-    a: &EvaluateArgs,
-    model: &LaplaceModel,
-    reading: &ReadOptions,
-) -> Result<Option<ModelData>, Failure> {
+fn strange_data(a: &EvaluateArgs, model: &LaplaceModel, memory: u64) -> Result<Option<ModelData>, Failure> {
     if a.ood.is_empty() {
         return Ok(None);
     }
     if !matches!(model.likelihood(), OutputLikelihood::Categorical(_)) {
         return Err(Failure::usage("--ood is for classifiers".into()));
     }
-    let data = limited(model.read(&a.ood, &[], false, reading).map_err(Failure::from_display)?, a.limit)?;
     // That these leave the range is what they are for; another kind of numbers is a mistake.
-    model.check_inputs(&data, a.allow_other_inputs).map_err(Failure::from_display)?;
-    Ok(Some(data))
+    let files = Files { data: &a.ood, labels: &[], truth: false, memory };
+    asked_data(model, &files, a.limit, a.allow_other_inputs).map(Some)
 }
 
 /// How well uncertainty tells them from what was scored.
@@ -262,14 +209,14 @@ fn strange(
     data: ModelData,
     choice: Option<Integration>,
 ) -> Result<Strange, Failure> {
-    let own = model.predict(&data, choice).map_err(Failure::from_display)?;
-    let plain = model.predict_plain(&data).map_err(Failure::from_display)?;
-    let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from_display);
+    let own = model.predict(&data, choice)?;
+    let plain = model.predict_plain(&data)?;
+    let auc = |a, b| OutOfDistribution::of(a, b).map_err(Failure::from);
     let (model_auc, plain_auc) = (auc(&inside.predictions, &own)?, auc(&inside.plain, &plain)?);
     Ok(Strange { name: data.name, model: own, plain, model_auc, plain_auc })
 }
 
-/// What `--json` prints.
+/// What programs are told.
 #[derive(Serialize)]
 struct Output<'a> {
     kind: &'static str,
@@ -292,20 +239,9 @@ struct Output<'a> {
     joint: &'a [JointRow],
     clipped_variances: usize,
     notes: &'a [String],
-    planned_memory_bytes: u64,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<&'a std::path::Path>,
 }
 
-fn json<'a>(
-    a: &'a EvaluateArgs,
-    data: &'a ModelData,
-    findings: &'a Findings,
-    planned_memory_bytes: u64,
-    seconds: f64,
-) -> Output<'a> {
+fn json<'a>(data: &'a ModelData, findings: &'a Findings) -> Output<'a> {
     let scores = |e: &Evaluation| match e {
         Evaluation::Classes(c) => (serde_json::json!(c.scores), serde_json::json!(c.plain_scores)),
         Evaluation::Events(e) => (serde_json::json!(e.scores), serde_json::json!(e.plain_scores)),
@@ -345,10 +281,6 @@ fn json<'a>(
         joint: &findings.joint,
         clipped_variances: clipped,
         notes: &data.notes,
-        planned_memory_bytes,
-        peak_memory_bytes: peak_memory_bytes(),
-        seconds,
-        report: a.report.as_deref(),
     }
 }
 
@@ -484,15 +416,4 @@ pub(crate) fn scores_text(scored: &[Scored]) -> String {
             )
         }
     }
-}
-
-/// Class probabilities with labels, for figures.
-pub(crate) fn classes<'a>(
-    predictions: &'a LaplacePredictions,
-    labels: &'a [usize],
-) -> Result<Classes<'a>, Failure> {
-    let Predicted::Classes(p) = &predictions.predicted else {
-        return Err(Failure::new("there are no class probabilities".into()));
-    };
-    Classes::new(p, predictions.width, labels).map_err(Failure::from_error)
 }

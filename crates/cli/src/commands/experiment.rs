@@ -38,7 +38,7 @@ struct Output<'a> {
 
 fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
-    let experiment = Experiment::read(&arguments.file).map_err(Failure::from_display)?;
+    let experiment = Experiment::read(&arguments.file)?;
     let out =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("experiment-results").join(&experiment.name));
     std::fs::create_dir_all(&out)
@@ -61,8 +61,8 @@ fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
     };
     let outcome = experiments::run(&experiment, &options, &mut |event| progress.observe(event));
     progress.finish();
-    let outcome = outcome.map_err(Failure::from_display)?;
-    let files = outcome.write(&out).map_err(Failure::from_display)?;
+    let outcome = outcome?;
+    let files = outcome.write(&out)?;
     if cli.json {
         return print_json(&Output {
             name: &outcome.name,
@@ -108,7 +108,7 @@ fn summary(outcome: &Outcome) -> String {
 }
 
 fn list(cli: &Cli, folder: &Path) -> Result<(), Failure> {
-    let found = experiments::list(folder).map_err(Failure::from_display)?;
+    let found = experiments::list(folder)?;
     if cli.json {
         return print_json(&found);
     }

@@ -2,13 +2,12 @@
 
 use super::{in_parts, read, remarks};
 use crate::args::{Cli, FitArgs};
-use crate::describe;
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, Remarks, number, print, print_json, set_threads, table};
+use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
 use posterior::data::Notes;
 use posterior::data::stream::count_rows;
-use posterior::{FitRequest, Header, Hyperparameter, Method, Model, Prepared, peak_memory_bytes};
+use posterior::{FitRequest, Hyperparameter, Method, Model as _, Prepared, ProcessModel, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -55,7 +54,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     }
     let request = &request;
     let names = prepared.schema.feature_names();
-    let (plan, _) = Model::plan(request, prepared.data.rows(), &names);
+    let (plan, _) = ProcessModel::plan(request, prepared.data.rows(), &names);
     remarks.say(format!("plan: {plan}"));
     let large = request.method.large();
     let kept = || large.and_then(|large| large.checkpoint.as_ref()).filter(|path| path.exists());
@@ -68,7 +67,8 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
         }
     }
     let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
-    let model = Model::fit_prepared(prepared, request, &mut |step, stage| progress.observe(step, stage));
+    let model =
+        ProcessModel::fit_prepared(prepared, request, &mut |step, stage| progress.observe(step, stage));
     progress.finish();
     let interrupted = || {
         let state =
@@ -77,22 +77,21 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     };
     let model = match model {
         Err(posterior::ModelError::Interrupted) => return Err(interrupted()),
-        other => other.map_err(Failure::from_error)?,
+        other => other?,
     };
     if model.was_interrupted() {
         return Err(interrupted());
     }
-    model.save(&arguments.out).map_err(Failure::from_error)?;
-    let header = model.header();
+    model.save(&arguments.out)?;
     if cli.json {
         return print_json(&report(
-            header,
+            &model,
             started.elapsed().as_secs_f64(),
             arguments.out.display().to_string(),
         ));
     }
     if !cli.quiet {
-        print(described(header))?;
+        print(model.described())?;
         print(format!("\nmodel written to {}", arguments.out.display()))?;
     }
     Ok(())
@@ -102,17 +101,18 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
 fn prepare(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Prepared, Failure> {
     let (path, seed) = (&arguments.data, request.seed);
     if in_parts(arguments.stream, path)? {
-        let count = count_rows(path).map_err(Failure::from_error)?;
+        let count = count_rows(path)?;
         remarks.say(format!("reading {count} rows part by part"));
         let split = arguments.held_out().split(count, seed)?;
-        return Prepared::from_file(path, &split.train, request).map_err(Failure::from_error);
+        return Ok(Prepared::from_file(path, &split.train, request)?);
     }
     let rows = read(path, request.memory, remarks)?;
     let split = arguments.held_out().split(rows.rows(), seed)?;
-    Prepared::from_table(&rows, &split.train, request).map_err(Failure::from_error)
+    Ok(Prepared::from_table(&rows, &split.train, request)?)
 }
 
-fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
+fn report(model: &ProcessModel, seconds: f64, out: String) -> Report<'_> {
+    let header = model.header();
     let fit = &header.fit;
     Report {
         method: &header.method,
@@ -137,27 +137,8 @@ fn report(header: &Header, seconds: f64, model: String) -> Report<'_> {
         peak_memory_bytes: peak_memory_bytes(),
         seconds,
         data: &fit.data,
-        notes: describe::notes(header).into_iter().map(|n| n.text).collect(),
+        notes: model.notes().into_iter().map(|n| n.text).collect(),
         seed: header.seed,
-        model,
+        model: out,
     }
-}
-
-/// A model for people; also what `inspect` prints.
-pub(crate) fn described(header: &Header) -> String {
-    let facts: Vec<Vec<String>> = describe::summary(header)
-        .into_iter()
-        .map(|row| vec![format!("{}: {}", row.label, row.value)])
-        .collect();
-    let learned: Vec<Vec<String>> = describe::hyperparameters(header)
-        .into_iter()
-        .map(|h| vec![h.name, number(h.value), h.unit])
-        .collect();
-    let notes: Vec<String> =
-        describe::notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
-    let mut parts = vec![table(&facts), String::new(), table(&learned)];
-    if !notes.is_empty() {
-        parts.push(format!("\n{}", notes.join("\n")));
-    }
-    parts.join("\n")
 }

@@ -35,12 +35,11 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let started = Instant::now();
     let remarks = remarks(cli);
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
-    let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)
-        .map_err(Failure::from_display)?;
+    let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)?;
     let reading = ReadOptions { memory_limit: memory(arguments.memory)? };
-    let data = read_images(&arguments.data, &reading).map_err(Failure::from_error)?;
-    let forwarded = forward(&opened, &data).map_err(Failure::from_display)?;
-    write_npy(&arguments.out, &forwarded.outputs).map_err(Failure::from_error)?;
+    let data = read_images(&arguments.data, &reading)?;
+    let forwarded = forward(&opened, &data)?;
+    write_npy(&arguments.out, &forwarded.outputs)?;
     let notes: Vec<String> = opened.notes.into_iter().chain(forwarded.notes).collect();
     let report = Report {
         format: opened.format,

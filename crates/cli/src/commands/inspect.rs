@@ -1,24 +1,23 @@
 //! `posterior inspect`
 
-use super::predict_network::has_extension;
-use super::{fit::described, fit_laplace, load, read, remarks, support};
+use super::predict::has_extension;
+use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
-use crate::describe_laplace;
 use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::data::{Column, Values};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
-use posterior::{AnyModel, FORMAT_VERSION, Header};
+use posterior::{AnyModel, FORMAT_VERSION};
 use serde::Serialize;
 
 /// What `--json` prints for a model.
 #[derive(Serialize)]
-struct ModelReport<'a> {
-    kind: &'static str,
+struct ModelReport {
     format_version: u32,
     bytes: u64,
-    header: &'a Header,
+    #[serde(flatten)]
+    report: serde_json::Value,
 }
 
 /// What `--json` prints for a table.
@@ -45,9 +44,8 @@ struct ColumnReport {
 
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
-    if has_extension(path, "toml") {
-        let graph = Architecture::read(path)
-            .map_err(Failure::from_display)?
+    if has_extension(path, &["toml"]) {
+        let graph = Architecture::read(path)?
             .graph()
             .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         if arguments.support {
@@ -55,32 +53,27 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
         }
         return layers(cli, "architecture", &graph, Vec::new());
     }
-    if has_extension(path, "onnx") || has_extension(path, "safetensors") {
-        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)
-            .map_err(Failure::from_display)?;
+    if has_extension(path, &["onnx", "safetensors"]) {
+        let opened = open_network::<f64>(path, arguments.architecture.as_deref(), Strip::Nothing)?;
         if arguments.support {
             return support::run(cli, opened.network.graph());
         }
         return layers(cli, opened.format, opened.network.graph(), opened.notes);
     }
     if !is_table(path) {
-        let model = match load(path)? {
-            AnyModel::Process(model) if !arguments.support => model,
-            AnyModel::Process(_) => return Err(Failure::usage("--support is for networks".into())),
-            AnyModel::Laplace(model) if arguments.support => return support::run(cli, model.graph()),
-            AnyModel::Laplace(model) if cli.json => return print_json(&fit_laplace::report(&model)),
-            AnyModel::Laplace(model) => return print(describe_laplace::described(&model)),
-        };
-        let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
-        if cli.json {
-            return print_json(&ModelReport {
-                kind: "model",
-                format_version: FORMAT_VERSION,
-                bytes,
-                header: model.header(),
-            });
+        let model = load(path)?;
+        if arguments.support {
+            let AnyModel::Laplace(model) = &model else {
+                return Err(Failure::usage("--support is for networks".into()));
+            };
+            return support::run(cli, model.graph());
         }
-        return print(described(model.header()));
+        let model = model.model();
+        if !cli.json {
+            return print(model.described());
+        }
+        let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
+        return print_json(&ModelReport { format_version: FORMAT_VERSION, bytes, report: model.report()? });
     }
     if arguments.support {
         return Err(Failure::usage("--support is for networks".into()));

@@ -4,7 +4,8 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;
-pub(crate) mod evaluate_network;
+mod evaluate_network;
+mod evaluate_process;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod fit_laplace;
@@ -13,18 +14,17 @@ pub(crate) mod inspect;
 mod network_report;
 pub(crate) mod optimize;
 pub(crate) mod predict;
-pub(crate) mod predict_network;
-mod scored_rows;
+mod scores;
 mod support;
 pub(crate) mod train;
 mod train_online;
 
 use crate::args::Cli;
 use crate::output::{Failure, Remarks};
-use posterior::AnyModel;
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
-use std::path::{Path, PathBuf};
+use posterior::{AnyModel, Family, Files, Model, ModelData};
+use std::path::Path;
 
 /// Remarks as this command line wants them.
 fn remarks(cli: &Cli) -> Remarks {
@@ -33,7 +33,7 @@ fn remarks(cli: &Cli) -> Remarks {
 
 /// Reads a table in so many bytes and passes the reader's notes on.
 fn read(path: &Path, memory: u64, remarks: Remarks) -> Result<Table, Failure> {
-    let table = read_table(path, &ReadOptions { memory_limit: memory }).map_err(Failure::from_error)?;
+    let table = read_table(path, &ReadOptions { memory_limit: memory })?;
     table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(table)
 }
@@ -55,13 +55,39 @@ fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
 
 /// Opens a model of either kind.
 fn load(path: &Path) -> Result<AnyModel, Failure> {
-    AnyModel::load(path).map_err(Failure::from_display)
+    Ok(AnyModel::load(path)?)
 }
 
-/// The one table of a Gaussian process.
-fn single<'a>(files: &'a [PathBuf], what: &str) -> Result<&'a Path, Failure> {
-    match files {
-        [file] => Ok(file),
-        _ => Err(Failure::usage(format!("a Gaussian process takes one table{what}"))),
+/// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.
+fn asked_data(
+    model: &dyn Model,
+    files: &Files<'_>,
+    limit: Option<usize>,
+    allow_other_inputs: bool,
+) -> Result<ModelData, Failure> {
+    let mut data = limited(model.read(files)?, limit)?;
+    data.notes.extend(model.check_inputs(&data, allow_other_inputs)?);
+    Ok(data)
+}
+
+/// The first examples.
+fn limited(mut data: ModelData, limit: Option<usize>) -> Result<ModelData, Failure> {
+    data.picked |= limit.is_some();
+    match limit {
+        Some(0) => Err(Failure::usage("--limit must be at least 1".into())),
+        Some(count) if count < data.len() => Ok(data.selected(&(0..count).collect::<Vec<_>>())?),
+        _ => Ok(data),
+    }
+}
+
+/// Refuses flags that belong to another family of models.
+fn refuse_flags(family: Family, given: &[(bool, &str, Family)]) -> Result<(), Failure> {
+    match given.iter().find(|(given, _, of)| *given && *of != family) {
+        Some((_, name, of)) => Err(Failure::usage(format!(
+            "--{name} is for {}, this model is {}",
+            of.names().1,
+            family.names().0
+        ))),
+        None => Ok(()),
     }
 }

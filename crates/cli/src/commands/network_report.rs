@@ -1,30 +1,53 @@
 //! The section of a report for a network with error bars.
 
-use super::evaluate_network::{Findings, classes};
-use crate::describe_laplace;
 use crate::output::{Failure, number};
+use posterior::Model as _;
 use posterior::data::ArrayValues;
 use posterior::laplace::{
-    ClassEvaluation, EventEvaluation, LaplaceModel, LaplacePredictions, ModelData, Predicted, ValueEvaluation,
+    ClassEvaluation, Evaluation, EventEvaluation, JointRow, LaplaceModel, LaplacePredictions, ModelData,
+    Predicted, ValueEvaluation,
 };
-use posterior::metrics::{Average, BinaryEvents, DEFAULT_BINS, MOST_CONFUSION_CLASSES};
+use posterior::metrics::{Average, BinaryEvents, Classes, DEFAULT_BINS, MOST_CONFUSION_CLASSES};
 use posterior::report::{
     Baseline, ClassificationBaseline, ClassificationReport, Curves, Distribution, FiguresReport, Image,
     ImageLayout, ImagePrediction, Item, JointScores, Line, MethodRow, Note, OutOfDistribution,
     OutOfDistributionMethod, RegressionReport, Reliability, ReliabilityForm, ReliabilitySeries, ScoredRows,
-    Section, SummaryRow, Table,
+    Section, ShiftCurves, SummaryRow, Table,
 };
 
 /// Pictures shown of each kind.
 const PICTURES: usize = 12;
 
-/// Facts, with the classes of the confusion table left to the figures.
-fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
-    describe_laplace::summary(model)
+/// A method with its scores.
+pub(crate) struct Scored {
+    pub name: String,
+    pub evaluation: Evaluation,
+    pub seconds: Option<f64>,
+}
+
+/// Predictions on inputs of another kind, by model and plain network.
+pub(crate) struct Strange {
+    pub name: String,
+    pub model: LaplacePredictions,
+    pub plain: LaplacePredictions,
+    pub model_auc: posterior::laplace::OutOfDistribution,
+    pub plain_auc: posterior::laplace::OutOfDistribution,
+}
+
+/// All that was found out about a model.
+pub(crate) struct Findings {
+    /// What the scored rows are to the model.
+    pub rows: ScoredRows,
+    /// Rows of the training, apart, where others are scored.
+    pub training: Option<Evaluation>,
+    pub scored: Vec<Scored>,
+    pub shifts: Vec<ShiftCurves>,
+    pub strange: Option<Strange>,
+    pub joint: Vec<JointRow>,
 }
 
 fn notes(model: &LaplaceModel, data: &ModelData, clipped: usize) -> Vec<Note> {
-    let mut notes = describe_laplace::notes(model);
+    let mut notes = model.notes();
     notes.extend(data.notes.iter().map(Note::warning));
     if clipped > 0 {
         notes.push(Note::warning(format!("{clipped} examples had variances that were rounded up to 0")));
@@ -42,7 +65,7 @@ pub(crate) fn class_section(
     let (own, plain) = (classes(&found.predictions, &found.labels)?, classes(&found.plain, &found.labels)?);
     let plain_name = "plain network";
     let bins = |c: &posterior::metrics::Classes<'_>| {
-        c.reliability_of_the_top_class(DEFAULT_BINS).map_err(Failure::from_error)
+        c.reliability_of_the_top_class(DEFAULT_BINS).map_err(Failure::from)
     };
     let series = |name: &str, c: &posterior::metrics::Classes<'_>| -> Result<ReliabilitySeries, Failure> {
         Ok(ReliabilitySeries { name: name.into(), bins: bins(c)? })
@@ -71,7 +94,7 @@ pub(crate) fn class_section(
         dataset: data.name.clone(),
         model: "linearised Laplace".into(),
         class_names: model.header().class_names(found.predictions.width),
-        summary: summary(model),
+        summary: model.summary(),
         scores: Some(found.scores),
         plain: Some(ClassificationBaseline { name: plain_name.into(), scores: found.plain_scores }),
         nll_difference: Some(found.nll_difference),
@@ -82,7 +105,7 @@ pub(crate) fn class_section(
         }),
         confidences: vec![confidences("model", &found.predictions), confidences(plain_name, &found.plain)],
         confusion: if found.predictions.width <= MOST_CONFUSION_CLASSES {
-            Some(own.confusion().map_err(Failure::from_error)?)
+            Some(own.confusion()?)
         } else {
             None
         },
@@ -120,7 +143,7 @@ pub(crate) fn class_section(
 }
 
 /// The search for hyperparameters: held-out scores along the grid.
-pub(crate) fn evidence(model: &LaplaceModel) -> Vec<Curves> {
+fn evidence(model: &LaplaceModel) -> Vec<Curves> {
     let Some(report) = &model.header().summary.held_out else { return Vec::new() };
     let mut points: Vec<(f64, f64)> = report
         .grid
@@ -204,7 +227,7 @@ pub(crate) fn event_section(model: &LaplaceModel, data: &ModelData, found: &Even
     FiguresReport {
         title: data.name.clone(),
         text: "Events that happen or not, each with a probability.".into(),
-        summary: summary(model),
+        summary: model.summary(),
         items,
         notes: notes(model, data, found.predictions.clipped),
     }
@@ -224,7 +247,7 @@ pub(crate) fn value_section(
     };
     let Average { mean: difference, standard_error } = found.nll_difference;
     let error = standard_error.map(|e| format!(" +- {}", number(e))).unwrap_or_default();
-    let mut summary = summary(model);
+    let mut summary = model.summary();
     summary.push(SummaryRow::new(
         "NLL minus that of the plain network",
         format!("{}{error}", number(difference)),
@@ -245,4 +268,12 @@ pub(crate) fn value_section(
         ..RegressionReport::default()
     }
     .into()
+}
+
+/// Class probabilities with labels, for figures.
+fn classes<'a>(predictions: &'a LaplacePredictions, labels: &'a [usize]) -> Result<Classes<'a>, Failure> {
+    let Predicted::Classes(p) = &predictions.predicted else {
+        return Err(Failure::new("there are no class probabilities".into()));
+    };
+    Ok(Classes::new(p, predictions.width, labels)?)
 }

@@ -14,7 +14,7 @@ use posterior::data::{LockHolder, OutputKind, Values};
 use posterior::decisions::campaign::{
     Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial, Waiting,
 };
-use posterior::decisions::{Axis, Campaign, DecisionError, Scale, Space};
+use posterior::decisions::{Axis, Campaign, Scale, Space};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -50,13 +50,7 @@ pub(crate) fn run(cli: &Cli, command: &OptimizeCommand) -> Result<(), Failure> {
 }
 
 fn load(path: &Path) -> Result<Campaign, Failure> {
-    Campaign::load(path).map_err(Failure::from_display)
-}
-
-impl From<DecisionError> for Failure {
-    fn from(error: DecisionError) -> Self {
-        Self::from_display(error)
-    }
+    Ok(Campaign::load(path)?)
 }
 
 /// After so long a person is told who holds the lock.
@@ -115,15 +109,15 @@ fn start(cli: &Cli, arguments: &StartArgs) -> Result<(), Failure> {
     let mut settings = Settings::new(space.dimension());
     settings.direction = if arguments.maximize { Direction::Maximise } else { Direction::Minimise };
     settings.strategy = arguments.strategy;
-    settings.kernel = arguments.kernel.parse().map_err(Failure::from_display)?;
+    settings.kernel = arguments.kernel.parse()?;
     settings.initial = arguments.initial.unwrap_or(settings.initial);
     settings.noise_variance = arguments.noise;
     settings.multistart.candidates = arguments.search_candidates;
     settings.multistart.rounds = arguments.search_rounds;
     settings.seed = arguments.seed;
-    let mut campaign = Campaign::new(space, settings).map_err(Failure::from_display)?;
+    let mut campaign = Campaign::new(space, settings)?;
     if let Some(rows) = candidates {
-        campaign = campaign.among(rows).map_err(Failure::from_display)?;
+        campaign = campaign.among(rows)?;
     }
     with_waiting(cli, &arguments.lock, &Interrupt::default(), |waiting| {
         let _lock = Campaign::lock(&arguments.state, waiting)?;
@@ -158,7 +152,7 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
     let mut axes = Vec::new();
     let mut columns = Vec::new();
     for name in names {
-        let column = rows.column(&name).map_err(Failure::from_error)?;
+        let column = rows.column(&name)?;
         let Values::Numeric(values) = &column.values else {
             return Err(Failure::new(format!(
                 "{}: column `{name}` is text; leave it out with --features",
@@ -178,12 +172,10 @@ fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, C
             remarks(cli).say(format!("note: column `{name}` is the same for all candidates and is left out"));
             continue;
         }
-        axes.push(
-            Axis::new(column.name.clone(), ends.0, ends.1, Scale::Linear).map_err(Failure::from_display)?,
-        );
+        axes.push(Axis::new(column.name.clone(), ends.0, ends.1, Scale::Linear)?);
         columns.push(values);
     }
-    let space = Space::new(axes).map_err(Failure::from_display)?;
+    let space = Space::new(axes)?;
     let rows = (0..rows.rows()).map(|i| columns.iter().map(|c| c[i]).collect()).collect();
     Ok((space, Candidates { source: path.display().to_string(), rows }))
 }
@@ -219,7 +211,7 @@ fn propose(
         progress.observe_named(name, done, total)
     });
     progress.finish();
-    let proposal = proposal.map_err(Failure::from_display)?;
+    let proposal = proposal?;
     proposal.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     Ok(proposal)
 }

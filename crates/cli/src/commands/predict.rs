@@ -1,23 +1,22 @@
 //! `posterior predict`
 
-use super::{in_parts, load, predict_network, read, remarks, single};
+use super::{asked_data, in_parts, load, refuse_flags, remarks};
 use crate::args::{Cli, PredictArgs, VariancesArg};
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::memory;
+use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::RowProgress;
-use posterior::data::stream::{StreamOptions, TableParts};
+use posterior::data::stream::TableParts;
 use posterior::data::{
-    Column, DataError, Departure, Feature, InputMoments, OutputKind, Table, write_parts, write_table,
+    Column, DataError, Departure, InputMoments, OutputKind, Table, Values, write_npy, write_parts,
+    write_table,
 };
 use posterior::optim::Signal;
 use posterior::{
-    AnyModel, Model, PredictOptions, PredictedInto, PredictionRequest, Predictions, VarianceSolves,
-    peak_memory_bytes,
+    Answer, Family, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
 };
 use serde::Serialize;
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// What `--json` prints.
@@ -35,7 +34,10 @@ struct Report {
     planned_memory_bytes: u64,
     peak_memory_bytes: Option<u64>,
     seconds: f64,
-    out: Option<String>,
+    out: Option<PathBuf>,
+    samples_out: Option<PathBuf>,
+    joint: Option<PathBuf>,
+    notes: Vec<String>,
     #[serde(skip)]
     inputs: InputMoments,
     /// The predictions themselves, where they are not written to a file.
@@ -43,30 +45,63 @@ struct Report {
     predictions: Option<serde_json::Value>,
 }
 
-pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
+pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(arguments.threads)?;
+    set_threads(a.threads)?;
     let remarks = remarks(cli);
-    let array = arguments.out.as_deref().is_some_and(|p| p.extension().is_some_and(|e| e == "npy"));
+    let array = a.out.as_deref().is_some_and(|p| has_extension(p, &["npy"]));
     let outputs = [
-        (arguments.out.as_deref(), if array { OutputKind::Array } else { OutputKind::Predictions }),
-        (arguments.samples_out.as_deref(), OutputKind::Array),
-        (arguments.joint.as_deref(), OutputKind::Array),
+        (a.out.as_deref(), if array { OutputKind::Array } else { OutputKind::Predictions }),
+        (a.samples_out.as_deref(), OutputKind::Array),
+        (a.joint.as_deref(), OutputKind::Array),
     ];
-    check_outputs(&outputs, arguments.data.iter().chain([&arguments.model]), arguments.force)?;
-    let model = match load(&arguments.model)? {
-        AnyModel::Process(model) => model,
-        AnyModel::Laplace(model) => return predict_network::run(cli, arguments, &model),
+    check_outputs(&outputs, a.data.iter().chain([&a.model]), a.force)?;
+    let model = load(&a.model)?;
+    let model = model.model();
+    refuse_flags(
+        model.family(),
+        &[
+            (a.samples_out.is_some(), "samples-out", Family::Network),
+            (a.joint.is_some(), "joint", Family::Network),
+            (a.latent, "latent", Family::Network),
+            (a.top.is_some(), "top", Family::Network),
+            (a.predictive.is_some(), "predictive", Family::Network),
+            (a.limit.is_some(), "limit", Family::Network),
+            (a.variances.is_some(), "variances", Family::Process),
+            (a.stream.is_some(), "stream", Family::Process),
+        ],
+    )?;
+    if model.family() == Family::Network && (a.samples > 0) != a.samples_out.is_some() {
+        return Err(Failure::usage("networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy".into()));
+    }
+    let question = Question {
+        quantiles: a.quantiles.clone(),
+        latent: a.latent,
+        top: a.top,
+        samples: a.samples,
+        joint: a.joint.is_some(),
+        seed: a.seed,
+        integration: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
+        variances: VariancesArg::method(a.variances, a.memory),
+        into: match &a.out {
+            Some(_) if array && model.family() == Family::Network => PredictedInto::Array,
+            Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,
+            Some(_) => PredictedInto::Columns,
+            None if cli.json => PredictedInto::Json,
+            None => PredictedInto::Text,
+        },
+        memory: memory(a.memory)?,
+        timed: true,
+        ..Question::default()
     };
-    refuse_network_flags(arguments)?;
-    let limit = memory(arguments.memory)?;
-    let path = single(&arguments.data, "")?;
-    let mut report = match &arguments.out {
-        Some(out) if in_parts(asked(&model, arguments), path)? => {
-            by_parts(&model, path, out, arguments, limit, remarks)?
+    let mut report =
+        Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
+    match (&a.out, &a.data[..]) {
+        (Some(out), [path]) if by_parts_asked(model, a, path, &question)? => {
+            by_parts(&mut report, model, (path, out), question, remarks)?;
         }
-        _ => at_once(cli, &model, path, arguments, limit)?,
-    };
+        _ => at_once(cli, &mut report, model, a, &question)?,
+    }
     report.inputs_unlike_training = model.departures(&report.inputs);
     for departure in report.inputs_unlike_training.iter().flatten() {
         remarks.say(format!("warning: {departure}"));
@@ -84,89 +119,76 @@ pub(crate) fn run(cli: &Cli, arguments: &PredictArgs) -> Result<(), Failure> {
         remarks.say(solves_text(solves));
     }
     if let Some(out) = &report.out {
-        remarks.say(format!("{} predictions written to {out}", report.n));
+        remarks.say(format!("{} predictions written to {}", report.n, out.display()));
     }
     if cli.json {
-        return print_json(&Report {
-            seconds: started.elapsed().as_secs_f64(),
-            peak_memory_bytes: peak_memory_bytes(),
-            ..report
-        });
+        report.seconds = started.elapsed().as_secs_f64();
+        report.peak_memory_bytes = peak_memory_bytes();
+        return print_json(&report);
     }
     Ok(())
 }
 
-/// Draws that are joint over all rows keep a table whole unless someone asks for parts.
-fn asked(model: &Model, arguments: &PredictArgs) -> Option<bool> {
-    let joint = arguments.samples > 0 && model.posterior().stored_samples().is_none();
-    arguments.stream.or(joint.then_some(false))
+/// Whether a table is read part by part; draws that are joint over all rows keep it whole unless someone asks for parts.
+fn by_parts_asked(
+    model: &dyn Model,
+    a: &PredictArgs,
+    path: &Path,
+    question: &Question,
+) -> Result<bool, Failure> {
+    if model.family() == Family::Network {
+        return Ok(false);
+    }
+    in_parts(a.stream.or((!model.answers_parts(question)).then_some(false)), path)
 }
 
-fn options(arguments: &PredictArgs) -> PredictOptions {
-    let variances = VariancesArg::method(arguments.variances, arguments.memory);
-    PredictOptions { truth: false, variances }
-}
-
-/// Predicts a table that is read whole; prints the predictions where they go to no file.
+/// Predicts data that are read whole; prints the predictions where they go to no file. Everything is computed before anything is written.
 fn at_once(
     cli: &Cli,
-    model: &Model,
-    path: &Path,
-    arguments: &PredictArgs,
-    limit: u64,
-) -> Result<Report, Failure> {
-    let mut rows = read(path, limit, remarks(cli))?;
-    let into = match &arguments.out {
-        Some(out) if is_parquet(out) => PredictedInto::Parquet,
-        Some(_) => PredictedInto::Columns,
-        None if cli.json => PredictedInto::Json,
-        None => PredictedInto::Text,
-    };
-    let asked = request(arguments, rows.rows(), into);
-    let mut plan = model.plan_prediction(&asked).with_table(&rows);
-    plan.check(limit).map_err(Failure::from_error)?;
-    plan.seconds = Some(model.seconds_of_prediction(&asked));
-    remarks(cli).say(format!("plan: {plan}"));
-    let predictions = model.predict_with(&rows, None, options(arguments)).map_err(Failure::from_error)?;
-    let columns = columns(model, &rows, &predictions, arguments)?;
-    let mut report = Report { planned_memory_bytes: plan.peak_bytes, ..Report::default() };
-    report.count(&rows, &predictions);
-    match &arguments.out {
-        Some(path) => {
-            extend(&mut rows, columns);
-            write_table(&rows, path).map_err(Failure::from_error)?;
-            report.out = Some(path.display().to_string());
+    report: &mut Report,
+    model: &dyn Model,
+    a: &PredictArgs,
+    question: &Question,
+) -> Result<(), Failure> {
+    let remarks = remarks(cli);
+    let files = Files { data: &a.data, labels: &[], truth: false, memory: question.memory };
+    let data = asked_data(model, &files, a.limit, a.allow_other_inputs)?;
+    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    let plan = model.plan(&data, question)?;
+    remarks.say(format!("plan: {plan}"));
+    let answer = model.predict(&data, question)?;
+    report.planned_memory_bytes = plan.peak_bytes;
+    report.count(&data, &answer);
+    report.notes = data.notes.clone();
+    for (path, array) in [(&a.samples_out, &answer.draws), (&a.joint, &answer.covariance)] {
+        if let (Some(path), Some(array)) = (path, array) {
+            write_npy(path, array)?;
+            remarks.say(format!("array of shape {:?} written to {}", array.shape(), path.display()));
         }
-        None if cli.json => {
-            let values = |c: &Column| {
-                (c.name.clone(), serde_json::json!((0..c.len()).map(|i| cell(c, i)).collect::<Vec<_>>()))
-            };
-            report.predictions = Some(serde_json::Value::Object(columns.iter().map(values).collect()));
-        }
-        None => print_csv(&columns)?,
     }
-    Ok(report)
+    report.out = a.out.clone();
+    match (&a.out, &answer.array) {
+        (Some(path), Some(array)) => write_npy(path, array)?,
+        (Some(path), None) => write_table(&data.with_columns(answer.columns), path)?,
+        (None, _) if cli.json => report.predictions = Some(as_json(&answer.columns)),
+        (None, _) => print_csv(&answer.columns)?,
+    }
+    Ok(())
 }
 
 /// Predicts a table part by part: what stays in memory is one part.
 fn by_parts(
-    model: &Model,
-    path: &Path,
-    out: &Path,
-    arguments: &PredictArgs,
-    limit: u64,
+    report: &mut Report,
+    model: &dyn Model,
+    (path, out): (&Path, &Path),
+    question: Question,
     remarks: Remarks,
-) -> Result<Report, Failure> {
-    // Draws of these are functions, the same in every part; draws of others are joint over rows, of which only a part is there.
-    if arguments.samples > 0 && model.posterior().stored_samples().is_none() {
-        let problem =
-            "--samples of this model are drawn jointly for all rows, which --stream never has; leave one out";
-        return Err(Failure::usage(problem.into()));
-    }
-    let cut = cut(model, path, arguments, limit)?;
-    let into = if is_parquet(out) { PredictedInto::Parquet } else { PredictedInto::Columns };
+) -> Result<(), Failure> {
+    let cut = model.cut(path, &question)?;
+    // The reader holds a part as text, too.
+    let question = Question { beside: cut.part_bytes as u64, ..question };
     let mut parts = TableParts::open(path, &cut)?;
-    let mut report = Report { out: Some(out.display().to_string()), ..Report::default() };
+    report.out = Some(out.into());
     let progress = RowProgress::new(remarks.silent, Interrupt::listen());
     let written = write_parts(out, || -> Result<Option<Table>, Failure> {
         let Some(part) = parts.next() else {
@@ -177,80 +199,40 @@ fn by_parts(
             return Err(DataError::NothingLeft { path: path.into(), why }.into());
         };
         let part = part?;
-        if part.first_row == 0 {
-            part.table.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        let first = part.first_row == 0;
+        let data = ModelData { part: Some(part.first_row), ..ModelData::of_table(part.table)? };
+        if first {
+            data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }
-        // The reader holds a part as text, too.
-        let asked = request(arguments, part.table.rows(), into);
-        let mut plan = model.plan_prediction(&asked).with_table(&part.table);
-        plan.peak_bytes = plan.peak_bytes.saturating_add(cut.part_bytes as u64);
-        plan.check(limit).map_err(Failure::from_error)?;
-        if part.first_row == 0 {
-            plan.seconds = Some(model.seconds_of_prediction(&asked));
+        let plan = model.plan(&data, &Question { timed: first, ..question.clone() })?;
+        if first {
             remarks.say(format!("plan: part by part; of the first part, {plan}"));
         }
         report.planned_memory_bytes = report.planned_memory_bytes.max(plan.peak_bytes);
-        let predictions = model.predict_part(&part, options(arguments)).map_err(Failure::from_error)?;
-        let mut table = part.table;
-        report.count(&table, &predictions);
-        if progress.observe(table.rows()) == Signal::Stop {
+        let answer = model.predict(&data, &question)?;
+        report.count(&data, &answer);
+        if progress.observe(data.len()) == Signal::Stop {
             return Err(Failure::new(format!("interrupted; {} has not been written", out.display())));
         }
-        let columns = columns(model, &table, &predictions, arguments)?;
-        extend(&mut table, columns);
-        Ok(Some(table))
+        Ok(Some(data.with_columns(answer.columns)))
     });
     progress.finish();
-    written.map(|()| report)
+    written
 }
 
-/// How the file is cut: cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws
-/// take no more than its cells would.
-fn cut(model: &Model, path: &Path, arguments: &PredictArgs, limit: u64) -> Result<StreamOptions, Failure> {
-    let schema = &model.header().schema;
-    let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
-    let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
-    let kept = model.posterior().stored_samples().filter(|_| arguments.samples > 0);
-    let numbers = 3 * schema.features.len() + 2 * kept.unwrap_or(0);
-    options.part_bytes =
-        options.part_bytes.min(usize::try_from(limit / 8).unwrap_or(usize::MAX)).max(1 << 16);
-    options.part_bytes =
-        (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
-    // Parquet says which columns are numbers.
-    if !is_parquet(path)
-        && let Some(first) = TableParts::open(path, &options)?.next()
-    {
-        let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
-        options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
-    }
-    Ok(options)
-}
-
-fn is_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)))
-}
-
-/// What is asked of the model for so many rows.
-fn request(arguments: &PredictArgs, rows: usize, into: PredictedInto) -> PredictionRequest {
-    PredictionRequest {
-        rows,
-        quantiles: arguments.quantiles.len(),
-        samples: arguments.samples,
-        scored: false,
-        into,
-        variances: options(arguments).variances,
-    }
+pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|e| extensions.iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
 impl Report {
     /// Counts what was done to some rows.
-    fn count(&mut self, rows: &Table, predictions: &Predictions) {
-        self.n += predictions.rows.len();
-        self.rows_without_prediction += rows.rows() - predictions.rows.len();
-        self.filled_cells += predictions.filled_cells;
-        self.clipped_variances += predictions.clipped;
-        self.inputs.merge(predictions.inputs.clone());
-        if let Some(VarianceSolves { residual, iterations }) = predictions.solves {
+    fn count(&mut self, data: &ModelData, answer: &Answer) {
+        self.n += answer.count;
+        self.rows_without_prediction += data.length() - answer.count;
+        self.filled_cells += answer.filled;
+        self.clipped_variances += answer.clipped;
+        self.inputs.merge(answer.inputs.clone());
+        if let Some(VarianceSolves { residual, iterations }) = answer.solves {
             let before = self.variance_solves.unwrap_or(VarianceSolves { residual: 0.0, iterations: 0 });
             self.variance_solves = Some(VarianceSolves {
                 residual: before.residual.max(residual),
@@ -258,12 +240,6 @@ impl Report {
             });
         }
     }
-}
-
-/// Adds the new columns, in the place of older ones of the same names.
-fn extend(table: &mut Table, columns: Vec<Column>) {
-    table.columns.retain(|c| !columns.iter().any(|new| new.name == c.name));
-    table.columns.extend(columns);
 }
 
 /// Solves in words.
@@ -274,64 +250,23 @@ pub(crate) fn solves_text(solves: &VarianceSolves) -> String {
     )
 }
 
-/// Flags that a Gaussian process does not know.
-fn refuse_network_flags(a: &PredictArgs) -> Result<(), Failure> {
-    let given = [
-        (a.samples_out.is_some(), "samples-out"),
-        (a.joint.is_some(), "joint"),
-        (a.latent, "latent"),
-        (a.top.is_some(), "top"),
-        (a.predictive.is_some(), "predictive"),
-        (a.limit.is_some(), "limit"),
-    ];
-    match given.iter().find(|g| g.0) {
-        Some((_, name)) => {
-            Err(Failure::usage(format!("--{name} is for networks, this model is a Gaussian process")))
+fn as_json(columns: &[Column]) -> serde_json::Value {
+    let cells = |c: &Column| match &c.values {
+        Values::Numeric(values) => {
+            serde_json::json!(values.iter().map(|v| v.is_finite().then_some(*v)).collect::<Vec<_>>())
         }
-        None => Ok(()),
-    }
-}
-
-fn cell(column: &Column, row: usize) -> Option<f64> {
-    column.cell(row).parse().ok()
-}
-
-/// The new columns, as long as the table; NaN (an empty cell) where a row has no prediction.
-fn columns(
-    model: &Model,
-    table: &Table,
-    predictions: &Predictions,
-    arguments: &PredictArgs,
-) -> Result<Vec<Column>, Failure> {
-    let target = &model.header().schema.target;
-    let spread = |suffix: &str, values: &[f64]| {
-        let mut out = vec![f64::NAN; table.rows()];
-        predictions.rows.iter().zip(values).for_each(|(&row, &v)| out[row] = v);
-        Column::numeric(format!("{target}_{suffix}"), out)
+        Values::Text(values) => serde_json::json!(values),
     };
-    let mut out = vec![
-        spread("mean", &predictions.mean),
-        spread("std", &predictions.deviation),
-        spread("latent_std", &predictions.latent_deviation),
-    ];
-    for &level in &arguments.quantiles {
-        out.push(spread(&format!("q{level}"), &predictions.quantile(level)));
-    }
-    if arguments.samples > 0 && !predictions.rows.is_empty() {
-        let limit = (arguments.memory.max(0.0) * 1e9) as u64;
-        let draws = model
-            .sample(table, &predictions.rows, arguments.samples, arguments.seed, limit)
-            .map_err(Failure::from_error)?;
-        out.extend(draws.iter().enumerate().map(|(k, draw)| spread(&format!("sample_{}", k + 1), draw)));
-    }
-    Ok(out)
+    serde_json::Value::Object(columns.iter().map(|c| (c.name.clone(), cells(c))).collect())
 }
 
 fn print_csv(columns: &[Column]) -> Result<(), Failure> {
-    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-    let mut lines = vec![names.join(",")];
+    let quoted = |cell: String| {
+        if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+    };
+    let mut lines = vec![columns.iter().map(|c| quoted(c.name.clone())).collect::<Vec<_>>().join(",")];
     for row in 0..columns.first().map_or(0, Column::len) {
-        lines.push(columns.iter().map(|c| c.cell(row)).collect::<Vec<_>>().join(","));
+        lines.push(columns.iter().map(|c| quoted(c.cell(row))).collect::<Vec<_>>().join(","));
     }
     print(lines.join("\n"))
 }

@@ -75,7 +75,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
         name.push(".checkpoint");
         PathBuf::from(name)
     });
-    let architecture = Architecture::read(&a.architecture).map_err(Failure::from_display)?;
+    let architecture = Architecture::read(&a.architecture)?;
     // Sizes that fit no network are a mistake in this file, so say which.
     architecture.graph().map_err(|e| Failure::new(format!("{}: {e}", a.architecture.display())))?;
     Ok(TrainRequest {
@@ -154,7 +154,7 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
         &mut |stage, done, total| progress.borrow_mut().observe_stage(stage, done, total),
     );
     progress.borrow().finish();
-    let report = report.map_err(Failure::from_display)?;
+    let report = report?;
     let checkpoint = request.checkpoint.as_ref().map(|c| c.path.display().to_string()).unwrap_or_default();
     if report.ended == Reason::Interrupted {
         return Err(Failure::new(format!(

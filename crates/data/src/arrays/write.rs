@@ -2,7 +2,7 @@
 
 use super::array::NumericArray;
 use super::npy;
-use crate::{DataError, create_atomically};
+use crate::{DataError, StoreError, create_atomically};
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -12,15 +12,15 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 /// Writes the array as `.npy`: row-major, little-endian, the type as it is kept. It reads back to the same bits, here and in NumPy.
 ///
 /// # Errors
-/// [`DataError::Write`]; an older file is then as it was.
+/// [`StoreError::Write`]; an older file is then as it was.
 pub fn write_npy(path: &Path, array: &NumericArray) -> Result<(), DataError> {
-    create_atomically(path, |out| npy::write(array, out))
+    Ok(create_atomically(path, |out| npy::write(array, out))?)
 }
 
 /// Writes the arrays as `.npz`, uncompressed as NumPy's `savez` does, in the order given. The same arrays make the same bytes.
 ///
 /// # Errors
-/// [`DataError::Write`], also for two arrays of one name or an empty name; an older file is then as it was.
+/// [`StoreError::Write`], also for two arrays of one name or an empty name; an older file is then as it was.
 pub fn write_npz(path: &Path, arrays: &[(&str, &NumericArray)]) -> Result<(), DataError> {
     let mut names = HashSet::new();
     if let Some((name, _)) = arrays.iter().find(|(name, _)| name.is_empty() || !names.insert(*name)) {
@@ -30,7 +30,7 @@ pub fn write_npz(path: &Path, arrays: &[(&str, &NumericArray)]) -> Result<(), Da
             format!("two arrays are called `{name}`")
         };
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, what);
-        return Err(DataError::Write { path: path.into(), source });
+        return Err(StoreError::Write { path: path.into(), source }.into());
     }
     create_atomically(path, |out| {
         let mut archive = ZipWriter::new(out);
@@ -48,5 +48,6 @@ pub fn write_npz(path: &Path, arrays: &[(&str, &NumericArray)]) -> Result<(), Da
         }
         archive.finish().map_err(std::io::Error::other)?;
         Ok(())
-    })
+    })?;
+    Ok(())
 }

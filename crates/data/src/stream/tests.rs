@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Column, DataError, Missing, ReadOptions, Schema, Selection, Table, Values, read_table, write_parts,
-    write_table,
+    Column, DataError, Missing, ReadOptions, Schema, Selection, StoreError, Table, Values, read_table,
+    write_parts, write_table,
 };
 use posterior_linalg::random::Streams;
 use rand::RngExt;
@@ -168,12 +168,12 @@ fn parts_are_written_as_one_table() {
         assert!(matches!(failed, Err(DataError::NoRows { .. })));
         let mut tables = vec![Table::new("made", vec![Column::numeric("c", vec![1.0])]), table(0, 3)];
         let failed = write_parts::<DataError>(&parts, || Ok(tables.pop()));
-        assert!(matches!(failed, Err(DataError::Write { .. })), "{failed:?}");
+        assert!(matches!(failed, Err(DataError::Store(StoreError::Write { .. }))), "{failed:?}");
         assert_eq!(std::fs::read(&parts).unwrap(), before);
     }
     let text = Column { name: "b".into(), values: Values::Text(vec![Some("x".into())]) };
     let mut tables = vec![Table::new("made", vec![Column::numeric("a", vec![1.0]), text]), table(0, 3)];
     let failed = write_parts::<DataError>(&folder.path().join("u.parquet"), || Ok(tables.pop())).unwrap_err();
-    let DataError::Write { source, .. } = failed else { panic!("{failed:?}") };
+    let DataError::Store(StoreError::Write { source, .. }) = failed else { panic!("{failed:?}") };
     assert!(source.to_string().contains(".csv can hold"), "{source}");
 }

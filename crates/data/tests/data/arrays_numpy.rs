@@ -2,8 +2,8 @@
 
 use crate::common::{gzip, npy};
 use posterior_data::{
-    ArrayValues, DataError, NonFinite, NumericArray, ReadOptions, read_array, read_arrays, write_npy,
-    write_npz,
+    ArrayValues, DataError, NonFinite, NumericArray, ReadOptions, StoreError, read_array, read_arrays,
+    write_npy, write_npz,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -142,7 +142,7 @@ fn archives_give_one_array_or_all() {
     // Names that cannot be told apart leave the older file alone.
     for names in [["a", "a"], ["a", ""]] {
         let error = write_npz(&path, &[(names[0], &logits), (names[1], &logits)]).unwrap_err();
-        assert!(matches!(error, DataError::Write { .. }), "{error}");
+        assert!(matches!(error, DataError::Store(StoreError::Write { .. })), "{error}");
         assert_eq!(read_array(&path, &options).unwrap(), logits);
     }
     // The same arrays make the same bytes.

@@ -2,7 +2,7 @@
 
 use super::Campaign;
 use crate::DecisionError;
-use posterior_data::{FileLock, LockHolder};
+use posterior_data::{DataError, FileLock, LockHolder};
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Campaign {
     /// # Errors
     /// [`DecisionError::Data`] with the lock's holder.
     pub fn lock(path: &Path, waiting: Waiting<'_>) -> Result<FileLock, DecisionError> {
-        Ok(FileLock::acquire(path, "lock", waiting.limit, waiting.observer)?)
+        Ok(FileLock::acquire(path, "lock", waiting.limit, waiting.observer).map_err(DataError::from)?)
     }
 
     /// The lock of a process that tries the points of the state: one at a time, or two would try the same points. It does not keep others from telling and asking.
@@ -49,6 +49,6 @@ impl Campaign {
     /// # Errors
     /// [`DecisionError::Data`] with the lock's holder, at once.
     pub fn lock_trials(path: &Path) -> Result<FileLock, DecisionError> {
-        Ok(FileLock::acquire(path, "run", Duration::ZERO, &mut |_, _| false)?)
+        Ok(FileLock::acquire(path, "run", Duration::ZERO, &mut |_, _| false).map_err(DataError::from)?)
     }
 }

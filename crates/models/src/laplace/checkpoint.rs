@@ -1,99 +1,66 @@
 //! The sums of an interrupted fit, to go on from.
 
-use super::header::{SelectedRecord, selected};
-use super::tensors::{Tensors, add_sums, read_selection, sums};
-use super::{LaplaceModelError, NetworkRecord, SavedPrecision};
-use crate::model::{Container, ModelFileError, Tensor};
+use super::header::SelectedRecord;
+use super::tensors::{add_selection, add_sums, read_selection, sums};
+use super::{NetworkRecord, SavedPrecision};
+use crate::ModelError;
 use posterior_laplace::accumulate::FitSums;
 use posterior_laplace::{Accumulator, FisherEstimate, Form};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::Network;
+use posterior_store::{Checkpoint, Identity, StoreError, Tensors};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::path::Path;
 
-/// What a checkpoint was made for: all must be the same to go on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckpointHeader {
-    /// `laplace checkpoint`.
-    pub method: String,
-    /// SHA-256 of the network's file.
-    pub network: Option<String>,
-    /// Names of the data files.
-    pub files: Vec<String>,
-    /// Examples in all.
-    pub examples: usize,
-    /// The likelihood.
-    pub likelihood: OutputLikelihood,
+const METHOD: &str = "laplace checkpoint";
+
+/// Where the sums stand; their matrices are tensors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
     /// Which entries are summed.
-    pub form: Form,
+    form: Form,
     /// How the Fisher matrix is estimated.
-    pub estimate: FisherEstimate,
+    estimate: FisherEstimate,
     /// The uncertain weights.
-    pub selected: Vec<SelectedRecord>,
+    selected: Vec<SelectedRecord>,
     /// What was summed so far.
-    pub fit: FitSums,
+    fit: FitSums,
 }
 
-impl CheckpointHeader {
-    const METHOD: &str = "laplace checkpoint";
-}
-
-/// What identifies a fit.
-pub(super) struct Identity<'a> {
-    pub(super) network: &'a NetworkRecord,
-    pub(super) files: &'a [String],
-    pub(super) examples: usize,
-    pub(super) likelihood: &'a OutputLikelihood,
+/// What a fit's sums depend on.
+pub(super) fn identity(
+    network: &NetworkRecord,
+    (files, examples): (&[String], usize),
+    likelihood: &OutputLikelihood,
+) -> Result<Identity, StoreError> {
+    let likelihood = serde_json::to_value(likelihood)?;
+    let settings =
+        json!({ "the network": network.sha256, "the likelihood or noise": likelihood.to_string() });
+    Ok(Identity { settings, data: json!({ "files": files, "examples": examples }).to_string() })
 }
 
 /// Writes the sums.
-pub(super) fn save(
-    path: &Path,
-    identity: &Identity<'_>,
-    sums: &Accumulator,
-) -> Result<(), LaplaceModelError> {
-    let mut tensors = Tensors::new();
+pub(super) fn save(path: &Path, identity: &Identity, sums: &Accumulator) -> Result<(), StoreError> {
+    let mut tensors = Tensors::default();
     add_sums(sums, &mut tensors);
-    let (records, positions) = selected(sums.selection());
-    if !positions.is_empty() {
-        tensors.insert("selected".into(), Tensor::new(vec![positions.len()], positions));
-    }
-    let header = CheckpointHeader {
-        method: CheckpointHeader::METHOD.into(),
-        network: identity.network.sha256.clone(),
-        files: identity.files.to_vec(),
-        examples: identity.examples,
-        likelihood: identity.likelihood.clone(),
-        form: sums.form(),
-        estimate: sums.estimate(),
-        selected: records,
-        fit: *sums.fit(),
-    };
-    Ok(Container { header, tensors }.write(path)?)
+    let selected = add_selection(sums.selection(), &mut tensors);
+    let state = State { form: sums.form(), estimate: sums.estimate(), selected, fit: *sums.fit() };
+    Checkpoint { method: METHOD.into(), identity: identity.clone(), state }.write(tensors, path)
 }
 
 /// Reads sums that were made for the same fit.
 pub(super) fn load<T: SavedPrecision>(
     path: &Path,
-    identity: &Identity<'_>,
+    identity: &Identity,
     network: &Network<T>,
-) -> Result<Accumulator, LaplaceModelError> {
-    let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
-    let mut container = Container::<CheckpointHeader>::read(path)?;
-    let header = container.header.clone();
-    let same = [
-        (header.method == CheckpointHeader::METHOD, "it is no checkpoint of a fit"),
-        (header.network == identity.network.sha256, "it belongs to another network"),
-        (header.files == identity.files && header.examples == identity.examples, "it belongs to other data"),
-        (header.likelihood == *identity.likelihood, "it belongs to another likelihood or noise"),
-    ];
-    if let Some((_, problem)) = same.iter().find(|(fine, _)| !fine) {
-        let problem = format!("cannot go on from {}: {problem}; start without --resume", path.display());
-        return Err(LaplaceModelError::Request(problem));
-    }
-    let selection = read_selection(network.graph(), &header.selected, &mut container, path)?;
-    let blocks = sums(network, &selection, header.form, header.estimate, &mut container, path)?;
-    let mut accumulator = Accumulator::new(network, &selection, header.form, header.estimate)?;
-    accumulator.restore(blocks, header.fit).map_err(|e| corrupt(e.to_string()))?;
+) -> Result<Accumulator, ModelError> {
+    let remedy = "start without --resume, or name another file with --checkpoint";
+    let (State { form, estimate, selected, fit }, mut tensors) =
+        Checkpoint::<State>::read(path, METHOD, identity, remedy)?;
+    let selection = read_selection(network.graph(), &selected, &mut tensors)?;
+    let blocks = sums(network, &selection, form, estimate, &mut tensors)?;
+    let mut accumulator = Accumulator::new(network, &selection, form, estimate)?;
+    accumulator.restore(blocks, fit).map_err(|e| tensors.corrupt(e))?;
     Ok(accumulator)
 }

@@ -2,11 +2,10 @@
 
 use super::fit::{Observer, Parts, assemble};
 use super::noise::plain_likelihood;
-use super::source::file_name;
 use super::training::Reading;
-use super::{
-    DataSource, Fitted, InputKind, LaplaceModel, LaplaceModelError, LikelihoodKind, Numbers, SavedPrecision,
-};
+use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers, SavedPrecision};
+use crate::ModelError;
+use crate::network::file_name;
 use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
@@ -25,7 +24,7 @@ impl LaplaceModel {
         options: &FitOptions,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
-    ) -> Result<Self, LaplaceModelError> {
+    ) -> Result<Self, ModelError> {
         match &self.numbers {
             Numbers::Single(fitted) => continue_in(self, fitted, data, options, announce, observer),
             Numbers::Double(fitted) => continue_in(self, fitted, data, options, announce, observer),
@@ -40,7 +39,7 @@ fn continue_in<T: SavedPrecision>(
     options: &FitOptions,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<LaplaceModel, LaplaceModelError> {
+) -> Result<LaplaceModel, ModelError> {
     let started = Instant::now();
     let header = &model.header;
     let likelihood = match header.base_likelihood {
@@ -50,7 +49,7 @@ fn continue_in<T: SavedPrecision>(
         OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
         OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
         OutputLikelihood::StudentT(_) => {
-            return Err(LaplaceModelError::Request(
+            return Err(ModelError::Request(
                 "a model with Student-t noise cannot be continued; fit it again with all data".into(),
             ));
         }
@@ -85,7 +84,7 @@ fn continue_in<T: SavedPrecision>(
     if let Some(before) = &record.record {
         if before.kind != set.record.kind {
             let problem = "these data hold another kind of numbers than those of the fit (bytes, whole or floating-point numbers): convert them";
-            return Err(LaplaceModelError::Request(problem.into()));
+            return Err(ModelError::Request(problem.into()));
         }
         record.record = Some(before.merged(&set.record));
     }
@@ -113,7 +112,7 @@ fn pooled(
     a: &OutputLikelihood,
     b: &OutputLikelihood,
     weights: (f64, f64),
-) -> Result<OutputLikelihood, LaplaceModelError> {
+) -> Result<OutputLikelihood, ModelError> {
     let (OutputLikelihood::Gaussian(a), OutputLikelihood::Gaussian(b)) = (a, b) else { return Ok(a.clone()) };
     let total = weights.0 + weights.1;
     let pairs = a.noise_variances().iter().zip(b.noise_variances());

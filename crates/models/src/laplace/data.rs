@@ -1,123 +1,14 @@
 //! Inputs to ask a model about, with truths where there are some.
 
-use super::numbers::{class_numbers, converted, numbers};
-use super::source::file_name;
-use super::{InputKind, LaplaceModel, LaplaceModelError};
-use crate::network::{Preparation, apply_classes, is_table};
-use posterior_data::{
-    ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Table, read_feature_matrix, read_table,
-};
+use super::{InputKind, LaplaceModel, ModelData, Truth};
+use crate::ModelError;
+use crate::data::rows;
+use crate::network::{Preparation, Raw, Wanted, class_numbers, converted, is_table};
+use posterior_data::{ReadOptions, Table, read_table};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
 use std::ops::Range;
-use std::path::PathBuf;
-
-/// What came true.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Truth {
-    /// Classes from 0.
-    Classes(Vec<usize>),
-    /// Numbers `[examples, width]` in the target's own units; events are 0 and 1.
-    Values {
-        /// Row by row.
-        values: Vec<f64>,
-        /// How many for each example.
-        width: usize,
-    },
-}
-
-impl Truth {
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Classes(classes) => classes.len(),
-            Self::Values { values, width } => values.len() / (*width).max(1),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Inputs in their own units.
-#[derive(Clone, Debug)]
-pub struct ModelData {
-    /// What they are called, for messages.
-    pub name: String,
-    /// `[examples, ...]`: images as bytes, columns before standardisation, features as they are.
-    pub inputs: NumericArray,
-    /// What came true, where it was asked for.
-    pub truth: Option<Truth>,
-    /// The table they came from, with the rows that could be used.
-    pub table: Option<(Table, Vec<usize>)>,
-    /// What was dropped or filled.
-    pub notes: Vec<String>,
-}
-
-impl ModelData {
-    /// Inputs in memory.
-    pub fn new(name: impl Into<String>, inputs: NumericArray, truth: Option<Truth>) -> Self {
-        Self { name: name.into(), inputs, truth, table: None, notes: Vec::new() }
-    }
-
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.inputs.examples()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Only the given examples, in this order.
-    ///
-    /// # Errors
-    /// [`LaplaceModelError::Request`] for one that does not exist.
-    pub fn selected(&self, examples: &[usize]) -> Result<Self, LaplaceModelError> {
-        if let Some(bad) = examples.iter().find(|i| **i >= self.len()) {
-            return Err(LaplaceModelError::Request(format!(
-                "there is no example {bad} among {}",
-                self.len()
-            )));
-        }
-        let truth = self.truth.as_ref().map(|truth| match truth {
-            Truth::Classes(classes) => Truth::Classes(examples.iter().map(|&i| classes[i]).collect()),
-            Truth::Values { values, width } => Truth::Values {
-                values: examples
-                    .iter()
-                    .flat_map(|&i| values[i * width..(i + 1) * width].iter().copied())
-                    .collect(),
-                width: *width,
-            },
-        });
-        let table =
-            self.table.as_ref().map(|(t, rows)| (t.clone(), examples.iter().map(|&i| rows[i]).collect()));
-        let inputs = rows(&self.inputs, examples.iter().copied())?;
-        Ok(Self { name: self.name.clone(), inputs, truth, table, notes: self.notes.clone() })
-    }
-}
-
-/// Some examples of an array.
-pub(super) fn rows(
-    array: &NumericArray,
-    examples: impl Iterator<Item = usize>,
-) -> Result<NumericArray, LaplaceModelError> {
-    let size: usize = array.example_shape().iter().product();
-    fn pick<T: Copy>(values: &[T], size: usize, examples: &[usize]) -> Vec<T> {
-        examples.iter().flat_map(|&i| values[i * size..(i + 1) * size].iter().copied()).collect()
-    }
-    let examples: Vec<usize> = examples.collect();
-    let values = match array.values() {
-        ArrayValues::F32(v) => ArrayValues::F32(pick(v, size, &examples)),
-        ArrayValues::F64(v) => ArrayValues::F64(pick(v, size, &examples)),
-        ArrayValues::I64(v) => ArrayValues::I64(pick(v, size, &examples)),
-        ArrayValues::U8(v) => ArrayValues::U8(pick(v, size, &examples)),
-    };
-    Ok(NumericArray::new([&[examples.len()], array.example_shape()].concat(), values)?)
-}
+use std::path::{Path, PathBuf};
 
 impl LaplaceModel {
     /// Reads files of the kind that the model learned from: a table with the same columns; arrays or images; features. Truths come from the table, the files themselves or
@@ -131,19 +22,26 @@ impl LaplaceModel {
         labels: &[PathBuf],
         truth: bool,
         reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
-        let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
+    ) -> Result<ModelData, ModelError> {
+        let refuse = |problem: String| Err(ModelError::Request(problem));
         let Some(first) = data.first() else { return refuse("there are no data: give --data".into()) };
         let labels = if truth { labels } else { &[] };
-        let read = match &self.header.data.inputs {
+        let wanted = match self.likelihood() {
+            _ if !truth => Wanted::Nothing,
+            OutputLikelihood::Categorical(_) => Wanted::Classes,
+            _ => Wanted::Numbers,
+        };
+        let raw = match &self.header.data.inputs {
             InputKind::Features { columns, label } => {
-                self.read_features(data, labels, truth, columns, label.as_deref(), reading)?
+                let width = self.graph().input_shape().iter().product();
+                let named = (Some(&columns[..]), label.as_deref());
+                Raw::of_features((data, labels), width, named, wanted, reading)?
             }
             InputKind::Prepared { preparation: Preparation::Columns { .. } } if is_table(first) => {
                 if data.len() > 1 || !labels.is_empty() {
                     return refuse("give one table, whose target is a column".into());
                 }
-                self.read_rows(read_table(first, reading)?, truth)?
+                return self.read_rows(read_table(first, reading)?, truth);
             }
             InputKind::Prepared { .. } if is_table(first) => {
                 return refuse(format!(
@@ -151,57 +49,36 @@ impl LaplaceModel {
                     first.display()
                 ));
             }
-            InputKind::Prepared { .. } => self.read_arrays(data, labels, truth, reading)?,
+            InputKind::Prepared { .. } => Raw::of_arrays(data, labels, wanted, reading)?,
         };
-        let shape = self.graph().input_shape();
-        let found: usize = read.inputs.example_shape().iter().product();
-        if found != shape.iter().product::<usize>() {
-            let own = read.inputs.example_shape();
-            return refuse(format!(
-                "{}: the network takes examples of shape {shape:?}, these have shape {own:?}",
-                read.name
-            ));
-        }
-        read.inputs.require_finite(first)?;
-        if read.is_empty() {
-            return refuse(format!("{}: there are no examples", read.name));
-        }
-        if let Some(count) = read.truth.as_ref().map(Truth::len).filter(|n| *n != read.len()) {
-            return refuse(format!("{}: {} inputs, but truths for {count}", read.name, read.len()));
-        }
-        Ok(read)
+        self.checked(raw, first, None)
     }
 
     /// The rows of a table in memory.
     ///
     /// # Errors
     /// When columns are missing, hold other things than numbers, or a class that training does not know.
-    pub fn read_rows(&self, mut table: Table, truth: bool) -> Result<ModelData, LaplaceModelError> {
+    pub fn read_rows(&self, mut table: Table, truth: bool) -> Result<ModelData, ModelError> {
         let InputKind::Prepared { preparation: Preparation::Columns { schema, classes, .. } } =
             &self.header.data.inputs
         else {
-            return Err(LaplaceModelError::Request("the model did not learn from a table".into()));
+            return Err(ModelError::Request("the model did not learn from a table".into()));
         };
         let original = table.clone();
-        if let (Some(classes), true) = (classes, truth) {
-            apply_classes(&mut table, &schema.target, classes)?;
-        }
-        let all: Vec<usize> = (0..table.rows()).collect();
-        let extracted = schema.extract(&table, &all, truth)?;
-        let (n, d) = (extracted.x.nrows(), extracted.x.ncols());
-        let values = (0..n * d).map(|k| extracted.x[(k / d, k % d)]).collect();
-        let truth = extracted.y.filter(|_| truth).map(|y| self.truth(y, 1)).transpose()?;
-        Ok(ModelData {
-            name: file_name(&original.source),
-            inputs: NumericArray::new(vec![n, d], ArrayValues::F64(values))?,
-            truth,
-            notes: extracted.notes.sentences(),
-            table: Some((original, extracted.rows)),
-        })
+        let raw = Raw::of_table(&mut table, schema, classes.as_deref(), truth)?;
+        self.checked(raw, &original.source.clone(), Some(original))
+    }
+
+    /// Examples that fit the network, with truths that fit the likelihood.
+    fn checked(&self, raw: Raw, first: &Path, table: Option<Table>) -> Result<ModelData, ModelError> {
+        let Raw { name, inputs, truths, rows, notes, .. } = raw.fit_for(self.graph().input_shape(), first)?;
+        let truth = truths.map(|(values, width)| self.truth(values, width)).transpose()?;
+        let table = table.map(|table| (table, rows));
+        Ok(ModelData { notes, table, ..ModelData::new(name, inputs, truth) })
     }
 
     /// Numbers as truths of the model's likelihood.
-    fn truth(&self, values: Vec<f64>, width: usize) -> Result<Truth, LaplaceModelError> {
+    fn truth(&self, values: Vec<f64>, width: usize) -> Result<Truth, ModelError> {
         let likelihood = self.likelihood();
         if let OutputLikelihood::Categorical(c) = likelihood {
             let classes: Vec<usize> =
@@ -213,7 +90,7 @@ impl LaplaceModel {
                     classes[row],
                     c.classes()
                 );
-                return Err(LaplaceModelError::Request(problem));
+                return Err(ModelError::Request(problem));
             }
             return Ok(Truth::Classes(classes));
         }
@@ -222,87 +99,12 @@ impl LaplaceModel {
                 "truths have {width} numbers for each example, the model predicts {}",
                 likelihood.target_width()
             );
-            return Err(LaplaceModelError::Request(problem));
+            return Err(ModelError::Request(problem));
         }
         for (row, y) in values.chunks_exact(width.max(1)).enumerate() {
-            likelihood
-                .check_target(y)
-                .map_err(|e| LaplaceModelError::Request(format!("row {}: {e}", row + 1)))?;
+            likelihood.check_target(y).map_err(|e| ModelError::Request(format!("row {}: {e}", row + 1)))?;
         }
         Ok(Truth::Values { values, width })
-    }
-
-    fn read_arrays(
-        &self,
-        data: &[PathBuf],
-        labels: &[PathBuf],
-        truth: bool,
-        reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
-        let set = ImageSet::read(data, &[], reading)?;
-        let own = set.labels.map(|labels| (labels.into_iter().map(f64::from).collect::<Vec<_>>(), 1));
-        let truth = match (truth, labels.is_empty(), own) {
-            (false, _, _) => None,
-            (true, true, Some((values, width))) => Some(self.truth(values, width)?),
-            (true, true, None) => {
-                return Err(LaplaceModelError::Request("these files hold no labels: give --labels".into()));
-            }
-            (true, false, Some(_)) => {
-                let problem = format!("{} holds labels already; leave --labels out", data[0].display());
-                return Err(LaplaceModelError::Request(problem));
-            }
-            (true, false, None) => {
-                let (values, width) = numbers(labels, set.images.examples(), reading)?;
-                Some(self.truth(values, width)?)
-            }
-        };
-        Ok(ModelData::new(file_name(&data[0]), set.images, truth))
-    }
-
-    fn read_features(
-        &self,
-        data: &[PathBuf],
-        labels: &[PathBuf],
-        truth: bool,
-        columns: &[String],
-        label: Option<&str>,
-        reading: &ReadOptions,
-    ) -> Result<ModelData, LaplaceModelError> {
-        let width: usize = self.graph().input_shape().iter().product();
-        let (mut values, mut count, mut own, mut single) = (Vec::new(), 0, Vec::new(), true);
-        for path in data {
-            // Tables are read by the names of the columns; arrays have only their order.
-            let options = FeatureOptions {
-                columns: is_table(path).then(|| columns.to_vec()),
-                label_column: label.filter(|_| truth).map(String::from),
-                read: *reading,
-            };
-            let matrix = read_feature_matrix(path, &options)?;
-            let shape = matrix.values.shape().to_vec();
-            if shape[1] != width {
-                let problem =
-                    format!("{}: {} columns of features, the head takes {width}", path.display(), shape[1]);
-                return Err(LaplaceModelError::Request(problem));
-            }
-            count += shape[0];
-            own.extend(matrix.labels.into_iter().flatten());
-            single &= matches!(matrix.values.values(), ArrayValues::F32(_));
-            values.extend(converted::<f64>(matrix.values.into_parts().1));
-        }
-        let values = if single {
-            ArrayValues::F32(values.into_iter().map(|v| v as f32).collect())
-        } else {
-            ArrayValues::F64(values)
-        };
-        let truth = match (truth, own.is_empty()) {
-            (false, _) => None,
-            (true, false) => Some(self.truth(own, 1)?),
-            (true, true) => {
-                let (values, width) = numbers(labels, count, reading)?;
-                Some(self.truth(values, width)?)
-            }
-        };
-        Ok(ModelData::new(file_name(&data[0]), NumericArray::new(vec![count, width], values)?, truth))
     }
 
     /// What is to be known of inputs beside those of the fit: numbers outside their range, and, if `allowed` and not refused, of another kind. Nothing for models of older versions, which
@@ -310,7 +112,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// Numbers of another kind (bytes for floating-point numbers, say), unless `allowed`.
-    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, LaplaceModelError> {
+    pub fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError> {
         let Some(record) = &self.header.data.record else { return Ok(Vec::new()) };
         let mut notes: Vec<String> =
             record.check_kind(&data.name, &data.inputs, allowed)?.into_iter().collect();
@@ -330,7 +132,7 @@ impl LaplaceModel {
         &self,
         data: &ModelData,
         range: Range<usize>,
-    ) -> Result<Array<T>, LaplaceModelError> {
+    ) -> Result<Array<T>, ModelError> {
         let piece = rows(&data.inputs, range)?;
         let input = self.graph().input_shape();
         match &self.header.data.inputs {

@@ -1,6 +1,7 @@
 //! Scores of a model beside those of its plain network on the same examples.
 
-use super::{LaplaceModel, LaplaceModelError, LaplacePredictions, ModelData, Predicted, Truth};
+use super::{LaplaceModel, LaplacePredictions, ModelData, Predicted, Truth};
+use crate::ModelError;
 use posterior_laplace::UnseenScores;
 use posterior_likelihoods::Integration;
 use posterior_metrics::{
@@ -87,10 +88,10 @@ impl OutOfDistribution {
     ///
     /// # Errors
     /// When these are no class probabilities, or numbers of classes differ.
-    pub fn of(inside: &LaplacePredictions, outside: &LaplacePredictions) -> Result<Self, LaplaceModelError> {
+    pub fn of(inside: &LaplacePredictions, outside: &LaplacePredictions) -> Result<Self, ModelError> {
         let (Predicted::Classes(a), Predicted::Classes(b)) = (&inside.predicted, &outside.predicted) else {
             let problem = "inputs of another kind are told from familiar ones by class probabilities: this model predicts none";
-            return Err(LaplaceModelError::Request(problem.into()));
+            return Err(ModelError::Request(problem.into()));
         };
         let (a, b) = (Probabilities::new(a, inside.width)?, Probabilities::new(b, outside.width)?);
         Ok(Self {
@@ -136,12 +137,9 @@ impl LaplaceModel {
         &self,
         data: &ModelData,
         integration: Option<Integration>,
-    ) -> Result<Evaluation, LaplaceModelError> {
+    ) -> Result<Evaluation, ModelError> {
         let Some(truth) = &data.truth else {
-            return Err(LaplaceModelError::Request(format!(
-                "{}: there are no truths to score against",
-                data.name
-            )));
+            return Err(ModelError::Request(format!("{}: there are no truths to score against", data.name)));
         };
         let (predictions, plain) = (self.predict(data, integration)?, self.predict_plain(data)?);
         let mean = |p: &LaplacePredictions| {
@@ -197,9 +195,7 @@ impl LaplaceModel {
                 };
                 Ok(Evaluation::Values(Box::new(evaluation)))
             }
-            _ => Err(LaplaceModelError::Request(
-                "the truths are not of the kind that the model predicts".into(),
-            )),
+            _ => Err(ModelError::Request("the truths are not of the kind that the model predicts".into())),
         }
     }
 }

@@ -3,89 +3,75 @@
 
 use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
-use super::tensors::{Tensors, add_network, add_posterior, curvature, network, read_selection, sums};
-use super::{Fitted, LaplaceModel, LaplaceModelError, SavedPrecision};
-use crate::model::{Container, ModelFileError, TensorValues, add_fingerprints, fingerprints};
+use super::tensors::{add_network, add_posterior, curvature, is_single, network, read_selection, sums};
+use super::{Fitted, LaplaceModel, SavedPrecision};
+use crate::process::{add_fingerprints, fingerprints};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
 use posterior_networks::{Architecture, Graph};
+use posterior_store::{Container, StoreError, Tensors};
 use std::path::Path;
-
-/// Prefix of the network's tensors.
-const NETWORK: &str = "network.";
 
 impl LaplaceModel {
     /// Writes the file in one atomic step: the network and the sums of the curvature (lower triangles), in all `4 C^2` bytes for each dense block of `C` weights, and 8 for the fingerprint of each row.
     ///
     /// # Errors
-    /// [`ModelFileError::Write`]; an older file is untouched then.
-    pub fn save(&self, path: &Path) -> Result<(), LaplaceModelError> {
-        let mut tensors = Tensors::new();
+    /// [`StoreError::Write`]; an older file is untouched then.
+    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        let mut tensors = Tensors::default();
         in_precision!(&self.numbers, fitted => {
             add_network(&fitted.network, &mut tensors);
             add_posterior(&fitted.laplace, &mut tensors);
         });
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        Ok(Container { header: self.header.clone(), tensors }.write(path)?)
+        Container { header: self.header.clone(), tensors }.write(path)
     }
 
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// A [`ModelFileError`] that says what is wrong with it.
-    pub fn load(path: &Path) -> Result<Self, LaplaceModelError> {
-        Self::from_container(Container::read(path)?, path)
+    /// A [`StoreError`] that says what is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::read(path)?)
     }
 
-    pub(crate) fn from_container(
-        container: Container<LaplaceHeader>,
-        path: &Path,
-    ) -> Result<Self, LaplaceModelError> {
-        let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
-        let header = &container.header;
+    pub(crate) fn from_container(container: Container<LaplaceHeader>) -> Result<Self, StoreError> {
+        let Container { header, tensors } = container;
         if header.method != LaplaceHeader::METHOD {
-            return Err(corrupt(format!(
-                "its method is `{}`, expected `{}`",
-                header.method,
-                LaplaceHeader::METHOD
-            ))
-            .into());
+            let (own, expected) = (&header.method, LaplaceHeader::METHOD);
+            return Err(tensors.corrupt(format!("its method is `{own}`, expected `{expected}`")));
         }
-        let graph = Architecture::from_toml(&header.network.architecture)
-            .map_err(|e| corrupt(e.to_string()))?
-            .graph()
-            .map_err(|e| corrupt(e.to_string()))?;
-        let single = container
-            .tensors
-            .iter()
-            .any(|(n, t)| n.starts_with(NETWORK) && matches!(t.values, TensorValues::F32(_)));
-        if single { restored::<f32>(graph, container, path) } else { restored::<f64>(graph, container, path) }
+        let architecture =
+            Architecture::from_toml(&header.network.architecture).map_err(|e| tensors.corrupt(e))?;
+        let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
+        match is_single(&tensors) {
+            true => restored::<f32>(graph, header, tensors),
+            false => restored::<f64>(graph, header, tensors),
+        }
     }
 }
 
 fn restored<T: SavedPrecision>(
     graph: Graph,
-    mut container: Container<LaplaceHeader>,
-    path: &Path,
-) -> Result<LaplaceModel, LaplaceModelError> {
-    let corrupt = |reason: String| ModelFileError::Corrupt { path: path.into(), reason };
-    let header = container.header.clone();
-    let fingerprints = fingerprints(&mut container, path)?;
-    let network = network::<T, _>(graph, &mut container, path)?;
-    let selection = read_selection(network.graph(), &header.selected, &mut container, path)?;
-    let precisions = container.take("prior.precisions", &[header.group_count], path)?;
-    let mode = container.take("mode", &[selection.len()], path)?;
+    header: LaplaceHeader,
+    mut tensors: Tensors,
+) -> Result<LaplaceModel, StoreError> {
+    let fingerprints = fingerprints(&mut tensors)?;
+    let network = network::<T>(graph, &mut tensors)?;
+    let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
+    let precisions = tensors.vector("prior.precisions", header.group_count)?;
+    let mode = tensors.vector("mode", selection.len())?;
     let curvature = match header.options.approximation.form() {
         Some(form) => {
             let estimate = match header.options.approximation {
                 posterior_laplace::Approximation::Kronecker(estimate) => estimate,
                 _ => FisherEstimate::Exact,
             };
-            RestoredCurvature::Sums(sums(&network, &selection, form, estimate, &mut container, path)?)
+            RestoredCurvature::Sums(sums(&network, &selection, form, estimate, &mut tensors)?)
         }
-        None => curvature(&network, &selection, &header.summary.fit, &mut container, path)?,
+        None => curvature(&network, &selection, &header.summary.fit, &mut tensors)?,
     };
-    if let Some(name) = container.tensors.keys().next() {
-        return Err(corrupt(format!("tensor `{name}` belongs to nothing")).into());
+    if let Some((name, _)) = tensors.iter().next() {
+        return Err(tensors.corrupt(format!("tensor `{name}` belongs to nothing")));
     }
     let saved = SavedPosterior {
         options: header.options.clone(),
@@ -97,8 +83,8 @@ fn restored<T: SavedPrecision>(
         curvature,
         summary: header.summary.clone(),
     };
-    let laplace = Laplace::restore(&network, saved).map_err(|e| corrupt(e.to_string()))?;
-    Ok(LaplaceModel { header, numbers: T::numbers(Fitted { network, laplace }), fingerprints })
+    let laplace = Laplace::restore(&network, saved).map_err(|e| tensors.corrupt(e))?;
+    Ok(LaplaceModel { header, numbers: T::either(Fitted { network, laplace }), fingerprints })
 }
 
 /// Parts of a header that follow from a posterior.

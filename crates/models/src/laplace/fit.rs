@@ -1,16 +1,17 @@
 //! From a request, or a network in memory, to a model.
 
-use super::checkpoint::{self, Identity};
+use super::checkpoint;
 use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
-use super::source::{Source, architecture, file_name};
+use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet};
 use super::{
-    CurvatureChoice, DataRecord, Fitted, InputKind, LaplaceHeader, LaplaceModel, LaplaceModelError,
-    LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
+    CurvatureChoice, DataRecord, Fitted, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
+    NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
-use crate::network::{Preparation, TrainingRecord};
+use crate::ModelError;
+use crate::network::{Preparation, TrainingRecord, file_name};
 use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
@@ -52,7 +53,7 @@ impl LaplaceModel {
         request: &LaplaceRequest,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
-    ) -> Result<Self, LaplaceModelError> {
+    ) -> Result<Self, ModelError> {
         let mut source = Source::open(request)?;
         if let Some(weight_decay) = request.weight_decay {
             check_positive("the weight decay", weight_decay, true)?;
@@ -93,7 +94,7 @@ impl LaplaceModel {
         options: &FitOptions,
         description: NetworkDescription,
         observer: Observer<'_>,
-    ) -> Result<Self, LaplaceModelError> {
+    ) -> Result<Self, ModelError> {
         let started = Instant::now();
         let record = NetworkRecord {
             architecture: architecture(network.graph())?,
@@ -138,7 +139,7 @@ fn fit_in<T: SavedPrecision>(
     request: &LaplaceRequest,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
-) -> Result<LaplaceModel, LaplaceModelError> {
+) -> Result<LaplaceModel, ModelError> {
     let started = Instant::now();
     let known = InputKind::Prepared { preparation: source.preparation.clone() };
     let reading = Reading {
@@ -190,12 +191,7 @@ fn fit_in<T: SavedPrecision>(
         class_names,
         notes: data_notes,
     };
-    let identity = Identity {
-        network: &source.record,
-        files: &data.files,
-        examples: examples.len(),
-        likelihood: &likelihood,
-    };
+    let identity = checkpoint::identity(&source.record, (&data.files, examples.len()), &likelihood)?;
     let mut saved: Option<Accumulator> = None;
     if let Some(path) = request.checkpoint.as_deref().filter(|p| request.resume && p.exists()) {
         let sums = checkpoint::load(path, &identity, &network)?;
@@ -252,20 +248,20 @@ fn remove_checkpoint(request: &LaplaceRequest) {
 }
 
 /// Refuses names of classes that are not as many as the network's outputs; two name an event and its absence.
-fn check_class_names(names: &[String], likelihood: &OutputLikelihood) -> Result<(), LaplaceModelError> {
+fn check_class_names(names: &[String], likelihood: &OutputLikelihood) -> Result<(), ModelError> {
     let (expected, what) = match likelihood {
         OutputLikelihood::Categorical(c) => (c.classes(), "classes"),
         OutputLikelihood::Bernoulli(_) => (2, "sides of an event"),
         _ if !names.is_empty() => {
             let problem = "--class-names belongs to --likelihood categorical and bernoulli";
-            return Err(LaplaceModelError::Request(problem.into()));
+            return Err(ModelError::Request(problem.into()));
         }
         _ => return Ok(()),
     };
     if names.is_empty() || names.len() == expected {
         return Ok(());
     }
-    Err(LaplaceModelError::Request(format!(
+    Err(ModelError::Request(format!(
         "the network has {expected} {what}, but there are {} labels or names: {}",
         names.len(),
         names.iter().take(20).cloned().collect::<Vec<_>>().join(", ")
@@ -292,7 +288,7 @@ fn choose<T: SavedPrecision>(
     request: &LaplaceRequest,
     options: &mut FitOptions,
     observer: Observer<'_>,
-) -> Result<(Laplace<T>, AutoReport), LaplaceModelError> {
+) -> Result<(Laplace<T>, AutoReport), ModelError> {
     let time = request
         .seconds
         .map(|s| check_positive("the time", s, false).map(|()| Duration::from_secs_f64(s.min(1e9))));
@@ -325,7 +321,7 @@ fn announced(plans: &[(&str, Plan)], examples: usize, unseen: Option<usize>) -> 
 fn planned_selection<T: SavedPrecision>(
     network: &Network<T>,
     options: &FitOptions,
-) -> Result<Selection, LaplaceModelError> {
+) -> Result<Selection, ModelError> {
     let graph = network.graph();
     let all = Selection::all(graph);
     Ok(match &options.weights {
@@ -387,6 +383,6 @@ pub(super) fn assemble<T: SavedPrecision>(
     let sentence = decay::sentence(&header, laplace.prior().precisions(), noise);
     header.notes.extend(sentence);
     header.seconds = parts.started.elapsed().as_secs_f64();
-    let numbers = T::numbers(Fitted { network, laplace });
+    let numbers = T::either(Fitted { network, laplace });
     LaplaceModel { header, numbers, fingerprints: parts.fingerprints }
 }

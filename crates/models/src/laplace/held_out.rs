@@ -1,7 +1,8 @@
 //! Rows that score a fit: given in files of their own, recorded by `posterior train`, or, where insisted upon, rows that the network was trained on.
 
 use super::training::Reading;
-use super::{CurvatureChoice, InputKind, InputRecord, LaplaceModelError, LaplaceRequest, SavedPrecision};
+use super::{CurvatureChoice, InputKind, InputRecord, LaplaceRequest, SavedPrecision};
+use crate::ModelError;
 use crate::network::{TrainingRecord, digests};
 use posterior_data::Split;
 use posterior_laplace::unseen::check_enough;
@@ -34,9 +35,9 @@ pub(super) fn held_out<T: SavedPrecision>(
     (inputs, record): (&InputKind, &InputRecord),
     training: Option<&TrainingRecord>,
     examples: &mut Arc<dyn Examples<T> + Send>,
-) -> Result<Found<T>, LaplaceModelError> {
+) -> Result<Found<T>, ModelError> {
     let source = &request.validation;
-    let refuse = |problem: String| Err(LaplaceModelError::Request(problem));
+    let refuse = |problem: String| Err(ModelError::Request(problem));
     let tuned = request.options.tune == Tune::Validation;
     let allow = source.allow_seen;
     if !(0.0..1.0).contains(&source.fraction) {

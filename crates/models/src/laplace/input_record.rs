@@ -1,6 +1,6 @@
 //! What inputs looked like at the fit, so that inputs on another scale are noticed: a network gives an answer to any numbers, and error bars are about the kind that it learned from.
 
-use super::LaplaceModelError;
+use crate::ModelError;
 use posterior_data::{ArrayValues, NumericArray};
 use serde::{Deserialize, Serialize};
 
@@ -98,13 +98,13 @@ impl InputRecord {
     /// Refuses numbers of another kind, unless `allowed`; then says so.
     ///
     /// # Errors
-    /// [`LaplaceModelError::Request`], with the way out.
+    /// [`ModelError::Request`], with the way out.
     pub fn check_kind(
         &self,
         name: &str,
         inputs: &NumericArray,
         allowed: bool,
-    ) -> Result<Option<String>, LaplaceModelError> {
+    ) -> Result<Option<String>, ModelError> {
         let found = ElementKind::of(inputs.values());
         if found == self.kind {
             return Ok(None);
@@ -113,7 +113,7 @@ impl InputRecord {
         if allowed {
             return Ok(Some(format!("{what}: taken as they are")));
         }
-        Err(LaplaceModelError::Request(format!(
+        Err(ModelError::Request(format!(
             "{what}, which are prepared in another way: convert them, or insist with --allow-other-inputs"
         )))
     }

@@ -1,7 +1,8 @@
 //! Joint log-likelihoods of several labels, which see whether a posterior knows how its errors depend on each other.
 
 use super::predict::{jacobian, target};
-use super::{LaplaceModel, LaplaceModelError, ModelData};
+use super::{LaplaceModel, ModelData};
+use crate::ModelError;
 use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::{DyadicGroups, JointLogLikelihood};
@@ -33,12 +34,9 @@ impl LaplaceModel {
         samples: usize,
         seed: u64,
         memory: u64,
-    ) -> Result<Vec<JointRow>, LaplaceModelError> {
+    ) -> Result<Vec<JointRow>, ModelError> {
         let Some(truth) = &data.truth else {
-            return Err(LaplaceModelError::Request(format!(
-                "{}: there are no truths to score against",
-                data.name
-            )));
+            return Err(ModelError::Request(format!("{}: there are no truths to score against", data.name)));
         };
         let weights = (samples as u64).saturating_mul(self.weights() as u64).saturating_mul(16);
         if weights > memory {

@@ -7,7 +7,7 @@
 //! model.save("net.posterior".as_ref())?;
 //! let data = model.read(&["test.gz".into()], &[], false, &posterior_data::ReadOptions::for_arrays())?;
 //! let predictions = model.predict(&data, None)?;
-//! # Ok::<(), posterior_models::laplace::LaplaceModelError>(())
+//! # Ok::<(), posterior_models::ModelError>(())
 //! ```
 //!
 //! | file | does |
@@ -20,22 +20,23 @@
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
 //! | `seen` | which rows a model has learned from |
 //! | `input_record` | kind and range of the inputs at the fit, and how far others leave them |
-//! | `numbers` | arrays of targets and classes |
 //! | `noise` | the likelihood, with noise to begin with |
 //! | `continued` | further data for a saved model |
 //! | `decay` | the prior precision beside the weight decay of training |
 //! | `model`, `header` | what a model is |
 //! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
 //! | `checkpoint` | sums of an interrupted fit |
+//! | `asked`, `describe` | what any model can be asked; a network in words |
 //! | `data` | inputs (and truths) to ask the model about |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
 //! | `evaluate`, `shift`, `joint` | scores beside the plain network's, under shift, of several labels together |
 
+mod asked;
 mod checkpoint;
 mod continued;
 mod data;
 mod decay;
-mod error;
+mod describe;
 mod evaluate;
 mod file;
 mod fit;
@@ -45,7 +46,6 @@ mod input_record;
 mod joint;
 mod model;
 mod noise;
-mod numbers;
 mod predict;
 mod predict_plan;
 mod request;
@@ -56,9 +56,7 @@ mod source;
 mod tensors;
 mod training;
 
-pub use checkpoint::CheckpointHeader;
-pub use data::{ModelData, Truth};
-pub use error::LaplaceModelError;
+pub use crate::data::{ModelData, Truth};
 pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
 pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
@@ -66,7 +64,6 @@ pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
 pub use predict::{LaplacePredictions, Predicted};
-pub use predict_plan::NetworkPredictionPlan;
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,

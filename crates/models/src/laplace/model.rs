@@ -1,7 +1,6 @@
 //! A network with its posterior.
 
 use super::LaplaceHeader;
-use crate::TensorValues;
 use posterior_data::RowFingerprints;
 use posterior_laplace::Laplace;
 use posterior_networks::{Network, Precision};
@@ -36,45 +35,27 @@ pub(super) use in_precision;
 
 /// A precision that model files know.
 pub trait SavedPrecision: Precision {
-    /// Its numbers as a tensor's values.
-    fn values(values: &[Self]) -> TensorValues;
-    /// Back; None for the other precision.
-    fn from_values(values: TensorValues) -> Option<Vec<Self>>;
     /// A fit in this precision.
-    fn numbers(fitted: Fitted<Self>) -> Numbers;
+    fn either(fitted: Fitted<Self>) -> Numbers;
     /// The fit, where it is in this precision.
     fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>>;
 }
 
-impl SavedPrecision for f32 {
-    fn values(values: &[Self]) -> TensorValues {
-        TensorValues::F32(values.to_vec())
-    }
-    fn from_values(values: TensorValues) -> Option<Vec<Self>> {
-        if let TensorValues::F32(values) = values { Some(values) } else { None }
-    }
-    fn numbers(fitted: Fitted<Self>) -> Numbers {
-        Numbers::Single(fitted)
-    }
-    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
-        if let Numbers::Single(fitted) = numbers { Some(fitted) } else { None }
-    }
+macro_rules! saved {
+    ($type:ident, $variant:ident) => {
+        impl SavedPrecision for $type {
+            fn either(fitted: Fitted<Self>) -> Numbers {
+                Numbers::$variant(fitted)
+            }
+            fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
+                if let Numbers::$variant(fitted) = numbers { Some(fitted) } else { None }
+            }
+        }
+    };
 }
 
-impl SavedPrecision for f64 {
-    fn values(values: &[Self]) -> TensorValues {
-        TensorValues::F64(values.to_vec())
-    }
-    fn from_values(values: TensorValues) -> Option<Vec<Self>> {
-        if let TensorValues::F64(values) = values { Some(values) } else { None }
-    }
-    fn numbers(fitted: Fitted<Self>) -> Numbers {
-        Numbers::Double(fitted)
-    }
-    fn fitted(numbers: &Numbers) -> Option<&Fitted<Self>> {
-        if let Numbers::Double(fitted) = numbers { Some(fitted) } else { None }
-    }
-}
+saved!(f32, Single);
+saved!(f64, Double);
 
 /// A trained network with error bars, and all that is needed to use it.
 pub struct LaplaceModel {

@@ -1,7 +1,8 @@
 //! The likelihood of a request, and that of the plain network: noise to begin with comes from the residuals.
 
 use super::fit::Observer;
-use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, SavedPrecision};
+use super::{LaplaceRequest, LikelihoodKind, SavedPrecision};
+use crate::ModelError;
 use crate::network::TrainingRecord;
 use posterior_laplace::{FitOptions, LaplaceError, NoiseModel, Stage};
 use posterior_likelihoods::{
@@ -12,11 +13,11 @@ use posterior_networks::train::{Examples, Targets};
 use posterior_optim::Signal;
 
 /// Refuses what is no (positive) number.
-pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), LaplaceModelError> {
+pub(super) fn check_positive(what: &str, value: f64, zero: bool) -> Result<(), ModelError> {
     if value.is_finite() && (value > 0.0 || (zero && value == 0.0)) {
         return Ok(());
     }
-    Err(LaplaceModelError::Request(format!(
+    Err(ModelError::Request(format!(
         "{what} is {value}; it must be a {}number",
         if zero { "" } else { "positive " }
     )))
@@ -29,19 +30,19 @@ pub(super) fn likelihood<T: SavedPrecision>(
     examples: &dyn Examples<T>,
     training: Option<&TrainingRecord>,
     observer: Observer<'_>,
-) -> Result<OutputLikelihood, LaplaceModelError> {
+) -> Result<OutputLikelihood, ModelError> {
     let outputs: usize = network.graph().output_shape().iter().product();
     if request.initial_noise.is_some() && request.likelihood != LikelihoodKind::Gaussian {
-        return Err(LaplaceModelError::Request("only Gaussian noise has a variance to begin with".into()));
+        return Err(ModelError::Request("only Gaussian noise has a variance to begin with".into()));
     }
     if request.link != Link::Logit && request.likelihood != LikelihoodKind::Bernoulli {
-        return Err(LaplaceModelError::Request("only events have a link to choose".into()));
+        return Err(ModelError::Request("only events have a link to choose".into()));
     }
     Ok(match request.likelihood {
         LikelihoodKind::Categorical => {
             if outputs < 2 {
                 let problem = "the network has one output: two classes by one logit are `bernoulli` events";
-                return Err(LaplaceModelError::Request(problem.into()));
+                return Err(ModelError::Request(problem.into()));
             }
             OutputLikelihood::Categorical(Categorical::new(outputs)?)
         }
@@ -52,7 +53,7 @@ pub(super) fn likelihood<T: SavedPrecision>(
                 let problem = format!(
                     "the network has {outputs} outputs; heteroscedastic noise needs a mean and a log variance for each target"
                 );
-                return Err(LaplaceModelError::Request(problem));
+                return Err(ModelError::Request(problem));
             }
             OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(outputs / 2)?)
         }
@@ -80,7 +81,7 @@ fn mean_squares<T: SavedPrecision>(
     examples: &dyn Examples<T>,
     outputs: usize,
     observer: Observer<'_>,
-) -> Result<Vec<f64>, LaplaceModelError> {
+) -> Result<Vec<f64>, ModelError> {
     let mut sums = vec![0.0; outputs];
     let count = examples.len();
     for range in posterior_linalg::tiles::pieces(count, 512) {
@@ -88,14 +89,14 @@ fn mean_squares<T: SavedPrecision>(
         let (x, targets) = examples.batch(&range.collect::<Vec<_>>(), None);
         let f = network.forward(&x)?;
         let Targets::Values(y) = targets else {
-            return Err(LaplaceModelError::Request(
+            return Err(ModelError::Request(
                 "Gaussian noise needs numbers as targets, these are classes".into(),
             ));
         };
         if y.len() != f.len() {
             let problem =
                 format!("each example has {} target values, the network {outputs} outputs", y.row_len());
-            return Err(LaplaceModelError::Request(problem));
+            return Err(ModelError::Request(problem));
         }
         for (i, (y, f)) in y.values().iter().zip(f.values()).enumerate() {
             sums[i % outputs] += (y.to_f64() - f.to_f64()).powi(2);
@@ -114,7 +115,7 @@ pub(super) fn plain_likelihood<T: SavedPrecision>(
     likelihood: &OutputLikelihood,
     options: &FitOptions,
     observer: Observer<'_>,
-) -> Result<OutputLikelihood, LaplaceModelError> {
+) -> Result<OutputLikelihood, ModelError> {
     let gaussian = matches!(likelihood, OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_));
     if !gaussian || options.noise == NoiseModel::Fixed {
         return Ok(likelihood.clone());
@@ -128,7 +129,7 @@ pub(super) fn looks_like_probabilities<T: SavedPrecision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,
-) -> Result<Vec<String>, LaplaceModelError> {
+) -> Result<Vec<String>, ModelError> {
     let (classes, remedy) = match likelihood {
         OutputLikelihood::Categorical(_) => (true, "logarithms of them would do"),
         OutputLikelihood::Bernoulli(_) => (false, "log(p / (1 - p)) would do"),

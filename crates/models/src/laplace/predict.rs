@@ -1,7 +1,8 @@
 //! Predictions of a model and, for comparison, of its plain network.
 
 use super::model::in_precision;
-use super::{Fitted, LaplaceModel, LaplaceModelError, ModelData, SavedPrecision, Truth};
+use super::{Fitted, LaplaceModel, ModelData, SavedPrecision, Truth};
+use crate::ModelError;
 use posterior_laplace::{Latent, Wanted, tune::wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::tiles::pieces;
@@ -117,7 +118,7 @@ impl LaplaceModel {
         &self,
         data: &ModelData,
         integration: Option<Integration>,
-    ) -> Result<LaplacePredictions, LaplaceModelError> {
+    ) -> Result<LaplacePredictions, ModelError> {
         in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, false))
     }
 
@@ -125,7 +126,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// When inputs do not fit.
-    pub fn predict_plain(&self, data: &ModelData) -> Result<LaplacePredictions, LaplaceModelError> {
+    pub fn predict_plain(&self, data: &ModelData) -> Result<LaplacePredictions, ModelError> {
         in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, Some(Integration::PlugIn), true))
     }
 
@@ -135,7 +136,7 @@ impl LaplaceModel {
         data: &ModelData,
         integration: Option<Integration>,
         plain: bool,
-    ) -> Result<LaplacePredictions, LaplaceModelError> {
+    ) -> Result<LaplacePredictions, ModelError> {
         let integration = integration.unwrap_or(fitted.laplace.integration());
         let likelihood = if plain { &self.header.plain_likelihood } else { fitted.laplace.likelihood() };
         let rule = PredictiveRule::new(likelihood.clone(), integration)?;
@@ -173,7 +174,7 @@ impl LaplaceModel {
             };
             let rows: Vec<_> = (0..range.len())
                 .into_par_iter()
-                .map_init(PredictiveWorkspace::default, |workspace, i| -> Result<_, LaplaceModelError> {
+                .map_init(PredictiveWorkspace::default, |workspace, i| -> Result<_, ModelError> {
                     let mut prediction = rule.empty_prediction();
                     let clipping = rule.predict_into(latent.example(i), workspace, &mut prediction)?;
                     let density = match &data.truth {
@@ -253,7 +254,7 @@ pub(super) fn target(truth: &Truth, example: usize, (centre, scale): (f64, f64))
 }
 
 /// The network's outputs without any variance.
-fn certain<T: SavedPrecision>(fitted: &Fitted<T>, x: &Array<T>) -> Result<Latent, LaplaceModelError> {
+fn certain<T: SavedPrecision>(fitted: &Fitted<T>, x: &Array<T>) -> Result<Latent, ModelError> {
     let f = fitted.network.forward(x)?;
     Ok(Latent::certain(f.row_len(), f.values().iter().map(|v| v.to_f64()).collect()))
 }

@@ -1,90 +1,17 @@
 //! What predictions of a network's model take, counted before they are made.
 
+use super::LaplaceModel;
 use super::model::in_precision;
 use super::predict::{PIECE, moments_need};
-use super::{LaplaceModel, LaplaceModelError, ModelData, Truth};
-use crate::PredictedInto;
-use posterior_laplace::{LaplaceError, tune::wanted};
+use crate::{Family, ModelData, PredictedInto, PredictionPlan};
+use posterior_laplace::tune::wanted;
 use posterior_likelihoods::Integration;
-use serde::Serialize;
 
 /// Bytes of a number.
 const NUMBER: u64 = 8;
 
 /// Multiplications and additions a second that a plan counts on.
 const RATE: f64 = 3e10;
-
-/// What predicting takes, the data included.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NetworkPredictionPlan {
-    /// Examples.
-    pub examples: usize,
-    /// Bytes that are there at most, beside the model.
-    pub peak_bytes: u64,
-    /// Bytes of them that were there before, in the data.
-    pub data_bytes: u64,
-    /// Bytes that stay: the data, and what was predicted of them.
-    pub kept_bytes: u64,
-    /// Multiplications and additions, about.
-    pub flops: f64,
-    /// Seconds, about: at a modest rate.
-    pub seconds: f64,
-}
-
-impl std::fmt::Display for NetworkPredictionPlan {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { examples, peak_bytes, flops, seconds, .. } = self;
-        write!(
-            out,
-            "predictions of {examples} examples need {:.3} MB of memory with the data, {:.1e} operations, about {:.0} s",
-            *peak_bytes as f64 / 1e6,
-            flops,
-            seconds.ceil()
-        )
-    }
-}
-
-impl NetworkPredictionPlan {
-    /// What it takes to predict these data and then others, both of which are there from the beginning to the end.
-    pub fn then(&self, others: &Self) -> Self {
-        let first = self.peak_bytes.saturating_add(others.data_bytes);
-        Self {
-            examples: self.examples + others.examples,
-            peak_bytes: first.max(self.kept_bytes.saturating_add(others.peak_bytes)),
-            data_bytes: self.data_bytes.saturating_add(others.data_bytes),
-            kept_bytes: self.kept_bytes.saturating_add(others.kept_bytes),
-            flops: self.flops + others.flops,
-            seconds: self.seconds + others.seconds,
-        }
-    }
-
-    /// Refuses what does not fit.
-    ///
-    /// # Errors
-    /// The memory that is needed, and the way out.
-    pub fn check(&self, limit: u64) -> Result<(), LaplaceModelError> {
-        if self.peak_bytes <= limit {
-            return Ok(());
-        }
-        let what = format!("predicting {} examples", self.examples);
-        let remedy = "take fewer examples (--limit), or allow more memory (--memory GB)".into();
-        Err(LaplaceError::Memory { what, needed: self.peak_bytes, allowed: limit, remedy }.into())
-    }
-}
-
-impl ModelData {
-    /// Bytes that it holds.
-    pub fn memory(&self) -> u64 {
-        let truth = match &self.truth {
-            None => 0,
-            Some(Truth::Classes(classes)) => classes.len() as u64 * NUMBER,
-            Some(Truth::Values { values, .. }) => values.len() as u64 * NUMBER,
-        };
-        let table =
-            self.table.as_ref().map_or(0, |(table, rows)| table.memory() + rows.len() as u64 * NUMBER);
-        self.inputs.values().memory() + truth + table
-    }
-}
 
 impl LaplaceModel {
     /// What it takes to predict `data` with and without error bars, `times` times in all, and to give `columns` numbers of each example away.
@@ -94,7 +21,7 @@ impl LaplaceModel {
         integration: Option<Integration>,
         times: usize,
         (columns, into): (usize, PredictedInto),
-    ) -> NetworkPredictionPlan {
+    ) -> PredictionPlan {
         let (n, piece) = (data.len() as u64, data.len().min(PIECE));
         let (outputs, width) =
             (self.outputs() as u64, self.likelihood().target_width().max(self.outputs()) as u64);
@@ -121,13 +48,15 @@ impl LaplaceModel {
             let parts = [data.memory(), copies, latent, cut, kept, draws, leaving];
             let peak = parts.into_iter().fold(0, u64::saturating_add);
             let flops = times as f64 * fitted.laplace.latent_flops(&fitted.network, data.len());
-            NetworkPredictionPlan {
-                examples: data.len(),
+            PredictionPlan {
+                family: Family::Network,
+                rows: data.len(),
+                samples: 0,
                 peak_bytes: peak,
                 data_bytes: data.memory(),
                 kept_bytes: data.memory().saturating_add(kept),
                 flops,
-                seconds: flops / RATE,
+                seconds: Some(flops / RATE),
             }
         })
     }

@@ -1,7 +1,8 @@
 //! Draws of functions, and the covariance of all outputs of several inputs.
 
 use super::model::in_precision;
-use super::{Fitted, LaplaceModel, LaplaceModelError, ModelData, SavedPrecision};
+use super::{Fitted, LaplaceModel, ModelData, SavedPrecision};
+use crate::ModelError;
 use faer::Mat;
 use posterior_laplace::LaplaceError;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -21,7 +22,7 @@ impl LaplaceModel {
         count: usize,
         seed: u64,
         memory: u64,
-    ) -> Result<Vec<f64>, LaplaceModelError> {
+    ) -> Result<Vec<f64>, ModelError> {
         let outputs: usize = self.graph().output_shape().iter().product();
         let values = (count as u64).saturating_mul((data.len() * outputs) as u64);
         check(format!("{count} functions at {} inputs", data.len()), values.saturating_mul(16), memory)?;
@@ -41,7 +42,7 @@ impl LaplaceModel {
         count: usize,
         seed: u64,
         memory: u64,
-    ) -> Result<Vec<f64>, LaplaceModelError> {
+    ) -> Result<Vec<f64>, ModelError> {
         let x = self.prepared::<T>(data, 0..data.len())?;
         if fitted.laplace.function_space().is_none() {
             return Ok(fitted.laplace.function_samples(&fitted.network, &x, count, seed)?);
@@ -65,7 +66,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// When it would pass `memory` bytes, or inputs do not fit.
-    pub fn joint_covariance(&self, data: &ModelData, memory: u64) -> Result<Mat<f64>, LaplaceModelError> {
+    pub fn joint_covariance(&self, data: &ModelData, memory: u64) -> Result<Mat<f64>, ModelError> {
         let outputs: usize = self.graph().output_shape().iter().product();
         let rows = (data.len() * outputs) as u64;
         check(
@@ -85,7 +86,7 @@ impl LaplaceModel {
     }
 }
 
-fn check(what: String, needed: u64, allowed: u64) -> Result<(), LaplaceModelError> {
+fn check(what: String, needed: u64, allowed: u64) -> Result<(), ModelError> {
     if needed <= allowed {
         return Ok(());
     }

@@ -2,8 +2,6 @@
 
 use super::{LaplaceModel, ModelData, Truth};
 use posterior_data::{ArrayValues, NumericArray, row_fingerprint};
-use posterior_networks::train::Targets;
-use posterior_networks::{Array, Precision};
 
 /// The fingerprint of each example's numbers as they stand in the file.
 pub(super) fn fingerprints(inputs: &NumericArray) -> Vec<u64> {
@@ -31,15 +29,6 @@ pub(super) fn with_truths<T: IntoIterator<Item = f64>>(
         row_fingerprint(std::iter::once(own as f64).chain(truth))
     };
     inputs.into_iter().enumerate().map(both).collect()
-}
-
-/// The truth of an example as a network's targets have it, where they are in the units of their file.
-pub(super) fn target_of<T: Precision>(targets: &Targets<T>, example: usize) -> Vec<f64> {
-    let row = |values: &Array<T>| values.row(example).iter().map(|v| v.to_f64()).collect();
-    match targets {
-        Targets::Classes(classes) => vec![f64::from(classes[example])],
-        Targets::Values(values) => row(values),
-    }
 }
 
 impl Truth {

@@ -1,6 +1,7 @@
 //! The same images rotated or corrupted, to see how predictions hold up away from the training data.
 
-use super::{LaplaceModelError, ModelData};
+use super::ModelData;
+use crate::ModelError;
 use posterior_data::ArrayValues;
 use posterior_data::transform::{ChannelOrder, Corruption, ImageFormat, Interpolation, corrupt, rotate};
 use posterior_linalg::random::Streams;
@@ -19,7 +20,7 @@ impl ModelData {
     ///
     /// # Errors
     /// When the inputs are no images `[examples, (channels,) height, width]`.
-    pub fn shifted(&self, shift: Shift, seed: u64) -> Result<Self, LaplaceModelError> {
+    pub fn shifted(&self, shift: Shift, seed: u64) -> Result<Self, ModelError> {
         let inputs = match shift {
             Shift::Rotation(degrees) => {
                 rotate(&self.inputs, ChannelOrder::First, degrees, Interpolation::Bilinear)?

@@ -1,12 +1,14 @@
 //! The network of a request: from a file, or as a head on features.
 
-use super::{LaplaceModelError, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
-use crate::network::{NetworkFileError, Preparation, Strip, file_digest, open_network};
+use super::{LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
+use crate::ModelError;
+use crate::network::{NetworkFileError, Preparation, Strip, digest, file_name, open_network};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
 use posterior_networks::operation::Linear;
-use posterior_networks::safetensors::load_safetensors;
+use posterior_networks::safetensors::{SafetensorsError, load_safetensors};
 use posterior_networks::{Architecture, Array, Graph, GraphBuilder, Network, Operation, OutputLink};
+use posterior_store::TensorFile;
 use std::path::Path;
 
 /// An opened network.
@@ -22,7 +24,7 @@ pub(super) struct Source {
 
 impl Source {
     /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
-    pub(super) fn open(request: &LaplaceRequest) -> Result<Self, LaplaceModelError> {
+    pub(super) fn open(request: &LaplaceRequest) -> Result<Self, ModelError> {
         let source = &request.network;
         let (path, network, preparation, format, training, notes) = match source {
             NetworkSource::File { path, architecture, strip_softmax } => {
@@ -52,12 +54,12 @@ impl Source {
 }
 
 /// What is taken off the end of a network for a likelihood.
-fn strip(request: &LaplaceRequest, asked: bool) -> Result<Strip, LaplaceModelError> {
+fn strip(request: &LaplaceRequest, asked: bool) -> Result<Strip, ModelError> {
     Ok(match request.likelihood {
         LikelihoodKind::Categorical if asked => Strip::Softmax,
         _ if asked => {
             let problem = "--strip-softmax belongs to --likelihood categorical";
-            return Err(LaplaceModelError::Request(problem.into()));
+            return Err(ModelError::Request(problem.into()));
         }
         LikelihoodKind::Categorical => Strip::SoftmaxIfThere,
         LikelihoodKind::Bernoulli if request.link == Link::Logit => Strip::SigmoidIfThere,
@@ -66,15 +68,12 @@ fn strip(request: &LaplaceRequest, asked: bool) -> Result<Strip, LaplaceModelErr
 }
 
 /// A warning about an operation at the end that does not belong to the likelihood.
-fn misunderstood(
-    request: &LaplaceRequest,
-    link: Option<OutputLink>,
-) -> Result<Option<String>, LaplaceModelError> {
+fn misunderstood(request: &LaplaceRequest, link: Option<OutputLink>) -> Result<Option<String>, ModelError> {
     let (kind, suited) = match (request.likelihood, link) {
         (LikelihoodKind::Bernoulli, Some(OutputLink::Sigmoid)) => {
             let problem =
                 "the network ends in a sigmoid, which belongs to --link logit: leave --link probit out";
-            return Err(LaplaceModelError::Request(problem.into()));
+            return Err(ModelError::Request(problem.into()));
         }
         (LikelihoodKind::Categorical, Some(OutputLink::Sigmoid)) => ("categorical", "bernoulli"),
         (LikelihoodKind::Bernoulli, Some(OutputLink::Softmax)) => ("bernoulli", "categorical"),
@@ -87,25 +86,20 @@ fn misunderstood(
 }
 
 /// A graph as the text of an architecture file.
-pub(super) fn architecture(graph: &Graph) -> Result<String, LaplaceModelError> {
+pub(super) fn architecture(graph: &Graph) -> Result<String, ModelError> {
     let text = Architecture::from_graph(graph)?.to_toml();
-    text.map_err(|e| LaplaceModelError::NetworkFile(e.into()))
-}
-
-/// The last part of a path.
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    Ok(text.map_err(NetworkFileError::from)?)
 }
 
 /// SHA-256 of a file.
-fn sha256(path: &Path) -> Result<String, LaplaceModelError> {
-    file_digest(path).map_err(|e| LaplaceModelError::Request(format!("cannot read {}: {e}", path.display())))
+fn sha256(path: &Path) -> Result<String, ModelError> {
+    digest(path).map_err(|e| ModelError::Request(format!("cannot read {}: {e}", path.display())))
 }
 
 /// A linear layer from `weight` `[C, P]` and, if there is one, `bias` `[C]`.
-fn head(path: &Path) -> Result<Network<f64>, LaplaceModelError> {
+fn head(path: &Path) -> Result<Network<f64>, ModelError> {
     let wrong = |problem: String| {
-        LaplaceModelError::Request(format!(
+        ModelError::Request(format!(
             "{}: {problem}; a head holds `weight` of shape [classes, features] and, if it has one, `bias` of shape [classes]",
             path.display()
         ))
@@ -129,11 +123,14 @@ fn head(path: &Path) -> Result<Network<f64>, LaplaceModelError> {
         return Ok(Network::new(graph, std::iter::once(weight).chain(bias).map(array).collect())?);
     }
     // Shapes first: they say what to ask for.
-    let shapes = safetensors_shapes(path)?;
-    let shape = |name: &str| shapes.iter().find(|(n, _)| n.rsplit('.').next() == Some(name));
-    let Some((name, found)) = shape("weight") else { return Err(wrong("there is no `weight`".into())) };
+    let file = TensorFile::open(path).map_err(SafetensorsError::from).map_err(NetworkFileError::from)?;
+    let mut names = file.names();
+    names.sort();
+    let named = |name: &str| names.iter().find(|n| n.rsplit('.').next() == Some(name));
+    let Some(name) = named("weight") else { return Err(wrong("there is no `weight`".into())) };
+    let found = file.info(name).map(|info| info.shape.clone()).unwrap_or_default();
     let [outputs, inputs] = found[..] else { return Err(wrong(format!("`{name}` has shape {found:?}"))) };
-    let bias = shape("bias").map(|(name, _)| name.as_str());
+    let bias = named("bias").map(String::as_str);
     let mut builder = GraphBuilder::new(&[inputs])?;
     let names: Vec<&str> = std::iter::once(name.as_str()).chain(bias).collect();
     let operation = Operation::Linear(Linear { outputs, bias: bias.is_some() });
@@ -143,20 +140,8 @@ fn head(path: &Path) -> Result<Network<f64>, LaplaceModelError> {
     Ok(Network::new(graph, loaded.parameters)?)
 }
 
-fn head_graph(inputs: usize, outputs: usize, bias: bool) -> Result<Graph, LaplaceModelError> {
+fn head_graph(inputs: usize, outputs: usize, bias: bool) -> Result<Graph, ModelError> {
     let mut builder = GraphBuilder::new(&[inputs])?;
     let y = builder.add("head", Operation::Linear(Linear { outputs, bias }), &[builder.input()])?;
     Ok(builder.finish(y)?)
-}
-
-/// Names and shapes of a safetensors file.
-fn safetensors_shapes(path: &Path) -> Result<Vec<(String, Vec<usize>)>, LaplaceModelError> {
-    let wrong =
-        |e: String| LaplaceModelError::Request(format!("cannot read the head {}: {e}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).map_err(|e| wrong(e.to_string()))?;
-    let mut shapes: Vec<_> =
-        tensors.iter().map(|(name, view)| (name.to_string(), view.shape().to_vec())).collect();
-    shapes.sort();
-    Ok(shapes)
 }

@@ -1,16 +1,17 @@
 //! Examples with the targets that a likelihood describes, from tables, arrays, images and features.
 
-use super::numbers::{class_numbers, converted, image_shape, values};
-use super::seen::{fingerprints, target_of, with_truths};
-use super::source::file_name;
-use super::{DataSource, InputKind, InputRecord, LaplaceModelError, LikelihoodKind, Preprocess};
-use crate::network::{Preparation, apply_classes, check_names, is_table, named, number_classes};
-use posterior_data::{
-    ArrayValues, FeatureOptions, ImageSet, NumericArray, ReadOptions, Schema, Standardisation, Table, Values,
-    read_feature_matrix, read_table,
+use super::seen::{fingerprints, with_truths};
+use super::{DataSource, InputKind, InputRecord, LikelihoodKind, Preprocess};
+use crate::ModelError;
+use crate::network::{
+    Preparation, Raw, Wanted, apply_classes, check_names, image_shape, is_table, named, number_classes,
+    pixels,
 };
-use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
-use posterior_networks::{Array, Precision};
+use posterior_data::{
+    ArrayValues, NumericArray, ReadOptions, Schema, Standardisation, Table, Values, read_table,
+};
+use posterior_networks::Precision;
+use posterior_networks::train::{Augmentation, Examples};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(super) struct TrainingSet<T> {
     pub(super) notes: Vec<String>,
 }
 
-fn request<T>(problem: impl Into<String>) -> Result<T, LaplaceModelError> {
-    Err(LaplaceModelError::Request(problem.into()))
+fn request<T>(problem: impl Into<String>) -> Result<T, ModelError> {
+    Err(ModelError::Request(problem.into()))
 }
 
 /// What to read.
@@ -46,15 +47,24 @@ pub(super) struct Reading<'a> {
     pub(super) from_network: bool,
 }
 
+/// Examples, and how they are read again.
+struct Found {
+    raw: Raw,
+    inputs: InputKind,
+    class_names: Vec<String>,
+    /// Columns or channels whose ranges are recorded.
+    groups: usize,
+}
+
 impl Reading<'_> {
     /// Reads files of examples with their targets.
     pub(super) fn read<T: Precision>(
         &self,
         data: &[PathBuf],
         labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    ) -> Result<TrainingSet<T>, ModelError> {
         let Some(first) = data.first() else { return request("there are no data: give --data") };
-        let mut set = if self.head {
+        let found = if self.head {
             self.features(data, labels)?
         } else if is_table(first) {
             if data.len() > 1 || !labels.is_empty() {
@@ -64,26 +74,40 @@ impl Reading<'_> {
         } else {
             self.arrays(data, labels)?
         };
-        if !self.source.class_names.is_empty() && set.class_names.is_empty() {
+        let Found { raw, inputs, mut class_names, groups } = found;
+        let mut raw = raw.fit_for(self.input, first)?;
+        if !self.source.class_names.is_empty() && class_names.is_empty() {
             check_names(&self.source.class_names)?;
-            set.class_names = self.source.class_names.clone();
+            class_names = self.source.class_names.clone();
         }
-        Ok(set)
+        let record = InputRecord::of(&raw.inputs, groups);
+        let fingerprints = with_truths(fingerprints(&raw.inputs), |i| raw.truth(i));
+        let notes = std::mem::take(&mut raw.notes);
+        let preparation = match &inputs {
+            InputKind::Prepared { preparation } => preparation,
+            InputKind::Features { .. } => &Preparation::None,
+        };
+        let examples = raw.examples(self.classes(), preparation, self.input, Augmentation::default())?;
+        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
     }
 
     fn classes(&self) -> bool {
         self.likelihood == LikelihoodKind::Categorical
     }
 
+    fn wanted(&self) -> Wanted {
+        if self.classes() { Wanted::Classes } else { Wanted::Numbers }
+    }
+
     /// Refuses flags that say something about data of another kind.
-    fn refuse_flags(&self, given: &[(bool, &str)], kind: &str) -> Result<(), LaplaceModelError> {
+    fn refuse_flags(&self, given: &[(bool, &str)], kind: &str) -> Result<(), ModelError> {
         match given.iter().find(|g| g.0) {
             Some((_, flags)) => request(format!("{flags} say nothing about {kind}: leave them out")),
             None => Ok(()),
         }
     }
 
-    fn table<T: Precision>(&self, path: &Path) -> Result<TrainingSet<T>, LaplaceModelError> {
+    fn table(&self, path: &Path) -> Result<Found, ModelError> {
         let source = self.source;
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let pixels = source.preprocess == Preprocess::Pixels;
@@ -122,35 +146,9 @@ impl Reading<'_> {
             }
             None => self.learn(&mut table, &rows)?,
         };
-        let extracted = schema.extract(&table, &rows, true)?;
-        notes.extend(extracted.notes.sentences());
-        let width: usize = self.input.iter().product();
-        if extracted.x.ncols() != width {
-            return request(format!(
-                "{}: the table gives {} features, the network takes {:?}; choose columns with --features",
-                path.display(),
-                extracted.x.ncols(),
-                self.input
-            ));
-        }
-        let y = extracted.y.unwrap_or_default();
-        let x = standardisation.features(extracted.x.as_ref());
-        let (n, raw) = (x.nrows(), extracted.x.as_ref());
-        let cells = (0..n * width).map(|k| raw[(k / width, k % width)]).collect();
-        let cells = NumericArray::new(vec![n, width], ArrayValues::F64(cells))?;
-        let record = InputRecord::of(&cells, width);
-        let fingerprints = with_truths(fingerprints(&cells), |i| [y[i]]);
-        drop(cells);
-        let values =
-            (0..x.nrows()).flat_map(|i| (0..width).map(move |j| (i, j))).map(|(i, j)| T::from_f64(x[(i, j)]));
-        let inputs = Array::new([&[x.nrows()], self.input].concat(), values.collect());
-        let targets = if self.classes() {
-            Targets::Classes(y.iter().map(|&c| c as u32).collect())
-        } else {
-            let value =
-                |v: &f64| T::from_f64(if classes.is_some() { *v } else { standardisation.target(*v) });
-            Targets::Values(Array::new(vec![y.len(), 1], y.iter().map(value).collect()))
-        };
+        let mut raw = Raw::of_table(&mut table, &schema, None, true)?;
+        notes.append(&mut raw.notes);
+        raw.notes = notes;
         let class_names = match &classes {
             Some(classes) => named(classes, &self.source.class_names)?,
             None => Vec::new(),
@@ -159,15 +157,14 @@ impl Reading<'_> {
             (self.known_classes(), &classes, self.source.class_names.is_empty())
             && classes.iter().any(|c| c.parse::<f64>().is_err())
         {
-            notes.push(format!(
+            raw.notes.push(format!(
                 "labels are taken for the network's outputs in alphabetical order ({}); if they are in another, give --class-names",
                 classes.iter().take(20).cloned().collect::<Vec<_>>().join(", ")
             ));
         }
+        let groups = raw.inputs.example_shape().iter().product();
         let preparation = Preparation::Columns { schema, standardisation, classes };
-        let examples = Arc::new(Tabular::new(inputs, targets));
-        let inputs = InputKind::Prepared { preparation };
-        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
+        Ok(Found { raw, inputs: InputKind::Prepared { preparation }, class_names, groups })
     }
 
     /// Classes that are known before the data are read.
@@ -185,7 +182,7 @@ impl Reading<'_> {
         &self,
         table: &mut Table,
         rows: &[usize],
-    ) -> Result<(Schema, Standardisation, Option<Vec<String>>), LaplaceModelError> {
+    ) -> Result<(Schema, Standardisation, Option<Vec<String>>), ModelError> {
         let selection = &self.source.selection;
         if selection.target.is_empty() {
             return request("--target is needed: which column should be predicted?");
@@ -222,59 +219,21 @@ impl Reading<'_> {
         Ok((schema, standardisation, classes))
     }
 
-    fn arrays<T: Precision>(
-        &self,
-        data: &[PathBuf],
-        labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    fn arrays(&self, data: &[PathBuf], labels: &[PathBuf]) -> Result<Found, ModelError> {
         let columns = &self.source.selection;
         let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
         self.refuse_flags(&named, "images and arrays")?;
-        let own = if self.classes() { labels } else { &[] };
-        let set = ImageSet::read(data, own, &self.limits)?;
-        let shape = set.images.example_shape().to_vec();
-        if shape.iter().product::<usize>() != self.input.iter().product::<usize>() {
-            return request(format!(
-                "the network takes examples of shape {:?}, the data have shape {shape:?}",
-                self.input
-            ));
-        }
-        set.images.require_finite(&data[0])?;
-        let count = set.images.examples();
-        let targets = match (self.classes(), set.labels) {
-            (true, Some(classes)) => Targets::Classes(classes),
-            (true, None) => return request("these files hold no labels: give --labels"),
-            (false, _) => values(labels, count, &self.limits)?,
-        };
-        let preparation = self.pixels(&set.images, &shape)?;
-        let bytes = matches!(set.images.values(), ArrayValues::U8(_));
-        let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(&shape)[0] };
-        let record = InputRecord::of(&set.images, groups);
-        let fingerprints = with_truths(fingerprints(&set.images), |i| target_of(&targets, i));
-        let (_, numbers) = set.images.into_parts();
-        let examples: Arc<dyn Examples<T> + Send> = match (&preparation, numbers) {
-            (Preparation::Pixels { mean, deviation }, ArrayValues::U8(bytes)) => {
-                let image = image_shape(&shape);
-                let plain = Augmentation::default();
-                Arc::new(Images::new(image, bytes, targets, mean, deviation, plain, self.input.to_vec()))
-            }
-            (_, numbers) => {
-                let inputs = Array::new([&[count], self.input].concat(), converted(numbers));
-                Arc::new(Tabular::new(inputs, targets))
-            }
-        };
-        let inputs = InputKind::Prepared { preparation };
-        let (class_names, notes) = (Vec::new(), Vec::new());
-        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
+        let raw = Raw::of_arrays(data, labels, self.wanted(), &self.limits)?;
+        let inputs = InputKind::Prepared { preparation: self.pixels(&raw.inputs)? };
+        let shape = raw.inputs.example_shape();
+        let bytes = matches!(raw.inputs.values(), ArrayValues::U8(_));
+        let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(shape)[0] };
+        Ok(Found { raw, inputs, class_names: Vec::new(), groups })
     }
 
     /// What is done to arrays.
-    fn pixels(
-        &self,
-        images: &posterior_data::NumericArray,
-        shape: &[usize],
-    ) -> Result<Preparation, LaplaceModelError> {
-        let source = self.source;
+    fn pixels(&self, images: &NumericArray) -> Result<Preparation, ModelError> {
+        let (source, shape) = (self.source, images.example_shape());
         let bytes = matches!(images.values(), ArrayValues::U8(_));
         let given = !source.mean.is_empty() || !source.deviation.is_empty();
         if let Some(InputKind::Prepared { preparation: preparation @ Preparation::Pixels { mean, .. } }) =
@@ -309,85 +268,20 @@ impl Reading<'_> {
         if !scaled {
             return Ok(Preparation::None);
         }
-        let channels = image_shape(shape)[0];
-        let by_channel = |list: &[f64], default: f64, name: &str| match list.len() {
-            0 => Ok(vec![default; channels]),
-            1 => Ok(vec![list[0]; channels]),
-            n if n == channels => Ok(list.to_vec()),
-            n => request(format!("{name} has {n} numbers and the images {channels} channels")),
-        };
-        let (mean, deviation) =
-            (by_channel(&source.mean, 0.0, "--mean")?, by_channel(&source.deviation, 1.0, "--std")?);
-        if deviation.iter().any(|d| !(d.is_finite() && *d > 0.0)) || mean.iter().any(|m| !m.is_finite()) {
-            return request("--mean must be finite and --std positive");
-        }
-        Ok(Preparation::Pixels { mean, deviation })
+        Ok(pixels(&source.mean, &source.deviation, image_shape(shape)[0])?)
     }
 
-    fn features<T: Precision>(
-        &self,
-        data: &[PathBuf],
-        labels: &[PathBuf],
-    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+    fn features(&self, data: &[PathBuf], labels: &[PathBuf]) -> Result<Found, ModelError> {
         let source = self.source;
         let scales = !source.mean.is_empty() || !source.deviation.is_empty();
         let prepared = !matches!(source.preprocess, Preprocess::Auto | Preprocess::Raw);
         self.refuse_flags(&[(scales, "--mean and --std"), (prepared, "--preprocess")], "features")?;
         let target = &source.selection.target;
-        let options = FeatureOptions {
-            label_column: (!target.is_empty()).then(|| target.clone()),
-            columns: self.source.selection.features.clone(),
-            read: self.limits,
-        };
-        let width: usize = self.input.iter().product();
-        let (mut all, mut rows, mut own, mut columns): (Vec<T>, _, Vec<f64>, _) =
-            (Vec::new(), 0, Vec::new(), Vec::new());
-        let (mut record, mut seen) = (None, Vec::new());
-        for path in data {
-            let matrix = read_feature_matrix(path, &options)?;
-            let shape = matrix.values.shape().to_vec();
-            if shape[1] != width {
-                return request(format!(
-                    "{}: {} columns of features, the head takes {width}; name the column of labels with --target",
-                    path.display(),
-                    shape[1]
-                ));
-            }
-            let found = InputRecord::of(&matrix.values, width);
-            seen.extend(fingerprints(&matrix.values));
-            record = Some(record.map_or(found.clone(), |r: InputRecord| r.merged(&found)));
-            rows += shape[0];
-            own.extend(matrix.labels.iter().flatten());
-            columns = matrix.column_names;
-            all.extend(converted::<T>(matrix.values.into_parts().1));
-        }
-        let targets = match (options.label_column.is_some(), labels.is_empty()) {
-            (true, false) => return request("labels are given twice: by --target and by --labels"),
-            (true, true) if self.classes() => Targets::Classes(class_numbers(&own, &file_name(&data[0]))?),
-            (true, true) => {
-                Targets::Values(Array::new(vec![rows, 1], own.iter().map(|v| T::from_f64(*v)).collect()))
-            }
-            (false, true) => {
-                return request(
-                    "these features have no labels: give --labels FILE, or their column with --target",
-                );
-            }
-            (false, false) => match (self.classes(), values::<T>(labels, rows, &self.limits)?) {
-                (true, Targets::Values(list)) => {
-                    let numbers: Vec<f64> = list.values().iter().map(|v| v.to_f64()).collect();
-                    Targets::Classes(class_numbers(&numbers, &file_name(&labels[0]))?)
-                }
-                (_, targets) => targets,
-            },
-        };
-        if targets.len() != rows {
-            return request(format!("{rows} rows of features, but {} labels", targets.len()));
-        }
-        let Some(record) = record else { return request("there are no data: give --data") };
-        let inputs = InputKind::Features { columns, label: options.label_column };
-        let fingerprints = with_truths(seen, |i| target_of(&targets, i));
-        let examples = Arc::new(Tabular::new(Array::new([&[rows], self.input].concat(), all), targets));
-        let (class_names, notes) = (Vec::new(), Vec::new());
-        Ok(TrainingSet { examples, inputs, record, fingerprints, class_names, notes })
+        let label = (!target.is_empty()).then(|| target.clone());
+        let groups: usize = self.input.iter().product();
+        let named = (source.selection.features.as_deref(), label.as_deref());
+        let mut raw = Raw::of_features((data, labels), groups, named, self.wanted(), &self.limits)?;
+        let inputs = InputKind::Features { columns: std::mem::take(&mut raw.columns), label };
+        Ok(Found { raw, inputs, class_names: Vec::new(), groups })
     }
 }

@@ -1,15 +1,17 @@
 //! Examples to train on, from tables, arrays and images.
 
-use super::{NetworkFileError, Preparation, SetAside, apply_classes, number_classes};
-use faer::{Mat, MatRef};
-use posterior_data::{
-    ArrayValues, ImageSet, ReadOptions, Schema, Selection, Split, Standardisation, read_table,
-};
+use super::{NetworkFileError, Preparation, Raw, SetAside, Wanted, image_shape, number_classes, pixels};
+use faer::Mat;
+use posterior_data::{ArrayValues, ReadOptions, Schema, Selection, Split, Standardisation, read_table};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Augmentation, Examples, Images, Loss, Subset, Tabular, Targets};
-use posterior_networks::{Array, Precision};
+use posterior_networks::Precision;
+use posterior_networks::train::{Augmentation, Examples, Loss, Subset};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+fn refuse<T>(problem: impl Into<String>) -> Result<T, NetworkFileError> {
+    Err(NetworkFileError::Request(problem.into()))
+}
 
 /// Which data to train on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +60,7 @@ fn split(request: &DataRequest, examples: usize, seed: u64) -> Result<Option<Spl
     let split = Split::random(examples, request.validation_fraction, Streams::new(seed));
     if split.train.is_empty() || split.test.is_empty() {
         let problem = "the validation share leaves no examples on one side: change it or add data";
-        return Err(NetworkFileError::Request(problem.into()));
+        return refuse(problem);
     }
     Ok(Some(split))
 }
@@ -83,10 +85,10 @@ impl<T: Precision> TrainingData<T> {
         reading: &ReadOptions,
     ) -> Result<Self, NetworkFileError> {
         let Some(first) = request.data.first() else {
-            return Err(NetworkFileError::Request("there are no data: give --data".into()));
+            return refuse("there are no data: give --data");
         };
         if !(0.0..1.0).contains(&request.validation_fraction) {
-            return Err(NetworkFileError::Request("the validation share must lie in [0, 1)".into()));
+            return refuse("the validation share must lie in [0, 1)");
         }
         let split = |examples: usize| split(request, examples, seed);
         let mut data = if is_table(first) {
@@ -117,7 +119,7 @@ impl<T: Precision> TrainingData<T> {
         split: &dyn Fn(usize) -> Result<Option<Split>, NetworkFileError>,
     ) -> Result<Self, NetworkFileError> {
         if request.data.len() > 1 || !request.labels.is_empty() {
-            return Err(NetworkFileError::Request("give one table, whose target is a column".into()));
+            return refuse("give one table, whose target is a column");
         }
         let images = [
             (!request.mean.is_empty() || !request.deviation.is_empty(), "--mean and --std"),
@@ -125,70 +127,49 @@ impl<T: Precision> TrainingData<T> {
             (!request.validation_labels.is_empty(), "--validation-labels"),
         ];
         if let Some((_, flags)) = images.iter().find(|given| given.0) {
-            let problem = format!("{flags} belong to images and arrays, {} is a table", path.display());
-            return Err(NetworkFileError::Request(problem));
+            return refuse(format!("{flags} belong to images and arrays, {} is a table", path.display()));
         }
         if !request.class_names.is_empty() && loss != Loss::CrossEntropy {
-            let problem = "--class-names belongs to --loss cross-entropy";
-            return Err(NetworkFileError::Request(problem.into()));
+            return refuse("--class-names belongs to --loss cross-entropy");
         }
         let mut table = read_table(path, reading)?;
         let mut notes = table.notes.clone();
-        let classes = if loss == Loss::CrossEntropy {
-            Some(number_classes(&mut table, &request.selection.target, &request.class_names)?)
-        } else {
-            None
+        let classes = match loss {
+            Loss::CrossEntropy => {
+                Some(number_classes(&mut table, &request.selection.target, &request.class_names)?)
+            }
+            _ => None,
         };
         let rows: Vec<usize> = (0..table.rows()).collect();
         let schema = Schema::learn(&table, &request.selection, &rows)?;
-        let extracted = schema.extract(&table, &rows, true)?;
-        notes.extend(extracted.notes.sentences());
-        let y = extracted.y.clone().unwrap_or_default();
+        let raw = Raw::of_table(&mut table, &schema, None, true)?;
+        notes.extend(raw.notes.iter().cloned());
         // Rows that are set aside have no part in means and scales either.
-        let standardisation = match split(y.len())? {
-            None => Standardisation::learn(extracted.x.as_ref(), &y),
-            Some(Split { train, .. }) => {
-                let x = Mat::from_fn(train.len(), extracted.x.ncols(), |i, j| extracted.x[(train[i], j)]);
-                Standardisation::learn(x.as_ref(), &train.iter().map(|&i| y[i]).collect::<Vec<_>>())
-            }
+        let (count, width) = (raw.inputs.examples(), raw.inputs.example_shape().iter().product::<usize>());
+        let train = split(count)?.map_or_else(|| (0..count).collect::<Vec<_>>(), |split| split.train);
+        let values = raw.inputs.to_f64();
+        let x = Mat::from_fn(train.len(), width, |i, j| values[train[i] * width + j]);
+        let y: Vec<f64> = train.iter().flat_map(|&i| raw.truth(i)).collect();
+        let standardisation = Standardisation::learn(x.as_ref(), &y);
+        let preparation = Preparation::Columns { schema, standardisation, classes };
+        let Preparation::Columns { schema, classes, .. } = &preparation else {
+            return refuse("the table is none");
         };
-        let tabular = |x: MatRef<'_, f64>, y: &[f64]| -> Result<Tabular<T>, NetworkFileError> {
-            let width: usize = input.iter().product();
-            if x.ncols() != width {
-                let problem = format!("the table gives {} features, the network takes {input:?}", x.ncols());
-                return Err(NetworkFileError::Request(problem));
-            }
-            let x = standardisation.features(x);
-            let values = (0..x.nrows())
-                .flat_map(|i| (0..x.ncols()).map(move |j| (i, j)))
-                .map(|(i, j)| T::from_f64(x[(i, j)]));
-            let inputs = Array::new([&[x.nrows()], input].concat(), values.collect());
-            let targets = match classes {
-                Some(_) => Targets::Classes(y.iter().map(|&c| c as u32).collect()),
-                None => {
-                    let values = y.iter().map(|&v| T::from_f64(standardisation.target(v))).collect();
-                    Targets::Values(Array::new(vec![y.len(), 1], values))
-                }
-            };
-            Ok(Tabular::new(inputs, targets))
+        let prepared = |raw: Raw, path: &Path| {
+            let raw = raw.fit_for(input, path)?;
+            raw.examples(classes.is_some(), &preparation, input, Augmentation::default())
         };
-        let examples = tabular(extracted.x.as_ref(), &y)?;
+        let examples = prepared(raw, path)?;
         let validation = match request.validation.first() {
             None => None,
             Some(path) => {
                 let mut table = read_table(path, reading)?;
-                if let Some(classes) = &classes {
-                    apply_classes(&mut table, &schema.target, classes)?;
-                }
-                let rows: Vec<usize> = (0..table.rows()).collect();
-                let extracted = schema.extract(&table, &rows, true)?;
-                notes.extend(extracted.notes.sentences().into_iter().map(|s| format!("validation: {s}")));
-                let examples = tabular(extracted.x.as_ref(), &extracted.y.unwrap_or_default())?;
-                Some(Arc::new(examples) as Arc<dyn Examples<T> + Send>)
+                let raw = Raw::of_table(&mut table, schema, classes.as_deref(), true)?;
+                notes.extend(raw.notes.iter().map(|s| format!("validation: {s}")));
+                Some(prepared(raw, path)?)
             }
         };
-        let preparation = Preparation::Columns { schema, standardisation, classes };
-        Ok(Self { examples: Arc::new(examples), validation, set_aside: None, preparation, notes })
+        Ok(Self { examples, validation, set_aside: None, preparation, notes })
     }
 
     fn from_arrays(
@@ -203,102 +184,36 @@ impl<T: Precision> TrainingData<T> {
             (!request.class_names.is_empty(), "--class-names"),
         ];
         if let Some((_, flag)) = columns.iter().find(|given| given.0) {
-            let problem = format!("{flag} belongs to tables, these are images or arrays");
-            return Err(NetworkFileError::Request(problem));
+            return refuse(format!("{flag} belongs to tables, these are images or arrays"));
         }
-        let (examples, preparation) = Self::arrays(
-            request,
-            &request.data,
-            &request.labels,
-            input,
-            loss,
-            request.augmentation,
-            reading,
-        )?;
-        let validation = if request.validation.is_empty() {
-            None
-        } else {
-            let plain = Augmentation::default();
-            let (validation, _) = Self::arrays(
-                request,
-                &request.validation,
-                &request.validation_labels,
-                input,
-                loss,
-                plain,
-                reading,
-            )?;
-            Some(validation)
-        };
-        Ok(Self { examples, validation, set_aside: None, preparation, notes: Vec::new() })
-    }
-
-    fn arrays(
-        request: &DataRequest,
-        data: &[PathBuf],
-        labels: &[PathBuf],
-        input: &[usize],
-        loss: Loss,
-        augmentation: Augmentation,
-        reading: &ReadOptions,
-    ) -> Result<(Arc<dyn Examples<T> + Send>, Preparation), NetworkFileError> {
-        let error = |problem: String| Err(NetworkFileError::Request(problem));
         if loss != Loss::CrossEntropy {
-            return error(format!("{} needs numbers as targets: give a table with --target", loss.name()));
+            return refuse(format!("{} needs numbers as targets: give a table with --target", loss.name()));
         }
-        let set = ImageSet::read(data, labels, reading)?;
-        let Some(classes) = set.labels else {
-            return error("these files hold no labels: give --labels".into());
-        };
-        let shape = set.images.example_shape().to_vec();
-        if shape.iter().product::<usize>() != input.iter().product::<usize>() {
-            return error(format!(
-                "the network takes examples of shape {input:?}, the data have shape {shape:?}"
-            ));
-        }
-        set.images.require_finite(&data[0])?;
-        let targets = Targets::Classes(classes);
-        let (_, values) = set.images.into_parts();
-        let ArrayValues::U8(bytes) = values else {
-            if !request.mean.is_empty()
-                || !request.deviation.is_empty()
-                || augmentation != Augmentation::default()
-            {
-                return error(
-                    "--mean, --std, --flip and --shift are for images of bytes, and these are other numbers"
-                        .into(),
+        let arrays = |data: &[PathBuf], labels: &[PathBuf], augmentation: Augmentation| {
+            let raw = Raw::of_arrays(data, labels, Wanted::Classes, reading)?.fit_for(input, &data[0])?;
+            let scaled = !request.mean.is_empty() || !request.deviation.is_empty();
+            let bytes = matches!(raw.inputs.values(), ArrayValues::U8(_));
+            if !bytes && (scaled || augmentation != Augmentation::default()) {
+                return refuse(
+                    "--mean, --std, --flip and --shift are for images of bytes, and these are other numbers",
                 );
             }
-            let values: Vec<T> = match values {
-                ArrayValues::F32(v) => v.into_iter().map(|v| T::from_f64(v.into())).collect(),
-                ArrayValues::F64(v) => v.into_iter().map(T::from_f64).collect(),
-                ArrayValues::I64(v) => v.into_iter().map(|v| T::from_f64(v as f64)).collect(),
-                _ => Vec::new(),
+            let channels = image_shape(raw.inputs.example_shape())[0];
+            let preparation = match bytes {
+                true => pixels(&request.mean, &request.deviation, channels)?,
+                false => Preparation::None,
             };
-            let inputs = Array::new([&[targets.len()], input].concat(), values);
-            return Ok((Arc::new(Tabular::new(inputs, targets)), Preparation::None));
+            Ok((raw.examples(true, &preparation, input, augmentation)?, preparation))
         };
-        let image: [usize; 3] = match shape[..] {
-            [channels, height, width] => [channels, height, width],
-            [height, width] => [1, height, width],
-            _ => [1, 1, shape.iter().product()],
+        let (examples, preparation) = arrays(&request.data, &request.labels, request.augmentation)?;
+        let validation = match request.validation.is_empty() {
+            true => None,
+            false => {
+                let plain = Augmentation::default();
+                Some(arrays(&request.validation, &request.validation_labels, plain)?.0)
+            }
         };
-        let by_channel = |list: &[f64], default: f64, name: &str| match list.len() {
-            0 => Ok(vec![default; image[0]]),
-            1 => Ok(vec![list[0]; image[0]]),
-            n if n == image[0] => Ok(list.to_vec()),
-            n => Err(NetworkFileError::Request(format!(
-                "{name} has {n} numbers and the images {} channels",
-                image[0]
-            ))),
-        };
-        let (mean, deviation) =
-            (by_channel(&request.mean, 0.0, "--mean")?, by_channel(&request.deviation, 1.0, "--std")?);
-        if deviation.iter().any(|d| !(d.is_finite() && *d > 0.0)) || mean.iter().any(|m| !m.is_finite()) {
-            return error("--mean must be finite and --std positive".into());
-        }
-        let images = Images::new(image, bytes, targets, &mean, &deviation, augmentation, input.to_vec());
-        Ok((Arc::new(images), Preparation::Pixels { mean, deviation }))
+        Ok(Self { examples, validation, set_aside: None, preparation, notes: Vec::new() })
     }
 }
 

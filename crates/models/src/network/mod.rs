@@ -16,15 +16,17 @@ mod examples;
 mod forward;
 mod open;
 mod preparation;
+mod reading;
 mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
-pub(crate) use digest::{digests, file_digest};
+pub(crate) use digest::{digest, digests};
 pub(crate) use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
+pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;

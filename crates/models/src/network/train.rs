@@ -1,6 +1,6 @@
 //! From an architecture and data to a trained network in a file.
 
-use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests};
+use super::{DataRequest, NetworkFileError, TrainingData, TrainingRecord, digests, file_name};
 use posterior_data::ReadOptions;
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
@@ -10,7 +10,7 @@ use posterior_networks::{Architecture, Network, Precision};
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// What `posterior train` does.
@@ -207,12 +207,7 @@ pub fn train_network<T: Precision>(
 
 /// What a resumed run must have in common with the one before.
 fn describe(request: &TrainRequest, plan: &TrainPlan) -> String {
-    let names = |paths: &[PathBuf]| -> Vec<String> {
-        let name = |p: &PathBuf| {
-            Path::new(p).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
-        };
-        paths.iter().map(name).collect()
-    };
+    let names = |paths: &[PathBuf]| -> Vec<String> { paths.iter().map(|p| file_name(p)).collect() };
     let data = &request.data;
     // Runs without learned hyperparameters are described as they always were.
     let online = request.online.as_ref().map_or_else(String::new, |o| format!(", {o:?}"));

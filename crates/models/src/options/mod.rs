@@ -37,7 +37,7 @@ pub use methods::{
 };
 pub use search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, OptimizerName};
 
-use crate::model::Hyperparameter;
+use crate::process::Hyperparameter;
 use posterior_data::Selection;
 use posterior_gp::exact::FitOptions;
 use posterior_gp::{Hyperprior, MeanForm};

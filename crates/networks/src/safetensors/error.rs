@@ -2,6 +2,7 @@
 
 use crate::architecture::ArchitectureError;
 use crate::graph::{GraphError, NetworkError};
+use posterior_store::StoreError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -67,4 +68,17 @@ pub enum SafetensorsError {
         /// What is wrong.
         source: GraphError,
     },
+}
+
+impl From<StoreError> for SafetensorsError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Read { path, source } => Self::Read { path, source },
+            StoreError::Write { path, source } => Self::Write { path, source },
+            StoreError::Foreign { path, reason: problem } | StoreError::Corrupt { path, reason: problem } => {
+                Self::Malformed { path, problem }
+            }
+            other => Self::Malformed { path: PathBuf::new(), problem: other.to_string() },
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! Reading weights into a network.
 
-use super::container::Container;
 use super::{ARCHITECTURE_KEY, SafetensorsError};
 use crate::architecture::Architecture;
 use crate::array::{Array, Precision};
 use crate::graph::{Graph, Network, NetworkError, ParameterSlot};
 use half::{bf16, f16};
+use posterior_store::TensorFile;
 use safetensors::Dtype;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub struct Loaded<T> {
 /// [`SafetensorsError::Network`] with [`NetworkError::Tensors`], which lists every tensor that is missing, unknown, of another shape or type, or
 /// that holds NaN or infinity (or a number beyond the range of `T`); [`SafetensorsError::Malformed`] and [`SafetensorsError::Read`].
 pub fn load_safetensors<T: Precision>(path: &Path, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
-    load(Container::open(path)?, graph)
+    load(TensorFile::open(path)?, graph)
 }
 
 /// The numbers of a tensor, widened.
@@ -58,7 +58,7 @@ struct Tally {
 
 /// One tensor, or what is wrong with it.
 fn tensor<T: Precision>(
-    container: &mut Container,
+    container: &mut TensorFile,
     slot: &ParameterSlot,
     tally: &mut Tally,
 ) -> Result<Result<Array<T>, String>, SafetensorsError> {
@@ -93,7 +93,7 @@ fn tensor<T: Precision>(
     Ok(Ok(Array::new(slot.shape.clone(), narrow)))
 }
 
-fn load<T: Precision>(mut container: Container, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
+fn load<T: Precision>(mut container: TensorFile, graph: &Graph) -> Result<Loaded<T>, SafetensorsError> {
     let mut problems = Vec::new();
     let mut parameters = Vec::new();
     let mut tally = Tally::default();
@@ -165,7 +165,7 @@ pub fn read_network<T: Precision>(
     path: &Path,
     architecture: Option<&Architecture>,
 ) -> Result<ReadNetwork<T>, SafetensorsError> {
-    let container = Container::open(path)?;
+    let container = TensorFile::open(path)?;
     let stored = container.metadata().remove(ARCHITECTURE_KEY);
     let mut other = false;
     let architecture = match (architecture, stored) {

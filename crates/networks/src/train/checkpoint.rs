@@ -5,9 +5,9 @@ use super::hook::HookState;
 use super::trainer::{Best, EpochRecord, TrainOptions, TrainState};
 use crate::array::{Array, Precision};
 use crate::graph::Graph;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use posterior_store::{Identity, TensorFile, write_tensors};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Version of the layout; raised when it changes.
@@ -54,37 +54,25 @@ impl<T: Precision> TrainState<T> {
             best: self.best.as_ref().map(|b| (b.epoch, b.loss)),
             hook: self.hook.clone(),
         };
-        let counters = serde_json::to_string(&counters).map_err(|e| error(e.to_string()))?;
-        let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
-        let mut add =
-            |name: String, shape: Vec<usize>, values: &[T]| tensors.push((name, shape, to_bytes(values)));
-        for (slot, values) in graph.parameters().iter().zip(&self.parameters) {
-            add(format!("parameter/{}", slot.name), slot.shape.clone(), values.values());
-        }
+        let text = serde_json::to_string(&counters).map_err(|e| error(e.to_string()))?;
+        let arrays = |prefix: &str, values: &[Array<T>]| -> Vec<_> {
+            let slots = graph.parameters().iter().zip(values);
+            slots.map(|(slot, values)| (format!("{prefix}/{}", slot.name), values.clone())).collect()
+        };
+        let mut named = arrays("parameter", &self.parameters);
+        let vector = |values: &[T]| Array::new(vec![values.len()], values.to_vec());
         if let Some(best) = &self.best {
-            for (slot, values) in graph.parameters().iter().zip(&best.parameters) {
-                add(format!("best/{}", slot.name), slot.shape.clone(), values.values());
-            }
-            add("best_log_variance".into(), vec![best.log_variance.len()], &best.log_variance);
+            named.extend(arrays("best", &best.parameters));
+            named.push(("best_log_variance".into(), vector(&best.log_variance)));
         }
-        for (name, values) in [
-            ("log_variance", &self.log_variance),
-            ("first_moment", &self.first),
-            ("second_moment", &self.second),
-        ] {
-            add(name.into(), vec![values.len()], values);
-        }
-        let views: Vec<(&str, TensorView<'_>)> = tensors
-            .iter()
-            .map(|(name, shape, bytes)| {
-                Ok((name.as_str(), TensorView::new(dtype::<T>(), shape.clone(), bytes)?))
-            })
-            .collect::<Result<_, safetensors::SafeTensorError>>()
-            .map_err(|e| error(e.to_string()))?;
-        let metadata = HashMap::from([("posterior.training".to_string(), counters)]);
-        let bytes = safetensors::serialize(views, Some(metadata)).map_err(|e| error(e.to_string()))?;
-        posterior_data::create_atomically(path, |file| std::io::Write::write_all(file, &bytes))
-            .map_err(|e| error(e.to_string()))
+        named.push(("log_variance".into(), vector(&self.log_variance)));
+        named.push(("first_moment".into(), vector(&self.first)));
+        named.push(("second_moment".into(), vector(&self.second)));
+        named.sort_by(|a, b| a.0.cmp(&b.0));
+        let tensors: Vec<_> =
+            named.iter().map(|(name, a)| (name.as_str(), a.shape(), T::numbers(a.values()))).collect();
+        let metadata = BTreeMap::from([("posterior.training".to_string(), text)]);
+        write_tensors(path, &metadata, &tensors).map_err(|e| error(e.to_string()))
     }
 
     /// Reads a state back.
@@ -93,37 +81,39 @@ impl<T: Precision> TrainState<T> {
     /// When the file is damaged, or belongs to another network, other data or other options.
     pub fn load(path: &Path, graph: &Graph, options: &TrainOptions, data: &str) -> Result<Self, TrainError> {
         let error = |problem: String| TrainError::Checkpoint { path: path.display().to_string(), problem };
-        let bytes = std::fs::read(path).map_err(|e| error(e.to_string()))?;
         let damaged = |e: &dyn std::fmt::Display| {
             error(format!("not a whole checkpoint ({e}): start without --resume"))
         };
-        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(&e))?;
-        let counters = header.metadata().as_ref().and_then(|m| m.get("posterior.training"));
+        let mut file = TensorFile::open(path).map_err(|e| damaged(&e))?;
+        let counters = file.metadata().remove("posterior.training");
         let counters = counters.ok_or_else(|| damaged(&"it has no training state"))?;
-        let counters: Counters = serde_json::from_str(counters).map_err(|e| damaged(&e))?;
+        let counters: Counters = serde_json::from_str(&counters).map_err(|e| damaged(&e))?;
         if counters.version != VERSION {
             return Err(error(format!(
                 "layout {} is not the layout {VERSION} of this program",
                 counters.version
             )));
         }
-        if counters.options != *options {
-            let problem =
-                format!("it was made with other settings: {:?} there, {options:?} here", counters.options);
-            return Err(error(problem));
-        }
+        let identity = |options: &TrainOptions, data: &str| -> Result<Identity, TrainError> {
+            let settings = serde_json::to_value(options).map_err(|e| error(e.to_string()))?;
+            Ok(Identity { settings, data: data.into() })
+        };
+        let differs = identity(&counters.options, &counters.data)?.differences(&identity(options, data)?);
         if counters.data != data {
             return Err(error(format!("it was made with other data: {} there, {data} here", counters.data)));
         }
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(&e))?;
-        let vector = |name: &str| -> Result<Vec<T>, TrainError> {
-            let view = tensors.tensor(name).map_err(|e| damaged(&e))?;
-            if view.dtype() != dtype::<T>() {
-                return Err(error("it was made in another precision: use the same --precision".into()));
-            }
-            Ok(from_bytes(view.data()))
+        if !differs.is_empty() {
+            let differs = differs.join(", ");
+            return Err(error(format!(
+                "it was made with other settings, which differ in {differs}: start without --resume"
+            )));
+        }
+        let mut vector = |name: &str| -> Result<Vec<T>, TrainError> {
+            T::of(file.values(name).map_err(|e| damaged(&e))?)
+                .ok_or_else(|| error("it was made in another precision: use the same --precision".into()))
         };
-        let parameters = |prefix: &str| -> Result<Vec<Array<T>>, TrainError> {
+        type Vectors<'a, T> = &'a mut dyn FnMut(&str) -> Result<Vec<T>, TrainError>;
+        let parameters = |prefix: &str, vector: Vectors<'_, T>| -> Result<Vec<Array<T>>, TrainError> {
             graph
                 .parameters()
                 .iter()
@@ -144,7 +134,7 @@ impl<T: Precision> TrainState<T> {
             Some((epoch, loss)) => Some(Best {
                 epoch,
                 loss,
-                parameters: parameters("best")?,
+                parameters: parameters("best", &mut vector)?,
                 log_variance: vector("best_log_variance")?,
             }),
         };
@@ -154,7 +144,7 @@ impl<T: Precision> TrainState<T> {
             clipped: counters.clipped,
             log_variance: vector("log_variance")?,
             hook: counters.hook,
-            parameters: parameters("parameter")?,
+            parameters: parameters("parameter", &mut vector)?,
             first: vector("first_moment")?,
             second: vector("second_moment")?,
             loss_sum: counters.loss_sum,
@@ -169,32 +159,5 @@ impl<T: Precision> TrainState<T> {
             return Err(error("its weight decays have another number: it belongs to another network".into()));
         }
         Ok(state)
-    }
-}
-
-fn dtype<T>() -> Dtype {
-    if size_of::<T>() == 4 { Dtype::F32 } else { Dtype::F64 }
-}
-
-/// Little-endian bytes in the precision's own width.
-fn to_bytes<T: Precision>(values: &[T]) -> Vec<u8> {
-    if size_of::<T>() == 4 {
-        values.iter().flat_map(|v| (v.to_f64() as f32).to_le_bytes()).collect()
-    } else {
-        values.iter().flat_map(|v| v.to_f64().to_le_bytes()).collect()
-    }
-}
-
-fn from_bytes<T: Precision>(bytes: &[u8]) -> Vec<T> {
-    if size_of::<T>() == 4 {
-        bytes
-            .chunks_exact(4)
-            .map(|b| T::from_f64(f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))))
-            .collect()
-    } else {
-        bytes
-            .chunks_exact(8)
-            .map(|b| T::from_f64(f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])))
-            .collect()
     }
 }

@@ -6,7 +6,7 @@ use posterior::data::{Column, Selection, Split, Table};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Constraint, Signal};
 use posterior::options::MethodName;
-use posterior::{CheckedOn, FitRequest, FitStage, Model, ModelError, Prepared};
+use posterior::{CheckedOn, FitRequest, FitStage, ModelError, Prepared, ProcessModel};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::json;
 use std::time::Instant;
@@ -40,10 +40,10 @@ fn request(method: MethodName) -> FitRequest {
 
 const ROWS: usize = 6100;
 
-fn fit(request: &FitRequest) -> Result<Model, ModelError> {
+fn fit(request: &FitRequest) -> Result<ProcessModel, ModelError> {
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, request)?;
-    Model::fit_prepared(prepared, request, &mut |_, _| Signal::Continue)
+    ProcessModel::fit_prepared(prepared, request, &mut |_, _| Signal::Continue)
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn the_default_is_judged_on_rows_that_it_has_not_seen_and_keeps_the_best() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.posterior");
     model.save(&path).unwrap();
-    let again = Model::load(&path).unwrap();
+    let again = ProcessModel::load(&path).unwrap();
     let few: Vec<usize> = (0..20).collect();
     assert_eq!(
         again.predict(&table(20), Some(&few)).unwrap(),
@@ -108,7 +108,7 @@ fn one_budget_is_for_everything() {
     let mut stages = Vec::new();
     let table = table(ROWS);
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
-    let model = Model::fit_prepared(prepared, &request, &mut |_, at| {
+    let model = ProcessModel::fit_prepared(prepared, &request, &mut |_, at| {
         let stage = match at {
             FitStage::Blocks { .. } => "blocks",
             FitStage::Solve => "solve",
@@ -137,7 +137,7 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
     let prepared = Prepared::from_table(&table, &Split::all(ROWS).train, &request).unwrap();
     for stop_in in ["blocks", "solve"] {
         let mut seen = 0;
-        let result = Model::fit_prepared(prepared.clone(), &request, &mut |_, at| {
+        let result = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, at| {
             let here = match at {
                 FitStage::Blocks { stage: 1, .. } => "blocks",
                 FitStage::Solve => "solve",
@@ -152,7 +152,7 @@ fn interruptions_of_the_default_leave_nothing_half_done() {
         };
         assert!(interrupted && folder.path().join("c").exists(), "{stop_in}");
     }
-    let resumed = Model::fit_prepared(prepared, &request, &mut |_, at| {
+    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, at| {
         assert!(!matches!(at, FitStage::Blocks { .. }), "the search was finished");
         Signal::Continue
     })
@@ -171,7 +171,8 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     request.kernel = "se".parse().unwrap();
     (request.noise_floor, request.initial_noise) = (1e-9, 1e-3);
     set(&mut request, json!({"steps": 60, "iterations": 300}));
-    let model = Model::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();
+    let model =
+        ProcessModel::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();
     let summary = model.header().fit.scalable.clone().unwrap();
     let wanted = summary.noise_raised_from.unwrap();
     let (noise, variance) = (
@@ -188,13 +189,13 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let source = table(rows);
     let exact = request(MethodName::Exact);
     let all = Split::all(rows).train;
-    let model = Model::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
+    let model = ProcessModel::fit(&source, &all, &exact, &mut |_, _| Signal::Continue).unwrap();
     let check = model.header().fit.check.clone().unwrap();
     assert_eq!((check.on, check.rows, check.converged), (CheckedOn::LeaveOneOut, rows, None));
     // Against fits to the others with the same hyperparameters.
     let mut given = exact.clone();
     given.hyperparameters = Some(model.header().hyperparameters.clone());
-    let whole = Model::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
+    let whole = ProcessModel::fit(&source, &all, &given, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(whole.header().hyperparameters, model.header().hyperparameters);
     assert_eq!((whole.header().fit.evaluations, whole.header().method.as_str()), (0, "exact"));
     assert_eq!(whole.header().fit.check, model.header().fit.check);
@@ -218,7 +219,7 @@ fn exact_fits_say_how_each_row_is_predicted_from_the_others() {
     let fixed = Constraint::Fixed { parameter: "matern32.variance".into(), value: Some(2.0) };
     let between = Constraint::Between { parameter: "noise_variance".into(), lower: 0.3, upper: 0.9 };
     set(&mut held, json!({"fix": [fixed], "bound": [between], "steps": 100}));
-    let model = Model::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
+    let model = ProcessModel::fit(&source, &all, &held, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(model.header().hyperparameter("matern32.variance"), Some(&[2.0][..]));
     assert_eq!(model.header().fit.at_bounds, [("noise_variance".to_string(), 0.3)]);
 }

@@ -5,7 +5,7 @@ use faer::Mat;
 use faer::prelude::Solve;
 use posterior::data::{Column, Selection, Split, Table};
 use posterior::optim::Signal;
-use posterior::{FitRequest, Model, ModelError};
+use posterior::{FitRequest, ModelError, ProcessModel};
 use serde_json::json;
 
 fn table(rows: usize, lowest: f64) -> Table {
@@ -17,14 +17,14 @@ fn table(rows: usize, lowest: f64) -> Table {
     Table::new("counts.csv", columns.map(|(name, values)| Column::numeric(name, values)).into())
 }
 
-fn fit(table: &Table, kernel: &str) -> Result<Model, ModelError> {
+fn fit(table: &Table, kernel: &str) -> Result<ProcessModel, ModelError> {
     let mut request = FitRequest {
         selection: Selection { target: "y".into(), ..Default::default() },
         kernel: kernel.parse().unwrap(),
         ..Default::default()
     };
     set(&mut request, json!({"restarts": 1, "steps": 5}));
-    Model::fit(table, &Split::all(table.rows()).train, &request, &mut |_, _| Signal::Continue)
+    ProcessModel::fit(table, &Split::all(table.rows()).train, &request, &mut |_, _| Signal::Continue)
 }
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {

@@ -6,8 +6,8 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
 use posterior::{
-    FitRequest, FitStage, Model, ModelError, PredictOptions, Predictions, Prepared, ProcessPosterior,
-    ScalablePlan, VarianceMethod, choose,
+    FitRequest, FitStage, ModelError, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
+    ScalablePlan, StoreError, VarianceMethod, choose,
 };
 use serde_json::{Value, json};
 
@@ -29,10 +29,10 @@ fn request(method: MethodName) -> FitRequest {
     request
 }
 
-fn fit(request: &FitRequest) -> Model {
+fn fit(request: &FitRequest) -> ProcessModel {
     let table = table();
     let rows = Split::all(table.rows()).train;
-    Model::fit(&table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
+    ProcessModel::fit(&table, &rows, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 /// Largest differences of means, and the mean ratio of latent deviations, in units of the exact model's.
@@ -148,19 +148,19 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
         assert_eq!(summary.hyperparameter_source, "given");
         let path = folder.path().join(format!("{}.posterior", method));
         model.save(&path).unwrap();
-        let again = Model::load(&path).unwrap();
+        let again = ProcessModel::load(&path).unwrap();
         assert_eq!(again.predict(&fresh, None).unwrap(), predictions, "{method:?}");
         // Damage: cut short, and a header that claims other sizes.
         let bytes = std::fs::read(&path).unwrap();
         for cut in [bytes.len() / 2, bytes.len() - 1] {
-            assert!(Model::parse(&bytes[..cut], &path).is_err());
+            assert!(ProcessModel::parse(&bytes[..cut], &path).is_err());
         }
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(20_000)]).into_owned();
         let claim = format!("\"rows\":{}", model.header().rows);
         if let Some(at) = text.find(&claim) {
             let mut other = bytes.clone();
             other[at + 7] = b'9';
-            let damaged = Model::parse(&other, &path);
+            let damaged = ProcessModel::parse(&other, &path);
             // Bounds keep nothing of the rows.
             assert!(
                 damaged.is_err() || matches!(model.posterior(), ProcessPosterior::Inducing(_)),
@@ -217,7 +217,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let table = table();
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
         let mut seen = 0;
-        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
+        let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
             let late = match stage {
                 FitStage::Solve | FitStage::Bound => true,
                 FitStage::Search => method == MethodName::Sgpr,
@@ -230,16 +230,16 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(stopped.was_interrupted() && path.exists(), "{method:?}");
         // Other data: refused, and the checkpoint stays.
         let fewer = Prepared::from_table(&table, &(0..200).collect::<Vec<_>>(), &request).unwrap();
-        let refused = Model::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
-        assert!(matches!(refused, Err(ModelError::OtherCheckpoint { .. })), "{method:?}");
+        let refused = ProcessModel::fit_prepared(fewer, &request, &mut |_, _| Signal::Continue);
+        assert!(matches!(refused, Err(ModelError::Store(StoreError::OtherCheckpoint { .. }))), "{method:?}");
         let mut other = request.clone();
         set(&mut other, json!({"held-back": 1}));
         other.initial_noise = 0.2;
         let refused =
-            Model::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
+            ProcessModel::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
         let names = "differs in held-back, initial-noise: begin anew with --fresh";
         assert!(refused.to_string().contains(names), "{refused}");
-        let resumed = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
+        let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
         assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 5, "{method:?}");
         assert_eq!(resumed.header().hyperparameters, straight.header().hyperparameters, "{method:?}");
@@ -269,15 +269,16 @@ fn interrupted_searches_go_on_behind_their_neighbourhoods() {
     set(&mut request, json!({"checkpoint": path}));
     let table = table();
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
-        FitStage::Neighbourhoods if progress.part == 2 => Signal::Stop,
-        _ => Signal::Continue,
-    });
+    let stopped =
+        ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+            FitStage::Neighbourhoods if progress.part == 2 => Signal::Stop,
+            _ => Signal::Continue,
+        });
     assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
     request.time_budget = Some(1000.0);
     request.memory *= 2;
     let mut first = None;
-    let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
+    let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
         if *stage == FitStage::Neighbourhoods {
             first.get_or_insert(progress.part);
         }
@@ -309,7 +310,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     assert!(found.steps == 100 && found.solver_steps >= 100 && found.unsolved == 0, "{found:?}");
     assert!(summary.neighbourhood_evidences.is_empty());
     // What was found is worth little less than the maximum, with the beliefs that both share.
-    let evidence = |model: &Model| {
+    let evidence = |model: &ProcessModel| {
         let mut at = self::request(MethodName::Exact);
         set(&mut at, json!({"steps": 0}));
         at.kernel = model.header().kernel.clone();
@@ -341,13 +342,14 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         let straight = fit(&request);
         set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let stopped = Model::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
-            FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
-            _ => Signal::Continue,
-        });
+        let stopped =
+            ProcessModel::fit_prepared(prepared.clone(), &request, &mut |progress, stage| match stage {
+                FitStage::EvidenceSearch { solve: Some(_) } if progress.step == 10 => Signal::Stop,
+                _ => Signal::Continue,
+            });
         assert!(matches!(stopped, Err(ModelError::Interrupted)) && path.exists());
         let mut first = None;
-        let resumed = Model::fit_prepared(prepared, &request, &mut |progress, stage| {
+        let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
             match stage {
                 FitStage::EvidenceSearch { .. } => {
                     first.get_or_insert(progress.step);
@@ -371,7 +373,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
         json!({"hyperparameter-search": "stochastic", "steps": 2, "probes": 64, "probe-kind": "signs", "learning-rate": 1e4}),
     );
     let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-    assert!(Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
+    assert!(ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).is_err());
     let _ = std::fs::remove_file(&path);
     // Solves on all rows are in the plan.
     set(&mut request, json!({"steps": 100}));
@@ -389,7 +391,7 @@ fn stochastic_searches_find_the_evidence_and_go_on() {
     ] {
         set(&mut request, change);
         let prepared = Prepared::from_table(&table, &Split::all(300).train, &request).unwrap();
-        let error = Model::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
+        let error = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -413,7 +415,7 @@ fn features_and_choices_are_recorded() {
         set(&mut request, json!({"feature-form": form, "feature-frequencies": frequencies, "samples": 8}));
         let model = fit(&request);
         model.save(&path).unwrap();
-        let again = Model::load(&path).unwrap();
+        let again = ProcessModel::load(&path).unwrap();
         let settings = again.header().fit.scalable.as_ref().unwrap().settings.clone().unwrap();
         assert_eq!(
             json!(settings.features),
@@ -447,7 +449,7 @@ fn features_and_choices_are_recorded() {
     set(&mut counts, json!({"inducing": 10, "iterations": 3}));
     let source = synthetic::friedman(60, Streams::new(6));
     let rows: Vec<usize> = (0..60).collect();
-    let model = Model::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
+    let model = ProcessModel::fit(&source, &rows, &counts, &mut |_, _| Signal::Continue).unwrap();
     assert!(!model.header().fit.scalable.as_ref().unwrap().inducing_moved);
     // What inducing-sgd cannot have, neighbourhoods of nothing.
     let wrong = serde_json::from_value::<Method>(json!({"method": "inducing-sgd", "tolerance": 0.1}));
@@ -457,7 +459,7 @@ fn features_and_choices_are_recorded() {
     let mut long = request(MethodName::Svgp);
     set(&mut long, json!({"natural-length": 1.5}));
     for (request, words) in [(none, "neighbourhoods"), (long, "natural-gradient")] {
-        let error = Model::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
+        let error = ProcessModel::fit(&table(), &rows, &request, &mut |_, _| Signal::Stop).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -508,7 +510,8 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     let mut tiny = request(MethodName::Sdd);
     tiny.memory = 1 << 20;
     let table = table();
-    let error = Model::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
+    let error =
+        ProcessModel::fit(&table, &Split::all(300).train, &tiny, &mut |_, _| Signal::Continue).unwrap_err();
     assert!(error.to_string().contains("above the limit"), "{error}");
     // What a preconditioner keeps is part of the plan.
     let planned = |preconditioner| {
@@ -525,7 +528,7 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
         let mut values = exact.header().hyperparameters.clone();
         change(&mut values);
         request.hyperparameters = Some(values);
-        Model::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
+        ProcessModel::fit(&table, &Split::all(300).train, &request, &mut |_, _| Signal::Stop)
             .unwrap_err()
             .to_string()
     };
@@ -539,14 +542,14 @@ fn methods_are_chosen_with_a_reason_and_plans_are_kept() {
     // Hyperparameters of another kernel.
     let mut foreign = request(MethodName::Sdd);
     foreign.hyperparameters = Some(vec![]);
-    let error =
-        Model::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue).unwrap_err();
+    let error = ProcessModel::fit(&table, &Split::all(300).train, &foreign, &mut |_, _| Signal::Continue)
+        .unwrap_err();
     assert!(error.to_string().contains("no hyperparameter `"), "{error}");
     for change in [json!({"samples": 0}), json!({"step-size": -1.0})] {
         let mut wrong = request(MethodName::Sdd);
         set(&mut wrong, change);
         assert!(matches!(
-            Model::fit(&table, &Split::all(300).train, &wrong, &mut |_, _| Signal::Continue),
+            ProcessModel::fit(&table, &Split::all(300).train, &wrong, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })
         ));
     }

@@ -4,7 +4,7 @@ use crate::options::set;
 use posterior::data::{Selection, Split, Table, synthetic};
 use posterior::linalg::random::Streams;
 use posterior::optim::{Reason, Signal};
-use posterior::{FitRequest, Model, ModelError};
+use posterior::{FitRequest, ModelError, ProcessModel};
 use rand::RngExt;
 use serde_json::json;
 use std::path::Path;
@@ -22,10 +22,10 @@ fn request() -> FitRequest {
     request
 }
 
-fn fitted(request: &FitRequest) -> Model {
+fn fitted(request: &FitRequest) -> ProcessModel {
     let table = table();
     let split = Split::random(table.rows(), 0.3, Streams::new(0));
-    Model::fit(&table, &split.train, request, &mut |_, _| Signal::Continue).unwrap()
+    ProcessModel::fit(&table, &split.train, request, &mut |_, _| Signal::Continue).unwrap()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_round_trip_gives_bit_equal_predictions() {
     for kernel in ["matern32(ard)", "se(ard, x1, x2) * periodic(x3) + linear + white"] {
         let model = fitted(&FitRequest { kernel: kernel.parse().unwrap(), ..request() });
         model.save(&path).unwrap();
-        let loaded = Model::load(&path).unwrap();
+        let loaded = ProcessModel::load(&path).unwrap();
         assert_eq!(loaded.header(), model.header());
         assert_eq!(loaded.predict(&table(), None).unwrap(), model.predict(&table(), None).unwrap());
         assert_eq!(
@@ -83,7 +83,7 @@ fn known_noise_widens_the_intervals() {
     let mut request = request();
     request.selection.noise = Some("v".into());
     let rows: Vec<usize> = (0..60).collect();
-    let model = Model::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
+    let model = ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
     assert_eq!(model.header().schema.features.len(), 10);
     let predictions = model.predict_with_truth(&table, None).unwrap();
     assert!(predictions.deviation[1] >= 5.0 && predictions.deviation[0] < 5.0);
@@ -93,7 +93,7 @@ fn known_noise_widens_the_intervals() {
 fn an_interrupted_fit_says_so() {
     let table = table();
     let rows: Vec<usize> = (0..60).collect();
-    let model = Model::fit(&table, &rows, &request(), &mut |_, _| Signal::Stop).unwrap();
+    let model = ProcessModel::fit(&table, &rows, &request(), &mut |_, _| Signal::Stop).unwrap();
     assert!(model.was_interrupted());
     assert_eq!(model.header().fit.reason, Reason::Interrupted);
 }
@@ -104,7 +104,7 @@ fn settings_out_of_range_are_errors() {
     for (noise_floor, initial_noise) in [(-1.0, 0.1), (0.2, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
         let request = FitRequest { noise_floor, initial_noise, ..request() };
         assert!(matches!(
-            Model::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
+            ProcessModel::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })
         ));
     }
@@ -119,7 +119,7 @@ fn damaged_files_are_errors() {
     let path = directory.path().join("m.posterior");
     let small = synthetic::curve_with_gap(8, Streams::new(1));
     let rows: Vec<usize> = (0..8).collect();
-    Model::fit(&small, &rows, &request(), &mut |_, _| Signal::Continue).unwrap().save(&path).unwrap();
+    ProcessModel::fit(&small, &rows, &request(), &mut |_, _| Signal::Continue).unwrap().save(&path).unwrap();
     let valid = std::fs::read(&path).unwrap();
     let mut rng = Streams::new(3).stream("posterior/fuzz");
     let mut readable = 0;
@@ -138,7 +138,7 @@ fn damaged_files_are_errors() {
                 }
             }
         }
-        if let Ok(model) = Model::parse(&bytes, Path::new("m.posterior")) {
+        if let Ok(model) = ProcessModel::parse(&bytes, Path::new("m.posterior")) {
             readable += 1;
             let _ = model.predict(&small, None);
         }

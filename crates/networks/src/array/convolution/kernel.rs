@@ -2,6 +2,7 @@
 
 use crate::array::pool::Pool;
 use posterior_linalg::Real;
+use posterior_store::Element;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Rows of weights that one pass over the grid serves, for this machine's number of vector registers.
@@ -52,7 +53,7 @@ pub struct Inner<'a, T> {
 }
 
 /// The kernels of a precision.
-pub trait Shifted: Real {
+pub trait Shifted: Real + Element {
     #[doc(hidden)]
     fn pool() -> &'static Pool<Self>;
     #[doc(hidden)]

@@ -1,0 +1,92 @@
+//! What predictions take, counted before they are made.
+
+use crate::{Family, ModelError};
+use serde::Serialize;
+
+/// What predicting takes, the data included.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PredictionPlan {
+    /// Whose predictions.
+    #[serde(skip)]
+    pub family: Family,
+    /// Rows, or examples.
+    pub rows: usize,
+    /// Joint draws.
+    pub samples: usize,
+    /// Bytes that are there at most, beside the model.
+    pub peak_bytes: u64,
+    /// Bytes of them that were there before, in the data.
+    pub data_bytes: u64,
+    /// Bytes that stay: the data, and what was predicted of them.
+    pub kept_bytes: u64,
+    /// Floating-point operations, about; at most, where variances are solved for.
+    pub flops: f64,
+    /// Seconds, about, where they are known; at most, where variances are solved for.
+    pub seconds: Option<f64>,
+}
+
+impl std::fmt::Display for PredictionPlan {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rows, samples, peak_bytes, flops, seconds, .. } = self;
+        let megabytes = *peak_bytes as f64 / 1e6;
+        if self.family == Family::Network {
+            write!(
+                out,
+                "predictions of {rows} examples need {megabytes:.3} MB of memory with the data, {flops:.1e} operations"
+            )?;
+            return seconds.map_or(Ok(()), |s| write!(out, ", about {:.0} s", s.ceil()));
+        }
+        let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
+        write!(out, "predictions of {rows} rows{draws} need {megabytes:.3} MB of memory")?;
+        write!(out, " and {:.3} Gflop", flops / 1e9)?;
+        seconds.map_or(Ok(()), |s| write!(out, ", about {} on this machine", crate::process::time(s)))
+    }
+}
+
+impl PredictionPlan {
+    /// The same beside something else.
+    pub fn beside(mut self, bytes: u64) -> Self {
+        self.peak_bytes = self.peak_bytes.saturating_add(bytes);
+        self
+    }
+
+    /// What it takes to predict these data and then others, both of which are there from the beginning to the end.
+    pub fn then(&self, others: &Self) -> Self {
+        let first = self.peak_bytes.saturating_add(others.data_bytes);
+        Self {
+            rows: self.rows + others.rows,
+            peak_bytes: first.max(self.kept_bytes.saturating_add(others.peak_bytes)),
+            data_bytes: self.data_bytes.saturating_add(others.data_bytes),
+            kept_bytes: self.kept_bytes.saturating_add(others.kept_bytes),
+            flops: self.flops + others.flops,
+            seconds: self.seconds.zip(others.seconds).map(|(a, b)| a + b),
+            ..self.clone()
+        }
+    }
+
+    /// Refuses what does not fit.
+    ///
+    /// # Errors
+    /// [`ModelError::PredictionMemory`].
+    pub fn check(&self, limit: u64) -> Result<(), ModelError> {
+        if self.peak_bytes <= limit {
+            return Ok(());
+        }
+        Err(ModelError::PredictionMemory { plan: Box::new(self.clone()), limit })
+    }
+
+    /// Why it is refused, and the way out.
+    pub(crate) fn refusal(&self, limit: u64) -> String {
+        match self.family {
+            Family::Process => format!(
+                "{self}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles (--quantiles); `predict --stream` reads, \
+                 predicts and writes part by part",
+                limit as f64 / 1e6
+            ),
+            Family::Network => format!(
+                "predicting {} examples needs {} bytes, above the limit of {limit}: take fewer examples (--limit), or allow more memory (--memory GB)",
+                self.rows, self.peak_bytes
+            ),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A process in words: hyperparameters with units and meanings, notes, lengthscales.
+
+use super::{CheckScores, CheckedOn, FitCheck, Header, ScalableSummary, Solver};
+use crate::text::{number, table};
+use posterior_data::Feature;
+use posterior_gp::MeanForm;
+use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
+use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
+
+/// One row for each number that was learned, in units that people use.
+pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
+    let standard = &header.standardisation;
+    let features = header.schema.feature_names();
+    let mut out = Vec::new();
+    for parameter in &header.hyperparameters {
+        let (owner, kind) = parameter.name.rsplit_once('.').unwrap_or(("", &parameter.name));
+        let count = parameter.values.len();
+        for (i, &value) in parameter.values.iter().enumerate() {
+            let feature = (count > 1 && count == features.len()).then(|| features[i].as_str());
+            let name = match feature {
+                Some(feature) => format!("{} [{feature}]", parameter.name),
+                None if count > 1 => format!("{} [{}]", parameter.name, i + 1),
+                None => parameter.name.clone(),
+            };
+            let target = format!("of `{}`", header.schema.target);
+            let (value, unit, meaning) = match (owner, kind) {
+                (_, "noise_variance") => (
+                    value.sqrt() * standard.target_scale,
+                    target,
+                    "Standard deviation of the noise: how far observations scatter around the function.",
+                ),
+                ("mean", "constant") => {
+                    (standard.target_back(value), target, "Level of the prior mean (at the features' means).")
+                }
+                ("mean", _) => (value, "standard deviations".into(), "Slope of the prior mean."),
+                // A linear kernel's variances belong to slopes, all others to the function's own values.
+                (owner, "variance") if owner.starts_with("linear") && count > 1 => (
+                    value.sqrt(),
+                    "standard deviations".into(),
+                    "How steep a linear trend in this feature may be.",
+                ),
+                (_, "variance") => (
+                    value.sqrt() * standard.target_scale,
+                    target,
+                    "Amplitude: how far this part of the function wanders from its mean.",
+                ),
+                (_, "lengthscale") => match feature.or((features.len() == 1).then(|| features[0].as_str())) {
+                    Some(feature) if !owner.starts_with("periodic") => {
+                        let scale = features
+                            .iter()
+                            .position(|f| f == feature)
+                            .map_or(1.0, |j| standard.feature_scales[j]);
+                        (
+                            value * scale,
+                            format!("of `{feature}`"),
+                            "How far one must move for the function to change.",
+                        )
+                    }
+                    _ => (
+                        value,
+                        "standard deviations".into(),
+                        "How far one must move for the function to change.",
+                    ),
+                },
+                (_, "period") => {
+                    (value, "standard deviations".into(), "Distance after which the function repeats.")
+                }
+                (_, "alpha") => {
+                    (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one.")
+                }
+                (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
+                _ => (value, String::new(), ""),
+            };
+            let name = match kind {
+                "noise_variance" => "noise (standard deviation)".into(),
+                "variance" => name.replacen(".variance", ": amplitude", 1),
+                _ => name,
+            };
+            out.push(Hyperparameter { name, value, unit, meaning: meaning.into() });
+        }
+    }
+    out
+}
+
+/// The lengthscale of each feature in its first kernel that has one for each.
+pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
+    let features = header.schema.feature_names();
+    let found = header
+        .hyperparameters
+        .iter()
+        .find(|h| h.name.ends_with(".lengthscale") && h.values.len() == features.len() && features.len() > 1);
+    let pair =
+        |(feature, lengthscale): (String, &f64)| FeatureLengthscale { feature, lengthscale: *lengthscale };
+    found.map(|h| features.into_iter().zip(&h.values).map(pair).collect()).unwrap_or_default()
+}
+
+/// The facts about a model, in order.
+pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
+    let fit = &header.fit;
+    let mean = match header.mean {
+        MeanForm::Zero => "zero",
+        MeanForm::Constant => "constant",
+        MeanForm::Linear => "linear",
+    };
+    let mut rows = vec![
+        SummaryRow::new("method", &fit.choice),
+        SummaryRow::new("kernel", header.kernel.to_string()),
+        SummaryRow::new("mean", mean),
+        SummaryRow::new("beliefs", beliefs(header)),
+        SummaryRow::new("rows learned from", header.rows.to_string()),
+    ];
+    if let Some(check) = &fit.check {
+        rows.extend(checked(check));
+    }
+    if let Some(evidence) = fit.log_evidence {
+        rows.push(SummaryRow::new("log evidence", format!("{evidence:.3} (of the standardised target)")));
+    }
+    match &fit.scalable {
+        Some(large) => rows.extend(large_table(large)),
+        None => rows.extend([
+            SummaryRow::new(
+                "search",
+                format!(
+                    "{} steps, {} evaluations, ended by {}",
+                    fit.steps,
+                    fit.evaluations,
+                    reason(fit.reason)
+                ),
+            ),
+            SummaryRow::new("starts", attempts(header)),
+        ]),
+    }
+    rows.extend([
+        SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
+        SummaryRow::new("seed", header.seed.to_string()),
+    ]);
+    rows
+}
+
+/// How good a fit is on rows that had no part in it.
+fn checked(check: &FitCheck) -> Vec<SummaryRow> {
+    let label = match check.on {
+        CheckedOn::HeldBack => "held-back rows",
+        CheckedOn::LeaveOneOut => "each row from the others",
+    };
+    let scores = |s: &CheckScores| {
+        format!(
+            "{:.1} % inside 95 % intervals, RMSE {:.4}, NLL {:.4} (of the standardised target)",
+            100.0 * s.coverage_95,
+            s.rmse,
+            s.nll
+        )
+    };
+    let mut rows = vec![SummaryRow::new(label, format!("{}: {}", check.rows, scores(&check.scores)))];
+    if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
+        let verdict = if converged { "yes" } else { "NO" };
+        let text = format!(
+            "{verdict}: over the last third of the steps predictions moved by {drift:.3} of their standard deviations"
+        );
+        rows.push(SummaryRow::new("converged", text));
+    }
+    if let Some(error) = check.variance_error {
+        rows.push(SummaryRow::new(
+            "error of variances",
+            format!("{:.0} %, of samples and their random features together", 100.0 * error),
+        ));
+    }
+    for tried in &check.tried {
+        let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
+        let text = format!("{}{scores}; {:.1} s", tried.outcome, tried.seconds);
+        rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
+    }
+    rows
+}
+
+/// The facts about a fit to a large table.
+fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
+    let mut rows = vec![SummaryRow::new("hyperparameters", &fit.hyperparameter_source)];
+    if let Some(search) = &fit.search {
+        let unsolved = match search.unsolved {
+            0 => String::new(),
+            n => format!(", {n} of them not solved to the tolerance"),
+        };
+        rows.push(SummaryRow::new(
+            "search",
+            format!(
+                "{} steps, {} iterations of their solves{unsolved}, ended by {}",
+                search.steps,
+                search.solver_steps,
+                reason(search.ended)
+            ),
+        ));
+    }
+    if let Some(bound) = fit.bound {
+        rows.push(SummaryRow::new(
+            "bound on the log evidence",
+            format!("{bound:.3} (of the standardised target)"),
+        ));
+    }
+    if fit.inducing > 0 {
+        let moved = if fit.inducing_moved { ", moved by the bound" } else { ", where they were chosen" };
+        let radius = fit.inducing_radius.map_or_else(String::new, |r| format!(", radius {r:.3}"));
+        rows.push(SummaryRow::new("inducing points", format!("{}{moved}{radius}", fit.inducing)));
+    }
+    if let Some(settings) = &fit.settings {
+        let precision = match fit.precision {
+            crate::options::KernelPrecision::Single => "single",
+            crate::options::KernelPrecision::Double => "double",
+        };
+        let FeatureSettings { count, form, frequencies } = settings.features;
+        let form = if form == FeatureForm::Phase { " with phases" } else { "" };
+        let frequencies = match frequencies {
+            FrequencyDraw::Independent => "",
+            FrequencyDraw::Orthogonal => ", orthogonal frequencies",
+            FrequencyDraw::QuasiRandom => ", quasi-random frequencies",
+        };
+        let samples = settings.samples;
+        let groups = settings
+            .samples_per_features
+            .map_or_else(|| " that all share".into(), |each| format!(" for every {each}"));
+        rows.push(SummaryRow::new(
+            "samples",
+            format!("{samples} of {count} random features{groups}{form}{frequencies}, {precision} precision"),
+        ));
+    }
+    let mut solver = format!("{} steps, ended by {}", fit.steps, fit.ended);
+    if let Some(residual) = fit.residual {
+        let what = match fit.solver {
+            // The noise of the targets stays in it.
+            Solver::Inducing(_) => "relative misfit of the targets",
+            _ => "relative residual",
+        };
+        solver += &format!(", {what} {residual:.1e}");
+    }
+    if let Some(step) = fit.step_size {
+        solver += &format!(", step size times rows {step:.3}");
+    }
+    if fit.restarts > 0 {
+        solver += &format!(", {} restarts with a smaller step", fit.restarts);
+    }
+    if fit.resumed_from > 0 {
+        solver += &format!(", resumed at step {}", fit.resumed_from);
+    }
+    rows.push(SummaryRow::new("solver", solver));
+    rows.push(SummaryRow::new(
+        "time",
+        format!("{:.1} s for hyperparameters, {:.1} s for weights", fit.seconds[0], fit.seconds[1]),
+    ));
+    rows
+}
+
+fn reason(reason: posterior_optim::Reason) -> &'static str {
+    use posterior_optim::Reason;
+    match reason {
+        Reason::Gradient => "a vanishing gradient",
+        Reason::Value => "no further improvement",
+        Reason::Steps => "the limit of steps",
+        Reason::Time => "the limit of time",
+        Reason::Tolerance => "the tolerance",
+        Reason::Precision => "the limit of precision",
+        Reason::Patience => "the end of patience",
+        Reason::Interrupted => "an interruption",
+    }
+}
+
+/// The hyperpriors that took part in the search.
+fn beliefs(header: &Header) -> String {
+    use posterior_gp::Density;
+    let one = |h: &posterior_gp::Hyperprior| match h.density {
+        Density::LogNormal { location, scale } => {
+            format!("{} ~ log-normal({location:.2}, {scale:.2})", h.parameter)
+        }
+        Density::Gamma { shape, rate } => format!("{} ~ gamma({shape}, {rate})", h.parameter),
+    };
+    let all: Vec<String> = header.fit.hyperpriors.iter().map(one).collect();
+    if all.is_empty() { "none".into() } else { all.join("; ") }
+}
+
+fn attempts(header: &Header) -> String {
+    let failed = header.fit.attempts.iter().filter(|a| a.value.is_none()).count();
+    let count = header.fit.attempts.len();
+    if failed == 0 { count.to_string() } else { format!("{count}, of which {failed} failed") }
+}
+
+/// Everything that was added, chosen, dropped or is odd.
+pub(crate) fn notes(header: &Header) -> Vec<Note> {
+    use posterior_optim::Reason;
+    let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
+    if header.fit.largest_jitter > 0.0 {
+        out.push(Note::warning(format!(
+            "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",
+            header.fit.largest_jitter, header.cholesky.jitter
+        )));
+    }
+    let noise =
+        header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
+    if noise <= header.noise_floor * 1.01 {
+        out.push(Note::warning("the noise is at its floor: the data look noiseless to this kernel"));
+    }
+    if header.fit.reason == Reason::Steps && header.fit.scalable.is_none() {
+        out.push(Note::warning(
+            "the search ended at its limit of steps: more (--steps) may improve the model",
+        ));
+    }
+    if let Some(check) = &header.fit.check {
+        out.extend(check.warnings.iter().map(Note::warning));
+    }
+    for (name, bound) in &header.fit.at_bounds {
+        out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
+    }
+    for attempt in header.fit.attempts.iter().filter(|a| a.value.is_none()) {
+        out.push(Note::warning(format!("a start failed: {}", attempt.ended)));
+    }
+    let categories = header.schema.features.iter().filter(|f| matches!(f, Feature::Category { .. })).count();
+    if categories > 0 {
+        out.push(Note::information(format!("{categories} features are 0/1 columns made from categories")));
+    }
+    out
+}
+
+/// A model for people; also what `inspect` prints.
+pub(crate) fn described(header: &Header) -> String {
+    let facts: Vec<Vec<String>> =
+        summary(header).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
+    let learned: Vec<Vec<String>> =
+        hyperparameters(header).into_iter().map(|h| vec![h.name, number(h.value), h.unit]).collect();
+    let notes: Vec<String> = notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
+    let mut parts = vec![table(&facts), String::new(), table(&learned)];
+    if !notes.is_empty() {
+        parts.push(format!("\n{}", notes.join("\n")));
+    }
+    parts.join("\n")
+}

@@ -1,0 +1,148 @@
+//! A model to its file and back: nothing is recomputed on loading, so predictions are equal to the last bit.
+
+use super::scalable::file::{inducing_tensors, pathwise_tensors};
+use super::{Header, ProcessModel, ProcessPosterior};
+use posterior_data::RowFingerprints;
+use posterior_gp::Observations;
+use posterior_gp::exact::{ExactGp, ExactPosterior};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::cholesky::Cholesky;
+use posterior_optim::Parameters;
+use posterior_store::{Container, StoreError, Tensors};
+use std::path::Path;
+use std::sync::Arc;
+
+impl ProcessModel {
+    /// Writes the file in one atomic step. Its size is about `4n² + 8n(D + 4)` bytes for the exact method: the packed factor, inputs, targets, weights, fingerprints;
+    /// `8n(D + 1)` and the weights of mean and samples for iterative ones; `8m²` for bounds; each with `8n` for the fingerprints of the rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`]; an older file is untouched then.
+    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        let mut tensors = Tensors::default();
+        match &*self.posterior {
+            ProcessPosterior::Exact(posterior) => exact_tensors(posterior, &mut tensors),
+            ProcessPosterior::Single(posterior) => pathwise_tensors(posterior, &mut tensors),
+            ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
+            ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
+        }
+        add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
+        Container { header: self.header.clone(), tensors }.write(path)
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// A [`StoreError`] that says what is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::read(path)?)
+    }
+
+    /// As [`ProcessModel::load`] for bytes in memory; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::load`].
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::parse(bytes, path)?)
+    }
+
+    pub(crate) fn from_container(container: Container<Header>) -> Result<Self, StoreError> {
+        let Container { header, mut tensors } = container;
+        let d = header.schema.features.len();
+        let standard = &header.standardisation;
+        let fingerprints = fingerprints(&mut tensors)?;
+        if header.input_ranges.iter().flat_map(|r| &r.0).any(|range| range.input >= d) {
+            return Err(tensors.corrupt("its ranges do not fit its features"));
+        }
+        let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);
+        if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
+            return Err(tensors.corrupt("its standardisation does not fit its features"));
+        }
+        let posterior = match &header.fit.scalable {
+            _ if header.method == "exact" => ProcessPosterior::Exact(read_exact(&header, &mut tensors)?),
+            Some(summary) => super::scalable::file::read(&header, summary, &mut tensors)?,
+            None => return Err(tensors.corrupt(format!("its method `{}` is not known", header.method))),
+        };
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+    }
+}
+
+/// The tensor of the fingerprints of training rows.
+const FINGERPRINTS: &str = "row_fingerprints";
+
+/// Adds the fingerprints of training rows, where they are known.
+pub(crate) fn add_fingerprints(fingerprints: Option<&RowFingerprints>, tensors: &mut Tensors) {
+    if let Some(fingerprints) = fingerprints {
+        tensors.insert_vector(FINGERPRINTS, &fingerprints.to_numbers());
+    }
+}
+
+/// The fingerprints of the training rows, where the file has them.
+pub(crate) fn fingerprints(tensors: &mut Tensors) -> Result<Option<Arc<RowFingerprints>>, StoreError> {
+    let Some(shape) = tensors.shape(FINGERPRINTS) else { return Ok(None) };
+    let numbers = tensors.take::<f64>(FINGERPRINTS, &shape)?;
+    let found = RowFingerprints::from_numbers(&numbers);
+    Ok(Some(Arc::new(found.ok_or_else(|| tensors.corrupt("its fingerprints of training rows are none"))?)))
+}
+
+/// The arrays of the rows that a posterior keeps.
+pub(super) fn add_observations(data: &Observations, tensors: &mut Tensors) {
+    tensors.insert_matrix("inputs", data.inputs());
+    tensors.insert_matrix("targets", data.targets());
+    if let Some(noise) = data.noise_variances() {
+        tensors.insert_vector("noise_variances", noise);
+    }
+}
+
+/// The rows again.
+pub(super) fn observations(header: &Header, tensors: &mut Tensors) -> Result<Observations, StoreError> {
+    let (n, d) = (header.rows, header.schema.features.len());
+    let (inputs, targets) = (tensors.matrix("inputs", n, d)?, tensors.matrix("targets", n, 1)?);
+    let noise = tensors.optional_vector("noise_variances", n)?;
+    Observations::new(inputs, targets, noise).map_err(|e| tensors.corrupt(e))
+}
+
+fn exact_tensors(posterior: &ExactPosterior, tensors: &mut Tensors) {
+    add_observations(posterior.data(), tensors);
+    tensors.insert_matrix("weights", posterior.weights());
+    tensors.insert_triangle("factor", posterior.cholesky().factor());
+}
+
+fn read_exact(header: &Header, tensors: &mut Tensors) -> Result<ExactPosterior, StoreError> {
+    let n = header.rows;
+    let data = observations(header, tensors)?;
+    let weights = tensors.matrix("weights", n, 1)?;
+    let cholesky = Cholesky::from_factor(tensors.factor("factor", n)?, header.cholesky);
+    let model = model(header).map_err(|e| tensors.corrupt(e))?;
+    ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| tensors.corrupt(e))
+}
+
+/// The process that the header describes, with its hyperparameters.
+fn model(header: &Header) -> Result<ExactGp, String> {
+    let names = header.schema.feature_names();
+    let kernel = header.kernel.build(&names).map_err(|e| e.to_string())?;
+    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
+    let floor = header.noise_floor;
+    if !(floor >= 0.0 && noise > floor && noise.is_finite()) {
+        return Err(format!("its noise variance {noise} is not above its floor {floor}"));
+    }
+    let mut model = ExactGp::new(kernel, header.mean, Gaussian::new(noise, floor), names.len(), 1);
+    let segments = model.segments();
+    let expected: Vec<(&str, usize)> = segments.iter().map(|s| (s.name.as_str(), s.len())).collect();
+    let found: Vec<(&str, usize)> =
+        header.hyperparameters.iter().map(|h| (h.name.as_str(), h.values.len())).collect();
+    if expected != found {
+        return Err(format!("its hyperparameters {found:?} are not those of its kernel, {expected:?}"));
+    }
+    let values: Vec<f64> = header.hyperparameters.iter().flat_map(|h| h.values.iter().copied()).collect();
+    let positive = |name: &str| !name.starts_with("mean.");
+    if header
+        .hyperparameters
+        .iter()
+        .any(|h| h.values.iter().any(|v| !v.is_finite() || (positive(&h.name) && *v <= 0.0)))
+    {
+        return Err("a hyperparameter is not a positive finite number".into());
+    }
+    model.set_values(&values);
+    Ok(model)
+}

@@ -1,0 +1,375 @@
+//! From a table to a model.
+
+use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
+use super::{
+    CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
+    ProcessPosterior,
+};
+use crate::options::{EvidenceOptions, ExactOptions, LengthscalePrior, MethodName};
+use crate::{FitRequest, Method};
+use faer::Mat;
+use posterior_data::stream::{self, StreamOptions};
+use posterior_data::{
+    Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
+};
+use posterior_gp::exact::{ExactGp, Plan, fit};
+use posterior_gp::{GpError, Hyperprior, Observations};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::cholesky::CholeskyInfo;
+use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
+use posterior_store::StoreError;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a fit is at, shown to its observer beside the progress of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FitStage {
+    /// A search for hyperparameters; its parts are starts.
+    Search,
+    /// The joint search on blocks; its parts are starts.
+    Blocks {
+        /// Stages that are done.
+        stage: usize,
+    },
+    /// Searches on neighbourhoods, which are its parts.
+    Neighbourhoods,
+    /// A search on all rows.
+    EvidenceSearch {
+        /// The solve under way; none after a step.
+        solve: Option<Progress>,
+    },
+    /// A solver.
+    Solve,
+    /// A stochastic bound, whose value is averaged over recent steps.
+    Bound,
+}
+
+/// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Roles of the columns.
+    pub schema: Schema,
+    /// Means and scales.
+    pub standardisation: Standardisation,
+    /// Standardised inputs and targets.
+    pub data: Observations,
+    /// What was found and done.
+    pub notes: Notes,
+    /// Which rows these are, those included that a fit holds back to judge and to choose by.
+    pub fingerprints: RowFingerprints,
+    /// Where the inputs lie, in their own units.
+    pub input_ranges: InputRanges,
+}
+
+impl Prepared {
+    /// From the given rows of a table in memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell, [`ModelError::Gp`].
+    pub fn from_table(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        let schema = Schema::learn(table, &request.selection, rows)?;
+        let extracted = schema.extract(table, rows, true)?;
+        Self::from_extracted(schema, extracted, request, &table.source)
+    }
+
+    /// From the given rows (ascending) of a CSV or Parquet file that is read part by part.
+    ///
+    /// # Errors
+    /// As [`Self::from_table`]; a fit that does not fit the memory limit is refused before the numbers are read.
+    pub fn from_file(path: &Path, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        let options = StreamOptions::default();
+        let schema = stream::learn_schema(path, &request.selection, rows, &options)?;
+        let chosen = choose(request, rows.len(), &schema.feature_names());
+        let plan = plan_of(request, &chosen.method, rows.len(), schema.feature_names().len());
+        let limit = request.memory;
+        // How many rows are dropped is known only after reading.
+        if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
+            return Err(GpError::Memory { plan, limit }.into());
+        }
+        let extracted = stream::extract(path, &schema, rows, &options)?;
+        Self::from_extracted(schema, extracted, request, path)
+    }
+
+    fn from_extracted(
+        schema: Schema,
+        extracted: Extracted,
+        request: &FitRequest,
+        path: &Path,
+    ) -> Result<Self, ModelError> {
+        let Extracted { x, y, noise, rows, notes } = extracted;
+        let counts = request.kernel.count_columns(&schema.feature_names());
+        schema.check_counts(path, &counts, x.as_ref(), &rows)?;
+        let y = y.unwrap_or_default();
+        let fingerprints = RowFingerprints::of(x.as_ref(), &y);
+        let input_ranges = InputRanges::learn(&schema, x.as_ref());
+        let standardisation = Standardisation::learn(x.as_ref(), &y).keeping(&counts);
+        let x = standardisation.features(x.as_ref());
+        let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
+        let square = standardisation.target_scale * standardisation.target_scale;
+        let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
+        let data = Observations::new(x, targets, noise)?;
+        Ok(Self { schema, standardisation, data, notes, fingerprints, input_ranges })
+    }
+}
+
+impl ProcessModel {
+    /// What a fit to `rows` rows with inputs of these names would need, in words and bytes.
+    pub fn plan(request: &FitRequest, rows: usize, names: &[String]) -> (String, u64) {
+        let features = names.len();
+        let chosen = choose(request, rows, names);
+        let seconds = super::rates::expected(request, &chosen.method, rows, names)
+            .map_or_else(String::new, |e| {
+                format!("; {}", e.describe(chosen.method.name(), request.time_budget))
+            });
+        let Method::Exact(options) = &chosen.method else {
+            let plan = ScalablePlan::new(request, &chosen.method, rows, features);
+            return (format!("{plan} ({}){seconds}", chosen.why), plan.peak_bytes);
+        };
+        let plan = exact_plan(&options.evidence, rows, features);
+        let text = format!(
+            "exact Gaussian process, {plan} of memory and {:.3} Tflop for each of at most {} evaluations or so{seconds}",
+            plan.flops_per_evaluation / 1e12,
+            options.evidence.most_steps().saturating_mul(options.restarts),
+        );
+        (text, plan.peak_bytes)
+    }
+
+    /// Learns from the given rows of a table: schema, standardisation, hyperparameters, posterior.
+    ///
+    /// The observer is told each step of everything that happens and may end it; the model is then the best so far, and its summary says `interrupted`.
+    ///
+    /// # Errors
+    /// [`ModelError`]: bad cells, a kernel that does not fit the table, not enough memory, no start that can be evaluated.
+    pub fn fit(
+        table: &Table,
+        rows: &[usize],
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        check_noise(request)?;
+        let prepared = Prepared::from_table(table, rows, request)?;
+        Self::fit_prepared(prepared, request, observer)
+    }
+
+    /// As [`ProcessModel::fit`], for rows that are prepared.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
+    pub fn fit_prepared(
+        prepared: Prepared,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        let started = Instant::now();
+        check_noise(request)?;
+        begin_anew(request)?;
+        let (rows, features) = (prepared.data.rows(), prepared.data.inputs().ncols());
+        let chosen = choose(request, rows, &prepared.schema.feature_names());
+        let name = chosen.method.name();
+        let choice = format!("{name}, {}", chosen.why);
+        let evidence = chosen.method.evidence();
+        let mut header = Header {
+            method: name.as_str().into(),
+            rows,
+            schema: prepared.schema.clone(),
+            standardisation: prepared.standardisation.clone(),
+            input_ranges: Some(prepared.input_ranges.clone()),
+            kernel: request.kernel.clone(),
+            mean: request.mean,
+            hyperparameters: Vec::new(),
+            noise_floor: request.noise_floor,
+            cholesky: CholeskyInfo::default(),
+            seed: request.seed,
+            fit: FitSummary {
+                log_evidence: None,
+                criterion: evidence.map(|e| e.objective).unwrap_or_default(),
+                criterion_value: None,
+                hyperpriors: request.hyperpriors.clone(),
+                optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
+                reason: Reason::Steps,
+                steps: 0,
+                evaluations: 0,
+                attempts: Vec::new(),
+                largest_jitter: 0.0,
+                seconds: 0.0,
+                plan: plan_of(request, &chosen.method, rows, features),
+                choice,
+                data: prepared.notes.clone(),
+                check: None,
+                at_bounds: Vec::new(),
+                scalable: None,
+            },
+        };
+        let fingerprints = Some(Arc::new(prepared.fingerprints.clone()));
+        let posterior = if let Method::Exact(options) = &chosen.method {
+            fit_exact(prepared, request, options, &mut header, observer)?
+        } else {
+            let fitted = fit_scalable(prepared, request, &chosen.method, observer)?;
+            if fitted.method != name {
+                let name = fitted.method;
+                header.fit.choice = match fitted.rows() {
+                    kept if name == MethodName::Exact => {
+                        format!("{name} on {kept} of {rows} rows, the best of what was tried {}", chosen.why)
+                    }
+                    _ => format!("{name}, the best of what was tried {}", chosen.why),
+                };
+                header.method = name.as_str().into();
+            }
+            // The factor of few rows, and tensors of as many.
+            header.rows = match fitted.rows() {
+                0 => rows - fitted.check.as_ref().map_or(0, |c| c.rows),
+                kept => kept,
+            };
+            header.hyperparameters = fitted.hyperparameters;
+            header.fit.hyperpriors = fitted.hyperpriors;
+            header.fit.steps = fitted.summary.as_ref().map_or(0, |s| s.steps);
+            header.fit.reason = fitted.reason;
+            header.fit.largest_jitter = fitted.largest_jitter;
+            header.fit.check = fitted.check;
+            match &fitted.posterior {
+                ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
+                ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
+                _ => {}
+            }
+            header.fit.scalable = fitted.summary;
+            fitted.posterior
+        };
+        header.fit.seconds = started.elapsed().as_secs_f64();
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+    }
+
+    /// Whether the search was ended by its observer.
+    pub fn was_interrupted(&self) -> bool {
+        self.header.fit.reason == Reason::Interrupted
+    }
+}
+
+/// The plan of a method that is chosen.
+fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) -> Plan {
+    match method {
+        Method::Exact(options) => exact_plan(&options.evidence, rows, features),
+        _ => ScalablePlan::new(request, method, rows, features).as_exact(),
+    }
+}
+
+fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
+    match evidence.objective {
+        posterior_gp::exact::Criterion::Evidence => saved_plan(rows, features),
+        // Two further matrices are given back before anything is saved.
+        posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
+    }
+}
+
+/// What an exact process by the evidence needs until it is in its file, which holds the factor's triangle: it is packed beside the factor.
+pub(crate) fn saved_plan(rows: usize, features: usize) -> Plan {
+    let mut plan = Plan::evidence(rows, features, 1);
+    let triangle = (rows as u64).saturating_mul(rows as u64 + 1) / 2;
+    plan.peak_bytes = plan.peak_bytes.saturating_add(triangle.saturating_mul(8));
+    plan
+}
+
+fn fit_exact(
+    prepared: Prepared,
+    request: &FitRequest,
+    asked: &ExactOptions,
+    header: &mut Header,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ProcessPosterior, ModelError> {
+    let kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let noise = Gaussian::new(request.initial_noise, request.noise_floor);
+    let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
+    let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
+    let mut options = request.fit_options(&asked.evidence);
+    if let Some(seconds) = request.time_budget {
+        options.steps.time = Some(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    }
+    if let Some(given) = &request.hyperparameters {
+        set_hyperparameters(&mut model, given)?;
+        options.constraints = model
+            .segments()
+            .into_iter()
+            .map(|s| Constraint::Fixed { parameter: s.name, value: None })
+            .collect();
+        options.hyperpriors.clear();
+    } else if request.lengthscale_prior == LengthscalePrior::Weak {
+        add_weak_priors(&mut options.hyperpriors, &model, prepared.schema.features.len());
+    }
+    let fitted =
+        fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
+    header.hyperparameters = named_values(fitted.posterior.model());
+    header.cholesky = fitted.posterior.info();
+    let summary = &mut header.fit;
+    summary.log_evidence = Some(fitted.log_evidence);
+    summary.criterion_value = Some(fitted.criterion);
+    summary.hyperpriors = options.hyperpriors;
+    summary.reason = fitted.reason;
+    summary.steps = fitted.steps;
+    summary.evaluations = fitted.evaluations;
+    summary.attempts = fitted.attempts;
+    summary.largest_jitter = fitted.largest_jitter;
+    summary.plan = exact_plan(&asked.evidence, rows, features);
+    summary.at_bounds = fitted.at_bounds;
+    // One row cannot be predicted from the others.
+    if header.rows > 1 && fitted.reason != Reason::Interrupted {
+        let left_out = fitted.posterior.leave_one_out();
+        let data = fitted.posterior.data();
+        let column = |m: faer::MatRef<'_, f64>| -> Vec<f64> { m.col(0).iter().copied().collect() };
+        let scores =
+            CheckScores::of(&column(left_out.mean.as_ref()), &left_out.variance, &column(data.targets()))?;
+        header.fit.check = Some(FitCheck::new(CheckedOn::LeaveOneOut, header.rows, scores, None));
+    }
+    Ok(ProcessPosterior::Exact(fitted.posterior))
+}
+
+/// Removes what an earlier fit left where that is asked for.
+fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
+    let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
+    match large.checkpoint.as_ref().filter(|path| path.exists()) {
+        Some(path) => std::fs::remove_file(path)
+            .map_err(|source| StoreError::Write { path: path.into(), source }.into()),
+        None => Ok(()),
+    }
+}
+
+fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
+    let (floor, initial) = (request.noise_floor, request.initial_noise);
+    if !(floor.is_finite() && floor >= 0.0) {
+        return Err(ModelError::Setting {
+            what: "the noise floor",
+            value: floor,
+            expected: "finite and not negative",
+        });
+    }
+    if !(initial.is_finite() && initial > floor) {
+        return Err(ModelError::Setting {
+            what: "the initial noise",
+            value: initial,
+            expected: "finite and above the noise floor",
+        });
+    }
+    Ok(())
+}
+
+/// The weak belief for every lengthscale that the user says nothing about.
+pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features: usize) {
+    for segment in model.segments().iter().filter(|s| s.name.ends_with(".lengthscale")) {
+        // A periodic kernel's lengthscale measures angles, not distances.
+        let spoken_for = hyperpriors.iter().any(|h| h.parameter == segment.name);
+        if !spoken_for && !segment.name.starts_with("periodic") {
+            hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
+        }
+    }
+}
+
+/// The model's natural values under their names.
+pub(super) fn named_values(model: &ExactGp) -> Vec<Hyperparameter> {
+    let values = model.values();
+    let mut rest = values.as_slice();
+    let take = |segment: posterior_optim::Segment| {
+        let (mine, others) = rest.split_at(segment.len());
+        rest = others;
+        Hyperparameter { name: segment.name, values: mine.to_vec() }
+    };
+    model.segments().into_iter().map(take).collect()
+}

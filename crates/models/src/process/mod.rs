@@ -1,0 +1,68 @@
+//! The **model**: a fitted process with all that is needed to use it - roles of columns, standardisation, hyperparameters,
+//! posterior factors - and its file.
+//!
+//! | file | what |
+//! |---|---|
+//! | `header` | what the JSON says |
+//! | `fit` | table in, model out |
+//! | `asked`, `describe` | what any model can be asked; a process in words |
+//! | `check` | how good it is on rows that had no part in it |
+//! | `rates` | what this machine does in a second |
+//! | `predict` | table in, predictions and scores out |
+//! | `predict_plan` | what that takes |
+//! | `file` | model to container and back, bit for bit |
+//! | `posterior` | the posteriors that a model may hold |
+//! | `scalable` | methods for large tables |
+
+mod asked;
+mod check;
+mod describe;
+mod file;
+mod fit;
+mod header;
+mod posterior;
+mod predict;
+mod predict_plan;
+mod rates;
+mod scalable;
+
+pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
+pub(crate) use file::{add_fingerprints, fingerprints};
+pub use fit::{FitStage, Prepared};
+pub use header::{FitSummary, Header, Hyperparameter};
+pub use posterior::ProcessPosterior;
+pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
+pub(crate) use rates::time;
+pub use scalable::{
+    Chosen, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver, choose,
+};
+
+use crate::ModelError;
+use posterior_data::RowFingerprints;
+use std::sync::Arc;
+
+/// A fitted model.
+#[derive(Clone, Debug)]
+pub struct ProcessModel {
+    header: Header,
+    posterior: Arc<ProcessPosterior>,
+    /// Of the rows trained on; none in files of releases that did not record them.
+    fingerprints: Option<Arc<RowFingerprints>>,
+}
+
+impl ProcessModel {
+    /// What it is and how it came about.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Which rows it was trained on; None for files of releases that did not record it.
+    pub fn fingerprints(&self) -> Option<&RowFingerprints> {
+        self.fingerprints.as_deref()
+    }
+
+    /// The posterior, in standard units.
+    pub fn posterior(&self) -> &ProcessPosterior {
+        &self.posterior
+    }
+}

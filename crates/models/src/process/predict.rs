@@ -1,0 +1,239 @@
+//! From a table to predictions, in the target's own units.
+
+use super::{Header, ModelError, ProcessModel};
+use faer::{Mat, MatRef};
+use posterior_data::{Extracted, InputMoments, Table, table_fingerprints};
+use posterior_gp::{Posterior, Prediction};
+use posterior_linalg::random::Streams;
+use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
+use serde::Serialize;
+
+/// Gaussian predictions for rows of a table, in units of the target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Predictions {
+    /// Index in the table of each predicted row, counted from 0; rows with missing cells are absent when the schema drops them.
+    pub rows: Vec<usize>,
+    /// Predicted means.
+    pub mean: Vec<f64>,
+    /// Standard deviations of new observations, noise included.
+    pub deviation: Vec<f64>,
+    /// Standard deviations of the noiseless function.
+    pub latent_deviation: Vec<f64>,
+    /// The true targets, where they were asked for.
+    pub truth: Option<Vec<f64>>,
+    /// Latent variances that rounding had made negative and that were raised to 0.
+    pub clipped: usize,
+    /// Cells that were filled in.
+    pub filled_cells: usize,
+    /// How exact variances by solves are, where there were solves.
+    pub solves: Option<VarianceSolves>,
+    /// For each predicted row whether the model was trained on a row of the same numbers; where true targets were asked for and the model knows its rows.
+    pub trained_on: Option<Vec<bool>>,
+    /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
+    pub inputs: InputMoments,
+}
+
+/// Where the variances of a model with posterior samples come from. Models in closed form have nothing to choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum VarianceMethod {
+    /// The samples: a relative standard error of `√(2/s)`, at the cost of the mean.
+    #[default]
+    Samples,
+    /// A solve for each row by conjugate gradients, to this relative residual: as costly as a sample each.
+    Solves {
+        /// Relative residual at which a solve ends: a variance is too large by at most its square times `‖k(X, x)‖²` over the noise variance.
+        tolerance: f64,
+        /// Most iterations of each block of 64 rows.
+        iterations: usize,
+        /// Bytes that the solves may need.
+        memory_limit: u64,
+    },
+}
+
+/// How exact variances by solves are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct VarianceSolves {
+    /// The largest relative residual.
+    pub residual: f64,
+    /// Iterations of all blocks.
+    pub iterations: usize,
+}
+
+/// What is predicted besides means.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PredictOptions {
+    /// Whether true targets are kept for scoring.
+    pub truth: bool,
+    /// Where variances come from.
+    pub variances: VarianceMethod,
+}
+
+impl Predictions {
+    /// The quantile of each new observation at `level` in (0, 1).
+    pub fn quantile(&self, level: f64) -> Vec<f64> {
+        // The central interval of level |2p - 1| ends at the p-quantile.
+        let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
+        self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
+    }
+
+    /// The predictions at these positions.
+    pub fn select(&self, positions: &[usize]) -> Self {
+        let pick = |values: &[f64]| positions.iter().map(|&i| values[i]).collect::<Vec<_>>();
+        Self {
+            rows: positions.iter().map(|&i| self.rows[i]).collect(),
+            mean: pick(&self.mean),
+            deviation: pick(&self.deviation),
+            latent_deviation: pick(&self.latent_deviation),
+            truth: self.truth.as_deref().map(pick),
+            trained_on: self.trained_on.as_ref().map(|t| positions.iter().map(|&i| t[i]).collect()),
+            ..self.clone()
+        }
+    }
+
+    /// Scores against the truth. `scale` is the target's scale in training.
+    ///
+    /// # Errors
+    /// [`ModelError::Metrics`], also when there are no truths.
+    pub fn scores(&self, scale: f64) -> Result<RegressionScores, ModelError> {
+        let variances = self.variances();
+        let truths = self.truth.as_deref().unwrap_or_default();
+        Ok(Gaussians::new(&self.mean, &variances, truths)?.scores(scale)?)
+    }
+
+    /// Variances of new observations.
+    pub fn variances(&self) -> Vec<f64> {
+        self.deviation.iter().map(|s| s * s).collect()
+    }
+}
+
+impl ProcessModel {
+    /// Predicts the given rows of a table (all when `None`). Targets, if present, are not looked at.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming missing columns or bad cells.
+    pub fn predict(&self, table: &Table, rows: Option<&[usize]>) -> Result<Predictions, ModelError> {
+        self.predict_with(table, rows, PredictOptions::default())
+    }
+
+    /// As [`ProcessModel::predict`], keeping the true targets for scoring.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::predict`]; also when the target column is missing.
+    pub fn predict_with_truth(
+        &self,
+        table: &Table,
+        rows: Option<&[usize]>,
+    ) -> Result<Predictions, ModelError> {
+        self.predict_with(table, rows, PredictOptions { truth: true, ..Default::default() })
+    }
+
+    /// As [`ProcessModel::predict`] with a choice of what and how.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::predict`]; [`ModelError::VarianceMemory`] before anything is solved; [`ModelError::Gp`] for exact variances of weights on inducing points.
+    pub fn predict_with(
+        &self,
+        table: &Table,
+        rows: Option<&[usize]>,
+        options: PredictOptions,
+    ) -> Result<Predictions, ModelError> {
+        let all: Vec<usize>;
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
+                all = (0..table.rows()).collect();
+                &all
+            }
+        };
+        let extracted = self.extract(table, rows, options.truth)?;
+        let ranges = self.header.input_ranges.as_ref();
+        let inputs = ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default();
+        let trained_on = match (&extracted.y, self.fingerprints()) {
+            (Some(y), Some(known)) => Some(
+                table_fingerprints(extracted.x.as_ref(), y).into_iter().map(|f| known.contains(f)).collect(),
+            ),
+            _ => None,
+        };
+        let x = self.header.standardisation.features(extracted.x.as_ref());
+        let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
+            self.posterior.predict_by(x.as_ref(), options.variances)?;
+        let standard = &self.header.standardisation;
+        let back = |variance: f64| standard.variance_back(variance);
+        let known_noise = |i: usize| extracted.noise.as_ref().map_or(0.0, |v| v[i]);
+        let deviation = |(i, v): (usize, &f64)| (back(v + noise_variance) + known_noise(i)).sqrt();
+        Ok(Predictions {
+            rows: extracted.rows.clone(),
+            mean: mean.col(0).iter().map(|m| standard.target_back(*m)).collect(),
+            deviation: latent_variance.iter().enumerate().map(deviation).collect(),
+            latent_deviation: latent_variance.iter().map(|v| back(*v).sqrt()).collect(),
+            truth: extracted.y.clone(),
+            clipped,
+            filled_cells: extracted.notes.filled_cells,
+            solves,
+            trained_on,
+            inputs,
+        })
+    }
+
+    /// `count` joint draws of the noiseless function at the given rows: one vector for each draw, in units of the target.
+    ///
+    /// Needs `32 m² + 16 m n + 24 m c` bytes for c draws at m rows by n training rows or inducing points where draws are made when asked for, `32 m s + 16 m c` where the model keeps s samples.
+    ///
+    /// # Errors
+    /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`ProcessModel::predict`].
+    pub fn sample(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        count: usize,
+        seed: u64,
+        memory_limit: u64,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
+            return Err(ModelError::TooManySamples { wanted: count, kept });
+        }
+        let needed = self.sample_bytes(rows.len(), count);
+        if needed > memory_limit {
+            return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
+        }
+        let extracted = self.extract(table, rows, false)?;
+        self.sample_at(extracted.x.as_ref(), count, seed)
+    }
+
+    /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::predict`].
+    pub fn standard_inputs(&self, table: &Table) -> Result<Mat<f64>, ModelError> {
+        let extracted = self.extract(table, &(0..table.rows()).collect::<Vec<_>>(), false)?;
+        Ok(self.header.standardisation.features(extracted.x.as_ref()))
+    }
+
+    fn extract(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Extracted, ModelError> {
+        let Header { schema, kernel, .. } = &self.header;
+        let extracted = schema.extract(table, rows, truth)?;
+        let counts = kernel.count_columns(&schema.feature_names());
+        schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        Ok(extracted)
+    }
+
+    /// As [`ProcessModel::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
+    ///
+    /// # Errors
+    /// As [`ProcessModel::predict`].
+    pub fn sample_at(
+        &self,
+        x: MatRef<'_, f64>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Vec<f64>>, ModelError> {
+        let x = self.header.standardisation.features(x);
+        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
+            return Err(ModelError::TooManySamples { wanted: count, kept });
+        }
+        let mut rng = Streams::new(seed).stream("model/samples");
+        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
+        let back = |v: &f64| self.header.standardisation.target_back(*v);
+        Ok((0..count).map(|j| draws.col(j).iter().map(back).collect()).collect())
+    }
+}

@@ -1,0 +1,179 @@
+//! What predictions take, counted before anything is computed.
+
+use super::rates::{dense_rate, seconds_of_batch};
+use super::{ProcessModel, ProcessPosterior, VarianceMethod};
+use crate::{Family, ModelError, PredictionPlan, Question};
+use faer::MatRef;
+use posterior_gp::iterative::PathwisePosterior;
+use posterior_kernels::Kernel;
+use posterior_linalg::Real;
+
+/// Bytes of a number.
+const NUMBER: u64 = 8;
+
+/// What takes time of predictions.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    rows: usize,
+    samples: usize,
+    variances: VarianceMethod,
+}
+
+impl ProcessModel {
+    /// What predicting `rows` rows of a table of so many bytes takes beside the model itself; refuses what is above the question's memory, before anything is measured.
+    pub(super) fn plan_of(
+        &self,
+        (rows, table): (usize, u64),
+        question: &Question,
+        scored: bool,
+    ) -> Result<PredictionPlan, ModelError> {
+        let Question { samples, into, variances, .. } = *question;
+        let (m, d) = (rows as u64, self.header.schema.features.len() as u64);
+        let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
+        // Columns, matrix, standardised matrix.
+        let inputs = numbers(&[3, m, d]);
+        // Means, variances, deviations, row numbers and what holds them; with truths, fingerprints, a constant prediction and sorted copies.
+        let outputs = numbers(&[if scored { 60 } else { 20 }, m]);
+        let (block, flops) = self.blocks(rows);
+        let columns = (3 + question.quantiles.len() as u64).saturating_add(samples as u64);
+        let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
+        let (solves, solve_flops) = self.solves(rows, variances);
+        let block = block
+            .max(if solves > 0 { solves + TILES } else { 0 })
+            .saturating_add(self.sample_bytes(rows, samples));
+        let parts = [inputs, outputs, block, leaving, table, question.beside];
+        let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
+        let mut plan = PredictionPlan {
+            family: Family::Process,
+            rows,
+            samples,
+            peak_bytes: parts.into_iter().fold(0, u64::saturating_add),
+            data_bytes: table,
+            kept_bytes: table,
+            flops: flops + drawn + solve_flops,
+            seconds: None,
+        };
+        plan.check(question.memory)?;
+        plan.seconds = question.timed.then(|| self.seconds_of(&Work { rows, samples, variances }));
+        Ok(plan)
+    }
+
+    /// Bytes and most operations of variances that are solved for; nothing where they come from samples or a closed form.
+    fn solves(&self, rows: usize, variances: VarianceMethod) -> (u64, f64) {
+        let VarianceMethod::Solves { iterations, .. } = variances else { return (0, 0.0) };
+        let bytes = match &*self.posterior {
+            ProcessPosterior::Single(posterior) => posterior.exact_variance_bytes(),
+            ProcessPosterior::Double(posterior) => posterior.exact_variance_bytes(),
+            ProcessPosterior::Exact(_) | ProcessPosterior::Inducing(_) => return (0, 0.0),
+        };
+        let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
+        let blocks = rows.div_ceil(SOLVED_AT_ONCE) as f64;
+        (bytes, blocks * iterations as f64 * n * n * (2.0 * d + 30.0 + 2.0 * SOLVED_AT_ONCE as f64))
+    }
+
+    /// Seconds that predicting takes on this machine, about, from entries of the kernel matrix and solves that are timed here in some hundredths of one; at most, where variances are solved
+    /// for.
+    fn seconds_of(&self, request: &Work) -> f64 {
+        let (m, n) = (request.rows as f64, self.support() as f64);
+        let dense = |flops: f64| flops / dense_rate();
+        let drawn =
+            |samples: usize| if samples > 0 { dense(self.sample_flops(request.rows, samples)) } else { 0.0 };
+        match &*self.posterior {
+            ProcessPosterior::Exact(posterior) => {
+                let pair = seconds_of_pair(posterior.model().kernel(), posterior.data().inputs(), 1);
+                m * n * pair + dense(m * n * n) + drawn(request.samples)
+            }
+            ProcessPosterior::Inducing(posterior) => {
+                let pair = seconds_of_pair(posterior.kernel(), posterior.inducing(), 1);
+                m * n * pair + dense(2.0 * m * n * n) + drawn(request.samples)
+            }
+            ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
+            ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
+        }
+    }
+
+    fn seconds_of_samples<T: Real>(&self, posterior: &PathwisePosterior<T>, request: &Work) -> f64 {
+        let (m, points) = (request.rows as f64, posterior.points());
+        let columns = posterior.settings().samples + 1;
+        let features = 2.0 * m * (posterior.settings().features.count * columns) as f64 / dense_rate();
+        let weights = m * points.nrows() as f64 * seconds_of_pair(posterior.kernel(), points, columns);
+        let solves = match request.variances {
+            VarianceMethod::Samples => 0.0,
+            VarianceMethod::Solves { iterations, .. } => {
+                let product = (points.nrows() as f64).powi(2)
+                    * seconds_of_pair(posterior.kernel(), points, SOLVED_AT_ONCE);
+                request.rows.div_ceil(SOLVED_AT_ONCE) as f64 * iterations as f64 * product
+            }
+        };
+        features + weights + solves
+    }
+
+    /// What `count` joint draws at so many rows take.
+    pub(super) fn sample_bytes(&self, rows: usize, count: usize) -> u64 {
+        let (m, s) = (rows as u64, count as u64);
+        let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
+        if s == 0 {
+            return 0;
+        }
+        match self.posterior.stored_samples() {
+            // Every kept sample at every row, prior and update, and the choice of them twice.
+            Some(kept) => numbers(&[4, m, kept as u64]).saturating_add(numbers(&[2, m, s])),
+            // Features of all rows; covariance, what is taken from it, their difference, its factor; noise, draws, and their copies.
+            None => numbers(&[2, m, self.support() as u64])
+                .saturating_add(numbers(&[4, m, m]))
+                .saturating_add(numbers(&[3, m, s])),
+        }
+    }
+
+    fn sample_flops(&self, rows: usize, count: usize) -> f64 {
+        let (m, n, s) = (rows as f64, self.support() as f64, count as f64);
+        match self.posterior.stored_samples() {
+            Some(kept) => 2.0 * m * n * kept as f64,
+            None => n * n * m + 2.0 * n * m * m + m * m * m / 3.0 + m * m * s,
+        }
+    }
+
+    /// Points whose kernels make a prediction: training rows or inducing points.
+    fn support(&self) -> usize {
+        match (&*self.posterior, self.posterior.training()) {
+            (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
+            (_, Some((inputs, _))) => inputs.nrows(),
+            _ => self.header.rows,
+        }
+    }
+
+    /// Bytes of the rows that are predicted at a time, and operations for all rows.
+    fn blocks(&self, rows: usize) -> (u64, f64) {
+        let (n, m) = (self.support() as u64, rows as u64);
+        let d = self.header.schema.features.len() as f64;
+        match (&*self.posterior, self.posterior.stored_samples()) {
+            (ProcessPosterior::Exact(_), _) => {
+                (2 * NUMBER * m.min(512).saturating_mul(n), m as f64 * (n * n) as f64)
+            }
+            (ProcessPosterior::Inducing(_), _) => {
+                (3 * NUMBER * m.min(1024).saturating_mul(n), 2.0 * m as f64 * (n * n) as f64)
+            }
+            (_, kept) => {
+                let kept = kept.unwrap_or(0) as u64 + 1;
+                // Samples of a block of rows, prior and update, and tiles of the kernel matrix.
+                let block = 4 * NUMBER * m.min(4096).saturating_mul(kept) + TILES;
+                (block, m as f64 * n as f64 * (2.0 * kept as f64 + 2.0 * d))
+            }
+        }
+    }
+}
+
+/// Rows whose variances are solved for together.
+const SOLVED_AT_ONCE: usize = 64;
+
+/// Seconds of one entry of a kernel matrix, evaluated and multiplied with so many columns.
+fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {
+    /// Points that are measured on: some milliseconds.
+    const MOST: (usize, usize) = (2048, 128);
+    let points = points.subrows(0, points.nrows().min(MOST.0));
+    let batch = points.nrows().min(MOST.1);
+    seconds_of_batch(kernel, points, batch, columns) / (batch * points.nrows()).max(1) as f64
+}
+
+/// Tiles of a kernel matrix on all threads, and random features of a block of rows.
+const TILES: u64 = 32 << 20;

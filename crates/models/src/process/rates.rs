@@ -1,0 +1,200 @@
+//! What this machine does in a second, measured in some hundredths of one, so that plans can say how long they take.
+
+use super::ScalablePlan;
+use crate::options::{BatchOptions, KernelPrecision, MethodName};
+use crate::{FitRequest, Method};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, MatRef, get_global_parallelism};
+use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
+use posterior_gp::{MeanForm, Observations};
+use posterior_kernels::Kernel;
+use posterior_kernels::matrix::KernelMatrix;
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::Real;
+use posterior_linalg::operator::RowAccess;
+use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Rows that a factorisation is measured on: enough to reach half of what large ones do.
+const ROWS: usize = 640;
+
+/// Evaluations that a search for hyperparameters by exact evidence is taken to need: between a fifth and twice of it in our runs.
+const EVALUATIONS: f64 = 60.0;
+
+/// Seconds that a fit is expected to take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Expected {
+    /// The search for hyperparameters.
+    pub(super) search: f64,
+    /// The solver or bound, all its steps; 0 for the exact method.
+    pub(super) solver: f64,
+}
+
+impl Expected {
+    /// In words.
+    pub(super) fn describe(&self, method: MethodName, budget: Option<f64>) -> String {
+        let mut text = match (method, self.search > 0.0) {
+            (MethodName::Exact, _) => format!("about {} on this machine", time(self.search)),
+            (_, true) => format!(
+                "about {} for hyperparameters and at most {} for {} on this machine",
+                time(self.search),
+                time(self.solver),
+                method
+            ),
+            (_, false) => format!("at most {} on this machine", time(self.solver)),
+        };
+        if let Some(budget) = budget {
+            text += &format!(", ended after {} (--time-budget)", time(budget));
+        }
+        text
+    }
+}
+
+/// `12 s`, `3 min`, `1.5 h`.
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "a second".into(),
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 6000.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// Seconds for a method on `rows` rows; none where its kernel cannot be evaluated on such columns. Takes some hundredths of a second.
+pub(super) fn expected(
+    request: &FitRequest,
+    method: &Method,
+    rows: usize,
+    names: &[String],
+) -> Option<Expected> {
+    let inputs = names.len();
+    let x = normal(ROWS.max(rows.min(4096)), inputs);
+    let kernel = request.kernel.build::<f64>(names).ok()?;
+    // Counts are not normal.
+    if !request.kernel.count_columns(names).is_empty() {
+        return None;
+    }
+    let rate = evidence_rate(kernel.clone_box(), x.as_ref())?;
+    let given = request.hyperparameters.is_some();
+    if let Method::Exact(options) = method {
+        let flops = Plan::evidence(rows, inputs, 1).flops_per_evaluation;
+        let evaluations = if given { 1.0 } else { EVALUATIONS * options.restarts as f64 };
+        return Some(Expected { search: evaluations * flops / rate, solver: 0.0 });
+    }
+    let plan = ScalablePlan::new(request, method, rows, inputs);
+    let step = match method.iterative() {
+        None => plan.flops_per_step / rate,
+        Some(options) => {
+            let batch = method.batches().map_or(512, BatchOptions::solver_batch);
+            let pairs = match method {
+                Method::Cg(_) => rows as f64 * rows as f64,
+                _ => batch.min(rows) as f64 * rows as f64,
+            };
+            // Descent on the primal multiplies with rows and columns.
+            let passes = if matches!(method, Method::Sgd(_) | Method::InducingSgd(_)) { 2.0 } else { 1.0 };
+            let (samples, x) = (options.sampling.samples, x.as_ref());
+            let seconds = match options.system.precision {
+                KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch)?,
+                KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch)?,
+            };
+            let of = method.inducing().map_or(1.0, |o| o.inducing.min(rows) as f64 / rows as f64);
+            passes * pairs * of * seconds
+        }
+    };
+    let learned = plan.hyperparameter_flops / rate;
+    let stochastic = method.iterative().is_some_and(|o| o.search.hyperparameter_search.is_stochastic());
+    // The plan's operations are those of 100 evaluations.
+    let share = if stochastic { 1.0 } else { EVALUATIONS / 100.0 };
+    Some(Expected { search: share * learned, solver: step * plan.steps as f64 })
+}
+
+/// Operations a second of triangular solves, by one of some milliseconds.
+pub(super) fn dense_rate() -> f64 {
+    const COLUMNS: usize = 128;
+    let factor = Mat::from_fn(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 1.0 / (1 + i + j) as f64 });
+    let mut right = Mat::from_fn(ROWS, COLUMNS, |i, j| (i + j) as f64);
+    let started = Instant::now();
+    solve_lower_triangular_in_place(factor.as_ref(), right.as_mut(), get_global_parallelism());
+    black_box(&right);
+    (ROWS * ROWS * COLUMNS) as f64 / started.elapsed().as_secs_f64().max(1e-9)
+}
+
+fn normal(rows: usize, columns: usize) -> Mat<f64> {
+    let mut rng = Streams::new(0).stream("model/rates");
+    Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
+}
+
+/// Operations a second of an evidence with its gradient.
+fn evidence_rate(kernel: Box<dyn Kernel<f64>>, x: MatRef<'_, f64>) -> Option<f64> {
+    let (inputs, y) = (x.subrows(0, ROWS).to_owned(), normal(ROWS, 1));
+    let flops = Plan::evidence(ROWS, x.ncols(), 1).flops_per_evaluation;
+    let data = Observations::new(inputs, y, None).ok()?;
+    let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(0.1, 0.0), x.ncols(), 1);
+    let buffer = Some(Mat::zeros(ROWS, ROWS));
+    let started = Instant::now();
+    black_box(log_evidence_and_gradient(&model, &data, buffer).ok()?);
+    Some(flops / started.elapsed().as_secs_f64().max(1e-9))
+}
+
+/// Seconds of one entry of the kernel matrix, evaluated and multiplied with all columns.
+fn seconds_of_pair<T: Real>(
+    request: &FitRequest,
+    names: &[String],
+    x: MatRef<'_, f64>,
+    samples: usize,
+    batch: usize,
+) -> Option<f64> {
+    let kernel = request.kernel.build::<T>(names).ok()?;
+    let x = Mat::from_fn(x.nrows(), x.ncols(), |i, d| T::from_f64(x[(i, d)]));
+    let columns = samples.saturating_add(1).min(1000);
+    let batch = batch.min(x.nrows());
+    let seconds = seconds_of_batch(&*kernel, x.as_ref(), batch, columns);
+    let scale = samples.saturating_add(1) as f64 / columns as f64;
+    Some(scale * seconds / (batch * x.nrows()) as f64)
+}
+
+/// Seconds of a batch's product: `batch` rows of the kernel matrix of `x` times a block of `columns`.
+pub(super) fn seconds_of_batch<T: Real>(
+    kernel: &dyn Kernel<T>,
+    x: MatRef<'_, T>,
+    batch: usize,
+    columns: usize,
+) -> f64 {
+    let matrix = KernelMatrix::new(kernel, x);
+    // Rows together, as solvers keep them.
+    let weights = vec![T::ONE; x.nrows() * columns];
+    let rows: Vec<usize> = (0..batch).collect();
+    let mut out = Mat::zeros(batch, columns);
+    let started = Instant::now();
+    matrix.apply_rows(&rows, MatRef::from_row_major_slice(&weights, x.nrows(), columns), out.as_mut());
+    black_box(&out);
+    started.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_grow_with_rows_and_steps() {
+        let names: Vec<String> = vec!["a".into(), "b".into()];
+        let mut request = FitRequest::default();
+        let of = |request: &FitRequest, rows| expected(request, &request.method, rows, &names).unwrap();
+        request.method = MethodName::Exact.into();
+        // Measured times vary; a hundred times the work is more than they do.
+        assert!(of(&request, 4000).search > 10.0 * of(&request, 400).search);
+        request.method = MethodName::Sdd.into();
+        let few = of(&request, 10_000).solver;
+        request.method.large_mut().unwrap().iterations = Some(1_000_000);
+        assert!(of(&request, 10_000).solver > 10.0 * few);
+        request.hyperparameters = Some(Vec::new());
+        assert_eq!(of(&request, 10_000).search, 0.0);
+        let text = Expected { search: 12.3, solver: 4000.0 }.describe(MethodName::Sdd, Some(60.0));
+        assert_eq!(
+            text,
+            "about 12 s for hyperparameters and at most 67 min for sdd on this machine, ended after 60 s (--time-budget)"
+        );
+    }
+}

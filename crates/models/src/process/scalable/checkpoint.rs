@@ -1,0 +1,236 @@
+//! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
+
+use super::{EvidenceSearchSummary, SolverPrecision};
+use crate::process::Hyperparameter;
+use posterior_gp::iterative::{
+    BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
+};
+use posterior_optim::Signal;
+use posterior_store::{Checkpoint, Identity, StoreError, Tensors, numbers_from_tensors, numbers_to_tensors};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const METHOD: &str = "process checkpoint";
+
+/// What those are told whose fit is another.
+const REMEDY: &str = "begin anew with --fresh, which removes it, or name another file with --checkpoint";
+
+/// What was found so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Found {
+    /// Hyperparameters; none while they are still searched for.
+    pub(super) hyperparameters: Vec<Hyperparameter>,
+    /// The stages of a search on blocks that are finished, and the parameters that each found.
+    #[serde(default)]
+    pub(super) blocks: Vec<(BlockFit, Vec<f64>)>,
+    /// What the evidence wanted the noise to be, where it was raised.
+    #[serde(default)]
+    pub(super) noise_raised_from: Option<f64>,
+    /// The neighbourhoods that are finished.
+    pub(super) neighbourhoods: Vec<NeighbourhoodFit>,
+    /// Seconds they took.
+    pub(super) seconds: f64,
+    /// What was noted on the way.
+    pub(super) largest_jitter: f64,
+    /// What a search on all rows did.
+    pub(super) search: Option<EvidenceSearchSummary>,
+}
+
+/// Where a fit stands; blocks of numbers are tensors.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct State {
+    found: Found,
+    /// The solver's small part; its blocks are tensors.
+    solver: Option<StateHeader>,
+    /// Names of the blocks, in order.
+    blocks: Vec<String>,
+    /// The small part of a search over all rows; its solutions are a tensor.
+    search: Option<Value>,
+    /// The state of a bound's optimiser.
+    bound: Option<Value>,
+}
+
+/// What is under way beside what was found.
+pub(super) enum Stage<T: SolverPrecision> {
+    /// Nothing.
+    Between,
+    /// A search over all rows.
+    Search(SearchState<T>),
+    /// A solve.
+    Solver(SolverState<T>),
+    /// A bound's optimiser, as text.
+    Bound(Value),
+}
+
+/// Saves states now and then; does nothing where there is no place for them.
+pub(super) struct CheckpointWriter {
+    place: Option<(PathBuf, Identity)>,
+    every: f64,
+    last: Instant,
+    failed: Option<StoreError>,
+}
+
+impl CheckpointWriter {
+    /// Keeps states of the fit with this identity at a path, at most every so many seconds.
+    pub(super) fn new(place: Option<(PathBuf, Identity)>, every: f64) -> Self {
+        Self { place, every, last: Instant::now(), failed: None }
+    }
+
+    /// What an earlier run of the same fit left; None where there is nothing.
+    pub(super) fn load(&self) -> Result<Option<Saved>, StoreError> {
+        match &self.place {
+            Some((path, identity)) if path.exists() => load(path, identity).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Saves at once.
+    pub(super) fn save<T: SolverPrecision>(
+        &mut self,
+        found: &Found,
+        stage: Stage<T>,
+    ) -> Result<(), StoreError> {
+        self.last = Instant::now();
+        match &self.place {
+            Some((path, identity)) => save(path, identity, found, stage),
+            None => Ok(()),
+        }
+    }
+
+    /// Saves where it is due or the last chance, and passes the signal on; a failure to save is a reason to stop, told by [`Self::finish`].
+    pub(super) fn observe<T: SolverPrecision>(
+        &mut self,
+        signal: Signal,
+        found: &Found,
+        stage: impl FnOnce() -> Result<Stage<T>, serde_json::Error>,
+    ) -> Signal {
+        let due = self.last.elapsed().as_secs_f64() >= self.every;
+        if self.place.is_none() || !(due || signal == Signal::Stop) {
+            return signal;
+        }
+        let saved = stage().map_err(StoreError::from).and_then(|stage| self.save(found, stage));
+        match saved {
+            Ok(()) => signal,
+            Err(error) => {
+                self.failed = Some(error);
+                Signal::Stop
+            }
+        }
+    }
+
+    /// The failure of a save, if there was one.
+    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Removes what a finished fit does not need; a file that cannot be removed does no harm.
+    pub(super) fn clear(&self) {
+        if let Some((path, _)) = &self.place {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A state that was read.
+pub(super) struct Saved {
+    pub(super) found: Found,
+    solver: Option<StateHeader>,
+    blocks: Vec<String>,
+    search: Option<Value>,
+    bound: Option<Value>,
+    tensors: Tensors,
+}
+
+/// Name of the tensor of a search's solutions.
+const SOLUTIONS: &str = "search_solutions";
+
+/// First part of the names of tensors that belong to the state of a search.
+const SEARCH: &str = "search";
+
+/// First part of the names of tensors that belong to a bound's state.
+const BOUND: &str = "bound";
+
+fn save<T: SolverPrecision>(
+    path: &Path,
+    identity: &Identity,
+    found: &Found,
+    stage: Stage<T>,
+) -> Result<(), StoreError> {
+    let mut tensors = Tensors::default();
+    let mut state = State { found: found.clone(), ..State::default() };
+    match stage {
+        Stage::Between => {}
+        Stage::Search(SearchState { header, weights }) => {
+            if let Some(weights) = weights {
+                tensors.insert_columns(SOLUTIONS, weights.as_ref());
+            }
+            // A state that is not written whole must not pass for one.
+            let mut value = serde_json::to_value(header)?;
+            numbers_to_tensors(&mut value, SEARCH, &mut tensors);
+            state.search = Some(value);
+        }
+        Stage::Solver(SolverState { header, blocks }) => {
+            for (name, block) in blocks {
+                tensors.insert_columns(name.clone(), block.as_ref());
+                state.blocks.push(name);
+            }
+            state.solver = Some(header);
+        }
+        Stage::Bound(mut value) => {
+            numbers_to_tensors(&mut value, BOUND, &mut tensors);
+            state.bound = Some(value);
+        }
+    }
+    Checkpoint { method: METHOD.into(), identity: identity.clone(), state }.write(tensors, path)
+}
+
+fn load(path: &Path, identity: &Identity) -> Result<Saved, StoreError> {
+    let (state, mut tensors) = Checkpoint::<State>::read(path, METHOD, identity, REMEDY)?;
+    let State { found, solver, blocks, mut search, mut bound } = state;
+    for (value, name) in [(&mut search, SEARCH), (&mut bound, BOUND)] {
+        if let Some(value) = value {
+            numbers_from_tensors(value, name, &mut tensors);
+        }
+    }
+    Ok(Saved { found, solver, blocks, search, bound, tensors })
+}
+
+impl Saved {
+    /// Seconds that earlier runs took for hyperparameters, and for the search or solve under way.
+    pub(super) fn seconds(&self) -> f64 {
+        let search = self.search.as_ref().and_then(|v| v.get("seconds")).and_then(Value::as_f64);
+        self.found.seconds + self.solver.as_ref().map_or(0.0, |s| s.seconds) + search.unwrap_or(0.0)
+    }
+
+    /// Whether a solve was under way.
+    pub(super) fn has_solver(&self) -> bool {
+        self.solver.is_some()
+    }
+
+    /// The solver's state, if it had begun.
+    pub(super) fn solver<T: SolverPrecision>(&mut self) -> Result<Option<SolverState<T>>, StoreError> {
+        let Some(header) = self.solver.take() else { return Ok(None) };
+        let names = std::mem::take(&mut self.blocks).into_iter();
+        let blocks = names.map(|name| Ok((name.clone(), self.tensors.columns(&name, None)?)));
+        Ok(Some(SolverState { header, blocks: blocks.collect::<Result<_, StoreError>>()? }))
+    }
+
+    /// The state of a search over all rows, if it had begun.
+    pub(super) fn search<T: SolverPrecision>(&mut self) -> Result<Option<SearchState<T>>, StoreError> {
+        let Some(value) = self.search.take() else { return Ok(None) };
+        let header = serde_json::from_value(value);
+        let header: SearchHeader = header.map_err(|e| self.tensors.corrupt(format!("its search: {e}")))?;
+        let kept = self.tensors.shape(SOLUTIONS).is_some();
+        let weights = kept.then(|| self.tensors.columns(SOLUTIONS, None)).transpose()?;
+        Ok(Some(SearchState { header, weights }))
+    }
+
+    /// The state of a bound's optimiser, if it had begun.
+    pub(super) fn bound<S: serde::de::DeserializeOwned>(&mut self) -> Result<Option<S>, StoreError> {
+        let Some(value) = self.bound.take() else { return Ok(None) };
+        let state = serde_json::from_value(value);
+        state.map(Some).map_err(|e| self.tensors.corrupt(format!("its bound: {e}")))
+    }
+}

@@ -1,0 +1,256 @@
+//! What `auto` does beyond the exact method's rows: a posterior is kept only if it is better than something simpler.
+//!
+//! 1. Hyperparameters from blocks of rows ([`super::hyperparameters`]).
+//! 2. The exact posterior of a few thousand uniform rows with them: seconds, and what everything else must beat.
+//! 3. Stochastic dual descent on all rows, where the budget has time for enough steps.
+//! 4. Where descent did not converge, is not better, or its intervals do not fit: the exact posterior of as many rows as the exact method takes by itself, then, if time is left,
+//!    inducing points.
+//! 5. The best on the rows that are held back, by negative log predictive density. All of them are recorded.
+
+use super::ScalableFit;
+use super::bounds::{self, Bounding};
+use super::hyperparameters::hyperparameters;
+use super::judge::HeldBack;
+use super::pathwise::{self, Judging};
+use crate::options::{AutoOptions, MethodName};
+use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::process::fit::{FitStage, Prepared, named_values, saved_plan};
+use crate::process::rates::seconds_of_batch;
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::scalable::plan::ScalablePlan;
+use crate::process::scalable::{EXACT_ROWS, SolverPrecision};
+use crate::process::{ModelError, ProcessPosterior};
+use crate::{FitRequest, Method};
+use faer::Mat;
+use posterior_gp::exact::ExactGp;
+use posterior_gp::iterative::Blocks;
+use posterior_optim::{Observer, Reason};
+use std::time::Instant;
+
+/// Steps of dual descent that its share of the budget must have time for: fewer never converged in our runs.
+const LEAST_STEPS: f64 = 500.0;
+
+/// Share of the budget that inducing points need to be worth a start.
+const BOUND_SHARE: f64 = 0.12;
+
+/// Tries what the budget allows and returns the best.
+pub(super) fn fit<T: SolverPrecision>(
+    prepared: &Prepared,
+    (request, options): (&FitRequest, &AutoOptions),
+    held: &HeldBack,
+    allowance: &Allowance,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let mut saved = checkpoints.load()?;
+    let asked = (request, &options.descent.iterative);
+    let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
+    let as_found = searched.as_found();
+    let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
+    let largest_jitter = searched.found.largest_jitter;
+    let mut tried = Vec::new();
+    let mut best: Option<ScalableFit> = None;
+    let started = Instant::now();
+    let exactly = |rows: (usize, usize), time: Option<f64>| -> Result<Option<ScalableFit>, ModelError> {
+        let Some(rows) = affordable_rows(prepared, request, rows, time) else { return Ok(None) };
+        let fit = uniform_rows(prepared, request, as_found.clone(), held, rows)?;
+        let largest_jitter = largest_jitter.max(fit.largest_jitter);
+        Ok(Some(ScalableFit { hyperpriors: hyperpriors.clone(), largest_jitter, ..fit }))
+    };
+    let few = options.descent.iterative.search.refining_rows.max(options.descent.iterative.search.block_size);
+    let simple = exactly((2, few), allowance.until(0.5).map(|left| 0.2 * left))?;
+    let simple_rows = simple.as_ref().map_or(0, ScalableFit::rows);
+    let to_beat = simple.as_ref().and_then(|f| f.check.as_ref()).map(|c| c.scores.nll);
+    if let Some(fit) = simple {
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let each = seconds_of_step::<T>(prepared, (request, options), &searched.model)?;
+    // It goes on while the budget lasts, unless it is given up in time for inducing points to have a turn.
+    let share = allowance.left();
+    let affordable = share.map_or(f64::INFINITY, |left| left / each);
+    // What is under way goes on, whatever it can still reach.
+    let under_way = saved.as_ref().is_some_and(|s| s.has_solver());
+    if affordable < LEAST_STEPS && !under_way {
+        tried.push(TriedMethod {
+            method: MethodName::Sdd.to_string(),
+            scores: None,
+            seconds: 0.0,
+            outcome: format!(
+                "not tried: about {affordable:.0} of its steps, {each:.2} s each, fit the budget; it needs {LEAST_STEPS:.0} or more"
+            ),
+        });
+    } else {
+        let started = Instant::now();
+        let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds);
+        let judging =
+            Judging { held: Some(held), to_beat, seconds: share.map(|left| left + before.max(0.0)) };
+        let fit = pathwise::fit::<T>(
+            prepared,
+            request,
+            &Method::Sdd(options.descent.clone()),
+            (searched, saved),
+            &judging,
+            checkpoints,
+            observer,
+        )?;
+        if fit.reason == Reason::Interrupted {
+            return Ok(fit);
+        }
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let sound = best.as_ref().is_some_and(|fit| {
+        let good = fit.check.as_ref().is_some_and(FitCheck::is_sound);
+        fit.method == MethodName::Sdd && good && to_beat.is_none_or(|goal| score(fit) <= goal)
+    });
+    if !sound {
+        let started = Instant::now();
+        // Hardly more rows are hardly better.
+        let worth = simple_rows + simple_rows / 5 + 1;
+        match exactly((worth, EXACT_ROWS), allowance.left().map(|left| 0.5 * left))? {
+            Some(fit) => consider(fit, started, &mut best, &mut tried),
+            None => tried.push(skipped(
+                MethodName::Exact,
+                &format!("not tried: {worth} rows and more do not fit the table, the memory or the budget"),
+            )),
+        }
+    }
+    let time = allowance.left();
+    let worth = time.is_none_or(|left| left >= BOUND_SHARE * request.time_budget.unwrap_or_default());
+    let bound = options.stochastic_bound();
+    let bounded = Method::Svgp(bound.clone());
+    let plan = ScalablePlan::new(request, &bounded, prepared.data.rows(), prepared.data.inputs().ncols());
+    let kept = best
+        .as_ref()
+        .map_or(0, |fit| (fit.rows() as u64).pow(2) * if fit.method == MethodName::Exact { 8 } else { 0 });
+    if !sound && plan.peak_bytes.saturating_add(kept) > request.memory {
+        tried.push(skipped(MethodName::Svgp, "not tried: it does not fit the memory"));
+    } else if !sound && !worth {
+        tried.push(skipped(MethodName::Svgp, "not tried: the budget is nearly used up"));
+    } else if !sound {
+        let started = Instant::now();
+        let bounding = Bounding { held: Some(held), start: Some(&hyperparameters), allowance };
+        // An interruption here begins again behind the solve, whose state is kept.
+        let fit = bounds::stochastic(
+            prepared,
+            (request, &bound),
+            &bounding,
+            &mut CheckpointWriter::new(None, f64::INFINITY),
+            observer,
+        )?;
+        if fit.reason == Reason::Interrupted {
+            return Err(ModelError::Interrupted);
+        }
+        consider(fit, started, &mut best, &mut tried);
+    }
+    let Some(mut fit) = best else {
+        let what = "the time";
+        let expected = "enough for at least one method: give more (--time-budget)";
+        return Err(ModelError::Setting { what, value: request.time_budget.unwrap_or(0.0), expected });
+    };
+    if let Some(check) = &mut fit.check {
+        check.tried = tried;
+    }
+    Ok(fit)
+}
+
+fn skipped(method: MethodName, outcome: &str) -> TriedMethod {
+    TriedMethod { method: method.to_string(), scores: None, seconds: 0.0, outcome: outcome.into() }
+}
+
+fn score(fit: &ScalableFit) -> f64 {
+    fit.check
+        .as_ref()
+        .map_or(f64::INFINITY, |c| if c.scores.nll.is_nan() { f64::INFINITY } else { c.scores.nll })
+}
+
+/// Records a posterior and keeps the better one.
+fn consider(
+    fit: ScalableFit,
+    started: Instant,
+    best: &mut Option<ScalableFit>,
+    tried: &mut Vec<TriedMethod>,
+) {
+    let outcome = match &fit.summary {
+        Some(summary) => format!("{} steps, ended by {}", summary.steps, summary.ended),
+        None => format!("the exact posterior of {} rows", fit.rows()),
+    };
+    tried.push(TriedMethod {
+        method: fit.method.to_string(),
+        scores: fit.check.as_ref().map(|c| c.scores),
+        seconds: started.elapsed().as_secs_f64(),
+        outcome,
+    });
+    if best.as_ref().is_none_or(|b| score(&fit) < score(b)) {
+        *best = Some(fit);
+    }
+}
+
+/// What of the memory the posterior of few rows may take: it is kept while others are tried.
+pub(in crate::process::scalable) fn few_rows_memory(limit: u64) -> u64 {
+    limit / 4
+}
+
+/// How many rows an exact posterior may have: at most `most`, fewer where seconds or memory are short; none where not even `least` fit.
+fn affordable_rows(
+    prepared: &Prepared,
+    request: &FitRequest,
+    (least, most): (usize, usize),
+    seconds: Option<f64>,
+) -> Option<usize> {
+    /// Operations a second that a factorisation surely reaches: a small one is planned where time is short.
+    const RATE: f64 = 1e10;
+    let most = most.min(prepared.data.rows());
+    let fits = |size: usize| {
+        let plan = saved_plan(size, prepared.data.inputs().ncols());
+        let needed = plan.flops_per_evaluation / 3.0 / RATE;
+        plan.peak_bytes <= few_rows_memory(request.memory) && seconds.is_none_or(|t| needed <= t)
+    };
+    (0..=20)
+        .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
+        .take_while(|&size| size >= least)
+        .find(|&size| fits(size))
+}
+
+/// The exact posterior of so many uniform rows.
+fn uniform_rows(
+    prepared: &Prepared,
+    request: &FitRequest,
+    model: ExactGp,
+    held: &HeldBack,
+    size: usize,
+) -> Result<ScalableFit, ModelError> {
+    let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed };
+    let rows = blocks.rows(&prepared.data)?.swap_remove(0);
+    let hyperparameters = named_values(&model);
+    let posterior = model.condition(prepared.data.select(&rows)?)?;
+    let scores = held.scores(&held.predictions(&posterior)?)?;
+    Ok(ScalableFit {
+        method: MethodName::Exact,
+        check: Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None)),
+        hyperparameters,
+        hyperpriors: Vec::new(),
+        summary: None,
+        reason: Reason::Value,
+        largest_jitter: posterior.cholesky().info().jitter,
+        posterior: ProcessPosterior::Exact(posterior),
+    })
+}
+
+/// Seconds of a step of dual descent, measured: a batch's product with rows of the table, and a pass over its numbers.
+fn seconds_of_step<T: SolverPrecision>(
+    prepared: &Prepared,
+    (request, options): (&FitRequest, &AutoOptions),
+    model: &ExactGp,
+) -> Result<f64, ModelError> {
+    /// Rows that are measured on.
+    const MOST: usize = 16_384;
+    let n = prepared.data.rows();
+    let (m, columns) = (n.min(MOST), options.descent.iterative.sampling.samples + 1);
+    let batch = options.descent.batches.solver_batch().min(m);
+    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    kernel.set_values(&model.kernel().values());
+    let inputs = prepared.data.inputs();
+    let x = Mat::from_fn(m, inputs.ncols(), |i, d| T::from_f64(inputs[(i, d)]));
+    Ok((seconds_of_batch(&*kernel, x.as_ref(), batch, columns) * n as f64 / m as f64).max(1e-6))
+}

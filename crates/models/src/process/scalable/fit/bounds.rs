@@ -1,0 +1,295 @@
+//! Inducing points: hyperparameters and posterior from one bound.
+
+use super::ScalableFit;
+use super::hyperparameters::{beliefs, initial, set};
+use super::judge::HeldBack;
+use crate::FitRequest;
+use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
+use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::fit::{FitStage, Prepared, named_values};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
+use crate::process::scalable::{ScalableSummary, Solver};
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
+use posterior_gp::Hyperprior;
+use posterior_gp::exact::{ExactGp, FitOptions};
+use posterior_gp::inducing::InducingPosterior;
+use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, fit_collapsed};
+use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
+use posterior_kernels::inducing::ChosenPoints;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Observer, Parameters, Progress, Reason, State};
+use std::time::Instant;
+
+/// What both bounds begin with.
+struct Beginning {
+    /// Kernel, mean and noise.
+    model: ExactGp,
+    /// Inducing inputs.
+    chosen: ChosenPoints<f64>,
+    /// Whether they move.
+    moves: bool,
+    /// Whether hyperparameters are learned.
+    learns: bool,
+}
+
+/// What a bound is told beside the request.
+pub(super) struct Bounding<'a> {
+    /// Rows that it does not see.
+    pub(super) held: Option<&'a HeldBack>,
+    /// Hyperparameters to begin at, and to go on learning.
+    pub(super) start: Option<&'a [Hyperparameter]>,
+    /// The budget, of which it may use up what is left.
+    pub(super) allowance: &'a Allowance,
+}
+
+fn beginning(
+    prepared: &Prepared,
+    request: &FitRequest,
+    (inducing, fixed): (&InducingOptions, bool),
+    start: Option<&[Hyperparameter]>,
+) -> Result<Beginning, ModelError> {
+    let mut model = initial(prepared, request)?;
+    if let Some(given) = request.hyperparameters.as_deref().or(start) {
+        set(&mut model, given)?;
+    }
+    let streams = Streams::new(request.seed);
+    let chosen = inducing
+        .choice()
+        .choose(model.kernel(), prepared.data.inputs(), inducing.inducing, streams)
+        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    // Counts that move become fractions and then negative, where the kernel is not defined.
+    let counts = request.kernel.count_columns(&prepared.schema.feature_names());
+    let moves = !fixed && counts.is_empty();
+    Ok(Beginning { model, chosen, moves, learns: request.hyperparameters.is_none() })
+}
+
+fn source(learned: bool) -> String {
+    if learned { "the bound".into() } else { "given".into() }
+}
+
+fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
+    ScalableSummary {
+        solver,
+        settings: None,
+        precision: KernelPrecision::Double,
+        hyperparameter_source: source(beginning.learns),
+        blocks: Vec::new(),
+        noise_raised_from: None,
+        neighbourhood_evidences: Vec::new(),
+        search: None,
+        inducing: beginning.chosen.points.nrows(),
+        inducing_radius: beginning.chosen.radius,
+        inducing_moved: beginning.moves,
+        steps: 0,
+        ended: String::new(),
+        residual: None,
+        step_size: None,
+        restarts: 0,
+        bound: None,
+        seconds: [0.0; 2],
+        resumed_from: 0,
+    }
+}
+
+/// What came of a bound.
+struct Ending {
+    hyperparameters: Vec<Hyperparameter>,
+    hyperpriors: Vec<Hyperprior>,
+    posterior: InducingPosterior,
+    bound: f64,
+    steps: usize,
+    reason: Reason,
+    largest_jitter: f64,
+}
+
+impl Ending {
+    /// With the summary of a fit that began at `started`.
+    fn fit(
+        self,
+        mut summary: ScalableSummary,
+        method: MethodName,
+        held: Option<&HeldBack>,
+        started: Instant,
+    ) -> Result<ScalableFit, ModelError> {
+        summary.bound = Some(self.bound);
+        summary.steps = self.steps;
+        summary.seconds[1] = started.elapsed().as_secs_f64();
+        let check = match held.filter(|_| self.reason != Reason::Interrupted) {
+            Some(held) => {
+                let scores = held.scores(&held.predictions(&self.posterior)?)?;
+                Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None))
+            }
+            None => None,
+        };
+        Ok(ScalableFit {
+            method,
+            check,
+            posterior: ProcessPosterior::Inducing(self.posterior),
+            hyperparameters: self.hyperparameters,
+            hyperpriors: self.hyperpriors,
+            summary: Some(summary),
+            reason: self.reason,
+            largest_jitter: self.largest_jitter,
+        })
+    }
+}
+
+/// The collapsed bound, or its closed form where nothing is learned.
+pub(super) fn collapsed(
+    prepared: &Prepared,
+    (request, asked): (&FitRequest, &SgprOptions),
+    bounding: &Bounding<'_>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let started = Instant::now();
+    let inducing = (&asked.inducing, asked.fixed_inducing);
+    let beginning = beginning(prepared, request, inducing, bounding.start)?;
+    let mut summary = bound_summary(Solver::Collapsed, &beginning);
+    let Beginning { model, chosen, moves, learns } = beginning;
+    let z = chosen.points;
+    let mut process =
+        CollapsedGp::new(model.kernel().clone_box(), request.mean, model.noise().clone(), z, 1)?;
+    copy_mean(&model, &mut process);
+    process.learn_inducing = moves;
+    process.learn_hyperparameters = learns;
+    let found = Found::default();
+    if !learns && !moves {
+        let (posterior, bound) = process.condition(&prepared.data)?;
+        summary.ended = "closed form".into();
+        return Ending {
+            hyperparameters: named_values(&model),
+            hyperpriors: Vec::new(),
+            posterior,
+            bound,
+            steps: 0,
+            reason: Reason::Value,
+            largest_jitter: 0.0,
+        }
+        .fit(summary, MethodName::Sgpr, bounding.held, started);
+    }
+    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
+    let mut options = CollapsedOptions {
+        steps: FitOptions::default().steps,
+        hyperpriors: hyperpriors.clone(),
+        memory_limit: request.memory,
+    };
+    options.steps.steps = asked.steps();
+    let state: Option<State> = saved_bound(checkpoints)?;
+    options.steps.time = Allowance::duration(bounding.allowance.left());
+    summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
+    let fitted = fit_collapsed(process, &prepared.data, &options, state, &mut |progress, state| {
+        let signal = observer(progress, &FitStage::Search);
+        checkpoints.observe::<f64>(signal, &found, || Ok(Stage::Bound(serde_json::to_value(state)?)))
+    })?;
+    checkpoints.finish()?;
+    summary.ended = fitted.reason.to_string();
+    Ending {
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
+        posterior: fitted.posterior,
+        bound: fitted.bound,
+        steps: fitted.steps,
+        reason: fitted.reason,
+        largest_jitter: fitted.largest_jitter,
+    }
+    .fit(summary, MethodName::Sgpr, bounding.held, started)
+}
+
+/// The stochastic bound.
+pub(super) fn stochastic(
+    prepared: &Prepared,
+    (request, asked): (&FitRequest, &SvgpOptions),
+    bounding: &Bounding<'_>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let started = Instant::now();
+    let inducing = (&asked.inducing, asked.fixed_inducing);
+    let beginning = beginning(prepared, request, inducing, bounding.start)?;
+    let mut summary = bound_summary(Solver::Stochastic { optimizer: asked.optimizer() }, &beginning);
+    let Beginning { model, chosen, moves, learns } = beginning;
+    let z = chosen.points;
+    let noise = Box::new(model.noise().clone());
+    let mut process = StochasticGp::new(model.kernel().clone_box(), request.mean, noise, z)?;
+    copy_mean(&model, &mut process);
+    process.learn_inducing = moves;
+    process.learn_hyperparameters = learns;
+    let hyperpriors = if learns { beliefs(prepared, request, &model) } else { Vec::new() };
+    let mut options = StochasticOptions {
+        steps: asked.steps(),
+        seed: request.seed,
+        time: Allowance::duration(bounding.allowance.left()),
+        variational: asked.optimizer(),
+        hyperpriors: hyperpriors.clone(),
+        memory_limit: request.memory,
+        ..StochasticOptions::default()
+    };
+    options.batch = asked.batches.batch.unwrap_or(options.batch);
+    options.learning_rate = asked.batches.step_size.unwrap_or(options.learning_rate);
+    let state: Option<StochasticState> = saved_bound(checkpoints)?;
+    summary.resumed_from = state.as_ref().map_or(0, |s| s.step);
+    let found = Found::default();
+    let fitted =
+        fit_stochastic(process, &prepared.data, &options, state.as_ref(), &mut |progress, iterate| {
+            let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
+            let signal = observer(&averaged, &FitStage::Bound);
+            checkpoints.observe::<f64>(signal, &found, || {
+                Ok(Stage::Bound(serde_json::to_value(iterate.state(progress))?))
+            })
+        })?;
+    checkpoints.finish()?;
+    summary.ended = fitted.reason.to_string();
+    Ending {
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperpriors,
+        posterior: fitted.posterior,
+        bound: fitted.average_bound,
+        steps: fitted.steps,
+        reason: fitted.reason,
+        largest_jitter: fitted.largest_jitter,
+    }
+    .fit(summary, MethodName::Svgp, bounding.held, started)
+}
+
+/// Gives `process` the mean of `model`; kernel and noise it has already.
+fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
+    let known = named_values(model);
+    let mut values = process.values();
+    let mut start = 0;
+    for segment in process.segments() {
+        let length = segment.len();
+        let found = known.iter().find(|h| h.name == segment.name && h.name.starts_with("mean."));
+        if let Some(found) = found.filter(|h| h.values.len() == length) {
+            values[start..start + length].copy_from_slice(&found.values);
+        }
+        start += length;
+    }
+    process.set_values(&values);
+}
+
+/// All parameters of a model but its inducing inputs, which are a tensor of their own. The likelihood's noise goes by the name that exact models use.
+fn kernel_mean_noise(model: &dyn Parameters) -> Vec<Hyperparameter> {
+    let values = model.values();
+    let mut rest = values.as_slice();
+    let mut out = Vec::new();
+    for segment in model.segments() {
+        let (mine, others) = rest.split_at(segment.len());
+        rest = others;
+        if !segment.name.contains("inducing") {
+            out.push(Hyperparameter { name: segment.name, values: mine.to_vec() });
+        }
+    }
+    out
+}
+
+/// The state of a bound's optimiser that an earlier run left.
+fn saved_bound<S: serde::de::DeserializeOwned>(
+    checkpoints: &CheckpointWriter,
+) -> Result<Option<S>, ModelError> {
+    match checkpoints.load()? {
+        Some(mut saved) => Ok(saved.bound()?),
+        None => Ok(None),
+    }
+}

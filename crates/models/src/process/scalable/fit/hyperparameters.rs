@@ -1,0 +1,427 @@
+//! Hyperparameters of iterative methods: given, from neighbourhoods, or by stochastic gradients of the evidence of all rows.
+
+use crate::FitRequest;
+use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
+use crate::process::fit::{FitStage, Prepared, add_weak_priors, named_values};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
+use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
+use crate::process::{Hyperparameter, ModelError};
+use posterior_gp::Hyperprior;
+use posterior_gp::exact::{ExactGp, FitOptions};
+use posterior_gp::iterative::{
+    BlockFit, Blocks, PathwiseModel, fit_on_blocks, fit_on_neighbourhoods, search_evidence,
+};
+use posterior_likelihoods::Gaussian;
+use posterior_optim::{Observer, Parameters, Reason, Signal};
+use std::time::Instant;
+
+/// What is asked for: of the fit, and of the method that follows.
+pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
+
+/// Kernel, mean and noise as the request has them, before anything is learned.
+pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelError> {
+    let kernel = request.kernel.build(&prepared.schema.feature_names())?;
+    let noise = Gaussian::new(request.initial_noise, request.noise_floor);
+    Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.inputs().ncols(), 1))
+}
+
+/// Gives a model values by their names.
+pub(in crate::process) fn set(model: &mut ExactGp, given: &[Hyperparameter]) -> Result<(), ModelError> {
+    let known: Vec<(String, usize)> = model.segments().iter().map(|s| (s.name.clone(), s.len())).collect();
+    let listed = || known.iter().map(|(n, l)| format!("{n} ({l})")).collect::<Vec<String>>();
+    if let Some(other) = given.iter().find(|h| !known.iter().any(|(name, _)| *name == h.name)) {
+        return Err(ModelError::UnknownHyperparameter { name: other.name.clone(), known: listed() });
+    }
+    let mut values = Vec::new();
+    for (name, length) in &known {
+        let found = given.iter().find(|h| h.name == *name && h.values.len() == *length);
+        let Some(found) = found else {
+            return Err(ModelError::Hyperparameters {
+                missing: name.clone(),
+                length: *length,
+                known: listed(),
+            });
+        };
+        if found.values.iter().any(|v| !v.is_finite() || (*v <= 0.0 && !name.starts_with("mean."))) {
+            let value =
+                found.values.iter().copied().find(|v| !v.is_finite() || *v <= 0.0).unwrap_or(f64::NAN);
+            return Err(ModelError::Setting {
+                what: "a given hyperparameter",
+                value,
+                expected: "positive and finite",
+            });
+        }
+        values.extend_from_slice(&found.values);
+    }
+    model.set_values(&values);
+    let (noise, floor) = (model.noise().noise_variance(), model.noise().floor());
+    if noise <= floor {
+        return Err(ModelError::GivenNoise { noise, floor });
+    }
+    Ok(())
+}
+
+/// What the search for hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
+pub(super) fn beliefs(prepared: &Prepared, request: &FitRequest, model: &ExactGp) -> Vec<Hyperprior> {
+    let mut hyperpriors = request.hyperpriors.clone();
+    if request.lengthscale_prior == LengthscalePrior::Weak {
+        add_weak_priors(&mut hyperpriors, model, prepared.data.inputs().ncols());
+    }
+    hyperpriors
+}
+
+/// Hyperparameters, where they come from, and what was found on the way.
+pub(super) struct Searched {
+    /// With the noise that iterative solvers can follow.
+    pub(super) model: ExactGp,
+    pub(super) found: Found,
+    pub(super) source: String,
+    pub(super) hyperpriors: Vec<Hyperprior>,
+}
+
+impl Searched {
+    /// With the noise that the evidence wants, for methods that solve no large system.
+    pub(super) fn as_found(&self) -> ExactGp {
+        let mut model = self.model.clone();
+        if let Some(noise) = self.found.noise_raised_from {
+            set_noise(&mut model, noise);
+        }
+        model
+    }
+}
+
+/// Gives the model its hyperparameters: those of the request, those that were found before an interruption, or those of a search, which goes on behind what
+/// was finished before.
+pub(super) fn hyperparameters<T: SolverPrecision>(
+    prepared: &Prepared,
+    asked: Asked<'_>,
+    saved: Option<&mut Saved>,
+    allowance: &Allowance,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Searched, ModelError> {
+    let (request, options) = asked;
+    let mut model = initial(prepared, request)?;
+    if let Some(given) = &request.hyperparameters {
+        set(&mut model, given)?;
+        let found = Found { hyperparameters: named_values(&model), ..Found::default() };
+        return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
+    }
+    let hyperpriors = beliefs(prepared, request, &model);
+    let (mut found, state) = match saved {
+        Some(saved) => (saved.found.clone(), saved.search::<T>()?),
+        None => (Found::default(), None),
+    };
+    if !found.hyperparameters.is_empty() {
+        set(&mut model, &found.hyperparameters)?;
+        let source = source(prepared, options, &found);
+        return Ok(Searched { model, found, source, hyperpriors });
+    }
+    let within = (allowance, &hyperpriors[..]);
+    let search = options.search.hyperparameter_search;
+    let blocks = match search {
+        HyperparameterSearch::Blocks => true,
+        HyperparameterSearch::Refined => state.is_none(),
+        HyperparameterSearch::Neighbourhoods | HyperparameterSearch::Stochastic => false,
+    };
+    if blocks {
+        model = on_blocks::<T>(model, prepared, asked, within, &mut found, checkpoints, observer)?;
+    }
+    if search == HyperparameterSearch::Neighbourhoods {
+        model = on_neighbourhoods::<T>(
+            model,
+            prepared,
+            asked,
+            (&mut found, &hyperpriors),
+            checkpoints,
+            observer,
+        )?;
+    }
+    if search.is_stochastic() {
+        let begin = Begin { model, state, hyperpriors: &hyperpriors, allowance };
+        model = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
+    }
+    let source = source(prepared, options, &found);
+    found.hyperparameters = named_values(&model);
+    checkpoints.save::<T>(&found, Stage::Between)?;
+    Ok(Searched { model, found, source, hyperpriors })
+}
+
+/// Where hyperparameters come from, in words.
+fn source(prepared: &Prepared, options: &IterativeOptions, found: &Found) -> String {
+    let search = &options.search;
+    let averages = || match search.neighbourhood_size >= prepared.data.rows() {
+        true => "the evidence of all rows".into(),
+        false => format!(
+            "averages over the evidence on {} neighbourhoods of {} rows",
+            search.neighbourhoods, search.neighbourhood_size
+        ),
+    };
+    let blocks = || {
+        let stages = found.blocks.iter().map(|(fit, _)| match fit.sizes[..] {
+            [one] => format!("{one} rows"),
+            [first, .., last] if first == last => format!("{} blocks of {first} rows", fit.sizes.len()),
+            [first, ..] => format!("blocks of {first} rows and fewer"),
+            [] => "no rows".into(),
+        });
+        format!("the joint evidence of {}", stages.collect::<Vec<String>>().join(", then of "))
+    };
+    let stochastic =
+        || format!("stochastic gradients of the evidence of all rows with {} probes", search.probes);
+    let mut text = match search.hyperparameter_search {
+        HyperparameterSearch::Neighbourhoods => averages(),
+        HyperparameterSearch::Blocks => blocks(),
+        HyperparameterSearch::Stochastic => stochastic(),
+        HyperparameterSearch::Refined => format!("{}, from {}", stochastic(), blocks()),
+    };
+    if let Some(noise) = found.noise_raised_from {
+        text += &format!("; the noise variance was raised from {noise:.1e} so that the system can be solved");
+    }
+    text
+}
+
+/// Shares of the budget by whose end the stages of a search on blocks are over.
+const FIRST_SHARE: f64 = 0.15;
+const SECOND_SHARE: f64 = 0.4;
+
+/// Evaluations that the second stage should have time for: it begins near its maximum.
+const REFINING_EVALUATIONS: f64 = 12.0;
+
+/// The joint evidence on many small blocks, then on few larger ones from where that led.
+#[allow(clippy::too_many_arguments)]
+fn on_blocks<T: SolverPrecision>(
+    mut model: ExactGp,
+    prepared: &Prepared,
+    (request, asked): Asked<'_>,
+    (allowance, hyperpriors): (&Allowance, &[Hyperprior]),
+    found: &mut Found,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ExactGp, ModelError> {
+    let first = asked.search.blocks(request.seed);
+    let (n, d) = (prepared.data.rows(), prepared.data.inputs().ncols());
+    let base = FitOptions { hyperpriors: hyperpriors.to_vec(), ..request.fit_options(&asked.evidence) };
+    if found.blocks.is_empty() {
+        let mut options = base.clone();
+        options.steps.time = Allowance::duration(allowance.until(FIRST_SHARE));
+        let rows = first.rows(&prepared.data)?;
+        model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
+    } else if let Some((_, values)) = found.blocks.last() {
+        model.set_values(values);
+    }
+    if found.blocks.len() < 2 && first.size < n {
+        let seconds = allowance.until(SECOND_SHARE);
+        let evaluations: usize = found.blocks[0].0.attempts.iter().map(|a| a.evaluations).sum();
+        let each = found.seconds / evaluations.max(1) as f64;
+        let rate = first.plan(n, d).flops_per_evaluation / each.max(1e-9);
+        let size = refining_size(
+            asked.search.refining_rows.min(n),
+            first.size,
+            refining_memory(request.memory),
+            d,
+            |flops| seconds.is_none_or(|left| REFINING_EVALUATIONS * flops / rate <= left),
+        );
+        if let Some(size) = size {
+            let uniform = Blocks { uniform: 1, neighbourhoods: 0, size, ..first };
+            let near = Blocks { uniform: 0, neighbourhoods: 1, size: size / 2, ..first };
+            let mut rows = uniform.rows(&prepared.data)?;
+            if size < n {
+                rows.extend(near.rows(&prepared.data)?);
+            }
+            let mut options = FitOptions { restarts: 1, ..base.clone() };
+            options.steps.time = Allowance::duration(seconds);
+            model = stage::<T>(model, prepared, &rows, &options, found, checkpoints, observer)?;
+        }
+    }
+    solvable::<T>(&mut model, prepared, found);
+    Ok(model)
+}
+
+/// What of the memory the second stage may take, beside the data.
+pub(in crate::process::scalable) fn refining_memory(limit: u64) -> u64 {
+    limit / 2
+}
+
+/// Most rows of a second stage that fit memory and time; none where that is hardly more than the first had.
+fn refining_size(
+    most: usize,
+    first: usize,
+    memory: u64,
+    inputs: usize,
+    in_time: impl Fn(f64) -> bool,
+) -> Option<usize> {
+    let fits = |size: usize| {
+        let plan = posterior_gp::exact::Plan::evidence(size, inputs, 1);
+        plan.peak_bytes <= memory && in_time(1.2 * plan.flops_per_evaluation)
+    };
+    (0..=20)
+        .map(|k| (most as f64 * 0.9f64.powi(k)) as usize)
+        .find(|&size| fits(size))
+        .filter(|&size| size > first + first / 2)
+}
+
+/// One stage, kept when it is finished.
+fn stage<T: SolverPrecision>(
+    model: ExactGp,
+    prepared: &Prepared,
+    rows: &[Vec<usize>],
+    options: &FitOptions,
+    found: &mut Found,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ExactGp, ModelError> {
+    let (started, number) = (Instant::now(), found.blocks.len());
+    let (model, fit): (ExactGp, BlockFit) =
+        fit_on_blocks(model, &prepared.data, rows, options, &mut |progress, _| {
+            observer(progress, &FitStage::Blocks { stage: number })
+        })?;
+    if fit.reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    found.largest_jitter = found.largest_jitter.max(fit.largest_jitter);
+    found.seconds += started.elapsed().as_secs_f64();
+    found.blocks.push((fit, model.values()));
+    checkpoints.save::<T>(found, Stage::Between)?;
+    Ok(model)
+}
+
+/// The largest ratio of the function's variance to the noise's that iterative solvers in single and in double precision are given: beyond it, systems of tens of
+/// thousands of rows take tens of thousands of iterations, and rounding keeps them from their solution.
+const MOST_SIGNAL: [f64; 2] = [1e5, 1e8];
+
+/// Raises the noise where the system would be hopeless; the summary says so.
+fn solvable<T: SolverPrecision>(model: &mut ExactGp, prepared: &Prepared, found: &mut Found) {
+    let few = prepared.data.inputs().subrows(0, prepared.data.rows().min(100));
+    let signal = posterior_kernels::diagonal(model.kernel(), few).into_iter().fold(0.0, f64::max);
+    let least = signal / MOST_SIGNAL[usize::from(size_of::<T>() > 4)];
+    let noise = model.noise().noise_variance();
+    if noise < least {
+        set_noise(model, least);
+        found.noise_raised_from = Some(noise);
+    }
+}
+
+/// Another noise variance, which is the last of a model's values.
+fn set_noise(model: &mut ExactGp, noise: f64) {
+    let mut values = model.values();
+    if let Some(last) = values.last_mut() {
+        *last = noise;
+    }
+    model.set_values(&values);
+}
+
+fn on_neighbourhoods<T: SolverPrecision>(
+    model: ExactGp,
+    prepared: &Prepared,
+    (request, asked): Asked<'_>,
+    (found, hyperpriors): (&mut Found, &[Hyperprior]),
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ExactGp, ModelError> {
+    let started = Instant::now();
+    let before = found.seconds;
+    let hyperpriors = hyperpriors.to_vec();
+    let options = FitOptions { restarts: 1, hyperpriors, ..request.fit_options(&asked.evidence) };
+    let earlier = found.neighbourhoods.clone();
+    let mut failed = None;
+    let (averaged, fits) = fit_on_neighbourhoods(
+        &model,
+        &prepared.data,
+        asked.search.neighbourhoods(request.seed),
+        &options,
+        earlier,
+        &mut |progress, done| {
+            if done.len() > found.neighbourhoods.len() {
+                found.neighbourhoods = done.to_vec();
+                found.seconds = before + started.elapsed().as_secs_f64();
+                if let Err(error) = checkpoints.save::<T>(found, Stage::Between) {
+                    failed = Some(error);
+                    return Signal::Stop;
+                }
+            }
+            observer(progress, &FitStage::Neighbourhoods)
+        },
+    )?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if fits.iter().any(|f| f.reason == Reason::Interrupted) {
+        return Err(ModelError::Interrupted);
+    }
+    found.largest_jitter = fits.iter().map(|f| f.largest_jitter).fold(0.0, f64::max);
+    found.neighbourhoods = fits;
+    found.seconds = before + started.elapsed().as_secs_f64();
+    Ok(averaged)
+}
+
+/// Where a search on all rows begins.
+struct Begin<'a, T: SolverPrecision> {
+    model: ExactGp,
+    state: Option<posterior_gp::iterative::SearchState<T>>,
+    hyperpriors: &'a [Hyperprior],
+    allowance: &'a Allowance,
+}
+
+/// Refuses parameters that steps of a search have driven to where no model is.
+fn check_found(model: &ExactGp) -> Result<(), ModelError> {
+    let what = "a hyperparameter that the stochastic search ended at";
+    let expected = "positive and finite: take a smaller --learning-rate";
+    for found in named_values(model) {
+        let mean = found.name.starts_with("mean.");
+        if let Some(&value) = found.values.iter().find(|v| !(v.is_finite() && (mean || **v > 0.0))) {
+            return Err(ModelError::Setting { what, value, expected });
+        }
+    }
+    let (noise, floor) = (model.noise().noise_variance(), model.noise().floor());
+    if noise <= floor {
+        let expected = "above the noise floor: take a smaller --learning-rate or a lower --noise-floor";
+        return Err(ModelError::Setting { what, value: noise, expected });
+    }
+    Ok(())
+}
+
+fn on_all_rows<T: SolverPrecision>(
+    Begin { mut model, state, hyperpriors, allowance }: Begin<'_, T>,
+    prepared: &Prepared,
+    (request, asked): Asked<'_>,
+    found: &mut Found,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ExactGp, ModelError> {
+    let mut seconds = 0.0;
+    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    kernel.set_values(&model.kernel().values());
+    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
+    let mut options = asked.stochastic_search(request.seed, prepared.data.rows(), request.memory);
+    options.hyperpriors = hyperpriors.to_vec();
+    options.memory_limit = request.memory;
+    // What is left up to half of the budget, and what earlier runs of this search had of it.
+    options.time = Allowance::duration(
+        allowance.until(0.5).map(|s| s + state.as_ref().map_or(0.0, |s| s.header.seconds())),
+    );
+    let tolerance = options.solves.budget.tolerance;
+    let saw = found.clone();
+    let result = search_evidence(process, &prepared.data, &options, state, &mut |progress, search| {
+        seconds = progress.elapsed.as_secs_f64();
+        let signal = observer(progress, &FitStage::EvidenceSearch { solve: search.solve() });
+        checkpoints.observe(signal, &saw, || Ok(Stage::Search(search.state(progress))))
+    })?;
+    checkpoints.finish()?;
+    if result.reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    model.set_values(&result.model.values());
+    check_found(&model)?;
+    let last = result.trace.last();
+    found.search = Some(EvidenceSearchSummary {
+        steps: result.steps,
+        solver_steps: result.solver_steps,
+        gradient_norm: last.map(|s| s.gradient_norm),
+        residual: last.and_then(|s| s.residual),
+        unsolved: result.trace.iter().filter(|s| s.residual.is_none_or(|r| r > tolerance)).count(),
+        ended: result.reason,
+    });
+    found.seconds += seconds;
+    Ok(model)
+}

@@ -1,0 +1,230 @@
+//! Hyperparameters, then weights.
+//!
+//! | file | what |
+//! |---|---|
+//! | `automatic` | what `auto` tries, and which it keeps |
+//! | `hyperparameters` | given, from blocks or neighbourhoods, or by stochastic gradients of the evidence of all rows |
+//! | `judge` | rows that are held back, and what they say of a solver on its way |
+//! | `pathwise` | weights by iterative solvers |
+//! | `bounds` | inducing points: hyperparameters and posterior from one bound |
+
+mod automatic;
+mod bounds;
+mod hyperparameters;
+mod judge;
+mod pathwise;
+
+use super::budget::Allowance;
+use super::checkpoint::CheckpointWriter;
+use super::{ScalablePlan, ScalableSummary, SolverPrecision};
+use crate::options::{
+    IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
+};
+use crate::process::check::FitCheck;
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
+use crate::{FitRequest, Method};
+use posterior_gp::{GpError, Hyperprior};
+use posterior_optim::{Observer, Reason};
+use posterior_store::{Identity, StoreError, numbers_digest};
+
+use bounds::Bounding;
+use judge::HeldBack;
+use pathwise::Judging;
+
+pub(super) use automatic::few_rows_memory;
+pub(super) use hyperparameters::refining_memory;
+pub(in crate::process) use hyperparameters::set as set_hyperparameters;
+
+/// What a fit leaves behind.
+pub(in crate::process) struct ScalableFit {
+    /// The method that it came from: of `auto`, the best of those that were tried.
+    pub(in crate::process) method: MethodName,
+    /// How good it is on rows that were held back; none where there were none.
+    pub(in crate::process) check: Option<FitCheck>,
+    pub(in crate::process) posterior: ProcessPosterior,
+    pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
+    /// The beliefs that their search used, those that nobody stated included.
+    pub(in crate::process) hyperpriors: Vec<Hyperprior>,
+    /// None for the exact posterior of few rows.
+    pub(in crate::process) summary: Option<ScalableSummary>,
+    pub(in crate::process) reason: Reason,
+    pub(in crate::process) largest_jitter: f64,
+}
+
+impl ScalableFit {
+    /// Rows that the posterior was conditioned on, where it keeps them.
+    pub(in crate::process) fn rows(&self) -> usize {
+        self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows())
+    }
+}
+
+/// Fits by `method`, on all rows but those that are held back to judge it by. An interruption leaves a checkpoint where there is a place for one, and `reason` says so.
+pub(in crate::process) fn fit_scalable(
+    prepared: Prepared,
+    request: &FitRequest,
+    method: &Method,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let usual = LargeTableOptions::default();
+    let large = method.large().unwrap_or(&usual);
+    let data = &prepared.data;
+    check(&prepared, request, method)?;
+    let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
+    if plan.peak_bytes > request.memory {
+        return Err(GpError::Memory { plan: plan.as_exact(), limit: request.memory }.into());
+    }
+    let place = match &large.checkpoint {
+        Some(path) => Some((path.clone(), identity(&prepared, request, method)?)),
+        None => None,
+    };
+    let checkpoints = &mut CheckpointWriter::new(place, large.checkpoint_every);
+    let earlier = checkpoints.load()?.map_or(0.0, |saved| saved.seconds());
+    let allowance = &Allowance::new(request.time_budget).after(earlier);
+    let count = large.held_back_of(data.rows());
+    let Prepared { data, .. } = prepared;
+    let (train, held) = HeldBack::draw(data, count, request.seed)?;
+    let prepared = &Prepared { data: train, ..prepared };
+    let held = held.as_ref();
+    let bounding = Bounding { held, start: None, allowance };
+    let fit = match method {
+        Method::Sgpr(options) => {
+            bounds::collapsed(prepared, (request, options), &bounding, checkpoints, observer)
+        }
+        Method::Svgp(options) => {
+            bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
+        }
+        _ => match method.precision() {
+            KernelPrecision::Single => {
+                by_rows::<f32>(prepared, request, method, held, allowance, checkpoints, observer)
+            }
+            KernelPrecision::Double => {
+                by_rows::<f64>(prepared, request, method, held, allowance, checkpoints, observer)
+            }
+        },
+    }?;
+    if fit.reason != Reason::Interrupted {
+        checkpoints.clear();
+    }
+    Ok(fit)
+}
+
+/// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.
+fn by_rows<T: SolverPrecision>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    method: &Method,
+    held: Option<&HeldBack>,
+    allowance: &Allowance,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    if let (Method::Auto(options), Method::Sdd(_), Some(held)) = (&request.method, method, held) {
+        return automatic::fit::<T>(prepared, (request, options), held, allowance, checkpoints, observer);
+    }
+    let Some(options) = method.iterative() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let mut saved = checkpoints.load()?;
+    let searched = hyperparameters::hyperparameters::<T>(
+        prepared,
+        (request, options),
+        saved.as_mut(),
+        allowance,
+        checkpoints,
+        observer,
+    )?;
+    let before = saved.as_ref().map_or(0.0, |s| s.seconds() - searched.found.seconds).max(0.0);
+    let judging = Judging { held, to_beat: None, seconds: allowance.left().map(|left| left + before) };
+    pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)
+}
+
+/// Refuses at once what would otherwise fail after a long search.
+fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+    let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
+    let large = method.large();
+    for (what, value) in [
+        ("the step size", method.batches().and_then(|batches| batches.step_size)),
+        ("the tolerance", method.tolerance()),
+        ("the time", request.time_budget),
+        ("the time between checkpoints", large.map(|large| large.checkpoint_every)),
+    ] {
+        if let Some(v) = value.filter(|v| !(v.is_finite() && *v > 0.0)) {
+            return refuse(what, v, "a positive number");
+        }
+    }
+    for (what, count) in [
+        ("the number of inducing points", method.inducing().map(|inducing| inducing.inducing)),
+        ("the number of steps", large.and_then(|large| large.iterations)),
+        ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
+    ] {
+        if count == Some(0) {
+            return refuse(what, 0.0, "at least 1");
+        }
+    }
+    if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
+        && !(*natural_length > 0.0 && *natural_length <= 1.0)
+    {
+        return refuse("the length of natural-gradient steps", *natural_length, "above 0 and at most 1");
+    }
+    if let Method::Sdd(options) = method
+        && !(0.0..1.0).contains(&options.momentum)
+    {
+        return refuse("the momentum", options.momentum, "at least 0 and below 1");
+    }
+    let Some(options) = method.iterative() else { return Ok(()) };
+    let kernel = request.kernel.build::<f64>(&prepared.schema.feature_names())?;
+    kernel.features().map_err(GpError::from)?;
+    let IterativeOptions { evidence, search, sampling, .. } = options;
+    if search.hyperparameter_search.is_stochastic()
+        && !(evidence.learning_rate > 0.0 && evidence.learning_rate.is_finite())
+    {
+        return refuse("the learning rate", evidence.learning_rate, "a positive number");
+    }
+    let searches = request.hyperparameters.is_none();
+    let no_steps = search.hyperparameter_search.is_stochastic() && evidence.steps == Some(0);
+    for (what, count, used) in [
+        ("the number of samples", sampling.samples, true),
+        ("the number of random features", sampling.random_features, true),
+        ("the number of samples that share features", sampling.samples_per_features, true),
+        ("the number of blocks, or of their rows,", search.blocks.min(search.block_size), searches),
+        (
+            "the number of neighbourhoods, or of their rows,",
+            search.neighbourhoods.min(search.neighbourhood_size),
+            searches,
+        ),
+        (
+            "the number of probes, steps or iterations of the search",
+            if no_steps { 0 } else { search.probes.min(search.search_iterations) },
+            search.hyperparameter_search.is_stochastic(),
+        ),
+    ] {
+        if used && count == 0 {
+            return refuse(what, 0.0, "at least 1");
+        }
+    }
+    Ok(())
+}
+
+/// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
+fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<Identity, ModelError> {
+    // Of the request: what `auto` leads to has no starts of its own.
+    let restarts = request.restarts();
+    let mut request = request.clone();
+    request.method = method.clone();
+    if let Some(large) = request.method.large_mut() {
+        (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
+    }
+    (request.time_budget, request.memory) = (None, 0);
+    let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
+    if let Some(settings) = settings.as_object_mut() {
+        settings.insert("restarts".into(), restarts.into());
+    }
+    let schema = serde_json::to_string(&prepared.schema).map_err(StoreError::from)?;
+    let columns = |m: faer::MatRef<'_, f64>| -> Vec<f64> {
+        (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
+    };
+    let (x, y) = (columns(prepared.data.inputs()), columns(prepared.data.targets()));
+    let noise = prepared.data.noise_variances().unwrap_or_default();
+    Ok(Identity { settings, data: numbers_digest(&schema, &[&x, &y, noise]) })
+}

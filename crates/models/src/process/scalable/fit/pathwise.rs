@@ -1,0 +1,247 @@
+//! Weights by iterative solvers.
+
+use super::ScalableFit;
+use super::hyperparameters::Searched;
+use super::judge::{EarlyStopping, HeldBack, Outlook};
+use crate::process::ModelError;
+use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::{CheckpointWriter, Saved, Stage};
+use crate::process::scalable::{ScalableSummary, Solver, SolverPrecision};
+use crate::{FitRequest, Method};
+use faer::Mat;
+use posterior_gp::Observations;
+use posterior_gp::exact::ExactGp;
+use posterior_gp::iterative::{
+    Budget, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support,
+};
+use posterior_kernels::inducing::ChosenPoints;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Observer, Progress, Reason, Signal};
+use std::time::Instant;
+
+/// What a solve is told beside the request.
+pub(super) struct Judging<'a> {
+    /// Rows that it does not see.
+    pub(super) held: Option<&'a HeldBack>,
+    /// The score of something simpler, below which going on is pointless; none where the method was asked for.
+    pub(super) to_beat: Option<f64>,
+    /// Most seconds of the solve, those of earlier runs included.
+    pub(super) seconds: Option<f64>,
+}
+
+/// Conditions on all rows, or on inducing inputs, by an iterative solver. Where neither steps nor a tolerance were asked for, it ends when predictions of
+/// the held-back rows stay where they are.
+pub(super) fn fit<T: SolverPrecision>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    method: &Method,
+    (searched, saved): (Searched, Option<Saved>),
+    judging: &Judging<'_>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let Some(options) = method.iterative() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let mut saved = saved;
+    let Searched { model, found, source, hyperpriors } = searched;
+    let seed = request.seed;
+    let kernel = kernel_of::<T>(prepared, request, &model)?;
+    let conjugate = matches!(method, Method::Cg(_));
+    let budget = Budget {
+        steps: method.steps(),
+        time: Allowance::duration(judging.seconds),
+        tolerance: method.tolerance().unwrap_or(if conjugate { 1e-3 } else { 0.0 }),
+    };
+    let conditioning = options.conditioning(budget, seed);
+    let mut inducing_radius = None;
+    let support = match method {
+        Method::InducingSgd(options) => {
+            let (streams, asked) = (Streams::new(seed), &options.inducing);
+            let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.inducing, streams);
+            let ChosenPoints { points, radius } = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
+            inducing_radius = radius;
+            Support::Inducing(points, options.solver(seed))
+        }
+        Method::Cg(_) => Support::Rows(options.system.conjugate_gradients(seed)),
+        Method::Sgd(options) => Support::Rows(options.solver(seed)),
+        Method::Sdd(options) => Support::Rows(options.solver(seed)),
+        Method::Auto(_) | Method::Exact(_) | Method::Sgpr(_) | Method::Svgp(_) => {
+            return Err(ModelError::NotIterative { method: method.name() });
+        }
+    };
+    let solver = match &support {
+        Support::Rows(method) => Solver::Rows(method.clone()),
+        Support::Inducing(_, options) => Solver::Inducing(options.clone()),
+    };
+    let inducing = if let Support::Inducing(z, _) = &support { z.nrows() } else { 0 };
+    let state = match &mut saved {
+        Some(saved) => saved.solver::<T>()?,
+        None => None,
+    };
+    let resumed_from = state.as_ref().map_or(0, |s| s.header.step);
+    let start = state.map_or(Start::Zero, Start::Resume);
+    let process = PathwiseModel { kernel, mean: model.mean().clone(), noise: model.noise().clone() };
+    let started = Instant::now();
+    let adaptive = options.large.iterations.is_none() && method.tolerance().is_none();
+    let looking = Looking {
+        process: process.clone(),
+        data: &prepared.data,
+        support: support.clone(),
+        conditioning: &conditioning,
+        harmless: (inducing == 0).then(|| harmless(model.noise().noise_variance())),
+    };
+    let mut stopping = EarlyStopping::new(if conjugate { 6 } else { 100 });
+    let mut stopped = Outlook::Open;
+    let mut failed = None;
+    let posterior = process.condition(
+        prepared.data.clone(),
+        support,
+        conditioning.clone(),
+        start,
+        &mut |progress, iterate| {
+            let signal = observer(progress, &FitStage::Solve);
+            if let Some(held) =
+                judging.held.filter(|_| signal == Signal::Continue && stopping.is_due(progress.step))
+            {
+                match looking.observe(progress, iterate.weights(), held, &mut stopping, judging) {
+                    Ok(outlook) if adaptive => stopped = outlook,
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if stopped != Outlook::Open || failed.is_some() {
+                return Signal::Stop;
+            }
+            checkpoints.observe(signal, &found, || Ok(Stage::Solver(iterate.state(progress))))
+        },
+    )?;
+    checkpoints.finish()?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let solution = posterior.solution();
+    let (mut reason, progress) = (solution.reason, solution.progress);
+    let interrupted = reason == Reason::Interrupted && stopped == Outlook::Open;
+    let check = match judging.held.filter(|_| !interrupted) {
+        Some(held) => {
+            let end = held.predictions(&posterior)?;
+            let drift = stopping.final_drift(progress.step, &end);
+            let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&end)?, drift);
+            if let (Some(harmless), Some(residual)) =
+                (looking.harmless, progress.residual.filter(|r| r.is_finite()))
+            {
+                check = check.with_residual(residual, harmless);
+            }
+            check.variance_error = posterior.variance_and_error(held.inputs().as_ref())?.1;
+            Some(check)
+        }
+        None => None,
+    };
+    let summary = ScalableSummary {
+        solver,
+        settings: Some(conditioning),
+        precision: options.system.precision,
+        hyperparameter_source: source,
+        blocks: found.blocks.iter().map(|(fit, _)| fit.clone()).collect(),
+        noise_raised_from: found.noise_raised_from,
+        neighbourhood_evidences: found.neighbourhoods.iter().map(|f| f.log_evidence).collect(),
+        search: found.search.clone(),
+        inducing,
+        inducing_radius,
+        inducing_moved: false,
+        steps: progress.step,
+        ended: match stopped {
+            Outlook::Open => reason.to_string(),
+            Outlook::Steady => STEADY.into(),
+            Outlook::Hopeless => HOPELESS.into(),
+        },
+        residual: progress.residual.filter(|r| r.is_finite()),
+        step_size: progress.step_size,
+        restarts: progress.restarts,
+        bound: None,
+        seconds: [found.seconds, started.elapsed().as_secs_f64()],
+        resumed_from,
+    };
+    if stopped != Outlook::Open {
+        reason = Reason::Value;
+    }
+    Ok(ScalableFit {
+        method: method.name(),
+        check,
+        posterior: T::posterior(posterior),
+        hyperparameters: found.hyperparameters,
+        hyperpriors,
+        summary: Some(summary),
+        reason,
+        largest_jitter: found.largest_jitter,
+    })
+}
+
+/// Ended because predictions of the held-back rows stayed where they were.
+const STEADY: &str = "steady predictions";
+
+/// Ended because it would not have become as good as something simpler.
+const HOPELESS: &str = "too slow to be of use";
+
+/// What a solve that is under way needs to be looked at.
+struct Looking<'a, T: SolverPrecision> {
+    process: PathwiseModel<T>,
+    data: &'a Observations,
+    support: Support,
+    conditioning: &'a PathwiseSettings,
+    /// The relative residual below which what is left does not matter; none for inducing inputs, whose misfit keeps the noise.
+    harmless: Option<f64>,
+}
+
+/// The noise of the targets is solved for last, in directions that predictions hardly see: its share of a relative residual is its standard deviation, in
+/// units of the target's. A quarter on top of it is left to the rest.
+fn harmless(noise_variance: f64) -> f64 {
+    noise_variance.min(1.0).sqrt() + 0.25
+}
+
+impl<T: SolverPrecision> Looking<'_, T> {
+    /// Predicts the held-back rows with the weights of now. Cost: a product with `held x n` entries; memory: a copy of the weights.
+    fn observe(
+        &self,
+        progress: &Progress,
+        weights: Mat<T>,
+        held: &HeldBack,
+        stopping: &mut EarlyStopping,
+        judging: &Judging<'_>,
+    ) -> Result<Outlook, ModelError> {
+        let solution = Solution { weights, reason: Reason::Steps, progress: *progress };
+        let posterior = PathwisePosterior::from_parts(
+            self.process.clone(),
+            self.data.clone(),
+            self.support.clone(),
+            self.conditioning.clone(),
+            solution,
+        )?;
+        let now = held.predictions(&posterior)?;
+        let nll = held.scores(&now)?.nll;
+        let of_steps = progress.step as f64 / progress.steps_planned.max(1) as f64;
+        let of_time = judging.seconds.map_or(0.0, |s| progress.elapsed.as_secs_f64() / s.max(1e-9));
+        let settled = self.harmless.is_none_or(|h| progress.residual.is_some_and(|residual| residual <= h));
+        Ok(stopping.observe(
+            progress.step,
+            now,
+            nll,
+            of_steps.max(of_time).clamp(1e-6, 1.0),
+            (judging.to_beat, settled),
+        ))
+    }
+}
+
+/// The kernel in precision T with the values that were found.
+fn kernel_of<T: SolverPrecision>(
+    prepared: &Prepared,
+    request: &FitRequest,
+    model: &ExactGp,
+) -> Result<Box<dyn posterior_kernels::Kernel<T>>, ModelError> {
+    let mut kernel = request.kernel.build::<T>(&prepared.schema.feature_names())?;
+    kernel.set_values(&model.kernel().values());
+    Ok(kernel)
+}

@@ -1,0 +1,224 @@
+//! Memory and work of a fit to a large table.
+
+use super::EXACT_ROWS;
+use super::fit::{few_rows_memory, refining_memory};
+use crate::options::{
+    BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
+    KernelPrecision, MethodName, PreconditionerName,
+};
+use crate::process::fit::saved_plan;
+use crate::{FitRequest, Method};
+use posterior_gp::exact;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a fit needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalablePlan {
+    /// The method.
+    pub method: MethodName,
+    /// Training rows.
+    pub rows: usize,
+    /// Inputs.
+    pub inputs: usize,
+    /// Bytes at the peak.
+    pub peak_bytes: u64,
+    /// Operations of one step.
+    pub flops_per_step: f64,
+    /// Steps at most.
+    pub steps: usize,
+    /// Operations of the search for hyperparameters: fits at 100 evaluations each, or steps whose solves use up their budgets.
+    pub hyperparameter_flops: f64,
+}
+
+/// Tiles, features of blocks, buffers of threads.
+const WORKING_BYTES: u64 = 64 << 20;
+
+impl ScalablePlan {
+    /// The plan of `method` (not exact, not auto): a bound, which counts buffers of one step as if they were never given back.
+    pub fn new(request: &FitRequest, method: &Method, rows: usize, inputs: usize) -> Self {
+        let iterative = method.iterative();
+        // What bounds copy is in single precision, unlike their own numbers.
+        let number = iterative.map_or(4, |options| options.system.bytes_of_number());
+        let samples = iterative.map_or(0, |options| options.sampling.samples);
+        let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
+        let m = method.inducing().map_or(0, |options| options.inducing).min(rows) as u64;
+        let product = |a: u64, b: u64| a.saturating_mul(b);
+        // The table's numbers as read, as standardised, and in the kernel's precision.
+        let data = product(n, (2 * d + 4) * 8 + d * number);
+        let steps = method.steps();
+        let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
+        let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
+        let columns = 2.0 * s as f64;
+        // What is saved is copied twice, in double precision: out of the solver's form, and into tensors.
+        let checkpoint = |rows: u64, blocks: u64| {
+            let saved = method.large().is_some_and(|large| large.checkpoint.is_some());
+            let copies = if saved { 2 } else { 0 };
+            product(rows, 8 * copies * blocks * s)
+        };
+        let (weights, flops_per_step) = match method {
+            // Solution, residual, direction, product, targets.
+            Method::Cg(options) => {
+                let system = &options.iterative.system;
+                let rank = match system.preconditioner {
+                    PreconditionerName::None => 0,
+                    PreconditionerName::PivotedCholesky => system.rank,
+                    // The basis, its image and what is orthonormalised and decomposed, in f64: so much is measured.
+                    PreconditionerName::Nystrom => system.rank.saturating_mul(16),
+                };
+                let rank = rank.min(rows.saturating_mul(16)) as u64;
+                (
+                    product(n, product(number, 6 * s + rank)).saturating_add(checkpoint(n, 3)),
+                    kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
+                )
+            }
+            // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
+            Method::Sgd(_) => (
+                product(n, number * (12 * s + 200)).saturating_add(checkpoint(n, 4)),
+                kernel(batch * rows as f64) + 2.0 * batch * rows as f64 * columns,
+            ),
+            Method::InducingSgd(_) => {
+                let pairs = batch * m as f64;
+                (
+                    product(m, number * (12 * s + 200)).saturating_add(checkpoint(m, 4)),
+                    kernel(pairs) + 2.0 * pairs * columns,
+                )
+            }
+            Method::Sgpr(_) => {
+                let plan = posterior_gp::inducing::Plan::collapsed(rows, inputs, 1, m as usize);
+                (plan.peak_bytes, plan.flops_per_step)
+            }
+            Method::Svgp(options) => {
+                let rows_at_once = options.batches.batch.unwrap_or(1024);
+                let plan =
+                    posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
+                (plan.peak_bytes, plan.flops_per_step)
+            }
+            // Look-ahead, velocity, average, targets, and the draws they come from.
+            _ => (
+                product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
+                kernel(batch * rows as f64) + batch * rows as f64 * columns,
+            ),
+        };
+        let (peak_of_search, hyperparameter_flops) = match iterative {
+            Some(options) if request.hyperparameters.is_none() => {
+                search(options, rows, inputs, request.memory)
+            }
+            _ => (0, 0.0),
+        };
+        let cache = iterative.map_or(0, |options| options.system.cache as u64);
+        // Frequencies and weights of prior functions.
+        let prior = iterative.map_or(0, |IterativeOptions { sampling, .. }| {
+            let groups = samples.div_ceil(sampling.samples_per_features.max(1)) as u64;
+            // Each has its frequencies; weights are one for each sample, whichever group it is in.
+            product(sampling.random_features as u64, number * 2 * (s + groups * d))
+        });
+        // Greedy choices keep the rows of a pivoted factor.
+        let greedy = method.inducing().is_some_and(|o| o.inducing_choice == InducingChoiceName::Greedy);
+        let chosen = if greedy { product(n, m).saturating_mul(8) } else { 0 };
+        let solver = weights
+            .saturating_add(prior)
+            .max(chosen)
+            .saturating_add(cache.min(product(n, n).saturating_mul(number)))
+            // Plans of bounds have their own.
+            .saturating_add(if iterative.is_some() { WORKING_BYTES } else { 0 });
+        // What is tried by `auto` is kept until something is better: the factor of few rows, then the weights of descent beside the bound's work.
+        let solver = if let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) {
+            let most = few_rows_memory(request.memory);
+            let search = &auto.descent.iterative.search;
+            let m = InducingOptions::default().inducing.min(rows);
+            let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
+            let few = exact(search.refining_rows.max(search.block_size));
+            let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, 1024);
+            let kept = product(n, number * 2 * s).saturating_add(prior);
+            // One after the other, beside the best so far: descent, more rows exactly, the bound.
+            let more = exact(EXACT_ROWS);
+            [
+                solver.saturating_add(few),
+                kept.max(few).saturating_add(few).saturating_add(more),
+                kept.max(few).max(more).saturating_add(bound.peak_bytes),
+            ]
+            .into_iter()
+            .fold(0, u64::max)
+        } else {
+            solver
+        };
+        Self {
+            method: method.name(),
+            rows,
+            inputs,
+            peak_bytes: data.saturating_add(solver.max(peak_of_search)),
+            flops_per_step,
+            steps,
+            hyperparameter_flops,
+        }
+    }
+
+    /// The same in the words of the exact method's plan, for errors and headers.
+    pub(crate) fn as_exact(&self) -> exact::Plan {
+        exact::Plan {
+            rows: self.rows,
+            inputs: self.inputs,
+            targets: 1,
+            peak_bytes: self.peak_bytes,
+            flops_per_evaluation: self.flops_per_step,
+        }
+    }
+}
+
+/// Evaluations of a search that are planned for.
+const EVALUATIONS: f64 = 100.0;
+
+/// Bytes at the peak and operations of a search for hyperparameters.
+fn search(options: &IterativeOptions, rows: usize, inputs: usize, memory: u64) -> (u64, f64) {
+    let asked = &options.search;
+    let averages = || {
+        let own = exact::Plan::evidence(asked.neighbourhood_size.min(rows), inputs, 1);
+        let evaluations = EVALUATIONS * asked.neighbourhoods as f64;
+        (own.peak_bytes, evaluations * own.flops_per_evaluation)
+    };
+    // The second stage takes as many rows as fit, from a point that is near its end.
+    let blocks = || {
+        let first = asked.blocks(0).plan(rows, inputs);
+        let second = exact::Plan::evidence(asked.refining_rows.min(rows), inputs, 1);
+        let flops =
+            EVALUATIONS * first.flops_per_evaluation + 0.25 * EVALUATIONS * 1.2 * second.flops_per_evaluation;
+        (first.peak_bytes.max(second.peak_bytes.min(refining_memory(memory))), flops)
+    };
+    match asked.hyperparameter_search {
+        HyperparameterSearch::Neighbourhoods => return averages(),
+        HyperparameterSearch::Blocks => return blocks(),
+        HyperparameterSearch::Stochastic | HyperparameterSearch::Refined => {}
+    }
+    let search = options.stochastic_search(0, rows, memory);
+    let plan = match options.system.precision {
+        KernelPrecision::Single => search.plan::<f32>(rows, inputs, 1),
+        KernelPrecision::Double => search.plan::<f64>(rows, inputs, 1),
+    };
+    let number = options.system.bytes_of_number();
+    let copies = if options.large.checkpoint.is_some() { 2 } else { 0 };
+    let saved = (rows as u64).saturating_mul((asked.probes as u64 + 1).saturating_mul(copies * number));
+    let peak = plan.peak_bytes.saturating_add(saved);
+    let flops = search.steps as f64 * plan.flops_per_evaluation;
+    match asked.hyperparameter_search {
+        HyperparameterSearch::Refined => (peak.max(blocks().0), flops + blocks().1),
+        _ => (peak, flops),
+    }
+}
+
+impl fmt::Display for ScalablePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, {}, {:.3} Gflop for each of at most {} steps",
+            self.method,
+            self.as_exact(),
+            self.flops_per_step / 1e9,
+            self.steps
+        )?;
+        if self.hyperparameter_flops > 0.0 {
+            write!(f, ", {:.1} Tflop for hyperparameters", self.hyperparameter_flops / 1e12)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! Numbers and tables as text for people.
+
+/// Columns of text, the first left-aligned and the others right-aligned.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |j: usize| rows.iter().filter_map(|r| r.get(j)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(j, cell)| {
+            let pad = " ".repeat(widths[j] - cell.chars().count());
+            if j == 0 { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Four significant digits, without exponent where it can be avoided.
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    if !(1e-4..1e7).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3 - magnitude.log10().floor() as i32).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        for (value, text) in
+            [(0.0, "0"), (1234.5678, "1235"), (0.012345, "0.01235"), (-3.5, "-3.500"), (1e-9, "1.000e-9")]
+        {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn tables_align() {
+        let rows = vec![vec!["a".to_string(), "10".to_string()], vec!["long".to_string(), "2".to_string()]];
+        assert_eq!(table(&rows), "a     10\nlong   2");
+    }
+}

@@ -1,0 +1,204 @@
+//! **Container**: named arrays and one JSON header in the safetensors format, so that other tools can open it too. Model files and checkpoints are containers.
+//!
+//! Numbers are in double precision; weights of networks may be in single precision, as they were trained. Reading trusts nothing: the format mark, the version, the element type, every
+//! declared size and every value are checked.
+
+use crate::{StoreError, TensorFile, Tensors, write_tensors};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Seek};
+use std::path::Path;
+
+/// The version of the layout that this release writes. Raise it when an old reader would misread a new file.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Key of the JSON header among the metadata; it also marks a file as ours.
+const MARK: &str = "posterior";
+
+/// Everything that a file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Container<H> {
+    /// The header: what it is, in words and small numbers.
+    pub header: H,
+    /// The arrays.
+    pub tensors: Tensors,
+}
+
+/// What stands in the file around the header proper.
+#[derive(Serialize, Deserialize)]
+struct Envelope<H> {
+    format_version: u32,
+    crate_version: String,
+    header: H,
+}
+
+/// Only the version, readable whatever a newer header looks like.
+#[derive(Deserialize)]
+struct VersionOnly {
+    format_version: u32,
+    crate_version: String,
+}
+
+impl<H: Serialize + DeserializeOwned> Container<H> {
+    /// Writes the file in one atomic step, array by array: no second copy of the numbers is made.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`] with the path; an existing file is untouched then.
+    pub fn write(&self, path: &Path) -> Result<(), StoreError> {
+        let envelope = Envelope {
+            format_version: FORMAT_VERSION,
+            crate_version: env!("CARGO_PKG_VERSION").into(),
+            header: &self.header,
+        };
+        let metadata = BTreeMap::from([(MARK.to_string(), serde_json::to_string(&envelope)?)]);
+        let tensors: Vec<_> = self
+            .tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), &tensor.shape[..], tensor.values.numbers()))
+            .collect();
+        write_tensors(path, &metadata, &tensors)
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// A [`StoreError`] that says what is wrong: no such file, of another kind, truncated, written by a newer release, a
+    /// tensor of the wrong type, a value that is not finite.
+    pub fn read(path: &Path) -> Result<Self, StoreError> {
+        Self::from_file(TensorFile::open(path)?)
+    }
+
+    /// As [`Container::read`] for bytes in memory; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Container::read`].
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, StoreError> {
+        Self::from_file(TensorFile::new(Cursor::new(bytes), path)?)
+    }
+
+    fn from_file<R: Read + Seek>(mut file: TensorFile<R>) -> Result<Self, StoreError> {
+        let path = file.path().to_path_buf();
+        let Some(json) = file.metadata().remove(MARK) else {
+            let reason = "it is a safetensors file, but holds no posterior model".into();
+            return Err(StoreError::Foreign { path, reason });
+        };
+        let mut tensors = Tensors::of(&path);
+        let version: VersionOnly = serde_json::from_str(&json).map_err(|e| tensors.corrupt(e))?;
+        if version.format_version > FORMAT_VERSION {
+            return Err(StoreError::Newer {
+                path,
+                found: version.format_version,
+                supported: FORMAT_VERSION,
+                writer: version.crate_version,
+            });
+        }
+        let Envelope { header, .. } = serde_json::from_str(&json).map_err(|e| tensors.corrupt(e))?;
+        for name in file.names() {
+            let shape = file.info(&name).map(|info| info.shape.clone()).unwrap_or_default();
+            let values = file.values(&name)?;
+            tensors.insert_values(name, shape, values);
+        }
+        Ok(Self { header, tensors })
+    }
+}
+
+impl Container<serde_json::Value> {
+    /// Reads the header as what it turned out to be.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where it is something else.
+    pub fn typed<H: DeserializeOwned>(self) -> Result<Container<H>, StoreError> {
+        let header = serde_json::from_value(self.header).map_err(|e| self.tensors.corrupt(e))?;
+        Ok(Container { header, tensors: self.tensors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+    use std::collections::HashMap;
+
+    fn example() -> Container<String> {
+        let mut tensors = Tensors::of(Path::new("m"));
+        tensors.insert("a", vec![3], &[0.1f32, -0.0, 1e38]);
+        tensors.insert("w", vec![2, 2], &[0.1, -0.0, f64::MIN_POSITIVE, 1e300]);
+        Container { header: "a header".into(), tensors }
+    }
+
+    fn bytes_of(container: &Container<String>) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("m.posterior");
+        container.write(&path).unwrap();
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "no temporary file may remain");
+        std::fs::read(path).unwrap()
+    }
+
+    fn message(bytes: &[u8]) -> String {
+        Container::<String>::parse(bytes, Path::new("m.posterior")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_round_trip_is_the_identity() {
+        let read = Container::<String>::parse(&bytes_of(&example()), Path::new("m")).unwrap();
+        assert_eq!(read, example());
+        let w = read.tensors.clone().take::<f64>("w", &[2, 2]).unwrap();
+        assert!(w[1].is_sign_negative());
+        // The format's own library agrees on what stands where.
+        let bytes = bytes_of(&example());
+        let views = SafeTensors::deserialize(&bytes).unwrap();
+        assert_eq!(views.tensor("a").unwrap().data()[..4], 0.1f32.to_le_bytes());
+        assert_eq!(views.tensor("w").unwrap().data()[..8], 0.1f64.to_le_bytes());
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        let bytes = bytes_of(&example());
+        for length in 0..bytes.len() {
+            let text = message(&bytes[..length]);
+            assert!(text.contains("m.posterior"), "{text}");
+        }
+        assert!(message(&bytes[..40]).contains("cut off"));
+    }
+
+    #[test]
+    fn foreign_newer_and_poisoned_files_say_so() {
+        assert!(message(b"PK\x03\x04 something else entirely").contains("does not begin like"));
+        let other = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), None).unwrap();
+        assert!(message(&other).contains("holds no posterior model"));
+        let json = r#"{"format_version":99,"crate_version":"9.9.9","header":{"unknown":1}}"#;
+        let metadata = HashMap::from([(MARK.to_string(), json.to_string())]);
+        let newer = safetensors::serialize(Vec::<(&str, TensorView<'_>)>::new(), Some(metadata)).unwrap();
+        let text = message(&newer);
+        assert!(text.contains("99") && text.contains("9.9.9"), "{text}");
+        let mut poisoned = example();
+        poisoned.tensors.insert("w", vec![3], &[0.0, 1.0, f64::NAN]);
+        assert!(message(&bytes_of(&poisoned)).contains("tensor `w` has NaN at position 2"));
+        poisoned.tensors.insert("w", vec![2], &[0.0f32, f32::INFINITY]);
+        assert!(message(&bytes_of(&poisoned)).contains("tensor `w` has inf at position 1"));
+        let view = TensorView::new(Dtype::I64, vec![1], &[0; 8]).unwrap();
+        let metadata =
+            HashMap::from([(MARK.to_string(), json.replace("99", "1").replace("{\"unknown\":1}", "\"h\""))]);
+        let whole = safetensors::serialize([("w", view)], Some(metadata)).unwrap();
+        assert!(message(&whole).contains("element type I64"), "{}", message(&whole));
+    }
+
+    #[test]
+    fn a_shape_that_does_not_fit_is_not_written() {
+        let mut wrong = example();
+        wrong.tensors.insert("w", vec![3], &[1.0, 2.0]);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("m.posterior");
+        assert!(wrong.write(&path).unwrap_err().to_string().contains("[3] is not the shape of 2 values"));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_huge_declared_header_is_refused_without_allocation() {
+        let mut bytes = vec![0xff; 7];
+        bytes.push(0x7f);
+        bytes.extend_from_slice(b"{}");
+        assert!(message(&bytes).contains("cut off"));
+    }
+}
