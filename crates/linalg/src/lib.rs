@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
+//! | [`dense`] | products, triangular solves, eigenvalues and QR on all threads, with bits that do not depend on their number |
 //! | [`operator`] | matrices as maps: dense, diagonal, low rank, Kronecker, sums, products, with structure tags |
 //! | [`solve`] | conjugate gradients, preconditioners, traces and log-determinants from products alone |
 //! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
@@ -14,6 +15,7 @@
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
 pub mod cholesky;
+pub mod dense;
 pub mod operator;
 pub mod random;
 mod real;

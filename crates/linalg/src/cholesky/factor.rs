@@ -1,6 +1,7 @@
 //! `A -> L` with `A + jitter I = L Lᵀ`.
 
-use super::{CholeskyError, CholeskyInfo, JitterPolicy, parallelism};
+use super::{CholeskyError, CholeskyInfo, JitterPolicy};
+use crate::dense::parallelism;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::prelude::ReborrowMut;

@@ -7,7 +7,8 @@
 //!
 //! Nearly all flops run in matrix products and triangular solves with many columns, at their speed.
 
-use super::{Cholesky, parallelism};
+use super::Cholesky;
+use crate::dense::{parallelism, solve_lower};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
@@ -40,7 +41,7 @@ impl Cholesky {
             // Columns start.. of the identity are zero above `start`, and so is their solution.
             let mut block = Mat::<f64>::from_fn(n - start, width, |i, j| if i == j { 1.0 } else { 0.0 });
             let trailing = self.factor.as_ref().submatrix(start, start, n - start, n - start);
-            solve_lower_triangular_in_place(trailing, block.as_mut(), parallelism(n));
+            solve_lower(trailing, block.as_mut());
             diagonal.extend((0..width).map(|j| block.col(j).squared_norm_l2()));
         }
         diagonal
@@ -115,6 +116,7 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
         let panel = low.rb_mut().subcols_mut(start, width);
         let copy = panel.to_owned();
         let m22 = bottom.as_ref().transpose();
+        let par = if width == 1 { Par::Seq } else { par };
         matmul(
             panel,
             Rectangular,

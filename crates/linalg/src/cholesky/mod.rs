@@ -22,11 +22,3 @@ mod update;
 
 pub use factor::Cholesky;
 pub use jitter::{CholeskyError, CholeskyInfo, JitterPolicy};
-
-use faer::Par;
-
-/// How many threads a dense factorisation of dimension `n` should use: waking a pool costs more than
-/// a small matrix is worth, and small problems must be instant.
-pub(crate) fn parallelism(n: usize) -> Par {
-    if n < 192 { Par::Seq } else { Par::rayon(0) }
-}

@@ -1,11 +1,11 @@
 //! Solves with the factor: `A⁻¹B`, `L⁻¹B`, `L⁻ᵀB`, the product `LB`, and the log-determinant.
 
-use super::{Cholesky, parallelism};
+use super::Cholesky;
+use crate::dense::{parallelism, solve_lower, solve_upper};
 use crate::tiles::pieces;
 use faer::linalg::matmul::matmul as matmul_all;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
-use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
@@ -28,8 +28,7 @@ impl Cholesky {
     /// `B <- L⁻¹ B`: whitening. Column norms of the result are the quadratic forms `bᵀA⁻¹b`. Cost `n²k` flops.
     pub fn solve_factor_in_place(&self, right: MatMut<'_, f64>) {
         if !Blocks::pay(self.dimension(), right.ncols()) {
-            let par = parallelism(self.dimension());
-            return solve_lower_triangular_in_place(self.factor.as_ref(), right, par);
+            return solve_lower(self.factor.as_ref(), right);
         }
         let blocks = Blocks::new(self.factor.as_ref());
         right.par_col_chunks_mut(WIDTH).for_each(|piece| blocks.forwards(piece));
@@ -38,8 +37,7 @@ impl Cholesky {
     /// `B <- L⁻ᵀ B`. Cost `n²k` flops.
     pub fn solve_factor_transpose_in_place(&self, right: MatMut<'_, f64>) {
         if !Blocks::pay(self.dimension(), right.ncols()) {
-            let par = parallelism(self.dimension());
-            return solve_upper_triangular_in_place(self.factor.transpose(), right, par);
+            return solve_upper(self.factor.transpose(), right);
         }
         let blocks = Blocks::new(self.factor.as_ref());
         right.par_col_chunks_mut(WIDTH).for_each(|piece| blocks.backwards(piece));
@@ -57,7 +55,7 @@ impl Cholesky {
             right,
             BlockStructure::Rectangular,
             1.0,
-            parallelism(self.dimension()),
+            if right.ncols() == 1 { Par::Seq } else { parallelism(self.dimension()) },
         );
         out
     }

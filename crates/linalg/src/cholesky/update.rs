@@ -1,8 +1,8 @@
 //! Changing the matrix without refactoring it: appended rows, deleted rows, rank-one terms.
 
-use super::{Cholesky, CholeskyError, CholeskyInfo, JitterPolicy, parallelism};
+use super::{Cholesky, CholeskyError, CholeskyInfo, JitterPolicy};
+use crate::dense::{parallelism, solve_lower};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
-use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::{Accum, Mat, MatRef};
 
 impl Cholesky {
@@ -22,7 +22,7 @@ impl Cholesky {
         assert_eq!((cross.nrows(), cross.ncols()), (k, n), "the cross block of {k} new rows is {k} x {n}");
         assert_eq!(corner.ncols(), k, "the corner block is square");
         let mut rows = cross.to_owned();
-        solve_lower_triangular_in_place(self.factor.as_ref(), rows.as_mut().transpose_mut(), parallelism(n));
+        solve_lower(self.factor.as_ref(), rows.as_mut().transpose_mut());
         let mut schur = corner.to_owned();
         for i in 0..k {
             schur[(i, i)] += self.info.jitter;

@@ -2,8 +2,8 @@
 
 use super::{LinearOperator, OperatorError, Structure, check_apply, check_apply_transpose};
 use crate::Real;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use crate::dense::multiply_into;
+use faer::{Accum, Mat, MatMut, MatRef};
 
 /// A stored matrix of m x n. A block of k vectors costs `2mnk` flops.
 #[derive(Clone, Debug)]
@@ -72,12 +72,12 @@ impl<T: Real> LinearOperator<T> for Dense<T> {
 
     fn apply(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply(self.shape(), input, &output);
-        multiply_into(self.matrix.as_ref(), input, output);
+        multiply_into(output, Accum::Replace, self.matrix.as_ref(), input, T::ONE);
     }
 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply_transpose(self.shape(), input, &output);
-        multiply_into(self.matrix.transpose(), input, output);
+        multiply_into(output, Accum::Replace, self.matrix.transpose(), input, T::ONE);
     }
 
     fn structure(&self) -> Structure {
@@ -87,13 +87,6 @@ impl<T: Real> LinearOperator<T> for Dense<T> {
     fn to_dense(&self) -> Mat<T> {
         self.matrix.clone()
     }
-}
-
-/// `output <- left right`, in parallel from a million multiplications on, below which waking threads costs more.
-pub(super) fn multiply_into<T: Real>(left: MatRef<'_, T>, right: MatRef<'_, T>, output: MatMut<'_, T>) {
-    let work = left.nrows().saturating_mul(left.ncols()).saturating_mul(right.ncols());
-    let par = if work < 1_000_000 { Par::Seq } else { Par::rayon(0) };
-    matmul(output, Accum::Replace, left, right, T::ONE, par);
 }
 
 #[cfg(test)]

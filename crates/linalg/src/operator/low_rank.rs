@@ -1,9 +1,9 @@
 //! `U C Vᵀ` with thin factors: rank r at most, `(m + n) r` numbers.
 
-use super::dense::multiply_into;
 use super::{Dense, LinearOperator, OperatorError, Structure, check_apply, check_apply_transpose};
 use crate::Real;
-use faer::{Mat, MatMut, MatRef};
+use crate::dense::{multiply_into, product};
+use faer::{Accum, Mat, MatMut, MatRef};
 
 /// `U C Vᵀ` for `U` of m x r, `C` of r x r, `V` of n x r. A block of k vectors costs `2(m + n)rk` flops, and `2r²k` for C.
 #[derive(Clone, Debug)]
@@ -76,18 +76,16 @@ impl<T: Real> LinearOperator<T> for LowRank<T> {
 
     fn apply(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply(self.shape(), input, &output);
-        let mut inner = Mat::zeros(self.rank_bound(), input.ncols());
-        multiply_into(self.right().transpose(), input, inner.as_mut());
+        let inner = product(self.right().transpose(), input);
         let inner = self.core.as_ref().map(|core| core.multiply(inner.as_ref())).unwrap_or(inner);
-        multiply_into(self.left.as_ref(), inner.as_ref(), output);
+        multiply_into(output, Accum::Replace, self.left.as_ref(), inner.as_ref(), T::ONE);
     }
 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply_transpose(self.shape(), input, &output);
-        let mut inner = Mat::zeros(self.rank_bound(), input.ncols());
-        multiply_into(self.left.transpose(), input, inner.as_mut());
+        let inner = product(self.left.transpose(), input);
         let inner = self.core.as_ref().map(|core| core.multiply_transpose(inner.as_ref())).unwrap_or(inner);
-        multiply_into(self.right(), inner.as_ref(), output);
+        multiply_into(output, Accum::Replace, self.right(), inner.as_ref(), T::ONE);
     }
 
     fn structure(&self) -> Structure {

@@ -2,8 +2,8 @@
 
 use super::{Dense, LinearOperator, check_apply, check_apply_transpose};
 use crate::Real;
-use crate::operator::dense::multiply_into;
-use faer::{Mat, MatMut, MatRef};
+use crate::dense::multiply_into;
+use faer::{Accum, Mat, MatMut, MatRef};
 
 /// A symmetric n x n matrix whose rows can be had without the others: what stochastic solvers and pivoted factorisations ask of a
 /// kernel matrix.
@@ -33,13 +33,13 @@ impl<T: Real> RowAccess<T> for Dense<T> {
     fn apply_rows(&self, rows: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply((rows.len(), self.shape().0), input, &output);
         let gathered = gather(self.matrix(), rows);
-        multiply_into(gathered.transpose(), input, output);
+        multiply_into(output, Accum::Replace, gathered.transpose(), input, T::ONE);
     }
 
     fn apply_columns(&self, columns: &[usize], input: MatRef<'_, T>, output: MatMut<'_, T>) {
         check_apply_transpose((columns.len(), self.shape().0), input, &output);
         let gathered = gather(self.matrix(), columns);
-        multiply_into(gathered.as_ref(), input, output);
+        multiply_into(output, Accum::Replace, gathered.as_ref(), input, T::ONE);
     }
 
     fn columns_into(&self, columns: &[usize], mut output: MatMut<'_, T>) {

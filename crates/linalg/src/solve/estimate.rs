@@ -3,9 +3,10 @@
 use super::SolveError;
 use super::vectors::{add_scaled, column_dots, column_norms};
 use crate::Real;
+use crate::dense::eigen;
 use crate::operator::LinearOperator;
 use crate::random::Streams;
-use faer::{Mat, Side};
+use faer::Mat;
 use rand::RngExt;
 
 /// A Monte-Carlo mean with its standard error.
@@ -125,11 +126,9 @@ pub fn trace_of_function<T: Real>(
             1 => off[i.min(j)],
             _ => 0.0,
         });
-        let eigen = tridiagonal
-            .self_adjoint_eigen(Side::Lower)
+        let eigen = eigen(tridiagonal.as_ref())
             .map_err(|_| SolveError::Eigenvalues { dimension: size, what: "Lanczos quadrature" })?;
-        let nodes = eigen.S().column_vector();
-        Ok(n as f64 * (0..size).map(|k| eigen.U()[(0, k)].powi(2) * f(nodes[k])).sum::<f64>())
+        Ok(n as f64 * (0..size).map(|k| eigen.vectors[(0, k)].powi(2) * f(eigen.values[k])).sum::<f64>())
     });
     Ok(Estimate::of(&forms.collect::<Result<Vec<f64>, SolveError>>()?))
 }

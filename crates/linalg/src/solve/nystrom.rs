@@ -3,9 +3,10 @@
 use super::SolveError;
 use crate::Real;
 use crate::cholesky::{Cholesky, JitterPolicy};
+use crate::dense::{eigen, qr};
 use crate::operator::LinearOperator;
 use crate::random::Streams;
-use faer::{Mat, Side};
+use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 
 /// `K ≈ U diag(λ) Uᵀ` with orthonormal columns U and descending `λ >= 0`, kept as `U diag(λ)^½`'s ingredients.
@@ -31,7 +32,7 @@ impl<T: Real> Nystrom<T> {
         }
         let mut rng = Streams::new(seed).stream("linalg/nystrom");
         let gaussian = Mat::<f64>::from_fn(n, rank, |_, _| StandardNormal.sample(&mut rng));
-        let test = gaussian.qr().compute_thin_Q();
+        let (test, _) = qr(gaussian.as_ref());
         let narrow = Mat::<T>::from_fn(n, rank, |i, j| T::from_f64(test[(i, j)]));
         let product = matrix.multiply(narrow.as_ref());
         // The shift keeps the small factorisation safe and is taken off the eigenvalues again.
@@ -50,13 +51,13 @@ impl<T: Real> Nystrom<T> {
         let mut transposed = product.transpose().to_owned();
         factor.solve_factor_in_place(transposed.as_mut());
         let gram = &transposed * transposed.transpose();
-        let eigen = gram
-            .self_adjoint_eigen(Side::Lower)
+        let eigen = eigen(gram.as_ref())
             .map_err(|_| SolveError::Eigenvalues { dimension: rank, what: "the Nyström approximation" })?;
-        let squares: Vec<f64> = eigen.S().column_vector().iter().rev().copied().collect();
+        let squares: Vec<f64> = eigen.values.iter().rev().copied().collect();
         let floor = squares.first().copied().unwrap_or(0.0) * f64::EPSILON * n as f64;
         let kept = squares.iter().take_while(|&&s| s > floor && s > shift).count();
-        let right = Mat::<f64>::from_fn(rank, kept, |i, j| eigen.U()[(i, rank - 1 - j)] / squares[j].sqrt());
+        let right =
+            Mat::<f64>::from_fn(rank, kept, |i, j| eigen.vectors[(i, rank - 1 - j)] / squares[j].sqrt());
         let vectors = transposed.transpose() * &right;
         Ok(Self {
             vectors: Mat::from_fn(n, kept, |i, j| T::from_f64(vectors[(i, j)])),

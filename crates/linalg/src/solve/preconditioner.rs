@@ -4,10 +4,10 @@ use super::error::{SolveError, same_size};
 use super::{Nystrom, PivotedCholesky, System};
 use crate::Real;
 use crate::cholesky::{Cholesky, JitterPolicy};
+use crate::dense::{multiply_into, product};
 use crate::operator::LinearOperator;
 use crate::tiles::pieces;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ impl<T: Real> LowRankPlusDiagonal<T> {
         let mut core = Mat::<f64>::identity(rank, rank);
         for rows in pieces(n, ROWS) {
             let block = scaled(&factor, &rows);
-            matmul(core.as_mut(), Accum::Add, block.as_ref(), block.transpose(), 1.0, Par::rayon(0));
+            multiply_into(core.as_mut(), Accum::Add, block.as_ref(), block.transpose(), 1.0);
         }
         let core = Cholesky::of(core.as_ref(), JitterPolicy::NONE)?;
         let mut basis = factor;
@@ -96,13 +96,10 @@ impl<T: Real> LowRankPlusDiagonal<T> {
 
 impl<T: Real> Preconditioner<T> for LowRankPlusDiagonal<T> {
     fn apply(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
-        let (n, columns) = input.shape();
         output.copy_from(input);
         self.scale(&mut output);
-        let par = if n * columns < 1 << 14 { Par::Seq } else { Par::rayon(0) };
-        let mut small = Mat::<T>::zeros(self.rank(), columns);
-        matmul(small.as_mut(), Accum::Replace, self.basis.transpose(), output.as_ref(), T::ONE, par);
-        matmul(output.as_mut(), Accum::Add, self.basis.as_ref(), small.as_ref(), -T::ONE, par);
+        let small = product(self.basis.transpose(), output.as_ref());
+        multiply_into(output.as_mut(), Accum::Add, self.basis.as_ref(), small.as_ref(), -T::ONE);
         self.scale(&mut output);
     }
 }
