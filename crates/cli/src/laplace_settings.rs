@@ -4,7 +4,7 @@ use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
 use posterior::data::Selection;
 use posterior::laplace::{
-    CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
+    CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat,
     ValidationSource,
 };
 use posterior::likelihoods::{Integration, Link};
@@ -64,29 +64,8 @@ pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
     }
 }
 
-/// The options of a continued fit: those of before, but for what can be chosen anew.
+/// The options of a continued fit: those of before, but for what can be chosen anew; other flags are refused beside `--continue`.
 pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptions, Failure> {
-    let given = [
-        (a.fisher.is_some(), "fisher"),
-        (a.seconds.is_some(), "seconds"),
-        (a.rank.is_some(), "rank"),
-        (a.points.is_some(), "points"),
-        (a.subnetwork_size.is_some(), "subnetwork-size"),
-        (a.subnetwork_choice.is_some(), "subnetwork-choice"),
-        (!a.weights.is_empty(), "weights"),
-        (a.without_affine, "without-affine"),
-        (a.link != Link::Logit, "link"),
-        (a.preprocess != Preprocess::Auto, "preprocess"),
-        (!a.mean.is_empty() || !a.std.is_empty(), "mean and --std"),
-        (a.target.is_some() || a.features.is_some(), "target and --features"),
-        (!a.class_names.is_empty(), "class-names"),
-        (a.folds.is_some(), "folds"),
-    ];
-    if let Some((_, name)) = given.iter().find(|g| g.0) {
-        return Err(Failure::usage(format!(
-            "--{name} cannot be changed by --continue: the model has decided it"
-        )));
-    }
     if a.seed != 0 && a.predictive != Some(PredictiveArg::MonteCarlo) {
         return Err(Failure::usage(
             "--seed cannot be changed by --continue, but for --predictive monte-carlo".into(),

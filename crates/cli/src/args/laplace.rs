@@ -100,27 +100,27 @@ pub(crate) struct LaplaceArgs {
     pub labels: Vec<PathBuf>,
 
     /// Table: column to predict
-    #[arg(long, value_name = "COL")]
+    #[arg(long, conflicts_with = "continue_from", value_name = "COL")]
     pub target: Option<String>,
 
     /// Table: columns to predict from [default: all others]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, conflicts_with = "continue_from", value_name = "A,B", value_delimiter = ',')]
     pub features: Option<Vec<String>>,
 
     /// What is done to data before the network sees them
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, conflicts_with = "continue_from", value_enum, default_value = "auto")]
     pub preprocess: Preprocess,
 
     /// Images: mean of each channel, on the scale of 0 to 1
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
+    #[arg(long, conflicts_with = "continue_from", value_name = "X,Y,Z", value_delimiter = ',', allow_negative_numbers = true, value_parser = numbers::finite)]
     pub mean: Vec<f64>,
 
     /// Images: standard deviation of each channel
-    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
+    #[arg(long, conflicts_with = "continue_from", value_name = "X,Y,Z", value_delimiter = ',', value_parser = numbers::positive)]
     pub std: Vec<f64>,
 
     /// Names of the classes in the order of the network's outputs; for a table whose labels are text, these labels [default: in alphabetical order]
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    #[arg(long, conflicts_with = "continue_from", value_name = "A,B,C", value_delimiter = ',')]
     pub class_names: Vec<String>,
 
     /// What the network's outputs mean
@@ -128,7 +128,7 @@ pub(crate) struct LaplaceArgs {
     pub likelihood: Option<LikelihoodKind>,
 
     /// Bernoulli: from outputs to probabilities
-    #[arg(long, value_enum, default_value = "logit")]
+    #[arg(long, conflicts_with = "continue_from", value_enum, default_value = "logit")]
     pub link: Link,
 
     /// How the curvature is approximated [default: auto]
@@ -136,35 +136,35 @@ pub(crate) struct LaplaceArgs {
     pub curvature: Option<CurvatureArg>,
 
     /// Curvature auto: time for all candidates together, about [default: the first as long as it takes, the others 30]
-    #[arg(long, value_name = "S", value_parser = numbers::seconds)]
+    #[arg(long, conflicts_with = "continue_from", value_name = "S", value_parser = numbers::seconds)]
     pub seconds: Option<f64>,
 
     /// Kronecker: how output curvature is sent back [default: exact]
-    #[arg(long, value_enum)]
+    #[arg(long, conflicts_with = "continue_from", value_enum)]
     pub fisher: Option<FisherArg>,
 
     /// Low rank: eigenvectors [default: 50]
-    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
     /// Function space: training points drawn at random [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub points: Option<usize>,
 
     /// Sub-network: weights [default: 1000]
-    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub subnetwork_size: Option<usize>,
 
     /// Sub-network: which weights [default: variance]
-    #[arg(long, value_enum)]
+    #[arg(long, conflicts_with = "continue_from", value_enum)]
     pub subnetwork_choice: Option<Choice>,
 
     /// Only parameters whose names match one of these patterns are uncertain
-    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, conflicts_with = "continue_from", value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub weights: Vec<String>,
 
     /// Leave gains and offsets of normalisation layers certain
-    #[arg(long)]
+    #[arg(long, conflicts_with = "continue_from")]
     pub without_affine: bool,
 
     /// Which weights share a prior precision
@@ -196,7 +196,7 @@ pub(crate) struct LaplaceArgs {
     pub allow_seen_rows: bool,
 
     /// Parts for cross-validation [default: 5]
-    #[arg(long, value_name = "N", value_parser = numbers::whole(2..=1000))]
+    #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(2..=1000))]
     pub folds: Option<usize>,
 
     /// Whose norm the evidence charges for

@@ -283,7 +283,7 @@ fn continued_fits_equal_fits_of_everything() {
         at,
         "fit laplace --continue one.posterior --data x.npy --labels y.npy --rank 3 --out n.posterior",
     );
-    assert!(text.contains("--rank cannot be changed"), "{text}");
+    assert!(text.contains("'--continue <MODEL>' cannot be used with '--rank <N>'"), "{text}");
 }
 
 #[test]

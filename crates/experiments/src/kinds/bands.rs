@@ -58,26 +58,6 @@ pub(crate) enum CurvatureName {
     FunctionSpace,
 }
 
-/// Which weights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum WeightsName {
-    #[default]
-    All,
-    LastLayer,
-}
-
-/// Noise of the likelihood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum NoiseName {
-    /// By the evidence, with the prior.
-    #[default]
-    Learned,
-    /// The noise that made the data.
-    Given,
-}
-
 /// Which mean a method predicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,13 +77,13 @@ struct MethodSettings {
     #[serde(default)]
     curvature: CurvatureName,
     #[serde(default)]
-    weights: WeightsName,
+    weights: Weights,
     #[serde(default = "scalar")]
     prior: PriorKind,
     #[serde(default = "trained")]
     mode: Mode,
     #[serde(default)]
-    noise: NoiseName,
+    noise: NoiseModel,
     #[serde(default)]
     mean: MeanName,
 }
@@ -166,18 +146,12 @@ fn fitted(
     let clock = Instant::now();
     let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![toy.noise * toy.noise])?);
     let options = FitOptions {
-        weights: match method.weights {
-            WeightsName::All => Weights::All,
-            WeightsName::LastLayer => Weights::LastLayer,
-        },
+        weights: method.weights.clone(),
         approximation: method.curvature.approximation(),
         prior: method.prior.clone(),
         initial_precision,
         tune: Tune::Evidence,
-        noise: match method.noise {
-            NoiseName::Learned => NoiseModel::Scale,
-            NoiseName::Given => NoiseModel::Fixed,
-        },
+        noise: method.noise,
         mode: method.mode,
         seed: context.seed,
         ..FitOptions::default()

@@ -33,87 +33,34 @@ pub(crate) struct Kind {
     pub(crate) run: fn(&Table, &mut Context<'_>) -> Result<Measured, ExperimentError>,
 }
 
-/// All of them.
-pub(crate) const KINDS: &[Kind] = &[
-    Kind {
-        name: "bands",
-        about: "error bars of several posteriors on a problem in one dimension, side by side",
-        check: check::<bands::Settings>,
-        run: bands::run,
-    },
-    Kind {
-        name: "evidence",
-        about: "the evidence along one prior precision, published updates of it, and brute force",
-        check: check::<evidence::Settings>,
-        run: evidence::run,
-    },
-    Kind {
-        name: "effective-dimension",
-        about: "estimators of the effective dimension from few samples, against closed forms",
-        check: check::<effective_dimension::Settings>,
-        run: effective_dimension::run,
-    },
-    Kind {
-        name: "scale",
-        about: "error bars after multiplying normalised weights, and the scales of the Jacobian",
-        check: check::<scale::Settings>,
-        run: scale::run,
-    },
-    Kind {
-        name: "plain-laplace",
-        about: "the network at sampled weights against its tangent",
-        check: check::<plain::Settings>,
-        run: plain::run,
-    },
-    Kind {
-        name: "images",
-        about: "classifiers of images: whose norm the evidence charges for, one precision or one for each layer",
-        check: check::<images::Settings>,
-        run: images::run,
-    },
-    Kind {
-        name: "regression",
-        about: "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods",
-        check: check::<regression::Settings>,
-        run: regression::run,
-    },
-    Kind {
-        name: "thompson",
-        about: "parallel Thompson sampling: the best value found, by step and by second",
-        check: check::<thompson::Settings>,
-        run: thompson::run,
-    },
-    Kind {
-        name: "spectral",
-        about: "what stochastic solvers have not converged in: along the inputs and by eigendirection",
-        check: check::<spectral::Settings>,
-        run: spectral::run,
-    },
-    Kind {
-        name: "convergence",
-        about: "errors of a mean's weights along the way of several solvers, in three norms and at test points",
-        check: check::<convergence::Settings>,
-        run: convergence::run,
-    },
-    Kind {
-        name: "toy-processes",
-        about: "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features",
-        check: check::<toy_processes::Settings>,
-        run: toy_processes::run,
-    },
-    Kind {
-        name: "scaling",
-        about: "time to a fixed error and memory against the number of rows",
-        check: check::<scaling::Settings>,
-        run: scaling::run,
-    },
-    Kind {
-        name: "fingerprints",
-        about: "the Tanimoto kernel on made-up fingerprints, against brute force and the truth",
-        check: check::<fingerprints::Settings>,
-        run: fingerprints::run,
-    },
-];
+/// Writes the list of kinds: name, module (with `Settings` and `run`), what it does.
+macro_rules! kinds {
+    ($($name:literal $module:ident $about:literal)*) => {
+        /// All of them.
+        pub(crate) const KINDS: &[Kind] = &[$(Kind {
+            name: $name,
+            about: $about,
+            check: check::<$module::Settings>,
+            run: $module::run,
+        }),*];
+    };
+}
+
+kinds! {
+    "bands" bands "error bars of several posteriors on a problem in one dimension, side by side"
+    "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"
+    "effective-dimension" effective_dimension "estimators of the effective dimension from few samples, against closed forms"
+    "scale" scale "error bars after multiplying normalised weights, and the scales of the Jacobian"
+    "plain-laplace" plain "the network at sampled weights against its tangent"
+    "images" images "classifiers of images: whose norm the evidence charges for, one precision or one for each layer"
+    "regression" regression "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods"
+    "thompson" thompson "parallel Thompson sampling: the best value found, by step and by second"
+    "spectral" spectral "what stochastic solvers have not converged in: along the inputs and by eigendirection"
+    "convergence" convergence "errors of a mean's weights along the way of several solvers, in three norms and at test points"
+    "toy-processes" toy_processes "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features"
+    "scaling" scaling "time to a fixed error and memory against the number of rows"
+    "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
+}
 
 /// Names of the kinds with what they do.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
