@@ -23,7 +23,7 @@ use crate::args::Cli;
 use crate::output::{Failure, Remarks};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
-use posterior::{AnyModel, Family, Files, Model, ModelData};
+use posterior::{AnyModel, Family, Files, Model, ModelData, StoreError};
 use std::path::Path;
 
 /// Remarks as this command line wants them.
@@ -55,7 +55,12 @@ fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
 
 /// Opens a model of either kind.
 fn load(path: &Path) -> Result<AnyModel, Failure> {
-    Ok(AnyModel::load(path)?)
+    AnyModel::load(path).map_err(|error| match error {
+        StoreError::Read { path, source } => {
+            Failure::new(format!("cannot read the model {}: {source}", path.display()))
+        }
+        other => other.into(),
+    })
 }
 
 /// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.

@@ -112,7 +112,7 @@ fn interrupted_and_resumed() {
     let mut other = request.clone();
     other.data.data = vec![folder.path().join("x.npy"), folder.path().join("x.npy")];
     other.data.labels = vec![folder.path().join("y.npy"), folder.path().join("y.npy")];
-    assert!(refused(&other).contains("other data"), "{}", refused(&other));
+    assert!(refused(&other).contains("differs in the data"), "{}", refused(&other));
     std::fs::write(&checkpoint, b"something else").unwrap();
     assert!(refused(&request).contains("does not begin like"));
 }
