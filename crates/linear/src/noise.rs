@@ -6,7 +6,8 @@
 //! Source: spec `linearised_laplace`, sections 2.1 and 5.11.
 
 use crate::{LinearError, check};
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
+use posterior_linalg::dense::{Eigen, eigen};
 
 /// The precision of each example's observation, `B_i` of C x C.
 #[derive(Clone, Debug)]
@@ -60,10 +61,8 @@ impl Noise {
             let matrix = Mat::from_fn(outputs, outputs, |i, j| {
                 0.5 * (block[i * outputs + j] + block[j * outputs + i])
             });
-            let eigen = matrix
-                .self_adjoint_eigen(Side::Lower)
-                .map_err(|_| LinearError::Eigen { dimension: outputs })?;
-            let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+            let Eigen { values, vectors } =
+                eigen(matrix.as_ref()).map_err(|_| LinearError::Eigen { dimension: outputs })?;
             let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
             if let Some(&eigenvalue) = values.iter().find(|&&v| v < -1e-10 * largest) {
                 return Err(LinearError::Indefinite { example, eigenvalue, largest });
@@ -71,7 +70,7 @@ impl Noise {
             let kept: Vec<f64> = values.iter().map(|&v| if v > 1e-12 * largest { v } else { 0.0 }).collect();
             for i in 0..outputs {
                 for j in 0..outputs {
-                    roots[(example * outputs + i) * outputs + j] = eigen.U()[(i, j)] * kept[j].sqrt();
+                    roots[(example * outputs + i) * outputs + j] = vectors[(i, j)] * kept[j].sqrt();
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::noise::Noise;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
 
 /// Rows that are whitened at a time in the primal form: bounds its extra memory to `8 · 4096 d` bytes.
 const BLOCK: usize = 4096;
@@ -173,7 +174,7 @@ impl ExactPosterior {
                 whitened.col(0).squared_norm_l2()
             }
             Data::Primal { .. } => {
-                let residual = column(targets) - features * column(&self.mean);
+                let residual = column(targets) - product(features, column(&self.mean));
                 let indices: Vec<usize> = (0..self.rows / self.outputs).collect();
                 noise.whiten(&indices, residual.as_ref()).col(0).squared_norm_l2() + self.mean_norm()
             }
@@ -193,7 +194,7 @@ impl ExactPosterior {
         let solved = match &self.data {
             Data::Primal { .. } => self.cholesky.solve(scaled.as_ref()),
             Data::Dual { rows, .. } => {
-                let inner = self.cholesky.solve((rows * &scaled).as_ref());
+                let inner = self.cholesky.solve(product(rows.as_ref(), scaled.as_ref()).as_ref());
                 scaled - rows.transpose() * inner
             }
         };

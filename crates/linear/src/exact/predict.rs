@@ -5,6 +5,7 @@ use super::fit::Data;
 use crate::dense::column;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
+use posterior_linalg::dense::product;
 
 /// Examples predicted at a time: bounds the memory of a prediction.
 const BLOCK: usize = 512;
@@ -108,7 +109,7 @@ impl ExactPosterior {
     }
 
     fn predicted_mean(&self, features: MatRef<'_, f64>) -> Vec<f64> {
-        crate::dense::to_vec(&(features * column(&self.mean)))
+        crate::dense::to_vec(&product(features, column(&self.mean)))
     }
 
     /// `P = features A^{-1/2}` and its whitened image: `L^-1 P'` (primal) or `L^-1 Q P'` (dual).
@@ -117,7 +118,7 @@ impl ExactPosterior {
             Mat::from_fn(features.nrows(), features.ncols(), |i, j| features[(i, j)] * self.deviations[j]);
         let mut whitened = match &self.data {
             Data::Primal { .. } => scaled.transpose().to_owned(),
-            Data::Dual { rows, .. } => rows * scaled.transpose(),
+            Data::Dual { rows, .. } => product(rows.as_ref(), scaled.transpose()),
         };
         self.cholesky.solve_factor_in_place(whitened.as_mut());
         (scaled, whitened)

@@ -6,6 +6,7 @@ use crate::dense::white;
 use crate::noise::Noise;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
+use posterior_linalg::dense::product;
 use posterior_linalg::random::ChaCha8Rng;
 
 impl ExactPosterior {
@@ -34,7 +35,9 @@ impl ExactPosterior {
         match &self.data {
             Data::Primal { .. } => self.cholesky.solve_factor_transpose_in_place(draws.as_mut()),
             Data::Dual { rows, .. } => {
-                let correction = self.cholesky.solve((white(self.rows, count, rng) - rows * &draws).as_ref());
+                let correction = self
+                    .cholesky
+                    .solve((white(self.rows, count, rng) - product(rows.as_ref(), draws.as_ref())).as_ref());
                 draws += rows.transpose() * correction;
             }
         }
@@ -76,7 +79,7 @@ impl ExactPosterior {
             Data::Dual { .. } => {
                 let mut prior = prior_noise.to_owned();
                 self.unwhiten(&mut prior);
-                let seen = noise.whiten(&indices, (features * prior).as_ref());
+                let seen = noise.whiten(&indices, product(features, prior.as_ref()).as_ref());
                 prior_noise + back(self.cholesky.solve((data_noise - seen).as_ref()).as_ref())
             }
         };

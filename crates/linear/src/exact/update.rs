@@ -7,6 +7,7 @@ use crate::noise::Noise;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::Cholesky;
+use posterior_linalg::dense::product;
 
 impl ExactPosterior {
     /// Takes in further examples: afterwards the posterior is that of all data together.
@@ -55,13 +56,13 @@ impl ExactPosterior {
                 // What the old data lose by moving to the new mean, and what the new data leave: a sum of squares, so nothing cancels.
                 let step: Vec<f64> =
                     (0..mean.len()).map(|i| (mean[i] - self.mean[i]) / self.deviations[i]).collect();
-                let residual = column(targets) - features * column(&mean);
+                let residual = column(targets) - product(features, column(&mean));
                 fit.quadratic += squared_factor_norm(&self.cholesky, &step)
                     + noise.whiten(&indices, residual.as_ref()).col(0).squared_norm_l2();
                 (*right, self.cholesky, self.mean) = (sum, grown, mean);
             }
             Data::Dual { rows, targets: seen } => {
-                let cross = &q * rows.transpose();
+                let cross = product(q.as_ref(), rows.transpose());
                 let mut corner = Mat::identity(q.nrows(), q.nrows());
                 add_gram(corner.as_mut(), q.transpose());
                 self.cholesky.append(cross.as_ref(), corner.as_ref())?;

@@ -7,6 +7,7 @@ use crate::structure::{Structure, Terms};
 use crate::{LinearError, Prior, check};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
 use std::sync::OnceLock;
 
 /// A curvature `M`, or an approximation of it, seen through what the evidence asks. `s M` is what is meant everywhere: the strength `s` is
@@ -112,10 +113,14 @@ impl RootCurvature {
                 coefficients
             };
             return Ok(match &self.stored {
-                Stored::Primal(_) => to_vec(&(vectors * divide(vectors.transpose() * column(right)))),
+                Stored::Primal(_) => {
+                    let inner = divide(vectors.transpose() * column(right));
+                    to_vec(&product(vectors.as_ref(), inner.as_ref()))
+                }
                 // H^-1 = (I - s Q' (s Q Q' + a I)^-1 Q) / a
                 Stored::Dual(rows) => {
-                    let inner = vectors * divide(vectors.transpose() * (rows * column(right)));
+                    let inner = divide(vectors.transpose() * product(rows.as_ref(), column(right)));
+                    let inner = product(vectors.as_ref(), inner.as_ref());
                     let seen = rows.transpose() * inner;
                     right.iter().enumerate().map(|(i, r)| (r - strength * seen[(i, 0)]) / a).collect()
                 }
@@ -126,7 +131,9 @@ impl RootCurvature {
         let whitened = column(&whitened);
         let solved = match rows {
             None => cholesky.solve(whitened),
-            Some(rows) => whitened - rows.transpose() * cholesky.solve((&rows * whitened).as_ref()),
+            Some(rows) => {
+                whitened - rows.transpose() * cholesky.solve(product(rows.as_ref(), whitened).as_ref())
+            }
         };
         Ok(deviations.iter().enumerate().map(|(i, s)| s * solved[(i, 0)]).collect())
     }

@@ -6,6 +6,7 @@ use crate::mode::Predictor;
 use crate::noise::Noise;
 use crate::{LinearError, Prior, check};
 use faer::MatRef;
+use posterior_linalg::dense::product;
 use std::f64::consts::TAU;
 
 /// A linear model with Gaussian noise: modes, likelihoods and evidences are exact.
@@ -84,7 +85,7 @@ impl<'a> GaussianModel<'a> {
     /// `|y - f0 - Phi w|²_B`.
     fn squared_residual(&self, weights: &[f64], predictor: Predictor) -> Result<f64, LinearError> {
         check::same("weights", self.features.ncols(), weights.len())?;
-        let residual = column(&self.data(predictor).0) - self.features * column(weights);
+        let residual = column(&self.data(predictor).0) - product(self.features, column(weights));
         let indices: Vec<usize> = (0..self.features.nrows() / self.noise.outputs()).collect();
         Ok(self.noise.whiten(&indices, residual.as_ref()).col(0).squared_norm_l2())
     }
