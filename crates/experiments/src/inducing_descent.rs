@@ -13,6 +13,7 @@ use posterior_kernels::inducing::InducingChoice;
 use posterior_kernels::{cross, gram};
 use posterior_linalg::Real;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use serde::Deserialize;
@@ -140,7 +141,7 @@ fn interpolated(
     let weights = factor.solve(draws.values(z).as_ref());
     let mut out = Mat::zeros(x.nrows(), settings.samples);
     for rows in pieces(x.nrows(), BLOCK) {
-        let block = cross(&*kernel, x.subrows(rows.start, rows.len()), z) * &weights;
+        let block = product(cross(&*kernel, x.subrows(rows.start, rows.len()), z).as_ref(), weights.as_ref());
         out.as_mut().subrows_mut(rows.start, rows.len()).copy_from(&block);
     }
     Ok(out)

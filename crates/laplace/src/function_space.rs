@@ -10,6 +10,7 @@ use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::random::Streams;
 use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
 use posterior_networks::train::Examples;
@@ -174,7 +175,7 @@ impl<T: Precision> FunctionSpace<T> {
             return Err(StructureError::NotFinite { block: "the tangent kernel".into() }.into());
         }
         if self.eigenvalues.get().is_none() {
-            self.remember(&self.gram.self_adjoint_eigenvalues(faer::Side::Lower).map_err(|_| failed())?);
+            self.remember(&eigenvalues(self.gram.as_ref()).map_err(|_| failed())?);
         }
         let mut values = self.eigenvalues.get().cloned().unwrap_or_default();
         values.resize(self.selection.len(), 0.0);

@@ -7,6 +7,7 @@ use crate::roots::{FisherEstimate, cotangents};
 use crate::{Form, LaplaceError, Stage};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::dense::{Eigen, eigen, product, qr};
 use posterior_linalg::random::Streams;
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_networks::train::Examples;
@@ -42,16 +43,15 @@ pub fn low_rank<T: Precision>(
     let mut rng = Streams::new(seed).stream("laplace/low-rank");
     let mut q = Mat::from_fn(d, columns, |_, _| StandardNormal.sample(&mut rng));
     for _ in 0..iterations.max(1) {
-        q = products(network, selection, examples, likelihood, &q, observer)?.qr().compute_thin_Q();
+        (q, _) = qr(products(network, selection, examples, likelihood, &q, observer)?.as_ref());
     }
     // Rayleigh and Ritz: the curvature within the subspace.
     let image = products(network, selection, examples, likelihood, &q, observer)?;
     let small = q.transpose() * &image;
     let symmetric = Mat::from_fn(columns, columns, |i, j| 0.5 * (small[(i, j)] + small[(j, i)]));
-    let eigen = symmetric
-        .self_adjoint_eigen(faer::Side::Lower)
+    let Eigen { values, vectors } = eigen(symmetric.as_ref())
         .map_err(|_| LaplaceError::Request("the low-rank curvature could not be decomposed".into()))?;
-    let (u, values) = (&q * eigen.U(), eigen.S().column_vector());
+    let u = product(q.as_ref(), vectors.as_ref());
     let factor = Mat::from_fn(d, rank, |i, j| {
         let k = columns - 1 - j;
         u[(i, k)] * values[k].max(0.0).sqrt()

@@ -43,10 +43,10 @@ const BLOCK: usize = 256;
 /// In how many parts eigendecompositions are summed, whatever the number of threads.
 const PARTS: usize = 4;
 
-/// How many threads a dense factorisation of dimension `n` should use: waking a pool costs more than
-/// a small matrix is worth, and small problems must be instant. Not for a single column, whose sums would be cut by threads.
-pub fn parallelism(n: usize) -> Par {
-    if n < 192 { Par::Seq } else { Par::rayon(0) }
+/// How many threads a factorisation, a triangular product or a solve of dimension `n` with that many columns should use: waking a pool costs more than
+/// a small matrix is worth, and small problems must be instant; the sums of a single column would be cut by threads.
+pub fn parallelism(n: usize, columns: usize) -> Par {
+    if n < 192 || columns == 1 { Par::Seq } else { Par::rayon(0) }
 }
 
 /// `out <- alpha a b`, or `out <- out + alpha a b`: m x n from m x k and k x n. Cost `2mnk` flops.
@@ -118,7 +118,7 @@ fn multiply_vector<T: Real>(
 pub fn solve_lower(lower: MatRef<'_, f64>, mut right: MatMut<'_, f64>) {
     let n = lower.nrows();
     if right.ncols() != 1 || n <= BLOCK {
-        let par = if right.ncols() == 1 { Par::Seq } else { parallelism(n) };
+        let par = parallelism(n, right.ncols());
         return solve_lower_triangular_in_place(lower, right, par);
     }
     for rows in pieces(n, BLOCK) {
@@ -136,7 +136,7 @@ pub fn solve_lower(lower: MatRef<'_, f64>, mut right: MatMut<'_, f64>) {
 pub fn solve_upper(upper: MatRef<'_, f64>, mut right: MatMut<'_, f64>) {
     let n = upper.nrows();
     if right.ncols() != 1 || n <= BLOCK {
-        let par = if right.ncols() == 1 { Par::Seq } else { parallelism(n) };
+        let par = parallelism(n, right.ncols());
         return solve_upper_triangular_in_place(upper, right, par);
     }
     for rows in pieces(n, BLOCK).rev() {

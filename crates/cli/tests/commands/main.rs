@@ -10,3 +10,4 @@ mod optimize;
 mod outputs;
 mod tables;
 mod tables_and_reports;
+mod threads;

@@ -16,6 +16,7 @@ use posterior_kernels::tanimoto::{SparseCounts, SparseFeatures, Tanimoto, Tanimo
 use posterior_kernels::{Columns, Kernel};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
 use posterior_linalg::operator::{LinearOperator, RowAccess};
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
@@ -109,7 +110,7 @@ fn textbook(
     let system = Mat::from_fn(n, n, |i, j| gram[(i, j)] + if i == j { noise } else { 0.0 });
     let factored = Cholesky::of(system.as_ref(), JitterPolicy::NONE).map_err(GpError::from)?;
     let weights = factored.solve(Mat::from_fn(n, 1, |i, _| y[i]).as_ref());
-    let mean = cross * &weights;
+    let mean = product(cross.as_ref(), weights.as_ref());
     let mut whitened = cross.transpose().to_owned();
     factored.solve_factor_in_place(whitened.as_mut());
     Ok(Marginals {

@@ -12,8 +12,9 @@ use super::evidence::{Evaluation, pull_back_lower};
 use super::model::{ExactGp, add_outer};
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
+use posterior_linalg::dense::{parallelism, product};
 
 /// Predictions of every training row from all the other rows, at fixed hyperparameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +74,7 @@ pub fn leave_one_out_and_gradient(
     let value = log_score(&precision, &weights);
 
     let a = Mat::from_fn(n, targets, |i, t| -weights[(i, t)] / precision[i]);
-    let pulled = &inverse * &a; // P a
+    let pulled = product(inverse.as_ref(), a.as_ref()); // P a
     let root: Vec<f64> = (0..n)
         .map(|i| {
             let c = precision[i];
@@ -87,7 +88,7 @@ pub fn leave_one_out_and_gradient(
     let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
     let mut adjoint = Mat::zeros(n, n);
     let s = inverse.as_ref();
-    matmul(adjoint.as_mut(), lower, Accum::Replace, s, full, s.transpose(), full, -1.0, Par::rayon(0));
+    matmul(adjoint.as_mut(), lower, Accum::Replace, s, full, s.transpose(), full, -1.0, parallelism(n, n));
     add_outer(&mut adjoint, &pulled, &weights, -0.5);
     add_outer(&mut adjoint, &weights, &pulled, -0.5);
 

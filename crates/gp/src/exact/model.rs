@@ -1,12 +1,12 @@
 //! The prior and the noise: everything that has hyperparameters.
 
 use crate::{GpError, Mean, MeanForm, Observations, data::same_width, parts};
-use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat};
 use posterior_kernels::{Kernel, gram_lower_into};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::multiply_into;
 use posterior_optim::{Parameters, Segment};
 
 /// A Gaussian process with Gaussian noise: kernel, mean, noise variance.
@@ -113,6 +113,5 @@ impl Parameters for ExactGp {
 
 /// `A <- A + scale · B Cᵀ` on whole matrices, in parallel when they are large.
 pub(super) fn add_outer(a: &mut Mat<f64>, b: &Mat<f64>, c: &Mat<f64>, scale: f64) {
-    let par = if a.nrows() < 192 { Par::Seq } else { Par::rayon(0) };
-    matmul(a.as_mut(), Accum::Add, b.as_ref(), c.transpose(), scale, par);
+    multiply_into(a.as_mut(), Accum::Add, b.as_ref(), c.transpose(), scale);
 }

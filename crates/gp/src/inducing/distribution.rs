@@ -5,8 +5,9 @@ use crate::GpError;
 use crate::data::{check_finite, same_width};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::parallelism;
 
 /// Gaussians over the whitened inducing values of C latent functions, independent of one another.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,7 +119,7 @@ pub(super) fn root_of_inverse(precision: MatRef<'_, f64>) -> Result<Mat<f64>, Gp
 pub(super) fn inverse_of_lower(lower: MatRef<'_, f64>) -> Mat<f64> {
     let m = lower.nrows();
     let mut inverse = Mat::zeros(m, m);
-    invert_lower_triangular(inverse.as_mut(), lower, parallelism(m));
+    invert_lower_triangular(inverse.as_mut(), lower, parallelism(m, m));
     inverse
 }
 
@@ -140,13 +141,8 @@ pub(super) fn add_lower_product(
     b: (MatRef<'_, f64>, BlockStructure),
     scale: f64,
 ) {
-    let par = parallelism(out.nrows());
+    let par = parallelism(out.nrows(), out.ncols());
     matmul(out.as_mut(), BlockStructure::TriangularLower, Accum::Add, a.0, a.1, b.0, b.1, scale, par);
-}
-
-/// Threads for dense work of dimension `n`: small matrices are not worth waking anyone.
-pub(super) fn parallelism(n: usize) -> Par {
-    if n < 192 { Par::Seq } else { Par::rayon(0) }
 }
 
 #[cfg(test)]

@@ -15,16 +15,15 @@
 use super::{InducingError, InducingPosterior};
 use crate::GpError;
 use crate::data::{check_finite, same_width};
-use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
 use posterior_kernels::features::PriorDraws;
 use posterior_kernels::{Kernel, Request, cross, pullback};
+use posterior_linalg::dense::multiply_into;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::distribution::parallelism;
 use crate::{Mean, MeanForm};
 
 /// Points handled at a time.
@@ -115,9 +114,8 @@ impl PathwiseSamples {
         let mean = self.mean.evaluate(x);
         for rows in pieces(x.nrows(), BLOCK) {
             let k = cross(&*self.kernel, x.subrows(rows.start, rows.len()), self.inducing.as_ref());
-            let par = parallelism(rows.len());
             let target = out.as_mut().subrows_mut(rows.start, rows.len());
-            matmul(target, Accum::Add, k.as_ref(), self.weights.as_ref(), 1.0, par);
+            multiply_into(target, Accum::Add, k.as_ref(), self.weights.as_ref(), 1.0);
         }
         for j in 0..self.count() {
             let pairs = out.col_as_slice_mut(j).iter_mut().zip(mean.col_as_slice(self.latent));

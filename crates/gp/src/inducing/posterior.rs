@@ -1,6 +1,5 @@
 //! The posterior of any inducing-point method: predictions, joint covariances, samples, observations.
 
-use super::distribution::parallelism;
 use super::whitening::Whitening;
 use super::{InducingDistribution, InducingError};
 use crate::data::{check_finite, same_width};
@@ -10,6 +9,7 @@ use faer::{Accum, Mat, MatRef};
 use posterior_kernels::{Kernel, diagonal, gram};
 use posterior_likelihoods::{Likelihood, LikelihoodError, Prediction as Observation};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::parallelism;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
@@ -134,7 +134,7 @@ impl InducingPosterior {
             features.as_ref(),
             BlockStructure::Rectangular,
             1.0,
-            parallelism(features.nrows()),
+            parallelism(features.nrows(), features.ncols()),
         );
         out
     }

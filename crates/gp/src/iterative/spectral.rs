@@ -6,7 +6,8 @@
 
 use crate::GpError;
 use crate::data::same_width;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
+use posterior_linalg::dense::{Eigen, eigen};
 
 /// The spectral basis functions of a kernel matrix, those of the largest eigenvalues first.
 #[derive(Clone, Debug)]
@@ -27,10 +28,10 @@ impl SpectralBasis {
         crate::data::check_finite("kernel matrix", matrix)?;
         let n = matrix.nrows();
         let failed = |_| GpError::NotFinite { what: "kernel matrix", row: 0, column: 0, value: f64::NAN };
-        let eigen = matrix.self_adjoint_eigen(Side::Lower).map_err(failed)?;
+        let Eigen { values, vectors } = eigen(matrix).map_err(failed)?;
         // Rounding makes the smallest eigenvalues negative at times.
-        let eigenvalues = (0..n).map(|i| eigen.S().column_vector()[n - 1 - i].max(0.0)).collect();
-        let vectors = Mat::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)]);
+        let eigenvalues = (0..n).map(|i| values[n - 1 - i].max(0.0)).collect();
+        let vectors = Mat::from_fn(n, n, |i, j| vectors[(i, n - 1 - j)]);
         Ok(Self { eigenvalues, vectors })
     }
 

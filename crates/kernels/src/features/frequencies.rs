@@ -70,8 +70,7 @@ fn orthogonal(dimension: usize, count: usize, rng: &mut impl RngExt) -> Mat<f64>
     }
     for start in (0..count).step_by(dimension) {
         let square = Mat::<f64>::from_fn(dimension, dimension, |_, _| StandardNormal.sample(rng));
-        let factored = square.qr();
-        let (q, r) = (factored.compute_Q(), factored.R().to_owned());
+        let (q, r) = posterior_linalg::dense::qr(square.as_ref());
         for j in 0..dimension.min(count - start) {
             let length = (0..dimension)
                 .map(|_| {

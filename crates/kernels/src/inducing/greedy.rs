@@ -1,8 +1,8 @@
 //! Rows that are predicted worst, one after another.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat};
 use posterior_linalg::Real;
+use posterior_linalg::dense::multiply_into;
 use posterior_linalg::operator::RowAccess;
 
 /// Rows chosen by [`greedy_variance`].
@@ -51,8 +51,7 @@ pub fn greedy_variance<T: Real>(matrix: &dyn RowAccess<T>, count: usize, toleran
         let mut column = fresh.as_mut().subcols_mut(0, 1);
         matrix.columns_into(&[pivot], column.as_mut());
         let row = known.row(pivot).transpose().to_owned();
-        let par = if n * m < 1_000_000 { Par::Seq } else { Par::rayon(0) };
-        matmul(column.as_mut(), Accum::Add, known, row.as_mat(), -T::ONE, par);
+        multiply_into(column.as_mut(), Accum::Add, known, row.as_mat(), -T::ONE);
         let scale = T::ONE / Real::sqrt(variance);
         for i in 0..n {
             let value = if chosen[i] { T::ZERO } else { column[(i, 0)] * scale };

@@ -8,6 +8,7 @@ use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseMo
 use crate::accumulate::{FitSums, is_gaussian};
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
 use faer::MatRef;
+use posterior_linalg::dense::product;
 use posterior_linear::Prior;
 use posterior_linear::evidence::{
     DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser, PrimalModel,
@@ -212,7 +213,7 @@ impl<T: Precision> Laplace<T> {
         let (mut prior, mut noise_variance) = (self.prior.clone(), self.noise_variance);
         let ratio = prior.precisions()[0] * noise_variance;
         // J^T B r of all data: the old targets' share without J^T B J v, and the new residuals'.
-        let (curved, through) = (old * column(&self.mode), old * column(&trained));
+        let (curved, through) = (product(old, column(&self.mode)), product(old, column(&trained)));
         let slope: Vec<f64> =
             (0..count).map(|i| curved[(i, 0)] + ratio * self.mode[i] - through[(i, 0)] + added[i]).collect();
         let precision = T::EPSILON.to_f64();
@@ -229,7 +230,7 @@ impl<T: Precision> Laplace<T> {
             let moved: Vec<f64> = mode.iter().zip(&self.mode).map(|(w, o)| w - o).collect();
             let of_old = squares(found.log_likelihood, before.1, before.2)
                 - 2.0 * ratio * inner(&moved, &self.mode)
-                + inner(&moved, (old * column(&moved)).col_as_slice(0));
+                + inner(&moved, product(old, column(&moved)).col_as_slice(0));
             let log_likelihood =
                 problem.log_likelihood(&mode, &mut |done, all| observer(Stage::Mode, done, all))?;
             let of_new = squares(log_likelihood, values - before.1, log_relative_precision - before.2);

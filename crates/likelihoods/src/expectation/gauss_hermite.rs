@@ -1,5 +1,6 @@
 //! **Gauss-Hermite quadrature**: `E[g(f)]` under a Gaussian as a weighted sum over nodes, exact for polynomials of degree `2n - 1`.
 
+use posterior_linalg::dense::{Eigen, eigen};
 use std::sync::OnceLock;
 
 /// Nodes and weights for expectations under the standard normal distribution.
@@ -20,10 +21,9 @@ impl GaussHermite {
         let jacobi = faer::Mat::<f64>::from_fn(count, count, |i, j| {
             if i.abs_diff(j) == 1 { (i.max(j) as f64).sqrt() } else { 0.0 }
         });
-        let eigen =
-            jacobi.self_adjoint_eigen(faer::Side::Lower).expect("a finite symmetric matrix has eigenvalues");
-        let nodes = eigen.S().column_vector().iter().copied().collect();
-        let weights = eigen.U().row(0).iter().map(|u| u * u).collect();
+        let Eigen { values: nodes, vectors } =
+            eigen(jacobi.as_ref()).expect("a finite symmetric matrix has eigenvalues");
+        let weights = vectors.row(0).iter().map(|u| u * u).collect();
         Self { nodes, weights }
     }
 

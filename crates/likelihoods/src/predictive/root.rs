@@ -2,8 +2,9 @@
 
 use super::Clipping;
 use crate::LikelihoodError;
-use faer::{Mat, Side};
+use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
+use posterior_linalg::dense::{Eigen, eigen};
 
 /// Replaces `root` (whose memory is reused) by `L` of the covariance `entries` (n x n, row-major, finite, its lower triangle is read):
 /// the Cholesky factor where there is one (`n³/3` flops), else the symmetric root `U max(Λ, 0)^½ Uᵀ` (about `20 n³`). Jitter would
@@ -40,11 +41,11 @@ pub(crate) fn root(entries: &[f64], n: usize, root: &mut Mat<f64>) -> Result<Cli
 
 fn symmetric_root(entries: &[f64], n: usize, root: &mut Mat<f64>) -> Result<Clipping, LikelihoodError> {
     let matrix = Mat::from_fn(n, n, |i, j| entries[i.max(j) * n + i.min(j)]);
-    let eigen =
-        matrix.self_adjoint_eigen(Side::Lower).map_err(|_| LikelihoodError::Eigenvalues { outputs: n })?;
+    let Eigen { values, vectors } =
+        eigen(matrix.as_ref()).map_err(|_| LikelihoodError::Eigenvalues { outputs: n })?;
     let (mut clipping, mut largest) = (Clipping::default(), 0.0f64);
-    let mut scaled = eigen.U().to_owned();
-    for (j, &value) in eigen.S().column_vector().iter().enumerate() {
+    let mut scaled = vectors.clone();
+    for (j, &value) in values.iter().enumerate() {
         clipping.record(value);
         largest = largest.max(value);
         let factor = value.max(0.0).sqrt();
@@ -52,7 +53,7 @@ fn symmetric_root(entries: &[f64], n: usize, root: &mut Mat<f64>) -> Result<Clip
             scaled[(i, j)] *= factor;
         }
     }
-    *root = &scaled * eigen.U().transpose();
+    *root = &scaled * vectors.transpose();
     clipping.checked(largest)
 }
 

@@ -59,7 +59,7 @@ impl Cholesky {
         mut fill: impl FnMut(MatMut<'_, f64>),
     ) -> Result<Self, CholeskyError> {
         let dimension = buffer.nrows();
-        let par = parallelism(dimension);
+        let par = parallelism(dimension, dimension);
         let mut memory = MemBuffer::new(cholesky_in_place_scratch::<f64>(dimension, par, Default::default()));
         let mut failure = None;
         for (attempt, relative) in policy.amounts().enumerate() {

@@ -24,9 +24,8 @@ impl Cholesky {
     /// Cost `2n³/3` flops and O(192 n) extra memory.
     pub fn into_inverse(self) -> Mat<f64> {
         let mut matrix = self.factor;
-        let par = parallelism(matrix.nrows());
-        invert_factor(matrix.as_mut(), par);
-        square_factor(matrix.as_mut(), par);
+        invert_factor(matrix.as_mut());
+        square_factor(matrix.as_mut());
         matrix
     }
 
@@ -59,7 +58,7 @@ impl Cholesky {
 }
 
 /// `L <- L⁻¹`, lower triangle in place.
-fn invert_factor(matrix: MatMut<'_, f64>, par: Par) {
+fn invert_factor(matrix: MatMut<'_, f64>) {
     let n = matrix.nrows();
     if n <= LEAF {
         let copy = lower_copy(matrix.as_ref());
@@ -69,15 +68,16 @@ fn invert_factor(matrix: MatMut<'_, f64>, par: Par) {
     let half = n / 2;
     let (top, _, mut low, bottom) = matrix.split_at_mut(half, half);
     // The lower left block of the inverse is -L22⁻¹ L21 L11⁻¹.
+    let par = parallelism(n, half);
     solve_lower_triangular_in_place(bottom.as_ref(), low.rb_mut(), par);
     solve_upper_triangular_in_place(top.as_ref().transpose(), low.rb_mut().transpose_mut(), par);
     low *= faer::Scale(-1.0);
-    invert_factor(top, par);
-    invert_factor(bottom, par);
+    invert_factor(top);
+    invert_factor(bottom);
 }
 
 /// `M <- MᵀM` for lower-triangular `M`, lower triangle in place.
-fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
+fn square_factor(matrix: MatMut<'_, f64>) {
     use BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
     let n = matrix.nrows();
     if n <= LEAF {
@@ -98,7 +98,7 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
     }
     let half = n / 2;
     let (mut top, _, mut low, bottom) = matrix.split_at_mut(half, half);
-    square_factor(top.rb_mut(), par);
+    square_factor(top.rb_mut());
     matmul(
         top,
         TriangularLower,
@@ -108,7 +108,7 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
         low.as_ref(),
         Rectangular,
         1.0,
-        par,
+        parallelism(n, n),
     );
     // M21 <- M22ᵀ M21 in panels of columns, each copied first because a product cannot overwrite its input.
     for start in (0..low.ncols()).step_by(LEAF) {
@@ -116,7 +116,6 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
         let panel = low.rb_mut().subcols_mut(start, width);
         let copy = panel.to_owned();
         let m22 = bottom.as_ref().transpose();
-        let par = if width == 1 { Par::Seq } else { par };
         matmul(
             panel,
             Rectangular,
@@ -126,10 +125,10 @@ fn square_factor(matrix: MatMut<'_, f64>, par: Par) {
             copy.as_ref(),
             Rectangular,
             1.0,
-            par,
+            parallelism(n, width),
         );
     }
-    square_factor(bottom, par);
+    square_factor(bottom);
 }
 
 /// A small square copy of the lower triangle with zeros above it.

@@ -55,7 +55,7 @@ impl Cholesky {
             right,
             BlockStructure::Rectangular,
             1.0,
-            if right.ncols() == 1 { Par::Seq } else { parallelism(self.dimension()) },
+            parallelism(self.dimension(), right.ncols()),
         );
         out
     }

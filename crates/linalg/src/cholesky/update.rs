@@ -38,7 +38,7 @@ impl Cholesky {
             rows.transpose(),
             full,
             -1.0,
-            parallelism(k),
+            parallelism(k, k),
         );
         let small = Cholesky::of(schur.as_ref(), JitterPolicy::NONE).map_err(|error| {
             let pivot = match error {

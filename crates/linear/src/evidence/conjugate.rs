@@ -4,6 +4,7 @@
 use super::SpectralEvidence;
 use crate::structure::StructureError;
 use faer::{Mat, MatRef};
+use posterior_linalg::dense::product;
 
 /// Targets and curvature in weight space.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ impl PrimalModel {
         values: usize,
         precision: f64,
     ) -> Result<Self, StructureError> {
-        let through = curvature * column(weights);
+        let through = product(curvature, column(weights));
         let total = residual_sum + 2.0 * inner(weights, slope) + inner(weights, through.col_as_slice(0));
         let targets: Vec<f64> = slope.iter().zip(through.col_as_slice(0)).map(|(a, b)| a + b).collect();
         let (eigenvalues, basis) = eigen(curvature, "the curvature")?;
@@ -55,7 +56,7 @@ impl PrimalModel {
         let ratio = precision * noise;
         let scaled: Vec<f64> =
             self.projected.iter().zip(&self.eigenvalues).map(|(q, l)| q / (l + ratio)).collect();
-        (&self.basis * column(&scaled)).col_as_slice(0).to_vec()
+        product(self.basis.as_ref(), column(&scaled)).col_as_slice(0).to_vec()
     }
 }
 
@@ -97,7 +98,7 @@ impl DualModel {
     pub fn coefficients(&self, precision: f64, noise: f64) -> Vec<f64> {
         let pairs = self.projected.iter().zip(&self.eigenvalues);
         let scaled: Vec<f64> = pairs.map(|(t, l)| t / (l / precision + noise)).collect();
-        (&self.basis * column(&scaled)).col_as_slice(0).to_vec()
+        product(self.basis.as_ref(), column(&scaled)).col_as_slice(0).to_vec()
     }
 }
 
@@ -118,11 +119,9 @@ pub(crate) fn eigen(matrix: MatRef<'_, f64>, name: &str) -> Result<(Vec<f64>, Ma
     if !matrix.is_all_finite() {
         return Err(StructureError::NotFinite { block: name.into() });
     }
-    let found = matrix
-        .self_adjoint_eigen(faer::Side::Lower)
-        .map_err(|_| StructureError::Eigen { block: name.into() })?;
-    let values = found.S().column_vector().iter().map(|l: &f64| l.max(0.0)).collect();
-    Ok((values, found.U().to_owned()))
+    let found =
+        posterior_linalg::dense::eigen(matrix).map_err(|_| StructureError::Eigen { block: name.into() })?;
+    Ok((found.values.into_iter().map(|l| l.max(0.0)).collect(), found.vectors))
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Linearised<f64> for Rows<'_> {
     /// Cost `2nCdk` flops.
     fn apply(&self, weights: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
         check::same("rows of the weights", self.matrix.ncols(), weights.nrows())?;
-        Ok(self.matrix * weights)
+        Ok(posterior_linalg::dense::product(self.matrix, weights))
     }
 
     /// Cost `2nCdk` flops.

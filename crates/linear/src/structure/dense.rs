@@ -88,9 +88,7 @@ impl Dense {
         if let Some(found) = self.spectrum.get() {
             return Ok(found);
         }
-        let mut values = self
-            .matrix
-            .self_adjoint_eigenvalues(faer::Side::Lower)
+        let mut values = posterior_linalg::dense::eigenvalues(self.matrix.as_ref())
             .map_err(|_| StructureError::Eigen { block: block.into() })?;
         let clipped = clip(&mut values);
         Ok(self.spectrum.get_or_init(|| (values, clipped.0, clipped.1)))

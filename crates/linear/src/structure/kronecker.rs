@@ -7,6 +7,7 @@
 use super::dense::clip;
 use super::{LocalPrior, StructureError, Terms, scales_of};
 use faer::{Mat, MatRef};
+use posterior_linalg::dense::{Eigen, eigen, product};
 
 /// A Kronecker-factored block.
 #[derive(Clone, Debug)]
@@ -43,12 +44,9 @@ impl Factor {
         if !matrix.is_all_finite() {
             return Err(StructureError::NotFinite { block: block.into() });
         }
-        let eigen = matrix
-            .self_adjoint_eigen(faer::Side::Lower)
-            .map_err(|_| StructureError::Eigen { block: block.into() })?;
-        let mut values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+        let Eigen { mut values, vectors } =
+            eigen(matrix.as_ref()).map_err(|_| StructureError::Eigen { block: block.into() })?;
         let clipped = clip(&mut values);
-        let vectors = eigen.U().to_owned();
         Ok(Self { matrix, values, vectors, scales: None, clipped })
     }
 
@@ -191,7 +189,8 @@ impl ConditionedKronecker {
     /// `B_r (W o power(variances)) B_c^T` with `W` given row by row.
     fn out(&self, w: MatRef<'_, f64>, power: impl Fn(f64) -> f64) -> Vec<f64> {
         let scaled = Mat::from_fn(w.nrows(), w.ncols(), |i, j| w[(i, j)] * power(self.variances[(i, j)]));
-        row_major((&self.row_basis * scaled * self.column_basis.transpose()).as_ref())
+        let rows = product(self.row_basis.as_ref(), scaled.as_ref());
+        row_major((rows * self.column_basis.transpose()).as_ref())
     }
 
     /// `(H^-1)` times a vector.
@@ -210,9 +209,8 @@ impl ConditionedKronecker {
     /// `diag(H^-1) = (B_r o B_r) variances (B_c o B_c)^T`.
     pub(crate) fn variances(&self) -> Vec<f64> {
         let square = |m: &Mat<f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] * m[(i, j)]);
-        row_major(
-            (square(&self.row_basis) * &self.variances * square(&self.column_basis).transpose()).as_ref(),
-        )
+        let rows = product(square(&self.row_basis).as_ref(), self.variances.as_ref());
+        row_major((rows * square(&self.column_basis).transpose()).as_ref())
     }
 
     /// Scales of rows and columns, if the features were scaled.

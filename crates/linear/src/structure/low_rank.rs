@@ -6,6 +6,7 @@
 use super::{LocalPrior, StructureError, Terms, scales_of};
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::{eigen, product};
 
 /// A block of low rank plus a diagonal.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl LowRank {
 
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
         let column = MatRef::from_column_major_slice(v, v.len(), 1);
-        let low = &self.factor * (self.factor.transpose() * column);
+        let low = product(self.factor.as_ref(), (self.factor.transpose() * column).as_ref());
         (0..v.len()).map(|i| low[(i, 0)] + self.residual[i] * v[i]).collect()
     }
 
@@ -152,14 +153,15 @@ impl ConditionedLowRank {
         let scaled = Mat::from_fn(v.len(), 1, |i, _| v[i] * self.scale(i));
         let mut inner = self.factor.transpose() * &scaled;
         self.inner.solve_in_place(inner.as_mut());
-        let out = &scaled - &self.factor * inner;
+        let out = &scaled - product(self.factor.as_ref(), inner.as_ref());
         (0..v.len()).map(|i| out[(i, 0)] * self.scale(i)).collect()
     }
 
     /// `H^(-1/2)` times standard normals.
     pub(crate) fn colour(&self, normals: &[f64]) -> Vec<f64> {
         let z = MatRef::from_column_major_slice(normals, normals.len(), 1);
-        let out = z - &self.factor * (&self.root_correction * (self.factor.transpose() * z));
+        let inner = product(self.root_correction.as_ref(), (self.factor.transpose() * z).as_ref());
+        let out = z - product(self.factor.as_ref(), inner.as_ref());
         (0..normals.len()).map(|i| out[(i, 0)] * self.scale(i)).collect()
     }
 
@@ -174,10 +176,8 @@ impl ConditionedLowRank {
 
 /// `K = (I + C)^(-1) C^(-1)` with `C^2 = I + G^T G`, from the inner matrix.
 fn root_correction(inner: MatRef<'_, f64>, block: &str) -> Result<Mat<f64>, StructureError> {
-    let eigen = inner
-        .self_adjoint_eigen(faer::Side::Lower)
-        .map_err(|_| StructureError::Eigen { block: block.into() })?;
-    let (u, values) = (eigen.U(), eigen.S().column_vector());
+    let found = eigen(inner).map_err(|_| StructureError::Eigen { block: block.into() })?;
+    let (u, values) = (&found.vectors, &found.values);
     let weighted = Mat::from_fn(u.nrows(), u.ncols(), |i, j| {
         // The inner matrix is at least the identity.
         let c = values[j].max(1.0).sqrt();

@@ -3,14 +3,14 @@
 use super::ScalablePlan;
 use crate::options::{BatchOptions, KernelPrecision, MethodName};
 use crate::{FitRequest, Method};
-use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::{Mat, MatRef, get_global_parallelism};
+use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, Plan, log_evidence_and_gradient};
 use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::Kernel;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
+use posterior_linalg::dense::solve_lower;
 use posterior_linalg::operator::RowAccess;
 use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
@@ -116,7 +116,7 @@ pub(super) fn dense_rate() -> f64 {
     let factor = Mat::from_fn(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 1.0 / (1 + i + j) as f64 });
     let mut right = Mat::from_fn(ROWS, COLUMNS, |i, j| (i + j) as f64);
     let started = Instant::now();
-    solve_lower_triangular_in_place(factor.as_ref(), right.as_mut(), get_global_parallelism());
+    solve_lower(factor.as_ref(), right.as_mut());
     black_box(&right);
     (ROWS * ROWS * COLUMNS) as f64 / started.elapsed().as_secs_f64().max(1e-9)
 }

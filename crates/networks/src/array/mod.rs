@@ -2,8 +2,8 @@
 //!
 //! Operations and derivatives are written in terms of the functions here and never loop over elements themselves, so another
 //! backend (a GPU, say) is another implementation of this module and nothing else. Everything runs on all threads
-//! of the current rayon pool, and sums are cut into pieces that depend on sizes and the number of threads only, so results
-//! repeat bit for bit on one machine.
+//! of the current rayon pool; work is cut by threads only where that cannot be seen in the numbers, and sums into pieces that depend on sizes alone, so results
+//! are the same bits on any number of threads.
 
 mod batch;
 pub(crate) mod convolution;
@@ -42,7 +42,7 @@ pub(crate) use windows::{MaximumWindows, Windows, put, take};
 /// Elements below which work is not worth a second thread: handing a piece to another thread costs a few microseconds.
 const SERIAL: usize = 1 << 14;
 
-/// Length of the pieces that `length` elements are cut into for the threads.
+/// Length of the pieces that `length` elements are cut into for the threads: not for sums.
 fn piece(length: usize) -> usize {
     if length <= SERIAL {
         length.max(1)

@@ -53,20 +53,29 @@ fn run<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: MatRef<
 }
 
 /// One product on all threads: each takes some rows. (The threads of the matrix library spin while they wait for each other, which costs
-/// much where other work runs beside them.)
+/// much where other work runs beside them.) The sum behind an entry runs in the same order however the rows are cut, as long as every part has eight
+/// rows and work enough for the kernels that run on large matrices.
 fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let (a, b) = (a.view(), b.view());
     let threads = rayon::current_num_threads();
     let work = a.nrows() * a.ncols() * columns;
-    if threads == 1 || work <= SERIAL || a.nrows() < 2 || out.is_empty() {
-        return run(out, columns, accumulate, a, b);
-    }
     // Blocks of rows that fill registers, two for each thread where there are many.
     let parts = if a.nrows() >= 128 * threads { 2 * threads } else { threads };
-    let rows = a.nrows().div_ceil(parts).next_multiple_of(8);
-    out.par_chunks_mut(rows * columns).enumerate().for_each(|(part, out)| {
-        let a = a.subrows(part * rows, out.len() / columns);
-        run(out, columns, accumulate, a, b);
+    let parts = parts.min(a.nrows() / 8).min(work / (SERIAL / 2));
+    if threads == 1 || work <= SERIAL || parts < 2 || out.is_empty() {
+        return run(out, columns, accumulate, a, b);
+    }
+    let edge = |part: usize| if part == parts { a.nrows() } else { part * a.nrows() / parts / 8 * 8 };
+    let mut rest = out;
+    let mut cuts = Vec::with_capacity(parts);
+    for part in 0..parts {
+        let rows = edge(part)..edge(part + 1);
+        let (own, others) = rest.split_at_mut(rows.len() * columns);
+        cuts.push((rows, own));
+        rest = others;
+    }
+    cuts.into_par_iter().for_each(|(rows, out)| {
+        run(out, columns, accumulate, a.subrows(rows.start, rows.len()), b);
     });
 }
 
@@ -80,7 +89,7 @@ pub fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, 
 }
 
 /// Adds `A^T A` of a row-major `A` (`[rows, columns]`) to the lower triangle of `sum`: `rows x columns^2` flops, half of a product. Products are made in the precision of `A`,
-/// at most 8,192 rows at a time, before they are added in f64.
+/// at most 8,192 rows at a time, before they are added in f64. The cuts depend on sizes only.
 ///
 /// # Panics
 /// When sizes do not fit.
@@ -90,17 +99,19 @@ pub fn add_gram<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usi
         "the sum is square, with a row for each column"
     );
     assert!(columns > 0 && rows.len().is_multiple_of(columns), "whole rows");
-    let threads = rayon::current_num_threads();
     for piece in rows.chunks(8192 * columns) {
         let count = piece.len() / columns;
-        if columns >= 512 || count < 2 * threads {
+        if columns >= 512 || count < 64 {
             // Few rows for many columns: adding up would cost as much as multiplying, so each thread makes its own part of the triangle.
-            add_gram_by_columns(sum, piece, columns, threads);
+            add_gram_by_columns(sum, piece, columns);
         } else {
-            let each = count.div_ceil(threads) * columns;
-            let parts: Vec<faer::Mat<T>> =
-                piece.par_chunks(each).map(|part| lower_gram(part, columns)).collect();
-            parts.iter().for_each(|part| add_lower(sum, 0, part));
+            let each = count.div_ceil(8).max(32) * columns;
+            // As many at a time as there are threads, each of which holds one.
+            for wave in piece.chunks(each * rayon::current_num_threads()) {
+                let parts: Vec<faer::Mat<T>> =
+                    wave.par_chunks(each).map(|part| lower_gram(part, columns)).collect();
+                parts.iter().for_each(|part| add_lower(sum, 0, part));
+            }
         }
     }
 }
@@ -136,16 +147,17 @@ fn add_lower<T: Precision>(sum: &mut faer::Mat<f64>, start: usize, part: &faer::
     }
 }
 
-/// The triangle in bands of rows with equal areas, one for each thread.
-fn add_gram_by_columns<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize, threads: usize) {
+/// The triangle in bands of rows with equal areas.
+fn add_gram_by_columns<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize) {
+    let count = (columns / 128).clamp(1, 16);
     let a = MatRef::from_row_major_slice(rows, rows.len() / columns, columns);
     let edge = |k: usize| match k {
         0 => 0,
-        k if k == threads => columns,
+        k if k == count => columns,
         // Multiples of the registers' height.
-        k => (columns as f64 * (k as f64 / threads as f64).sqrt()) as usize / 16 * 16,
+        k => (columns as f64 * (k as f64 / count as f64).sqrt()) as usize / 16 * 16,
     };
-    let bands: Vec<(usize, faer::Mat<T>, faer::Mat<T>)> = (0..threads)
+    let bands: Vec<(usize, faer::Mat<T>, faer::Mat<T>)> = (0..count)
         .into_par_iter()
         .map(|k| {
             let (start, end) = (edge(k), edge(k + 1));

@@ -1,8 +1,11 @@
 //! Sums over rows and within channels.
 
-use super::{Array, Channels, Precision, Sets, piece};
+use super::{Array, Channels, Precision, Sets};
 use posterior_linalg::vectorised::dispatch;
 use rayon::prelude::*;
+
+/// Elements that one thread sums at a time.
+const PIECE: usize = 1 << 15;
 
 /// `out[set * stride + c] += sum over the rows of the set and the positions of channel c of cotangent (times primal, rows repeated)`.
 pub(crate) fn channel_sums<T: Precision>(
@@ -27,7 +30,7 @@ pub(crate) fn channel_sums<T: Precision>(
             );
         }
     };
-    let rows_each = (piece(cotangent.len()) / row_len).max(1);
+    let rows_each = (PIECE / row_len).max(1);
     out.par_chunks_mut(stride).enumerate().for_each(|(set, out)| {
         let (first, step, members) = sets.rows(set, rows);
         let out = &mut out[..count];

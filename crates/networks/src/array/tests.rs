@@ -10,16 +10,19 @@ fn random(shape: &[usize], seed: u64) -> Array<f64> {
     Array::new(shape.to_vec(), (0..shape.iter().product()).map(|_| rng.random::<f64>() - 0.5).collect())
 }
 
-/// Runs in pools of one, two and five threads; each result twice, equal bit for bit.
+/// Runs in pools of one to five threads; all results are equal bit for bit.
 fn in_pools(f: impl Fn() -> Vec<f64> + Sync, expected: &[f64]) {
-    for threads in [1, 2, 5] {
+    let mut first: Option<Vec<f64>> = None;
+    for threads in [1, 2, 4, 5] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let found = pool.install(&f);
         assert_eq!(found.len(), expected.len());
         for (i, (a, b)) in found.iter().zip(expected).enumerate() {
             assert!((a - b).abs() <= 1e-11 * (1.0 + b.abs()), "{threads} threads, value {i}: {a} {b}");
         }
-        assert_eq!(pool.install(&f), found, "bit for bit with {threads} threads");
+        let first = first.get_or_insert_with(|| found.clone());
+        let same = found.iter().zip(&*first).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "bit for bit with {threads} threads");
     }
 }
 
@@ -172,6 +175,38 @@ fn products_in_pieces() {
             let mut out = vec![9.0; expected.len()];
             products(&mut out, count, false, product_of);
             out
+        };
+        in_pools(run, &expected);
+    }
+}
+
+/// Large enough to be shared, with rows over, in both precisions of accumulation.
+#[test]
+fn large_products_and_grams() {
+    for (m, k, n) in [(77, 90, 110), (1500, 40, 9), (9, 300, 300), (5003, 7, 11), (2100, 500, 1)] {
+        let (a, b) = (random(&[m, k], 1), random(&[k, n], 2));
+        let turned = Array::new(vec![k, m], (0..k * m).map(|at| a.row(at % m)[at / m]).collect());
+        let entry = |i: usize, j: usize| (0..k).map(|l| a.row(i)[l] * b.row(l)[j]).sum::<f64>();
+        let expected: Vec<f64> = (0..m * n).map(|at| 0.5 + entry(at / n, at % n)).collect();
+        for left in [Matrix::new(a.values(), m, k), Matrix::new(turned.values(), k, m).transposed()] {
+            let run = || {
+                let mut out = vec![0.5; m * n];
+                product(&mut out, true, left, Matrix::new(b.values(), k, n));
+                out
+            };
+            in_pools(run, &expected);
+        }
+    }
+    for (rows, columns) in [(9000, 20), (700, 33), (40, 90), (100, 530)] {
+        let a = random(&[rows, columns], 3);
+        let lower = |f: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+            (0..columns).flat_map(|j| (j..columns).map(move |i| (i, j))).map(|(i, j)| f(i, j)).collect()
+        };
+        let expected = lower(&|i, j| 1.0 + (0..rows).map(|r| a.row(r)[i] * a.row(r)[j]).sum::<f64>());
+        let run = || {
+            let mut sum = faer::Mat::from_fn(columns, columns, |_, _| 1.0);
+            add_gram(&mut sum, a.values(), columns);
+            lower(&|i, j| sum[(i, j)])
         };
         in_pools(run, &expected);
     }

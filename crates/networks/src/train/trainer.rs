@@ -130,7 +130,7 @@ pub struct Trained<T> {
 /// Trains `network` on `examples`.
 ///
 /// The observer sees every step (the value of its progress is the mean loss of the step's batch, its parts are epochs) and may stop the run; the state that it is given can be saved and passed as `state` to go on, and then the weights are
-/// the same, bit for bit, as those of a run that was never stopped (same machine, same number of threads).
+/// the same, bit for bit, as those of a run that was never stopped (same machine).
 ///
 /// Cost of a step: three forward passes of the batch and one pass over weights and moments. Memory: activations of one batch, four times the weights.
 ///

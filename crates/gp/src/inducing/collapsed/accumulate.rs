@@ -1,15 +1,15 @@
 //! One pass over the data in blocks of rows: what of them the bound and the posterior need.
 
 use super::CollapsedGp;
-use crate::inducing::distribution::{add_lower_product, parallelism};
+use crate::inducing::distribution::add_lower_product;
 use crate::inducing::plan::block_rows;
 use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
-use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat};
 use posterior_kernels::diagonal;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::multiply_into;
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use std::ops::Range;
@@ -76,7 +76,7 @@ impl CollapsedGp {
             let block = self.block(data, &whitening, rows);
             let v = block.scaled.as_ref();
             add_lower_product(&mut psi, (v, Rectangular), (v.transpose(), Rectangular), 1.0);
-            matmul(projected.as_mut(), Accum::Add, v, block.residuals.as_ref(), 1.0, parallelism(m));
+            multiply_into(projected.as_mut(), Accum::Add, v, block.residuals.as_ref(), 1.0);
             log_noise += block.noise.iter().map(|s| (2.0 * std::f64::consts::PI * s).ln()).sum::<f64>();
             variances += block.variances.iter().zip(&block.noise).map(|(k, s)| k / s).sum::<f64>();
             squares += block.residuals.squared_norm_l2();

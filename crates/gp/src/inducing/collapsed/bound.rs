@@ -5,12 +5,12 @@
 
 use super::CollapsedGp;
 use super::accumulate::Accumulated;
-use crate::inducing::distribution::{add_lower_product, parallelism};
+use crate::inducing::distribution::add_lower_product;
 use crate::{GpError, Observations};
-use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat};
 use posterior_kernels::{Request, pullback_diagonal};
+use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
 
 /// A bound with its gradient in the natural parameters.
@@ -44,7 +44,7 @@ pub fn collapsed_bound_and_gradient(
     let Accumulated { whitening, psi, w, projected, weights, bound } = model.accumulate(data)?;
     let (m, targets) = (model.inducing.nrows(), data.targets().ncols() as f64);
     let (kernel, z, moving) = (model.kernel(), model.inducing(), model.learn_inducing);
-    let (c, par) = (weights.as_ref(), parallelism(m));
+    let c = weights.as_ref();
 
     // Γ, both triangles.
     let mut gamma = w.into_inverse();
@@ -69,7 +69,7 @@ pub fn collapsed_bound_and_gradient(
     for rows in model.blocks(data) {
         let block = model.block(data, &whitening, rows);
         let x = data.inputs().subrows(block.rows.start, block.rows.len());
-        let mut adjoint = &gamma * &block.scaled;
+        let mut adjoint = product(gamma.as_ref(), block.scaled.as_ref());
         // Σ_t v_iᵀ C_t r̃_ti needs V'C (b x T).
         let fitted = block.scaled.transpose() * c;
         let mut mean_adjoint = Mat::zeros(block.rows.len(), c.ncols());
@@ -86,7 +86,7 @@ pub fn collapsed_bound_and_gradient(
             let own = 0.5 * (targets * (block.variances[i] / s - 1.0) + squares);
             noise_gradient += (own - quadratic - crossed) / s;
         }
-        matmul(adjoint.as_mut(), Accum::Add, c, block.residuals.transpose(), 0.5, par);
+        multiply_into(adjoint.as_mut(), Accum::Add, c, block.residuals.transpose(), 0.5);
         for (i, s) in block.noise.iter().enumerate() {
             let scale = 2.0 / s.sqrt();
             adjoint.col_as_slice_mut(i).iter_mut().for_each(|a| *a *= scale);

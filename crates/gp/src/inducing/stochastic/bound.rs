@@ -12,16 +12,17 @@
 
 use super::StochasticGp;
 use crate::inducing::InducingDistribution;
-use crate::inducing::distribution::{add_lower_product, lower_product, parallelism};
+use crate::inducing::distribution::{add_lower_product, lower_product};
 use crate::inducing::plan::block_rows;
 use crate::inducing::prior::by_columns;
 use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
+use faer::linalg::matmul::dot;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
-use faer::linalg::matmul::{dot, matmul};
 use faer::{Accum, Conj, Mat, MatRef};
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
 use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
@@ -159,14 +160,13 @@ fn forward<'a>(
 ) -> Forward<'a> {
     whitening.features_into(model.kernel(), model.inducing(), x, features.as_mut());
     let features = features.as_ref();
-    let (m, r) = (features.nrows(), features.ncols());
+    let r = features.ncols();
     let mut means = model.mean.evaluate(x);
-    let par = parallelism(m);
-    matmul(means.as_mut(), Accum::Add, features.transpose(), distribution.mean(), 1.0, par);
+    multiply_into(means.as_mut(), Accum::Add, features.transpose(), distribution.mean(), 1.0);
     let prior = diagonal(model.kernel(), x);
     let mut variances = Mat::zeros(r, differences.len());
     for (index, (t, product)) in differences.iter().zip(products.iter_mut()).enumerate() {
-        matmul(product.as_mut(), Accum::Replace, t.as_ref(), features, 1.0, par);
+        multiply_into(product.as_mut(), Accum::Replace, t.as_ref(), features, 1.0);
         let out = variances.col_as_slice_mut(index);
         out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
             let (a, b) = (features.col(i), product.col(i));
@@ -328,9 +328,7 @@ pub(super) fn bound_and_gradient_in(
     let value = slopes.value - distribution.divergence();
 
     let a = forward.features;
-    let (m, par) = (a.nrows(), parallelism(a.nrows()));
-    let mut mean = Mat::zeros(m, distribution.latents());
-    matmul(mean.as_mut(), Accum::Replace, a, slopes.means.as_ref(), 1.0, par);
+    let mean = product(a, slopes.means.as_ref());
     let covariances: Vec<Mat<f64>> = (0..differences.len())
         .map(|index| {
             let slopes = slopes.variances.col_as_slice(index);
@@ -354,7 +352,7 @@ pub(super) fn bound_and_gradient_in(
         }
         // The adjoint of A gathers in the buffer of the scaled features.
         let adjoint = scaled;
-        matmul(adjoint.as_mut(), Accum::Replace, q_mean, slopes.means.transpose(), 1.0, par);
+        multiply_into(adjoint.as_mut(), Accum::Replace, q_mean, slopes.means.transpose(), 1.0);
         for (index, product) in forward.products.iter().enumerate() {
             let slopes = slopes.variances.col_as_slice(index);
             for_each_column(adjoint, |i, column| {

@@ -16,6 +16,7 @@ use crate::inducing::InducingDistribution;
 use crate::inducing::distribution::{inverse_of_lower, lower_product, root_of_inverse};
 use faer::Mat;
 use faer::linalg::matmul::triangular::BlockStructure::{TriangularLower, TriangularUpper};
+use posterior_linalg::dense::product;
 use posterior_linalg::symmetric::mirror_lower;
 
 /// Halvings of a step that would leave the positive-definite matrices, before it is an error.
@@ -56,15 +57,14 @@ pub fn natural_step(
         };
         shortest = shortest.min(rho);
         for &c in &latents {
-            let mean = distribution.mean.col(c).to_owned();
-            let natural = &old * &mean;
-            let pulled = g * &mean;
-            let theta = faer::Col::from_fn(m, |i| {
-                let toward = evaluation.mean[(i, c)] - 2.0 * pulled[i] / count;
-                (1.0 - rho) * natural[i] + rho * toward
+            let mut mean = distribution.mean.as_mut().subcols_mut(c, 1);
+            let natural = product(old.as_ref(), mean.as_ref());
+            let pulled = product(g.as_ref(), mean.as_ref());
+            let theta = Mat::from_fn(m, 1, |i, _| {
+                let toward = evaluation.mean[(i, c)] - 2.0 * pulled[(i, 0)] / count;
+                (1.0 - rho) * natural[(i, 0)] + rho * toward
             });
-            let moved = &root * (root.transpose() * theta);
-            distribution.mean.col_mut(c).copy_from(&moved);
+            mean.copy_from(product(root.as_ref(), (root.transpose() * theta).as_ref()));
         }
         distribution.roots[index] = root;
     }

@@ -2,9 +2,9 @@
 
 use crate::GpError;
 use crate::iterative::problem::Problem;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::dense::product;
 use posterior_linalg::random::Streams;
 use posterior_optim::Batches;
 use rand::RngExt;
@@ -184,11 +184,7 @@ fn feature_product<T: Real>(
 
 /// `Φ (Φᵀ u)` for Φ of m x d.
 pub(in crate::iterative) fn squared_features<T: Real>(features: &Mat<T>, u: MatRef<'_, T>) -> Mat<T> {
-    let mut small = Mat::zeros(features.ncols(), u.ncols());
-    let mut out = Mat::zeros(features.nrows(), u.ncols());
-    matmul(small.as_mut(), Accum::Replace, features.transpose(), u, T::ONE, Par::rayon(0));
-    matmul(out.as_mut(), Accum::Replace, features.as_ref(), small.as_ref(), T::ONE, Par::rayon(0));
-    out
+    product(features.as_ref(), product(features.transpose(), u).as_ref())
 }
 
 /// `(n/d) K_J u_J` for d columns drawn without replacement.

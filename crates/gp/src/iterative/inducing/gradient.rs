@@ -5,11 +5,11 @@ use crate::GpError;
 use crate::data::same_width;
 use crate::iterative::descent::squared_features;
 use crate::iterative::problem::FreshFeatures;
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatRef};
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_kernels::{Kernel, cross};
 use posterior_linalg::Real;
+use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::{SolveError, largest_eigenvalue, largest_eigenvalue_from_subset};
@@ -97,7 +97,7 @@ impl<'a, T: Real> InducingProblem<'a, T> {
             let (_, mut noise) = self.targets.rows(&rows);
             scale_rows(&mut noise, |a| self.weight(rows[a]));
             let block = self.cross_rows(&rows);
-            matmul(out.as_mut(), Accum::Add, block.transpose(), noise.as_ref(), T::ONE, Par::rayon(0));
+            multiply_into(out.as_mut(), Accum::Add, block.transpose(), noise.as_ref(), T::ONE);
         }
         out
     }
@@ -112,10 +112,8 @@ impl<'a, T: Real> InducingProblem<'a, T> {
         pulled: Option<&Mat<T>>,
         seed: u64,
     ) -> Result<(Mat<T>, Mat<T>), GpError> {
-        let (m, s) = self.shape();
         let block = self.cross_rows(batch);
-        let mut misfit = Mat::zeros(batch.len(), s);
-        matmul(misfit.as_mut(), Accum::Replace, block.as_ref(), point, T::ONE, Par::rayon(0));
+        let mut misfit = product(block.as_ref(), point);
         let (function, noise) = self.targets.rows(batch);
         let mut inner = &misfit - &function;
         misfit = &inner - &noise;
@@ -124,8 +122,7 @@ impl<'a, T: Real> InducingProblem<'a, T> {
         }
         let scale = T::from_f64(self.x.nrows() as f64 / batch.len() as f64);
         scale_rows(&mut inner, |a| scale * self.weight(batch[a]));
-        let mut out = Mat::zeros(m, s);
-        matmul(out.as_mut(), Accum::Replace, block.transpose(), inner.as_ref(), T::ONE, Par::rayon(0));
+        let mut out = product(block.transpose(), inner.as_ref());
         let regular = match regulariser {
             InducingRegulariser::Exact => self.inducing.multiply(point),
             InducingRegulariser::Features { count } => {

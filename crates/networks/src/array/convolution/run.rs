@@ -284,6 +284,9 @@ pub(crate) fn correlate_transposed<T: Precision>(
     Map::new(geometry, Direction::Backward).apply(target, weights, bias, out);
 }
 
+/// In how many parts the sum over examples is made, whatever the number of threads.
+const PARTS: usize = 8;
+
 /// `out[s * stride..] += sum over rows r of set s of the gradient of <cotangent[r], weights * source[r / width]>` in the weights.
 pub(crate) fn weight_gradient<T: Precision>(
     geometry: &Geometry,
@@ -306,8 +309,7 @@ pub(crate) fn weight_gradient<T: Precision>(
             rows.map(|r| (&source[r / width * in_row..][..in_row], &cotangent[r * out_row..][..out_row]));
         accumulate(&map, pairs, out);
     };
-    let threads = rayon::current_num_threads();
-    if sets.count(rows) >= threads {
+    if sets.count(rows) >= PARTS {
         out.par_chunks_mut(stride)
             .enumerate()
             .for_each(|(set, out)| sum(sets.rows(set, rows), &mut out[..set_len]));
@@ -315,18 +317,17 @@ pub(crate) fn weight_gradient<T: Precision>(
     }
     for (set, out) in out.chunks_mut(stride).enumerate() {
         let (first, step, count) = sets.rows(set, rows);
-        let each = count.div_ceil(threads);
-        let parts: Vec<Vec<T>> = (0..count.div_ceil(each))
-            .into_par_iter()
-            .map(|part| {
-                let mut own = vec![T::ZERO; set_len];
-                let start = part * each;
-                sum((first + start * step, step, each.min(count - start)), &mut own);
-                own
-            })
-            .collect();
-        for part in parts {
-            add_to(&mut out[..set_len], &part);
+        let each = count.div_ceil(PARTS);
+        let part = |start: usize| {
+            let mut own = vec![T::ZERO; set_len];
+            sum((first + start * step, step, each.min(count - start)), &mut own);
+            own
+        };
+        // As many at a time as there are threads, each of which holds one.
+        let starts: Vec<usize> = (0..count).step_by(each).collect();
+        for wave in starts.chunks(rayon::current_num_threads()) {
+            let parts: Vec<Vec<T>> = wave.par_iter().map(|&start| part(start)).collect();
+            parts.iter().for_each(|part| add_to(&mut out[..set_len], part));
         }
     }
 }

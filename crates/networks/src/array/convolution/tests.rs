@@ -150,3 +150,33 @@ fn the_layers_of_a_residual_network() {
         );
     }
 }
+
+/// The sum over examples is cut by their number alone.
+#[test]
+fn gradients_of_weights_do_not_depend_on_threads() {
+    let (channels, width) = (3, 9);
+    let g = Geometry {
+        channels_in: channels,
+        channels_out: 5,
+        groups: 1,
+        source: [1, width, width],
+        kernel: [1, 3, 3],
+        stride: [1, 1, 1],
+        dilation: [1, 1, 1],
+        padding: [0, 1, 1],
+        target: [1, width, width],
+    };
+    for rows in [3, 21, 64] {
+        let (x, y) = (numbers(rows * g.source_len(), 1), numbers(rows * g.target_len(), 2));
+        for sets in [crate::array::Sets::One, crate::array::Sets::Rows] {
+            let on = |threads: usize| -> Vec<u64> {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut out = vec![0.0; sets.count(rows) * g.weights()];
+                pool.install(|| weight_gradient(&g, &x, &y, sets, g.weights(), &mut out));
+                out.iter().map(|v: &f64| v.to_bits()).collect()
+            };
+            let first = on(1);
+            assert!([2, 4, 5].into_iter().all(|threads| on(threads) == first), "{rows} rows");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The same seed gives the same files and predictions, byte for byte, on any number of threads. What a model file says about the clock and about planned
+//! memory, part of which each thread takes, is left out.
+
+use crate::networks_common::{network, posterior, uniform};
+use serde_json::Value;
+use std::path::Path;
+
+const THREADS: [usize; 3] = [1, 2, 4];
+
+/// A file in two parts: what its header says, and its bytes behind that.
+fn read(path: &Path) -> (Value, Vec<u8>) {
+    let bytes = std::fs::read(path).unwrap();
+    if path.extension().is_some_and(|e| e == "csv") {
+        return (Value::Null, bytes);
+    }
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    for text in header["__metadata__"].as_object_mut().into_iter().flat_map(|m| m.values_mut()) {
+        if let Ok(mut parsed) = serde_json::from_str(text.as_str().unwrap()) {
+            forget(&mut parsed);
+            *text = parsed;
+        }
+    }
+    (header, bytes[8 + length..].to_vec())
+}
+
+fn forget(value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            ["seconds", "plan"].iter().for_each(|name| drop(entries.remove(*name)));
+            entries.values_mut().for_each(forget);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(forget),
+        _ => {}
+    }
+}
+
+/// Runs the command on each number of threads and wants the same bytes of the files that it leaves.
+fn same(at: &Path, lines: &[&str], files: &[&str]) {
+    let mut first: Option<Vec<(Value, Vec<u8>)>> = None;
+    for threads in THREADS {
+        for line in lines {
+            let threads = threads.to_string();
+            let flags = ["--force", "--seed", "3", "--threads", &threads];
+            let flags =
+                if line.starts_with("predict") { &[flags[0], flags[3], flags[4]][..] } else { &flags[..] };
+            posterior(at).args(line.split_whitespace()).args(flags).assert().success();
+        }
+        let found: Vec<_> = files.iter().map(|file| read(&at.join(file))).collect();
+        let first = first.get_or_insert_with(|| found.clone());
+        for ((file, found), first) in files.iter().zip(&found).zip(first) {
+            assert_eq!(found.0, first.0, "the header of {file} of `{}` with {threads} threads", lines[0]);
+            assert!(found.1 == first.1, "{file} of `{}` is another with {threads} threads", lines[0]);
+        }
+    }
+}
+
+/// Fits by each of the methods and predicts.
+fn fits(at: &Path, fit: &str, methods: &[&str]) {
+    for method in methods {
+        let line = format!("{fit} {method} --out m.posterior");
+        let predict = "predict --model m.posterior --data new.csv --out p.csv";
+        same(at, &[&line, predict], &["m.posterior", "p.csv"]);
+    }
+}
+
+/// A table of three inputs, a value and a class; more rows to predict at.
+fn folder(rows: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: usize| {
+        let [a, b, c] = [0.1, 0.2, 0.3].map(|salt| uniform(i, salt));
+        let y = (6.0 * a).sin() + b + 0.2 * uniform(i, 0.4);
+        format!("{a},{b},{c},{y},{}\n", ["red", "green", "blue"][(3.0 * (0.9 * a + 0.1 * c)) as usize])
+    };
+    for (name, range) in [("t.csv", 0..rows), ("new.csv", 10_000..10_040)] {
+        let text = "a,b,c,y,colour\n".to_string() + &range.map(row).collect::<String>();
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn processes_do_not_depend_on_the_number_of_threads() {
+    let folder = folder(700);
+    let table = "fit gp --data t.csv --features a,b,c --target y --method";
+    let exact = ["exact --steps 2 --restarts 1", "exact --steps 2 --restarts 1 --objective leave-one-out"];
+    fits(folder.path(), table, &exact);
+    let iterative = format!("{table} cg");
+    let quick = "--blocks 1 --block-size 200 --refining-rows 0 --steps 2 --iterations 20 --samples 4";
+    for preconditioner in ["none", "pivoted-cholesky", "nystrom"] {
+        fits(folder.path(), &iterative, &[&format!("{quick} --preconditioner {preconditioner}")]);
+    }
+    for method in ["sdd", "sgd", "inducing-sgd --inducing 200"] {
+        fits(folder.path(), table, &[&format!("{method} {quick}")]);
+    }
+    let bounds = [
+        "sgpr --iterations 2 --inducing 200",
+        "svgp --iterations 6 --inducing 200",
+        "svgp --iterations 6 --inducing 200 --variational adam",
+    ];
+    fits(folder.path(), table, &bounds);
+}
+
+#[test]
+fn training_does_not_depend_on_the_number_of_threads() {
+    let folder = folder(400);
+    let at = folder.path();
+    std::fs::write(
+        at.join("perceptron.toml"),
+        "kind = \"perceptron\"\ninputs = 3\nhidden = [80, 80]\noutputs = 1\nactivation = \"tanh\"\n",
+    )
+    .unwrap();
+    std::fs::write(
+        at.join("convolution.toml"),
+        "kind = \"layers\"\ninput = [3]\n[[layer]]\nname = \"in\"\noperation = \"linear\"\noutputs = 64\n[[layer]]\nname = \"image\"\noperation = \"reshape\"\nshape = [1, 8, 8]\n\
+         [[layer]]\nname = \"conv\"\noperation = \"convolution\"\noutputs = 4\nkernel = 3\npadding = 1\n[[layer]]\nname = \"r\"\noperation = \"relu\"\n\
+         [[layer]]\nname = \"flat\"\noperation = \"flatten\"\n[[layer]]\nname = \"out\"\noperation = \"linear\"\noutputs = 1\n",
+    )
+    .unwrap();
+    for name in ["perceptron", "convolution"] {
+        let line = format!(
+            "train --architecture {name}.toml --data t.csv --features a,b,c --target y --loss mse --epochs 2 --batch 64 --out n.safetensors"
+        );
+        same(at, &[&line], &["n.safetensors"]);
+    }
+}
+
+#[test]
+fn laplace_does_not_depend_on_the_number_of_threads() {
+    let folder = folder(300);
+    let at = folder.path();
+    network(at, "values.toml", 3, 1);
+    network(at, "classes.toml", 3, 3);
+    for (name, target, loss) in [("values", "y", "mse"), ("classes", "colour", "cross-entropy")] {
+        let line = format!(
+            "train --architecture {name}.toml --data t.csv --features a,b,c --target {target} --loss {loss} --epochs 3 --out {name}.safetensors"
+        );
+        posterior(at).args(line.split_whitespace()).assert().success();
+    }
+    for (name, likelihood) in [("values", "gaussian"), ("classes", "categorical")] {
+        let fit = format!("fit laplace --network {name}.safetensors --data t.csv --likelihood {likelihood}");
+        let curvatures = [
+            "--curvature full",
+            "--curvature block",
+            "--curvature kronecker",
+            "--curvature diagonal",
+            "--curvature low-rank --rank 10",
+            "--curvature last-layer",
+            "--curvature function-space",
+        ];
+        fits(at, &fit, &curvatures);
+    }
+}
