@@ -141,12 +141,13 @@ impl Plan {
                 )
             }
         };
-        let workers = crate::accumulate::workers(sums.try_into().unwrap_or(usize::MAX)) as u64;
-        // No more workers than batches.
-        let at_once = workers
-            .min((examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1)));
+        let strips = crate::accumulate::strips_at_once(sums.try_into().unwrap_or(usize::MAX));
+        let batches = (examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1));
+        // No more strips than there are.
+        let all = batches.div_ceil(crate::accumulate::strip_batches(batches as usize) as u64);
+        let at_once = strips.map_or(1, |s| all.min(s as u64));
         // Private sums are added up before anything is factored.
-        let collected = if at_once > 1 { sums.saturating_mul(at_once + 1) } else { sums };
+        let collected = if strips.is_some() { sums.saturating_mul(at_once + 1) } else { sums };
         Self {
             curvature: approximation.name().into(),
             weights: selection.len(),

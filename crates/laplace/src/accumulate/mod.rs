@@ -33,19 +33,28 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Bytes that the private sums of all threads may take together.
+/// Bytes that the private sums of strips may take together.
 const PRIVATE_SUMS: usize = 256 << 20;
 
-/// Batches that a thread works through between two reports of progress.
+/// Strips that data are cut into at least, if they have as many batches.
+const STRIPS: usize = 32;
+
+/// Batches of a strip at most.
 const BATCHES_EACH: usize = 4;
 
-/// Threads that work through batches of their own, each with private sums of so many bytes; one where these are too large, and then threads share each batch.
-pub(crate) fn workers(bytes: usize) -> usize {
-    let threads = rayon::current_num_threads();
-    if threads.saturating_mul(bytes) <= PRIVATE_SUMS { threads } else { 1 }
+/// Strips of the data that are summed apart at one time, each in private sums of so many bytes: as many as there are threads and room. None where not even two have room: then every batch is
+/// added to the sums themselves, and threads share it. Which of the two does not depend on the number of threads, and strips are added up in their order: so neither do the sums.
+pub(crate) fn strips_at_once(bytes: usize) -> Option<usize> {
+    let room = PRIVATE_SUMS / bytes.max(1);
+    (room >= 2).then(|| room.min(rayon::current_num_threads()))
 }
 
-/// What one thread sums.
+/// Batches of a strip, for data of so many.
+pub(crate) fn strip_batches(batches: usize) -> usize {
+    (batches / STRIPS).clamp(1, BATCHES_EACH)
+}
+
+/// What is summed over a strip.
 struct Sums {
     blocks: Vec<BlockSum>,
     fit: FitSums,
@@ -217,14 +226,14 @@ impl Accumulator {
     ) -> Result<(), LaplaceError> {
         check_outputs(network, likelihood)?;
         let width = if self.needs_features_only() { 1 } else { self.estimate.width(likelihood) };
-        let batches: Vec<_> = ranges(from, examples.len(), batch_size(network, width)).collect();
-        // Threads that each work through batches of their own wait for each other once a round instead of at every product. Where sums are large, threads share one batch instead.
-        let workers = workers(sums::bytes(&self.blocks));
-        let apart = workers > 1;
-        let each = if apart { BATCHES_EACH } else { 1 };
-        for round in batches.chunks(workers * each) {
+        let size = batch_size(network, width);
+        let batches: Vec<_> = ranges(from, examples.len(), size).collect();
+        // Strips of all the data, so that a sum that goes on after an interruption has those of one that was not interrupted.
+        let strip = strip_batches(examples.len().div_ceil(size));
+        let at_once = strips_at_once(sums::bytes(&self.blocks));
+        for round in batches.chunks(at_once.map_or(1, |strips| strips * strip)) {
             let end = round.last().map_or(from, |r| r.end);
-            if apart && round.len() > 1 {
+            if at_once.is_some() {
                 let work = |own: &[Range<usize>]| -> Result<Sums, LaplaceError> {
                     let mut sums = Sums { blocks: sums::zeroed(&self.blocks), fit: FitSums::default() };
                     for range in own {
@@ -237,9 +246,7 @@ impl Accumulator {
                     }
                     Ok(sums)
                 };
-                let parts: Vec<Result<Sums, LaplaceError>> =
-                    round.par_chunks(round.len().div_ceil(workers)).map(work).collect();
-                // In order, so that neither the first error nor the last digit depends on who was quicker.
+                let parts: Vec<Result<Sums, LaplaceError>> = round.par_chunks(strip).map(work).collect();
                 for part in parts {
                     let part = part?;
                     sums::add(&mut self.blocks, &part.blocks);
