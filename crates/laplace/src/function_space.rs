@@ -4,13 +4,14 @@
 //! With roots `R` of the output curvature, `S = I + s R^T k R` is well conditioned even where `B` is singular (softmax), and `V(x) = k(x, x) - T^T S^-1 T` with
 //! `T = s^(1/2) R^T k(X, x)`. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of the curvature.
 
+use crate::FisherEstimate;
 use crate::predict::{Latent, Wanted};
-use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
+use posterior_linear::curvature::{FitSums, OutputCurvature};
 use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, Outputs, Precision, Selection};
@@ -59,7 +60,7 @@ impl<T: Precision> FunctionSpace<T> {
         seed: u64,
         memory: u64,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<(Self, crate::accumulate::FitSums), LaplaceError> {
+    ) -> Result<(Self, FitSums), LaplaceError> {
         let outputs = check_outputs(network, likelihood)?;
         let count = examples.len();
         let mut chosen: Vec<usize> = (0..count).collect();
@@ -71,11 +72,11 @@ impl<T: Precision> FunctionSpace<T> {
         if chosen.is_empty() {
             return Err(LaplaceError::Request("there are no examples to learn from".into()));
         }
-        let mut fit = crate::accumulate::FitSums::default();
+        let mut fit = FitSums::default();
         for range in ranges(0, count, batch_size(network, 1)) {
             let batch = Batch::read(examples, range, likelihood)?;
             let f = network.forward(&batch.x)?;
-            fit.add_batch(likelihood, &batch, &f);
+            fit.add_batch(likelihood, &batch.targets, &doubles(f.values()));
         }
         let (x, _) = examples.batch(&chosen, None);
         let f = network.forward(&x)?;
@@ -83,8 +84,11 @@ impl<T: Precision> FunctionSpace<T> {
         for &i in &chosen {
             targets.extend(Batch::read(examples, i..i + 1, likelihood)?.targets);
         }
-        let batch = Batch { range: 0..chosen.len(), x: x.clone(), targets };
-        let rows = cotangents(FisherEstimate::Exact, likelihood, &batch, &f)?;
+        let (estimate, g) = (FisherEstimate::Exact, doubles(f.values()));
+        let observed = OutputCurvature { likelihood, estimate, targets: &targets, outputs: &g, first: 0 };
+        let (mut shape, roots) = (f.shape().to_vec(), observed.roots::<T>()?);
+        shape[0] *= roots.width;
+        let rows = Array::new(shape, roots.values);
         // Variances are differences of kernels: in single precision rounding alone can make them negative.
         let (wide, wide_x) = (network.cast::<f64>()?, x.cast::<f64>());
         let along = Outputs::Combinations(rows.cast::<f64>());

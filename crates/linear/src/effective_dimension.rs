@@ -62,7 +62,7 @@ pub fn prediction_space<F: FeatureMap<f64>>(
     let mut each = vec![0.0; samples.ncols()];
     for range in chunks(source.examples(), features.examples_at_once(samples.ncols())) {
         let (inputs, _) = source.batch(range.clone())?;
-        let predictions = features.at(&inputs)?.apply(samples)?;
+        let predictions = features.at(inputs)?.apply(samples)?;
         let whitened = noise.whiten(&range.collect::<Vec<_>>(), predictions.as_ref());
         each.iter_mut().enumerate().for_each(|(j, e)| *e += whitened.col(j).squared_norm_l2());
     }

@@ -77,6 +77,21 @@ pub enum LinearError {
         /// What the likelihood said.
         error: LikelihoodError,
     },
+    /// An output at the expansion point is NaN or infinite.
+    #[error("the output of example {example} is not finite; check the data and the model")]
+    Output {
+        /// The example, from 0.
+        example: usize,
+    },
+    /// Kronecker factors of weights that have none.
+    #[error("a sub-network has no Kronecker-factored curvature: use the full or the diagonal one")]
+    Factors,
+    /// Numbers that were saved of other weights.
+    #[error("the saved {what} does not belong to this network and selection of weights")]
+    Foreign {
+        /// Which numbers.
+        what: &'static str,
+    },
     /// What was asked for needs an invertible noise precision.
     #[error(
         "{what} needs a noise precision that can be inverted, but that of example {example} is singular (as for softmax): use \

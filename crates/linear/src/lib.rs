@@ -10,6 +10,8 @@
 //! | [`structure`] | `M` in dense, diagonal, Kronecker-factored and low-rank blocks; its spectra; the posterior |
 //! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum |
 //! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
+//! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
+//! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`noise`] | the precision `B` of the observations and its root, singular ones included |
 //! | [`exact`] | the Gaussian posterior in closed form, in weight space or by duality; samples, evidence, updates |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
@@ -17,6 +19,7 @@
 //! | [`effective_dimension`] | the effective dimension from samples |
 
 mod check;
+pub mod curvature;
 mod dense;
 pub mod effective_dimension;
 mod error;
@@ -24,6 +27,7 @@ pub mod evidence;
 pub mod exact;
 pub mod features;
 pub mod hyperparameters;
+pub mod latent;
 pub mod mode;
 pub mod noise;
 mod prior;

@@ -2,9 +2,9 @@
 
 use super::likelihood::{decay_of_unit_precision, decays, likelihood};
 use super::{OnlineOptions, OnlineStep};
-use crate::accumulate::is_gaussian;
 use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Plan, PriorKind, Stage};
 use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{EvidenceOptions, LaplaceEvidence, Maximiser};
 use posterior_networks::train::{
     Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, train_with,

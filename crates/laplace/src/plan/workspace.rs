@@ -3,10 +3,10 @@
 //! Threads that work through batches of their own may all be at their largest at one time, and whichever of them asks for a product of its own finds the others' threads helping it: so what one
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
-use crate::accumulate::{Head, layers, weight_matrix};
+use posterior_linear::curvature::layers;
 use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
-use posterior_tangent::batch_size;
+use posterior_tangent::{Head, batch_size, segments, weight_matrix};
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
 const PIECE: u64 = 32 << 20;
@@ -175,9 +175,10 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     fn largest_layer(&self) -> u64 {
-        let sizes = layers(self.graph(), self.selection)
+        let segments = segments(self.graph(), self.selection);
+        let sizes = layers(&segments)
             .into_iter()
-            .map(|(_, range)| self.selection.parts()[range].iter().map(|p| p.length as u64).sum::<u64>());
+            .map(|(_, range)| segments[range].iter().map(|s| s.range.len() as u64).sum::<u64>());
         sizes.max().unwrap_or(0)
     }
 
@@ -215,8 +216,8 @@ impl<T: Precision> Workspace<'_, T> {
             for &parameter in node.parameters.iter().filter(|p| self.is_selected(**p)) {
                 let length = self.graph().parameters()[parameter].len() as u64;
                 match weight_matrix(self.graph(), parameter) {
-                    Some((outputs, inputs, _)) => {
-                        gram = gram.max(self.gram(outputs as u64)).max(self.gram(inputs as u64));
+                    Some(m) => {
+                        gram = gram.max(self.gram(m.outputs as u64)).max(self.gram(m.inputs as u64));
                     }
                     None => {
                         vectors += batch * width * length * self.number();
