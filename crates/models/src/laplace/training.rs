@@ -54,7 +54,7 @@ impl Reading<'_> {
         labels: &[PathBuf],
     ) -> Result<TrainingSet<T>, LaplaceModelError> {
         let Some(first) = data.first() else { return request("there are no data: give --data") };
-        let mut set = if self.head {
+        let set = if self.head {
             self.features(data, labels)?
         } else if is_table(first) {
             if data.len() > 1 || !labels.is_empty() {
@@ -64,6 +64,11 @@ impl Reading<'_> {
         } else {
             self.arrays(data, labels)?
         };
+        self.with_names(set)
+    }
+
+    /// With the names of classes that were given, where the data have none.
+    pub(super) fn with_names<T>(&self, mut set: TrainingSet<T>) -> Result<TrainingSet<T>, LaplaceModelError> {
         if !self.source.class_names.is_empty() && set.class_names.is_empty() {
             check_names(&self.source.class_names)?;
             set.class_names = self.source.class_names.clone();
@@ -232,13 +237,7 @@ impl Reading<'_> {
         self.refuse_flags(&named, "images and arrays")?;
         let own = if self.classes() { labels } else { &[] };
         let set = ImageSet::read(data, own, &self.limits)?;
-        let shape = set.images.example_shape().to_vec();
-        if shape.iter().product::<usize>() != self.input.iter().product::<usize>() {
-            return request(format!(
-                "the network takes examples of shape {:?}, the data have shape {shape:?}",
-                self.input
-            ));
-        }
+        self.check_shape(&set.images)?;
         set.images.require_finite(&data[0])?;
         let count = set.images.examples();
         let targets = match (self.classes(), set.labels) {
@@ -246,12 +245,34 @@ impl Reading<'_> {
             (true, None) => return request("these files hold no labels: give --labels"),
             (false, _) => values(labels, count, &self.limits)?,
         };
-        let preparation = self.pixels(&set.images, &shape)?;
-        let bytes = matches!(set.images.values(), ArrayValues::U8(_));
+        self.prepared(set.images, targets)
+    }
+
+    /// Refuses examples of another size than the network's input.
+    pub(super) fn check_shape(&self, inputs: &NumericArray) -> Result<(), LaplaceModelError> {
+        let shape = inputs.example_shape();
+        if shape.iter().product::<usize>() != self.input.iter().product::<usize>() {
+            return request(format!(
+                "the network takes examples of shape {:?}, the data have shape {shape:?}",
+                self.input
+            ));
+        }
+        Ok(())
+    }
+
+    /// Arrays as the network takes them.
+    pub(super) fn prepared<T: Precision>(
+        &self,
+        inputs: NumericArray,
+        targets: Targets<T>,
+    ) -> Result<TrainingSet<T>, LaplaceModelError> {
+        let (count, shape) = (inputs.examples(), inputs.example_shape().to_vec());
+        let preparation = self.pixels(&inputs, &shape)?;
+        let bytes = matches!(inputs.values(), ArrayValues::U8(_));
         let groups = if shape.len() == 1 && !bytes { shape[0] } else { image_shape(&shape)[0] };
-        let record = InputRecord::of(&set.images, groups);
-        let fingerprints = with_truths(fingerprints(&set.images), |i| target_of(&targets, i));
-        let (_, numbers) = set.images.into_parts();
+        let record = InputRecord::of(&inputs, groups);
+        let fingerprints = with_truths(fingerprints(&inputs), |i| target_of(&targets, i));
+        let (_, numbers) = inputs.into_parts();
         let examples: Arc<dyn Examples<T> + Send> = match (&preparation, numbers) {
             (Preparation::Pixels { mean, deviation }, ArrayValues::U8(bytes)) => {
                 let image = image_shape(&shape);

@@ -23,6 +23,7 @@ pub(crate) use digest::{digests, file_digest};
 pub(crate) use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};
+pub(crate) use open::without_link;
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
