@@ -13,7 +13,7 @@ mod spectral;
 
 pub(crate) use conjugate::eigen;
 pub use conjugate::{DualModel, PrimalModel};
-pub use search::noise_update;
+pub use search::{noise_update, precision_update};
 pub use spectral::SpectralEvidence;
 
 use crate::structure::{Structure, StructureError};

@@ -7,6 +7,7 @@
 //! | `segments` | which weights belong together, and which are weight matrices |
 //! | `curvature` | a batch's curvature in each form, from what passes the layers on the way back |
 //! | `covariances`, `outer` | covariances of a batch's outputs, without gradients of fully connected layers |
+//! | `kernel` | [`TangentKernel`]: `J(x) J(z)^T` as a [`BlockKernel`](posterior_kernels::BlockKernel), with gradients in its inputs |
 //! | `head` | [`Head`]: an output layer alone needs no way back |
 //! | `observations` | [`Batch`], [`Observed`]: inputs and checked targets, batch by batch |
 //!
@@ -31,12 +32,14 @@ mod covariances;
 mod curvature;
 mod features;
 mod head;
+mod kernel;
 mod observations;
 mod outer;
 mod segments;
 
 pub use features::Tangent;
 pub use head::Head;
+pub use kernel::TangentKernel;
 pub use observations::{
     Batch, ObservationError, Observed, batch_size, check_outputs, doubles, ranges, target_values,
 };

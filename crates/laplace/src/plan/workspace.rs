@@ -3,6 +3,7 @@
 //! Threads that work through batches of their own may all be at their largest at one time, and whichever of them asks for a product of its own finds the others' threads helping it: so what one
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
+use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::layers;
 use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
@@ -138,7 +139,8 @@ impl<T: Precision> Workspace<'_, T> {
 
     /// Bytes of predictions from `rows` observed numbers: the wide network, kernels of some inputs with all points, as they are and whitened.
     pub(super) fn predicted_dually(&self, rows: u64) -> u64 {
-        let each = ((1 << 24) / (rows * self.outputs).max(1)).clamp(1, 512).min(self.examples);
+        let each = FunctionSpacePosterior::points_at_once(rows as usize, self.outputs as usize) as u64;
+        let each = each.min(self.examples);
         let points = rows.div_ceil(self.outputs.max(1)).max(each);
         self.kernel(points, self.outputs)
             .saturating_add(rows * each * self.outputs * 24)

@@ -5,7 +5,7 @@
 
 mod posteriors;
 
-pub use posteriors::{Posteriors, PreparedBlock};
+pub use posteriors::{Posteriors, PreparedBlock, row_major};
 
 use crate::curvature::by_rows::wide;
 use crate::structure::ConditionedBlock;
@@ -93,6 +93,8 @@ impl Latent {
 
 /// Adds `rows rows^T` of each example's `C` rows (or its diagonal) to the covariances.
 pub fn add_inner_products(rows: MatRef<'_, f64>, outputs: usize, wanted: Wanted, out: &mut [f64]) {
+    // A product of one number would be cut by threads.
+    let wanted = if outputs == 1 { Wanted::Diagonal } else { wanted };
     let size = Latent::size(outputs, wanted);
     for (n, place) in out.chunks_exact_mut(size).enumerate() {
         let own = rows.subrows(n * outputs, outputs);

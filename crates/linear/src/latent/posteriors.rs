@@ -56,7 +56,7 @@ fn within(own: &Range<usize>, range: &Range<usize>) -> bool {
 }
 
 /// Entries row by row, rounded to the features' precision.
-fn row_major<T: Real>(m: MatRef<'_, f64>) -> Vec<T> {
+pub fn row_major<T: Real>(m: MatRef<'_, f64>) -> Vec<T> {
     (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| T::from_f64(m[(i, j)]))).collect()
 }
 

@@ -1,16 +1,11 @@
 //! An output layer alone: covariances from features, without a backward pass.
 
 use super::Head;
-use faer::{Mat, MatRef};
-use posterior_linear::latent::{Latent, Posteriors, Wanted};
+use faer::Mat;
+use posterior_linear::latent::{Latent, Posteriors, Wanted, row_major};
 use posterior_linear::structure::ConditionedBlock;
 use posterior_networks::{Array, Matrix, Precision, product};
 use rayon::prelude::*;
-
-/// Entries row by row, rounded to the network's precision.
-fn row_major<T: Precision>(m: MatRef<'_, f64>) -> Vec<T> {
-    (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| T::from_f64(m[(i, j)]))).collect()
-}
 
 impl Head {
     /// Whether these posteriors can be predicted from features alone.
