@@ -58,10 +58,16 @@ pub enum ErrorBarsError {
     Arrays(#[from] ArraysError),
     /// The fit, or the model.
     #[error(transparent)]
-    Model(#[from] LaplaceModelError),
+    Model(Box<LaplaceModelError>),
     /// The network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+}
+
+impl From<LaplaceModelError> for ErrorBarsError {
+    fn from(error: LaplaceModelError) -> Self {
+        Self::Model(Box::new(error))
+    }
 }
 
 impl Laplace {
