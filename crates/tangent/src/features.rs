@@ -11,21 +11,23 @@ use posterior_linear::latent::{Posteriors, PreparedBlock, Wanted, add_rows};
 use posterior_linear::{FeatureMap, LinearError, Linearised};
 use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, Trace};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The linear model in the selected weights that a network is near its own: `g(x) + J(x) (w - v)`.
 #[derive(Clone, Debug)]
 pub struct Tangent<'a, T> {
     network: &'a Network<T>,
     selection: &'a Selection,
-    trained: Vec<f64>,
+    /// Flattened when it is asked for: predictions are not.
+    trained: OnceLock<Vec<f64>>,
     head: Option<Head>,
 }
 
 impl<'a, T: Precision> Tangent<'a, T> {
     /// The tangent at the network's own weights.
     pub fn new(network: &'a Network<T>, selection: &'a Selection) -> Self {
-        let trained = doubles(&selection.flatten(network.parameters()));
-        Self { network, selection, trained, head: Head::of(network.graph(), selection) }
+        let head = Head::of(network.graph(), selection);
+        Self { network, selection, trained: OnceLock::new(), head }
     }
 
     /// The output layer, where its weights are those selected: then nothing need be sent back.
@@ -40,7 +42,7 @@ impl<'a, T: Precision> Tangent<'a, T> {
 
     /// The weights `v` at which it touches the network.
     pub fn trained(&self) -> &[f64] {
-        &self.trained
+        self.trained.get_or_init(|| doubles(&self.selection.flatten(self.network.parameters())))
     }
 }
 
@@ -61,7 +63,7 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
     }
 
     fn expansion_point(&self) -> Option<&[f64]> {
-        Some(&self.trained)
+        Some(self.trained())
     }
 
     fn examples_at_once(&self, vectors: usize) -> usize {
