@@ -8,6 +8,7 @@
 //! | [`prediction`](Prediction) | what every posterior answers |
 //! | [`inducing`] | inducing points: collapsed and stochastic bounds, `O(n m²)` time and `O(m²)` memory |
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
+//! | [`function_space`] | C functions under any likelihood, near which it is quadratic: exact covariances for any kernel of several functions |
 //! | [`iterative`] | stochastic dual descent, gradient descent, conjugate gradients: products with the kernel matrix only |
 //!
 //! Weight space is the other wing of the house (`linear`): the same posterior seen from the other side of the duality.
@@ -15,6 +16,7 @@
 mod data;
 mod error;
 pub mod exact;
+pub mod function_space;
 mod hyperprior;
 pub mod inducing;
 pub mod iterative;

@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`Kernel`] | one tile of a kernel matrix, its diagonal, and the pullback of an adjoint to parameters and inputs |
+//! | [`BlockKernel`] | kernels of several functions at once, on points of any kind; every [`Kernel`] is one |
 //! | [`cross`], [`gram`], [`pullback`] ... | whole matrices: tiled, parallel, written once for all kernels |
 //! | [`matrix`] | kernel matrices that are never stored, as operators: products, rows, columns |
 //! | [`pullback_bilinear`], [`pullback_quadratic`] | gradients of `Σ u_i v_j k(x_i, z_j)` without an n x n adjoint |
@@ -31,6 +32,7 @@ pub mod matrix;
 mod periodic;
 mod polynomial;
 mod prepared;
+mod several;
 pub mod stationary;
 pub mod tanimoto;
 mod text;
@@ -48,6 +50,7 @@ pub use linear::Linear;
 pub use periodic::Periodic;
 pub use polynomial::Polynomial;
 pub use prepared::{Prepared, PreparedBlock};
+pub use several::{BlockKernel, ScaledPoints};
 pub use text::{KernelExpression, KernelTextError};
 pub use white::White;
 

@@ -86,6 +86,8 @@ impl From<LinearError> for LaplaceError {
     fn from(error: LinearError) -> Self {
         match error {
             LinearError::Interrupted => Self::Interrupted,
+            LinearError::Structure(error) => Self::Structure(error),
+            LinearError::Output { example } => Self::NotFinite { what: "the output", example },
             LinearError::Target { example, error } => Self::Target { example, source: error },
             LinearError::Features(inner) => match inner.downcast::<NetworkError>() {
                 Ok(network) => Self::Network(*network),

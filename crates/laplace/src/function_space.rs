@@ -1,27 +1,26 @@
 //! **Function space**: the same posterior through the tangent kernel `k(x, z) = J(x) J(z)^T / a`, exact for small data and blind to the number of weights
 //! (spec `linearised_laplace`, section 5.11; `valla`, section 4.2).
 //!
-//! With roots `R` of the output curvature, `S = I + s R^T k R` is well conditioned even where `B` is singular (softmax), and `V(x) = k(x, x) - T^T S^-1 T` with
-//! `T = s^(1/2) R^T k(X, x)`. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of the curvature.
+//! Which points, which kernel: the posterior itself is [`FunctionSpacePosterior`], of any kernel of several functions. The evidence needs the eigenvalues of `R^T J J^T R` only, which are those of
+//! the curvature.
 
+use crate::FisherEstimate;
 use crate::predict::{Latent, Wanted};
-use crate::roots::{FisherEstimate, cotangents};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
+use posterior_gp::function_space::FunctionSpacePosterior;
+use posterior_kernels::BlockKernel;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::random::Streams;
+use posterior_linear::curvature::{FitSums, OutputCurvature};
 use posterior_linear::structure::{Block, BlockMatrix, Diagonal, Structure, StructureError};
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, Outputs, Precision, Selection};
+use posterior_networks::{Array, Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::{Batch, batch_size, check_outputs, doubles, ranges};
+use posterior_tangent::{Batch, TangentKernel, batch_size, check_outputs, doubles, ranges};
 use rand::seq::SliceRandom;
 use std::sync::OnceLock;
-
-/// Share of a prior variance that rounding may take off a posterior variance of zero.
-const ROUNDING: f64 = 1e-8;
 
 /// Training points with their kernel, before a prior is chosen.
 #[derive(Clone, Debug)]
@@ -41,9 +40,27 @@ pub struct FunctionSpace<T> {
 #[derive(Clone, Debug)]
 pub struct ConditionedFunctionSpace<T> {
     base: FunctionSpace<T>,
-    factor: Cholesky,
-    precision: f64,
-    strength: f64,
+    posterior: FunctionSpacePosterior,
+}
+
+/// Refuses a kernel of so many rows that would pass `memory` bytes.
+fn check_memory(rows: usize, memory: u64) -> Result<(), LaplaceError> {
+    let needed = (rows as u64).saturating_mul(rows as u64).saturating_mul(8);
+    if needed <= memory {
+        return Ok(());
+    }
+    Err(LaplaceError::Memory {
+        what: "the tangent kernel".into(),
+        needed,
+        allowed: memory,
+        remedy: "take fewer points or outputs at a time, or a curvature of weights".into(),
+    })
+}
+
+/// Numbers row by row as a matrix of doubles.
+fn matrix<T: Precision>(rows: &Array<T>) -> Mat<f64> {
+    let columns = rows.row_len();
+    Mat::from_fn(rows.rows(), columns, |i, j| rows.values()[i * columns + j].to_f64())
 }
 
 impl<T: Precision> FunctionSpace<T> {
@@ -60,7 +77,7 @@ impl<T: Precision> FunctionSpace<T> {
         seed: u64,
         memory: u64,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
-    ) -> Result<(Self, crate::accumulate::FitSums), LaplaceError> {
+    ) -> Result<(Self, FitSums), LaplaceError> {
         let outputs = check_outputs(network, likelihood)?;
         let count = examples.len();
         let mut chosen: Vec<usize> = (0..count).collect();
@@ -72,11 +89,11 @@ impl<T: Precision> FunctionSpace<T> {
         if chosen.is_empty() {
             return Err(LaplaceError::Request("there are no examples to learn from".into()));
         }
-        let mut fit = crate::accumulate::FitSums::default();
+        let mut fit = FitSums::default();
         for range in ranges(0, count, batch_size(network, 1)) {
             let batch = Batch::read(examples, range, likelihood)?;
             let f = network.forward(&batch.x)?;
-            fit.add_batch(likelihood, &batch, &f);
+            fit.add_batch(likelihood, &batch.targets, &doubles(f.values()));
         }
         let (x, _) = examples.batch(&chosen, None);
         let f = network.forward(&x)?;
@@ -84,15 +101,14 @@ impl<T: Precision> FunctionSpace<T> {
         for &i in &chosen {
             targets.extend(Batch::read(examples, i..i + 1, likelihood)?.targets);
         }
-        let batch = Batch { range: 0..chosen.len(), x: x.clone(), targets };
-        let rows = cotangents(FisherEstimate::Exact, likelihood, &batch, &f)?;
+        let (estimate, g) = (FisherEstimate::Exact, doubles(f.values()));
+        let observed = OutputCurvature { likelihood, estimate, targets: &targets, outputs: &g, first: 0 };
+        let roots = observed.roots::<T>()?;
+        let rows = Array::new(vec![chosen.len() * roots.width, outputs], roots.values);
+        check_memory(rows.rows(), memory)?;
         // Variances are differences of kernels: in single precision rounding alone can make them negative.
-        let (wide, wide_x) = (network.cast::<f64>()?, x.cast::<f64>());
-        let along = Outputs::Combinations(rows.cast::<f64>());
-        let kernel = wide.tangent_kernel(selection, (&wide_x, &along), (&wide_x, &along), memory)?;
-        let n = rows.rows();
-        let gram = Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j]);
-        let rows = rows.reshaped(vec![n, outputs]);
+        let wide = network.cast::<f64>()?;
+        let gram = TangentKernel::new(&wide, selection).gram(&x.cast(), Some(matrix(&rows).as_ref()))?;
         if observer(Stage::Curvature, count, count) == Signal::Stop {
             return Err(LaplaceError::Interrupted);
         }
@@ -200,11 +216,9 @@ impl<T: Precision> FunctionSpace<T> {
         precision: f64,
         strength: f64,
     ) -> Result<ConditionedFunctionSpace<T>, LaplaceError> {
-        let mut s = &self.gram * faer::Scale(strength / precision);
-        (0..s.nrows()).for_each(|i| s[(i, i)] += 1.0);
-        let factor = Cholesky::of(s.as_ref(), JitterPolicy::default())
+        let posterior = FunctionSpacePosterior::new(self.gram.as_ref(), precision, strength)
             .map_err(|source| StructureError::Factor { block: "the tangent kernel".into(), source })?;
-        Ok(ConditionedFunctionSpace { base: self.clone(), factor, precision, strength })
+        Ok(ConditionedFunctionSpace { base: self.clone(), posterior })
     }
 }
 
@@ -224,60 +238,22 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     /// # Errors
     /// When inputs do not fit.
     pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
-        let outputs: usize = network.graph().output_shape().iter().product();
-        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
         let wide = network.cast::<f64>()?;
-        let each = (1usize << 24) / (self.base.rows.rows() * outputs).max(1);
-        for range in posterior_linalg::tiles::pieces(x.rows(), each.clamp(1, 512)) {
+        let kernel = TangentKernel::new(&wide, &self.base.selection);
+        let outputs = kernel.outputs();
+        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
+        let (points, roots) = (self.base.x.cast::<f64>(), matrix(&self.base.rows));
+        let observed = (&points, roots.as_ref());
+        let each = FunctionSpacePosterior::points_at_once(self.rows(), outputs);
+        for range in posterior_linalg::tiles::pieces(x.rows(), each) {
             let x = x.slice_rows(range);
             latent.mean.extend(doubles(network.forward(&x)?.values()));
-            let joint = self.joint_parts(&wide, &x.cast())?;
-            for n in 0..x.rows() {
-                let white = joint.1.subcols(n * outputs, outputs);
-                for o in 0..outputs {
-                    for k in 0..outputs {
-                        if wanted == Wanted::Full || o == k {
-                            let explained: f64 =
-                                (0..white.nrows()).map(|r| white[(r, o)] * white[(r, k)]).sum();
-                            let prior = joint.0[n * outputs * outputs + o * outputs + k];
-                            let mut left = prior - explained;
-                            // What rounding leaves of two numbers that are equal; more than that is an error that the likelihood finds.
-                            if o == k && left < 0.0 && left > -ROUNDING * prior {
-                                left = 0.0;
-                                latent.clipped += 1;
-                            }
-                            latent.covariance.push(left);
-                        }
-                    }
-                }
-            }
+            let full = wanted == Wanted::Full;
+            let (covariances, clipped) = self.posterior.covariances(&kernel, observed, &x.cast(), full)?;
+            latent.covariance.extend(covariances);
+            latent.clipped += clipped;
         }
         Ok(latent)
-    }
-
-    /// Prior covariances `[examples, C, C]` and whitened cross covariances `S^(-1/2) T`, `[observed, examples * C]`.
-    fn joint_parts(
-        &self,
-        network: &Network<f64>,
-        x: &Array<f64>,
-    ) -> Result<(Vec<f64>, Mat<f64>), LaplaceError> {
-        let (selection, base) = (&self.base.selection, &self.base);
-        let prior = network.tangent_kernel_diagonal(selection, x, &Outputs::All)?;
-        let prior: Vec<f64> = prior.values().iter().map(|v| v / self.precision).collect();
-        let along = Outputs::Combinations(self.rows_as_outputs(network));
-        let own = (&base.x.cast::<f64>(), &along);
-        let cross = network.tangent_kernel(selection, own, (x, &Outputs::All), u64::MAX)?;
-        let (rows, columns) = (base.rows.rows(), cross.len() / base.rows.rows().max(1));
-        let scale = self.strength.sqrt() / self.precision;
-        let mut white = Mat::from_fn(rows, columns, |i, j| scale * cross.values()[i * columns + j]);
-        self.factor.solve_factor_in_place(white.as_mut());
-        Ok((prior, white))
-    }
-
-    fn rows_as_outputs(&self, network: &Network<f64>) -> Array<f64> {
-        let mut shape = vec![self.base.rows.rows()];
-        shape.extend_from_slice(network.graph().output_shape());
-        self.base.rows.cast::<f64>().reshaped(shape)
     }
 
     /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
@@ -285,12 +261,10 @@ impl<T: Precision> ConditionedFunctionSpace<T> {
     /// # Errors
     /// When it would pass `memory` bytes or inputs do not fit.
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let (wide, x) = (network.cast::<f64>()?, x.cast::<f64>());
-        let all = (&x, &Outputs::All);
-        let kernel = wide.tangent_kernel(&self.base.selection, all, all, memory)?;
-        let (_, white) = self.joint_parts(&wide, &x)?;
-        let n = white.ncols();
-        let explained = white.transpose() * &white;
-        Ok(Mat::from_fn(n, n, |i, j| kernel.values()[i * n + j] / self.precision - explained[(i, j)]))
+        let wide = network.cast::<f64>()?;
+        let kernel = TangentKernel::new(&wide, &self.base.selection);
+        check_memory(x.rows() * kernel.outputs(), memory)?;
+        let (points, roots) = (self.base.x.cast::<f64>(), matrix(&self.base.rows));
+        Ok(self.posterior.joint(&kernel, (&points, roots.as_ref()), &x.cast())?)
     }
 }

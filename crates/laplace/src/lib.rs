@@ -6,16 +6,15 @@
 //! | module | what |
 //! |---|---|
 //! | [`mod@fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |
-//! | [`accumulate`] | sums of the curvature in each form, batch by batch |
-//! | `roots` | output curvature as cotangents: exact, sampled, empirical |
-//! | [`predict`] | latent means and covariances |
+//! | [`accumulate`] | [sums](posterior_linear::curvature) of the curvature in each form |
+//! | [`predict`] | [latent](posterior_linear::latent) means and covariances |
 //! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
 //! | `mode` | which weights the evidence charges for: trained, or the optimum of the linear model ([`posterior_linear::mode`]) |
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
 //! | [`tune`] | hyperparameters by held-out data |
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
-//! | [`low_rank`], [`function_space`] | a few eigenvectors plus a diagonal; the dual form for small data |
+//! | [`function_space`] | the dual form for small data |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
@@ -23,19 +22,17 @@ pub mod auto;
 mod error;
 pub mod fit;
 pub mod function_space;
-pub mod low_rank;
 mod mode;
 pub mod normalisation;
 pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
-mod roots;
 pub mod tune;
 pub mod unseen;
 mod weights;
 
-pub use accumulate::{Accumulator, Form};
+pub use accumulate::{Accumulator, FisherEstimate, Form};
 pub use auto::{AutoReport, ComparedBy, auto};
 pub use error::LaplaceError;
 pub use fit::{
@@ -47,7 +44,6 @@ pub use plan::Plan;
 pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
-pub use roots::FisherEstimate;
 pub use tune::Tune;
 pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};

@@ -3,11 +3,13 @@
 mod prediction;
 mod workspace;
 
-use crate::accumulate::{Form, Head, is_gaussian, weight_matrix};
+use crate::accumulate::Form;
 use crate::fit::{Approximation, LARGEST};
 use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::curvature::{is_gaussian, layers, strip_batches, strips_at_once};
 use posterior_networks::{Network, Precision, Selection};
+use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
 use workspace::{Use, Workspace};
 
@@ -55,7 +57,7 @@ impl Plan {
     ) -> Self {
         let graph = network.graph();
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
-        let head = Head::of(graph, selection);
+        let (head, segments) = (Head::of(graph, selection), segments(graph, selection));
         let square = |n: u64| n.saturating_mul(n).saturating_mul(8);
         let n = examples as f64;
         let width = approximation.estimate().map_or_else(
@@ -90,8 +92,8 @@ impl Plan {
             }
             Approximation::Block => {
                 let mut sums = 0u64;
-                for (_, range) in crate::accumulate::layers(graph, selection) {
-                    let size: u64 = selection.parts()[range].iter().map(|p| p.length as u64).sum();
+                for (_, range) in layers(&segments) {
+                    let size: u64 = segments[range].iter().map(|s| s.range.len() as u64).sum();
                     sums = sums.saturating_add(square(size));
                     flops += n * width as f64 * (size as f64).powi(2) + (size as f64).powi(3) * 4.0 / 3.0;
                 }
@@ -103,10 +105,10 @@ impl Plan {
             }
             Approximation::Kronecker(_) => {
                 let (mut sums, mut largest) = (0u64, 0);
-                for part in selection.parts() {
-                    let factors = match weight_matrix(graph, part.parameter) {
-                        Some((outputs, inputs, _)) => vec![outputs as u64, inputs as u64],
-                        None if part.length <= 1024 => vec![part.length as u64],
+                for segment in &segments {
+                    let factors = match segment.matrix {
+                        Some(m) => vec![m.outputs as u64, m.inputs as u64],
+                        None if segment.range.len() <= 1024 => vec![segment.range.len() as u64],
                         None => vec![],
                     };
                     for size in factors {
@@ -141,12 +143,13 @@ impl Plan {
                 )
             }
         };
-        let workers = crate::accumulate::workers(sums.try_into().unwrap_or(usize::MAX)) as u64;
-        // No more workers than batches.
-        let at_once = workers
-            .min((examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1)));
+        let strips = strips_at_once(sums.try_into().unwrap_or(usize::MAX));
+        let batches = (examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1));
+        // No more strips than there are.
+        let all = batches.div_ceil(strip_batches(batches as usize) as u64);
+        let at_once = strips.map_or(1, |s| all.min(s as u64));
         // Private sums are added up before anything is factored.
-        let collected = if at_once > 1 { sums.saturating_mul(at_once + 1) } else { sums };
+        let collected = if strips.is_some() { sums.saturating_mul(at_once + 1) } else { sums };
         Self {
             curvature: approximation.name().into(),
             weights: selection.len(),

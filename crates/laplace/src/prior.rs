@@ -1,9 +1,10 @@
 //! Kinds of priors over a network's weights.
 
 use crate::LaplaceError;
-use crate::accumulate::layers;
 use posterior_linear::Prior;
+use posterior_linear::curvature::layers;
 use posterior_networks::{Graph, Selection};
+use posterior_tangent::segments;
 use serde::{Deserialize, Serialize};
 
 /// Which weights share a prior precision.
@@ -68,7 +69,8 @@ impl PriorKind {
         match self {
             Self::Auto | Self::Scalar | Self::GPrior => Ok(Prior::scalar(selection.len(), precision)?),
             Self::Layerwise => {
-                named(layers(graph, selection).into_iter().map(|(n, r)| (n, r.collect())).collect())
+                let segments = segments(graph, selection);
+                named(layers(&segments).into_iter().map(|(n, r)| (n.into(), r.collect())).collect())
             }
             Self::Parameter => {
                 named(parts.iter().enumerate().map(|(i, p)| (p.name.clone(), vec![i])).collect())

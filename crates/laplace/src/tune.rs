@@ -11,7 +11,7 @@ use posterior_linear::Prior;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::{Batch, ranges};
+use posterior_tangent::{Batch, doubles, ranges};
 use serde::{Deserialize, Serialize};
 
 /// How prior precisions and noise are chosen.
@@ -240,7 +240,7 @@ pub fn plain_nll<T: Precision>(
             let batch = Batch::read(*examples, range, likelihood)?;
             let f = network.forward(&batch.x)?;
             let mut fit = crate::accumulate::FitSums::default();
-            fit.add_batch(likelihood, &batch, &f);
+            fit.add_batch(likelihood, &batch.targets, &doubles(f.values()));
             sum -= fit.log_likelihood;
             count += fit.examples;
         }
@@ -289,7 +289,7 @@ impl<T: Precision> Curvature<T> {
         settings: &[(Prior, f64)],
     ) -> Result<Predict<'a, T>, LaplaceError> {
         let strength =
-            |noise: f64| if crate::accumulate::is_gaussian(likelihood) { 1.0 / noise } else { 1.0 };
+            |noise: f64| if posterior_linear::curvature::is_gaussian(likelihood) { 1.0 / noise } else { 1.0 };
         match self {
             Self::Structure { structure, .. } => {
                 let posteriors = settings

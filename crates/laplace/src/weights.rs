@@ -1,7 +1,6 @@
 //! **Which weights** are uncertain: all, the last layer's, those with certain names, or a sub-network of single entries.
 
-use crate::accumulate::{Accumulator, Form};
-use crate::roots::FisherEstimate;
+use crate::accumulate::{Accumulator, FisherEstimate, Form};
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;

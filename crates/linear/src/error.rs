@@ -41,6 +41,29 @@ pub enum LinearError {
         /// What the likelihood said.
         error: LikelihoodError,
     },
+    /// An output at the expansion point is NaN or infinite.
+    #[error("the output of example {example} is not finite; check the data and the model")]
+    Output {
+        /// The example, from 0.
+        example: usize,
+    },
+    /// Kronecker factors of weights that have none.
+    #[error("a sub-network has no Kronecker-factored curvature: use the full or the diagonal one")]
+    Factors,
+    /// Numbers that were saved of other weights.
+    #[error("the saved {what} does not belong to this network and selection of weights")]
+    Foreign {
+        /// Which numbers.
+        what: &'static str,
+    },
+    /// An eigendecomposition did not converge.
+    #[error(
+        "the eigendecomposition of a {dimension} x {dimension} matrix did not converge: check the features for huge entries"
+    )]
+    Eigen {
+        /// Rows of the matrix.
+        dimension: usize,
+    },
     /// A feature map or its data failed on their own terms (a network, say).
     #[error(transparent)]
     Features(Box<dyn std::error::Error + Send + Sync>),

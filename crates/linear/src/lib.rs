@@ -10,12 +10,16 @@
 //! | [`structure`] | `M` in dense, diagonal, Kronecker-factored and low-rank blocks; its spectra; the posterior |
 //! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum; Gaussian noise in closed form, in weight space or by duality |
 //! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
+//! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
+//! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 
 mod check;
+pub mod curvature;
 mod error;
 pub mod evidence;
 pub mod features;
+pub mod latent;
 pub mod mode;
 mod prior;
 pub mod structure;

@@ -20,7 +20,37 @@
 //! ```
 //!
 //! The same from a file: `Gp::builder().target("price").fit_file("houses.csv")?.predict_file("new.csv")?`. What is behind it, with every choice, plans,
-//! progress and interruption, is [`ProcessModel`]; networks are given error bars by [`laplace`].
+//! progress and interruption, is [`ProcessModel`].
+//!
+//! A network that was trained elsewhere gets error bars from the data that it was trained on:
+//!
+//! ```
+//! use posterior::Laplace;
+//! # use posterior::linalg::random::Streams;
+//! # use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
+//! # use posterior::networks::{Architecture, Array, Network};
+//! # use posterior::optim::{Rule, Schedule, Signal};
+//! // Two classes that meet where the sum of both inputs is zero.
+//! let x: Vec<[f64; 2]> = (0..80).map(|i| [(i % 9) as f64 / 4.0 - 1.0, (i * 7 % 80) as f64 / 40.0 - 1.0]).collect();
+//! let classes: Vec<u32> = x.iter().map(|[a, b]| u32::from(a + b > 0.0)).collect();
+//! # let text = "kind = 'perceptron'\ninputs = 2\nhidden = [10]\noutputs = 2\nactivation = 'tanh'";
+//! # let network = Network::<f64>::initialised(Architecture::from_toml(text)?.graph()?, Streams::new(0))?;
+//! # let inputs = Array::new(vec![80, 2], x.iter().flatten().copied().collect());
+//! # let (loss, rule, schedule) = (Loss::CrossEntropy, Rule::adam(), Schedule::Constant);
+//! # let options = TrainOptions { loss, epochs: 60, batch: 20, rule, learning_rate: 0.02, schedule, clip: None, patience: None, seed: 0 };
+//! # let data = Tabular::new(inputs, Targets::Classes(classes.clone()));
+//! # let network = train(network, &data, None, &options, None, &mut |_, _| Signal::Continue)?.network;
+//!
+//! // A network in memory that was trained on them; or the path of a file: Laplace::of("net.onnx").
+//! let fitted = Laplace::of(&network).categorical().fit(&x, &classes)?;
+//! let predicted = fitted.predict(&[[0.9, 0.8], [0.01, 0.0]])?;
+//! let probabilities = predicted.probabilities().expect("of classes");
+//! // Sure of what lies far from the other class, and not of what lies between the two.
+//! assert!(probabilities[1] > 0.9 && probabilities[3] < 0.8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is behind that is [`laplace`].
 //!
 //! | re-export | room |
 //! |---|---|
@@ -53,9 +83,13 @@ pub use posterior_report as report;
 
 pub use posterior_models::*;
 
+mod arrays;
+mod laplace_builder;
 mod process;
 mod rows;
 
+pub use arrays::{ArraysError, Inputs, Labels};
+pub use laplace_builder::{ErrorBarsError, FittedLaplace, Laplace, LaplaceBuilder, Likelihoods, Trained};
 pub use process::{FittedGp, Functions, Gp, GpBuilder, ProcessError};
 pub use rows::{Ragged, Rows};
 

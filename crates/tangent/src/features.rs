@@ -1,28 +1,48 @@
 //! The Jacobian as a feature map.
 
+use crate::covariances::add_tapped;
+use crate::curvature::{add_dense, add_diagonal, add_kronecker, block_selection};
+use crate::head::Head;
 use crate::observations::{batch_size, doubles};
+use crate::segments::segments;
 use faer::{Mat, MatRef};
+use posterior_linear::curvature::{BlockSum, FisherEstimate, Form, OutputCurvature, Roots, Segment};
+use posterior_linear::latent::{Posteriors, PreparedBlock, Wanted, add_rows};
 use posterior_linear::{FeatureMap, LinearError, Linearised};
-use posterior_networks::{Array, Network, NetworkError, Precision, Selection, Trace};
+use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, Trace};
+use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The linear model in the selected weights that a network is near its own: `g(x) + J(x) (w - v)`.
 #[derive(Clone, Debug)]
 pub struct Tangent<'a, T> {
     network: &'a Network<T>,
     selection: &'a Selection,
-    trained: Vec<f64>,
+    /// Flattened when it is asked for: predictions are not.
+    trained: OnceLock<Vec<f64>>,
+    head: Option<Head>,
 }
 
 impl<'a, T: Precision> Tangent<'a, T> {
     /// The tangent at the network's own weights.
     pub fn new(network: &'a Network<T>, selection: &'a Selection) -> Self {
-        let trained = doubles(&selection.flatten(network.parameters()));
-        Self { network, selection, trained }
+        let head = Head::of(network.graph(), selection);
+        Self { network, selection, trained: OnceLock::new(), head }
+    }
+
+    /// The output layer, where its weights are those selected: then nothing need be sent back.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The head, if it gives exact curvature of this kind from its features alone.
+    fn exact_head(&self, estimate: FisherEstimate) -> Option<&Head> {
+        self.head.as_ref().filter(|_| estimate == FisherEstimate::Exact)
     }
 
     /// The weights `v` at which it touches the network.
     pub fn trained(&self) -> &[f64] {
-        &self.trained
+        self.trained.get_or_init(|| doubles(&self.selection.flatten(self.network.parameters())))
     }
 }
 
@@ -43,27 +63,49 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
     }
 
     fn expansion_point(&self) -> Option<&[f64]> {
-        Some(&self.trained)
+        Some(self.trained())
     }
 
     fn examples_at_once(&self, vectors: usize) -> usize {
         batch_size(self.network, vectors)
     }
 
+    /// Parameter by parameter.
+    fn segments(&self) -> Vec<Segment> {
+        segments(self.network.graph(), self.selection)
+    }
+
+    fn examples_for_curvature(&self, estimate: FisherEstimate, width: usize) -> usize {
+        self.examples_at_once(if self.exact_head(estimate).is_some() { 1 } else { width })
+    }
+
     /// One forward pass.
-    fn at<'a>(&'a self, inputs: &'a Array<T>) -> Result<Box<dyn Linearised<T> + 'a>, LinearError> {
-        let trace = self.network.trace(inputs.clone()).map_err(failed)?;
-        Ok(Box::new(Traced { trace, selection: self.selection }))
+    fn at<'a>(&'a self, inputs: Array<T>) -> Result<Box<dyn Linearised<T> + 'a>, LinearError> {
+        let trace = self.network.trace(inputs).map_err(failed)?;
+        Ok(Box::new(Traced { trace, tangent: self }))
     }
 }
 
 /// The tangent at some inputs, which were traced once.
 struct Traced<'a, T: Precision> {
     trace: Trace<'a, T>,
-    selection: &'a Selection,
+    tangent: &'a Tangent<'a, T>,
+}
+
+impl<T: Precision> Traced<'_, T> {
+    /// Rows as cotangents of the network.
+    fn cotangents(&self, roots: Roots<T>) -> Array<T> {
+        let mut shape = self.trace.output().shape().to_vec();
+        shape[0] *= roots.width;
+        Array::new(shape, roots.values)
+    }
 }
 
 impl<T: Precision> Linearised<T> for Traced<'_, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.trace.rows(), self.trace.output().row_len())
+    }
+
     fn outputs(&self) -> Vec<f64> {
         doubles(self.trace.output().values())
     }
@@ -71,7 +113,7 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
     /// About two forward passes for each vector.
     fn apply(&self, weights: MatRef<'_, T>) -> Result<Mat<T>, LinearError> {
         let tangents = Array::new(vec![weights.ncols(), weights.nrows()], columns(weights));
-        let moved = self.trace.jvp(self.selection, &tangents).map_err(failed)?;
+        let moved = self.trace.jvp(self.tangent.selection, &tangents).map_err(failed)?;
         // Rows of the network's block are ordered example, vector, output.
         let (c, k) = (self.trace.output().row_len(), weights.ncols());
         let value = |row: usize, j: usize| moved.values()[(row / c * k + j) * c + row % c];
@@ -91,8 +133,65 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
             1 => columns(u),
             _ => (0..u.nrows() * k).map(|i| u[(i / (c * k) * c + i % c, i / c % k)]).collect(),
         };
-        let back = self.trace.vjp(self.selection, &Array::new(shape, cotangents)).map_err(failed)?;
-        Ok(MatRef::from_column_major_slice(back.values(), self.selection.len(), k).to_owned())
+        let back = self.trace.vjp(self.tangent.selection, &Array::new(shape, cotangents)).map_err(failed)?;
+        Ok(MatRef::from_column_major_slice(back.values(), self.tangent.selection.len(), k).to_owned())
+    }
+
+    /// Pieces of about 32 MB; one pass forwards and one back for each row.
+    fn rows(
+        &self,
+        along: Option<&Roots<T>>,
+        weights: Range<usize>,
+        visit: &mut dyn FnMut(Range<usize>, MatRef<'_, T>),
+    ) -> Result<(), LinearError> {
+        let network = self.tangent.network;
+        let outputs = along.map_or(Outputs::All, |r| Outputs::Combinations(self.cotangents(r.clone())));
+        let own = block_selection(network, self.tangent.selection, weights);
+        let visit = |examples: Range<usize>, rows: &Array<T>| {
+            visit(examples, MatRef::from_row_major_slice(rows.values(), rows.rows(), rows.row_len()));
+        };
+        network.jacobian_pieces(self.trace.input(), &own, &outputs, visit).map_err(failed)
+    }
+
+    /// Factors and squares from what passes each layer on the way back; of an output layer with its exact curvature from features alone.
+    fn add_curvature(
+        &self,
+        form: Form,
+        observed: &OutputCurvature<'_>,
+        blocks: &mut [BlockSum],
+    ) -> Result<(), LinearError> {
+        if let Some(head) = self.tangent.exact_head(observed.estimate) {
+            head.add_curvature(&self.trace, observed, blocks);
+            return Ok(());
+        }
+        let (network, selection) = (self.tangent.network, self.tangent.selection);
+        let (x, rows) = (self.trace.input(), self.cotangents(observed.roots()?));
+        match form {
+            Form::Kronecker => add_kronecker(&self.trace, selection, &rows, blocks),
+            Form::Diagonal => add_diagonal(network, x, selection, &rows, blocks),
+            Form::Full | Form::Block => add_dense(network, x, selection, rows, blocks),
+        }
+        .map_err(failed)
+    }
+
+    /// Tensors that have a block of their own by one pass back for each output, others by rows, an output layer by its features.
+    fn add_covariances(
+        &self,
+        posteriors: &Posteriors<T>,
+        wanted: Wanted,
+        out: &mut [Vec<f64>],
+    ) -> Result<(), LinearError> {
+        if let Some(head) = self.tangent.head.as_ref().filter(|head| head.predicts(posteriors)) {
+            head.add_covariances(head.values(&self.trace), posteriors, wanted, out);
+            return Ok(());
+        }
+        add_tapped(&self.trace, self.tangent.selection, posteriors, wanted, out).map_err(failed)?;
+        for block in posteriors.blocks() {
+            if let PreparedBlock::Rows { range, posteriors } = block {
+                add_rows(self, range.clone(), posteriors, wanted, out)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -118,7 +217,7 @@ mod tests {
         let x = Array::new(vec![5, 3], (0..15).map(wave).collect());
         let jacobian = network.jacobian(&x, &selection, &Outputs::All, u64::MAX).unwrap();
         let jacobian = Mat::from_fn(10, d, |i, j| jacobian.values()[i * d + j]);
-        let features = tangent.at(&x).unwrap();
+        let features = tangent.at(x.clone()).unwrap();
         assert_eq!((features.outputs().len(), tangent.outputs()), (10, 2));
         for k in [1, 3] {
             let w = Mat::from_fn(d, k, |i, j| wave(i + 7 * j + 1));
@@ -130,6 +229,6 @@ mod tests {
         assert_eq!(tangent.expansion_point().unwrap(), selection.flatten(network.parameters()));
         assert!(features.apply(Mat::zeros(d + 1, 1).as_ref()).is_err());
         assert!(features.apply_transpose(Mat::zeros(9, 1).as_ref()).is_err());
-        assert!(tangent.at(&Array::zeros(vec![2, 4])).is_err());
+        assert!(tangent.at(Array::zeros(vec![2, 4])).is_err());
     }
 }

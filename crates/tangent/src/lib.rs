@@ -4,6 +4,11 @@
 //! | file | what |
 //! |---|---|
 //! | `features` | [`Tangent`]: the Jacobian as a [`FeatureMap`](posterior_linear::FeatureMap), by products in the network's own precision |
+//! | `segments` | which weights belong together, and which are weight matrices |
+//! | `curvature` | a batch's curvature in each form, from what passes the layers on the way back |
+//! | `covariances`, `outer` | covariances of a batch's outputs, without gradients of fully connected layers |
+//! | `kernel` | [`TangentKernel`]: `J(x) J(z)^T` as a [`BlockKernel`](posterior_kernels::BlockKernel), with gradients in its inputs |
+//! | `head` | [`Head`]: an output layer alone needs no way back |
 //! | `observations` | [`Batch`], [`Observed`]: inputs and checked targets, batch by batch |
 //!
 //! ```
@@ -17,16 +22,25 @@
 //! let selection = Selection::all(network.graph());
 //! let tangent = Tangent::new(&network, &selection);
 //! let x = Array::new(vec![2, 2], vec![0.1, -0.4, 0.7, 0.2]);
-//! let features = tangent.at(&x)?;
+//! let outputs = network.forward(&x)?;
 //! // At the trained weights the linear model is the network.
-//! assert_eq!(features.outputs(), network.forward(&x)?.values());
+//! assert_eq!(tangent.at(x)?.outputs(), outputs.values());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod covariances;
+mod curvature;
 mod features;
+mod head;
+mod kernel;
 mod observations;
+mod outer;
+mod segments;
 
 pub use features::Tangent;
+pub use head::Head;
+pub use kernel::TangentKernel;
 pub use observations::{
     Batch, ObservationError, Observed, batch_size, check_outputs, doubles, ranges, target_values,
 };
+pub use segments::{segments, weight_matrix};

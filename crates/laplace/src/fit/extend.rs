@@ -5,11 +5,12 @@ use super::restore::resolved_prior;
 use super::result::{Curvature, Posterior, between, displacement};
 use super::solve::{AT_REST, KEPT_FREE, MOST_FITTED, almost_exactly, effective_dimensions, ended_at};
 use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
-use crate::accumulate::{FitSums, is_gaussian};
+use crate::accumulate::FitSums;
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
 use faer::MatRef;
 use posterior_linalg::dense::product;
 use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
     DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser, PrimalModel,
 };

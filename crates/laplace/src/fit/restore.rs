@@ -4,14 +4,16 @@
 
 use super::result::{Curvature, Posterior, displacement};
 use super::{FitOptions, FitSummary, Laplace, scaled_noise};
-use crate::accumulate::{BlockSum, Form, is_gaussian, layers, weight_matrix};
+use crate::accumulate::{BlockSum, Form};
 use crate::function_space::FunctionSpace;
 use crate::normalisation::scale_invariant_layers;
 use crate::{Accumulator, FisherEstimate, LaplaceError, PriorKind};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::curvature::is_gaussian;
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
 use posterior_networks::{Graph, Network, Precision, Selection};
+use posterior_tangent::segments;
 
 /// A curvature as it was saved.
 pub enum RestoredCurvature<T> {
@@ -130,25 +132,9 @@ impl<T: Precision> Laplace<T> {
     }
 }
 
-/// Numbers that the sums of a form hold at least, lower triangles only: to be compared with what a file holds before anything is allocated for them.
+/// Numbers that the sums of a form hold at least ([`least_numbers`](posterior_linear::curvature::least_numbers)).
 pub fn least_numbers(graph: &Graph, selection: &Selection, form: Form) -> u64 {
-    let triangle = |n: usize| (n as u64).saturating_mul(n as u64 + 1) / 2;
-    let parts = selection.parts();
-    match form {
-        Form::Full => triangle(selection.len()),
-        Form::Diagonal => selection.len() as u64,
-        Form::Block => layers(graph, selection)
-            .into_iter()
-            .map(|(_, range)| triangle(parts[range].iter().map(|p| p.length).sum()))
-            .fold(0, u64::saturating_add),
-        Form::Kronecker => parts
-            .iter()
-            .map(|part| match weight_matrix(graph, part.parameter) {
-                Some((outputs, inputs, _)) => triangle(outputs).saturating_add(triangle(inputs)),
-                None => part.length as u64,
-            })
-            .fold(0, u64::saturating_add),
-    }
+    posterior_linear::curvature::least_numbers(&segments(graph, selection), form)
 }
 
 /// The kind of prior that a fit with these options has.

@@ -114,7 +114,7 @@ fn cannot_predict(example: usize, why: &str) -> LaplaceError {
 /// Conditioned curvature.
 pub(crate) enum Posterior<T> {
     Weights { conditioned: Conditioned, predictor: Predictor<T> },
-    FunctionSpace(ConditionedFunctionSpace<T>),
+    FunctionSpace(Box<ConditionedFunctionSpace<T>>),
 }
 
 impl<T: Precision> Posterior<T> {
@@ -132,7 +132,7 @@ impl<T: Precision> Posterior<T> {
                 Self::Weights { conditioned, predictor }
             }
             Curvature::FunctionSpace(points) => {
-                Self::FunctionSpace(points.condition(prior.precisions()[0], strength)?)
+                Self::FunctionSpace(Box::new(points.condition(prior.precisions()[0], strength)?))
             }
         })
     }

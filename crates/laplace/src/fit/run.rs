@@ -4,19 +4,19 @@ use super::conjugate::LARGEST;
 use super::held_out::noise_change;
 use super::result::{Curvature, Posterior, displacement};
 use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
-use crate::accumulate::{FitSums, is_gaussian};
+use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
-use crate::low_rank::low_rank;
 use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::curvature::{is_gaussian, low_rank};
 use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::check_outputs;
+use posterior_tangent::{Observed, Tangent, check_outputs};
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -269,16 +269,11 @@ impl<T: Precision> Fitting<'_, T> {
         }
         match options.approximation {
             Approximation::LowRank { rank, iterations } => {
-                let (structure, fit) = low_rank(
-                    network,
-                    selection,
-                    examples,
-                    likelihood,
-                    rank,
-                    iterations,
-                    options.seed,
-                    observer,
-                )?;
+                let (tangent, observed) =
+                    (Tangent::new(network, selection), Observed { examples, likelihood });
+                let mut stage = |done, all| observer(Stage::Curvature, done, all);
+                let (structure, fit) =
+                    low_rank(&tangent, &observed, likelihood, (rank, iterations), options.seed, &mut stage)?;
                 Ok((Curvature::Structure { structure: self.scaled(structure)?, sums: None }, fit))
             }
             Approximation::FunctionSpace { points } => {

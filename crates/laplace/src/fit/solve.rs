@@ -5,12 +5,13 @@ use super::result::{Curvature, between};
 use super::run::{Fitting, Observer};
 use super::{ModeSummary, NoiseModel};
 use crate::Mode;
-use crate::accumulate::{FitSums, is_gaussian};
+use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
 use crate::tune::HeldOutReport;
 use crate::{LaplaceError, Stage, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
     EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MaximisedEvidence, Maximiser,
 };

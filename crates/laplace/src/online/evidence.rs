@@ -7,7 +7,9 @@
 use super::HyperparameterRule;
 use crate::LaplaceError;
 use posterior_linear::Prior;
-use posterior_linear::evidence::{DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, noise_update};
+use posterior_linear::evidence::{
+    DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, noise_update, precision_update,
+};
 use posterior_linear::structure::Structure;
 use posterior_optim::Adam;
 
@@ -123,7 +125,7 @@ impl<'a> TangentEvidence<'a> {
                     {
                         // The slope is 1/2 (gamma - a |u|^2): what it lacks of gamma is the norm.
                         let norm = (g - 2.0 * slope).max(1e-300);
-                        *a = within(*a * g.max(1e-300) / norm, bounds.precisions);
+                        *a = within(precision_update(*g, norm / *a), bounds.precisions);
                     }
                     if let (true, DataFit::Gaussian { values, .. }) = (learn_noise, self.fit) {
                         let residual = (2.0 * now.0.noise_slope + values as f64 - gamma).max(0.0);

@@ -3,10 +3,10 @@
 use super::evidence::TangentEvidence;
 use super::likelihood::{decay_of_unit_precision, decays, gradient, likelihood, relative_variances};
 use super::{OnlineOptions, OnlineReport, OnlineStep, Select};
-use crate::accumulate::is_gaussian;
 use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Plan, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
 use posterior_networks::train::{
     Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, Trained,
 };

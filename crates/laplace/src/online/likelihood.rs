@@ -1,9 +1,9 @@
 //! Losses as likelihoods, and prior precisions as weight decay.
 
-use crate::accumulate::is_gaussian;
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{Categorical, Gaussian, HeteroscedasticGaussian, OutputLikelihood};
 use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
 use posterior_networks::train::{Examples, Loss, Targets, TrainOptions};
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::{Rule, Signal};

@@ -3,10 +3,11 @@
 //! Threads that work through batches of their own may all be at their largest at one time, and whichever of them asks for a product of its own finds the others' threads helping it: so what one
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
-use crate::accumulate::{Head, layers, weight_matrix};
+use posterior_gp::function_space::FunctionSpacePosterior;
+use posterior_linear::curvature::layers;
 use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
-use posterior_tangent::batch_size;
+use posterior_tangent::{Head, batch_size, segments, weight_matrix};
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
 const PIECE: u64 = 32 << 20;
@@ -138,7 +139,8 @@ impl<T: Precision> Workspace<'_, T> {
 
     /// Bytes of predictions from `rows` observed numbers: the wide network, kernels of some inputs with all points, as they are and whitened.
     pub(super) fn predicted_dually(&self, rows: u64) -> u64 {
-        let each = ((1 << 24) / (rows * self.outputs).max(1)).clamp(1, 512).min(self.examples);
+        let each = FunctionSpacePosterior::points_at_once(rows as usize, self.outputs as usize) as u64;
+        let each = each.min(self.examples);
         let points = rows.div_ceil(self.outputs.max(1)).max(each);
         self.kernel(points, self.outputs)
             .saturating_add(rows * each * self.outputs * 24)
@@ -175,9 +177,10 @@ impl<T: Precision> Workspace<'_, T> {
     }
 
     fn largest_layer(&self) -> u64 {
-        let sizes = layers(self.graph(), self.selection)
+        let segments = segments(self.graph(), self.selection);
+        let sizes = layers(&segments)
             .into_iter()
-            .map(|(_, range)| self.selection.parts()[range].iter().map(|p| p.length as u64).sum::<u64>());
+            .map(|(_, range)| segments[range].iter().map(|s| s.range.len() as u64).sum::<u64>());
         sizes.max().unwrap_or(0)
     }
 
@@ -215,8 +218,8 @@ impl<T: Precision> Workspace<'_, T> {
             for &parameter in node.parameters.iter().filter(|p| self.is_selected(**p)) {
                 let length = self.graph().parameters()[parameter].len() as u64;
                 match weight_matrix(self.graph(), parameter) {
-                    Some((outputs, inputs, _)) => {
-                        gram = gram.max(self.gram(outputs as u64)).max(self.gram(inputs as u64));
+                    Some(m) => {
+                        gram = gram.max(self.gram(m.outputs as u64)).max(self.gram(m.inputs as u64));
                     }
                     None => {
                         vectors += batch * width * length * self.number();

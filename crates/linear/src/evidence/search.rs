@@ -3,6 +3,11 @@
 use super::{DataFit, EvidenceError, EvidenceOptions, EvidenceStep, EvidenceValue, LaplaceEvidence};
 use posterior_optim::{Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Reason, Signal, minimise};
 
+/// The next precision of a fixed-point search: MacKay's `gamma / |w|^2` (Antorán 2024, equation 6.4), for a group of weights.
+pub fn precision_update(effective_dimensions: f64, squared_norm: f64) -> f64 {
+    effective_dimensions.max(1e-300) / squared_norm
+}
+
 /// The next noise variance of a fixed-point search: MacKay's `RSS / (n - gamma)` for `n` observed numbers. Exact effective dimensions are fewer than `n`; those of approximate curvatures need not be, and then
 /// there is nothing left to estimate noise from: the step of expectation maximisation, `(RSS + sigma^2 gamma) / n`, which has the same fixed point and always moves up the evidence's slope, leads back to
 /// noise at which they are fewer.
@@ -39,7 +44,7 @@ impl LaplaceEvidence<'_> {
                 .effective_dimensions
                 .iter()
                 .zip(&self.squared_norms)
-                .map(|(gamma, norm)| (gamma.max(1e-300) / norm).clamp(low, high))
+                .map(|(gamma, norm)| precision_update(*gamma, *norm).clamp(low, high))
                 .collect();
             let mut change = largest_move(&precisions, &wanted);
             let moved = self.shortened((&precisions, noise), (&wanted, noise), &value)?;

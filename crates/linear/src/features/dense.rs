@@ -1,6 +1,7 @@
 //! A stored feature matrix.
 
 use super::{FeatureMap, Linearised};
+use crate::curvature::Roots;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
 use std::ops::Range;
@@ -68,24 +69,33 @@ impl FeatureMap<f64> for DenseFeatures {
         1024
     }
 
-    fn at<'a>(&'a self, inputs: &'a Range<usize>) -> Result<Box<dyn Linearised<f64> + 'a>, LinearError> {
+    fn at<'a>(&'a self, inputs: Range<usize>) -> Result<Box<dyn Linearised<f64> + 'a>, LinearError> {
         if inputs.end > self.stored() {
             let (expected, found) = (self.stored(), inputs.end);
             return Err(LinearError::Shape { what: "examples stored", expected, found });
         }
         let (start, rows) = (inputs.start * self.outputs, inputs.len() * self.outputs);
         let offset = self.offset.as_ref().map(|offset| &offset[start..start + rows]);
-        Ok(Box::new(Rows { matrix: self.matrix.as_ref().subrows(start, rows), offset }))
+        Ok(Box::new(Rows {
+            matrix: self.matrix.as_ref().subrows(start, rows),
+            outputs: self.outputs,
+            offset,
+        }))
     }
 }
 
 /// The features of neighbouring examples.
 struct Rows<'a> {
     matrix: MatRef<'a, f64>,
+    outputs: usize,
     offset: Option<&'a [f64]>,
 }
 
 impl Linearised<f64> for Rows<'_> {
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.nrows() / self.outputs, self.outputs)
+    }
+
     fn outputs(&self) -> Vec<f64> {
         self.offset.map_or_else(|| vec![0.0; self.matrix.nrows()], <[f64]>::to_vec)
     }
@@ -100,5 +110,28 @@ impl Linearised<f64> for Rows<'_> {
     fn apply_transpose(&self, u: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
         check::same("rows of the cotangents", self.matrix.nrows(), u.nrows())?;
         Ok(self.matrix.transpose() * u)
+    }
+
+    /// Cost `2nCk` flops for each weight and k directions.
+    fn rows(
+        &self,
+        along: Option<&Roots<f64>>,
+        weights: Range<usize>,
+        visit: &mut dyn FnMut(Range<usize>, MatRef<'_, f64>),
+    ) -> Result<(), LinearError> {
+        check::same("weights, at most", self.matrix.ncols().max(weights.end), self.matrix.ncols())?;
+        let own = self.matrix.subcols(weights.start, weights.len());
+        let ((examples, c), Some(Roots { width, values })) = (self.shape(), along) else {
+            visit(0..self.shape().0, own);
+            return Ok(());
+        };
+        check::same("numbers in the directions", examples * width * c, values.len())?;
+        let mut rows = Mat::zeros(examples * width, weights.len());
+        for (i, root) in values.chunks_exact(width * c).enumerate() {
+            let root = MatRef::from_row_major_slice(root, *width, c);
+            rows.subrows_mut(i * width, *width).copy_from(root * own.subrows(i * c, c));
+        }
+        visit(0..examples, rows.as_ref());
+        Ok(())
     }
 }

@@ -3,7 +3,8 @@
 //! A model is `f(x) = g(x) + phi(x) (w - v)`: linear in its weights `w` around an expansion point `v`, at which its outputs are `g(x)`. A plain
 //! linear model has `v = 0` and `g` zero or an offset; the linearisation of a network has its trained weights and its own outputs. A map is known
 //! by two products, with `phi(x)` (outputs x weights) and with its transpose, for a whole batch and many vectors at once: that is all that
-//! matrix-free methods need, so that the Jacobian of a network is a feature map like a stored matrix.
+//! matrix-free methods need, so that the Jacobian of a network is a feature map like a stored matrix. Structured curvatures and predictions need rows of it as
+//! well, from which they follow unless a map says how they are had for less.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,8 +19,11 @@ pub(crate) use source::chunks;
 pub use source::{BatchSource, Numbered};
 
 use crate::LinearError;
+use crate::curvature::{BlockSum, FisherEstimate, Form, OutputCurvature, Roots, Segment, by_rows};
+use crate::latent::{Posteriors, Wanted, add_rows};
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use std::ops::Range;
 
 /// `phi(x)`, a matrix of outputs x weights for each example `x`, in the arithmetic of `T`.
 pub trait FeatureMap<T: Real>: Send + Sync {
@@ -40,16 +44,30 @@ pub trait FeatureMap<T: Real>: Send + Sync {
     /// Examples that are best worked on at a time when `vectors` products are made of each.
     fn examples_at_once(&self, vectors: usize) -> usize;
 
+    /// Which weights belong together, in order and without gaps: by default all of them.
+    fn segments(&self) -> Vec<Segment> {
+        let (name, layer) = ("all weights".into(), String::new());
+        vec![Segment { name, layer, range: 0..self.dimension(), whole: true, matrix: None }]
+    }
+
+    /// Examples that are best worked on at a time when a curvature is summed from `width` rows of each.
+    fn examples_for_curvature(&self, _estimate: FisherEstimate, width: usize) -> usize {
+        self.examples_at_once(width)
+    }
+
     /// The features of a batch, ready for any number of products: what they share (the trace of a network, say) is computed here, once.
     ///
     /// # Errors
     /// What the map refuses: inputs of another shape or number.
-    fn at<'a>(&'a self, inputs: &'a Self::Inputs) -> Result<Box<dyn Linearised<T> + 'a>, LinearError>;
+    fn at<'a>(&'a self, inputs: Self::Inputs) -> Result<Box<dyn Linearised<T> + 'a>, LinearError>;
 }
 
 /// The features of one batch of `n` examples. Rows are ordered example by example: row `i C + c` belongs to output `c` of example `i`. The
 /// two products must be exact transposes of each other.
 pub trait Linearised<T: Real> {
+    /// Examples n, and outputs C of each.
+    fn shape(&self) -> (usize, usize);
+
     /// The model's outputs at the expansion point, `g` (nC).
     fn outputs(&self) -> Vec<f64>;
 
@@ -64,4 +82,44 @@ pub trait Linearised<T: Real> {
     /// # Errors
     /// As [`Linearised::apply`].
     fn apply_transpose(&self, u: MatRef<'_, T>) -> Result<Mat<T>, LinearError>;
+
+    /// Rows `R' Phi` over a range of the weights, for directions `R` of each example or (None) for each of its outputs: `visit(examples, rows)` sees those of a few examples at a time, in order.
+    ///
+    /// # Errors
+    /// Whatever the map itself may refuse.
+    fn rows(
+        &self,
+        along: Option<&Roots<T>>,
+        weights: Range<usize>,
+        visit: &mut dyn FnMut(Range<usize>, MatRef<'_, T>),
+    ) -> Result<(), LinearError>;
+
+    /// Adds the batch's curvature `sum_n Phi_n' B_n Phi_n`, in some form, to sums that were laid out for the map's segments. By rows, unless a map knows what is cheaper: maps whose segments are
+    /// weight matrices must, for the Kronecker form.
+    ///
+    /// # Errors
+    /// As [`Linearised::rows`]; [`LinearError::Factors`].
+    fn add_curvature(
+        &self,
+        form: Form,
+        observed: &OutputCurvature<'_>,
+        sums: &mut [BlockSum],
+    ) -> Result<(), LinearError> {
+        by_rows::add_curvature(self, form, observed, sums)
+    }
+
+    /// Adds the covariances `Phi H^-1 Phi'` of each example's outputs to one list for each posterior, `[examples, C]` or `[examples, C, C]`. By rows, unless a map knows what is cheaper.
+    ///
+    /// # Errors
+    /// As [`Linearised::rows`].
+    fn add_covariances(
+        &self,
+        posteriors: &Posteriors<T>,
+        wanted: Wanted,
+        out: &mut [Vec<f64>],
+    ) -> Result<(), LinearError> {
+        posteriors
+            .conditioned()
+            .try_for_each(|(weights, blocks)| add_rows(self, weights, blocks, wanted, out))
+    }
 }

@@ -60,7 +60,7 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
         for range in chunks(count, self.features.examples_at_once(2)) {
             let (inputs, targets) = self.source.batch(range.clone())?;
             let end = range.end;
-            visit(&*self.features.at(&inputs)?, &targets, range)?;
+            visit(&*self.features.at(inputs)?, &targets, range)?;
             if observer(end, count) == Signal::Stop {
                 return Err(LinearError::Interrupted);
             }

@@ -12,7 +12,7 @@ fn products_agree_with_the_matrix() {
     // Neighbours, all, nothing.
     for batch in [1..3, 0..4, 2..2] {
         let rows = batch.start * 3..batch.end * 3;
-        let features = dense.at(&batch).unwrap();
+        let features = dense.at(batch).unwrap();
         assert_eq!(features.outputs(), offset[rows.clone()]);
         let matrix = dense.whole().subrows(rows.start, rows.len());
         let (w, u) = (normal(5, 3, "w"), normal(rows.len(), 2, "u"));
@@ -23,7 +23,7 @@ fn products_agree_with_the_matrix() {
         assert!(matches!(features.apply(wrong.as_ref()), Err(LinearError::Shape { .. })));
         assert!(matches!(features.apply_transpose(wrong.as_ref()), Err(LinearError::Shape { .. })));
     }
-    assert!(matches!(dense.at(&(2..5)), Err(LinearError::Shape { expected: 4, found: 5, .. })));
+    assert!(matches!(dense.at(2..5), Err(LinearError::Shape { expected: 4, found: 5, .. })));
     assert!(DenseFeatures::new(Mat::zeros(4, 1), 2).unwrap().with_offset(vec![0.0; 3]).is_err());
     assert!(DenseFeatures::new(Mat::zeros(4, 1), 2).unwrap().with_offset(vec![f64::NAN; 4]).is_err());
 }

@@ -1,6 +1,7 @@
 //! Linear models against brute force, against each other, and against published numbers.
 
 mod bad_inputs;
+mod curvature;
 mod duality;
 mod features;
 mod mode;

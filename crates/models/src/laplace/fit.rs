@@ -7,7 +7,7 @@ use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_l
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet};
 use super::{
-    CurvatureChoice, DataRecord, Fitted, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
+    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
     NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::ModelError;
@@ -54,7 +54,20 @@ impl LaplaceModel {
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
     ) -> Result<Self, ModelError> {
-        let mut source = Source::open(request)?;
+        Self::fit_with(request, &InMemory::default(), announce, observer)
+    }
+
+    /// As [`Self::fit`], with what is in memory in the place of files.
+    ///
+    /// # Errors
+    /// As [`Self::fit`].
+    pub fn fit_with(
+        request: &LaplaceRequest,
+        memory: &InMemory,
+        announce: &mut dyn FnMut(&str),
+        observer: Observer<'_>,
+    ) -> Result<Self, ModelError> {
+        let mut source = Source::open(request, memory)?;
         if let Some(weight_decay) = request.weight_decay {
             check_positive("the weight decay", weight_decay, true)?;
             let loss = posterior_networks::train::Loss::CrossEntropy;
@@ -76,9 +89,9 @@ impl LaplaceModel {
             NumberFormat::Double => false,
         };
         if single {
-            fit_in::<f32>(source.network.cast()?, source, request, announce, observer)
+            fit_in::<f32>(source.network.cast()?, source, request, memory, announce, observer)
         } else {
-            fit_in::<f64>(source.network.clone(), source, request, announce, observer)
+            fit_in::<f64>(source.network.clone(), source, request, memory, announce, observer)
         }
     }
 
@@ -137,6 +150,7 @@ fn fit_in<T: SavedPrecision>(
     network: Network<T>,
     source: Source,
     request: &LaplaceRequest,
+    memory: &InMemory,
     announce: &mut dyn FnMut(&str),
     observer: Observer<'_>,
 ) -> Result<LaplaceModel, ModelError> {
@@ -152,10 +166,13 @@ fn fit_in<T: SavedPrecision>(
         from_network: true,
     };
     let TrainingSet { mut examples, inputs, record, mut fingerprints, class_names, notes: data_notes } =
-        reading.read::<T>(&request.data.data, &request.data.labels)?;
+        match &memory.data {
+            Some(arrays) => reading.in_memory::<T>(arrays)?,
+            None => reading.read::<T>(&request.data.data, &request.data.labels)?,
+        };
     let training = source.record.training.clone();
     let (held_out, held_out_notes) =
-        held_out(request, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
+        held_out(request, memory, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;
     let mut options = request.options.clone();

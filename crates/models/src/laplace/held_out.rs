@@ -1,7 +1,7 @@
 //! Rows that score a fit: given in files of their own, recorded by `posterior train`, or, where insisted upon, rows that the network was trained on.
 
 use super::training::Reading;
-use super::{CurvatureChoice, InputKind, InputRecord, LaplaceRequest, SavedPrecision};
+use super::{CurvatureChoice, InMemory, InputKind, InputRecord, LaplaceRequest, SavedPrecision};
 use crate::ModelError;
 use crate::network::{TrainingRecord, digests};
 use posterior_data::Split;
@@ -31,6 +31,7 @@ const WAYS_OUT: &str = "give --validation-data that the network has not seen; or
 /// The rows of a request, which are taken out of `examples` where they are among them.
 pub(super) fn held_out<T: SavedPrecision>(
     request: &LaplaceRequest,
+    memory: &InMemory,
     reading: &Reading<'_>,
     (inputs, record): (&InputKind, &InputRecord),
     training: Option<&TrainingRecord>,
@@ -48,9 +49,12 @@ pub(super) fn held_out<T: SavedPrecision>(
             "--allow-seen-rows is for a named curvature: --curvature auto compares on rows that the network has not seen, or by the evidence".into(),
         );
     }
-    if !source.data.is_empty() {
+    if memory.unseen.is_some() || !source.data.is_empty() {
         let reading = Reading { known: Some(inputs), from_network: false, ..*reading };
-        let set = reading.read::<T>(&source.data, &source.labels)?;
+        let set = match &memory.unseen {
+            Some(arrays) => reading.in_memory::<T>(arrays)?,
+            None => reading.read::<T>(&source.data, &source.labels)?,
+        };
         check_enough(set.examples.len())?;
         if set.record.kind != record.kind {
             return refuse("--validation-data hold another kind of numbers than --data (bytes, whole or floating-point numbers): convert them".into());

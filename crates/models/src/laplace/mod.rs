@@ -16,6 +16,7 @@
 //! | `source` | the network, from a file or as a head on features |
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
+//! | `memory` | networks and examples in memory instead of files |
 //! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
 //! | `seen` | which rows a model has learned from |
@@ -44,6 +45,7 @@ mod header;
 mod held_out;
 mod input_record;
 mod joint;
+mod memory;
 mod model;
 mod noise;
 mod predict;
@@ -62,6 +64,7 @@ pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use joint::JointRow;
+pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
 pub use predict::{LaplacePredictions, Predicted};
 pub use request::{

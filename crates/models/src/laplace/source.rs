@@ -1,8 +1,8 @@
 //! The network of a request: from a file, or as a head on features.
 
-use super::{LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
+use super::{InMemory, LaplaceRequest, LikelihoodKind, NetworkRecord, NetworkSource};
 use crate::ModelError;
-use crate::network::{NetworkFileError, Preparation, Strip, digest, file_name, open_network};
+use crate::network::{NetworkFileError, Preparation, Strip, digest, file_name, open_network, without_link};
 use posterior_data::{NumericArray, ReadOptions, read_arrays};
 use posterior_likelihoods::Link;
 use posterior_networks::operation::Linear;
@@ -24,7 +24,10 @@ pub(super) struct Source {
 
 impl Source {
     /// The network of a request. What turns its outputs into probabilities is taken off, since likelihoods take logits.
-    pub(super) fn open(request: &LaplaceRequest) -> Result<Self, ModelError> {
+    pub(super) fn open(request: &LaplaceRequest, memory: &InMemory) -> Result<Self, ModelError> {
+        if let Some(network) = &memory.network {
+            return Self::of(network, request);
+        }
         let source = &request.network;
         let (path, network, preparation, format, training, notes) = match source {
             NetworkSource::File { path, architecture, strip_softmax } => {
@@ -45,6 +48,25 @@ impl Source {
             notes,
         };
         Ok(Self { network, preparation, head: matches!(source, NetworkSource::Head { .. }), record })
+    }
+
+    /// A network in memory.
+    fn of(network: &Network<f64>, request: &LaplaceRequest) -> Result<Self, ModelError> {
+        let opened = without_link(network.clone(), strip(request, false)?)?;
+        let mut notes = opened.notes;
+        notes.extend(misunderstood(
+            request,
+            opened.network.graph().without_output_link().map(|found| found.1),
+        )?);
+        let record = NetworkRecord {
+            architecture: architecture(opened.network.graph())?,
+            file: String::new(),
+            format: opened.format.into(),
+            sha256: None,
+            training: None,
+            notes,
+        };
+        Ok(Self { network: opened.network, preparation: opened.preparation, head: false, record })
     }
 
     /// Whether every weight is a number of single precision.

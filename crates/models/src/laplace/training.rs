@@ -48,7 +48,7 @@ pub(super) struct Reading<'a> {
 }
 
 /// Examples, and how they are read again.
-struct Found {
+pub(super) struct Found {
     raw: Raw,
     inputs: InputKind,
     class_names: Vec<String>,
@@ -74,6 +74,11 @@ impl Reading<'_> {
         } else {
             self.arrays(data, labels)?
         };
+        self.set(found, first)
+    }
+
+    /// Examples as the network takes them, with the names of classes that were given, where the data have none.
+    pub(super) fn set<T: Precision>(&self, found: Found, first: &Path) -> Result<TrainingSet<T>, ModelError> {
         let Found { raw, inputs, mut class_names, groups } = found;
         let mut raw = raw.fit_for(self.input, first)?;
         if !self.source.class_names.is_empty() && class_names.is_empty() {
@@ -223,7 +228,11 @@ impl Reading<'_> {
         let columns = &self.source.selection;
         let named = [(!columns.target.is_empty(), "--target"), (columns.features.is_some(), "--features")];
         self.refuse_flags(&named, "images and arrays")?;
-        let raw = Raw::of_arrays(data, labels, self.wanted(), &self.limits)?;
+        self.pictures(Raw::of_arrays(data, labels, self.wanted(), &self.limits)?)
+    }
+
+    /// Arrays, as images where they are some.
+    pub(super) fn pictures(&self, raw: Raw) -> Result<Found, ModelError> {
         let inputs = InputKind::Prepared { preparation: self.pixels(&raw.inputs)? };
         let shape = raw.inputs.example_shape();
         let bytes = matches!(raw.inputs.values(), ArrayValues::U8(_));

@@ -24,6 +24,7 @@ pub(crate) use digest::{digest, digests};
 pub(crate) use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};
+pub(crate) use open::without_link;
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};

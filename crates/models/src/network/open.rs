@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct Opened<T> {
     /// The network, in evaluation mode.
     pub network: Network<T>,
-    /// `safetensors` or `onnx`.
+    /// `safetensors`, `onnx` or `memory`.
     pub format: &'static str,
     /// How data are prepared for it, where the file says so.
     pub preparation: Preparation,
@@ -141,6 +141,19 @@ pub fn open_network<T: Precision>(
         notes: read.notes,
     };
     stripped(opened, strip, path)
+}
+
+/// A network in memory without what `strip` takes off its end.
+///
+/// # Errors
+/// When `strip` wants what is not there.
+pub(crate) fn without_link<T: Precision>(
+    network: Network<T>,
+    strip: Strip,
+) -> Result<Opened<T>, NetworkFileError> {
+    let (preparation, notes) = (Preparation::None, Vec::new());
+    let opened = Opened { network, format: "memory", preparation, training: None, stripped: None, notes };
+    stripped(opened, strip, Path::new("the network"))
 }
 
 /// The network without what `strip` takes off its end.

@@ -93,6 +93,12 @@ impl Raw {
         Ok(Self { name: file_name(&data[0]), inputs: set.images, truths, rows, columns, notes })
     }
 
+    /// Arrays in memory, and what came true of each example.
+    pub(crate) fn of_memory(name: &str, inputs: NumericArray, truths: (Vec<f64>, usize)) -> Self {
+        let (rows, columns, notes) = Default::default();
+        Self { name: name.into(), inputs, truths: Some(truths), rows, columns, notes }
+    }
+
     /// Features of a head of so many inputs: columns by name, or in their order; labels in a column or in files beside them.
     pub(crate) fn of_features(
         (data, labels): (&[PathBuf], &[PathBuf]),

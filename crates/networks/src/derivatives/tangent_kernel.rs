@@ -166,6 +166,13 @@ impl<T: Precision> TangentFeatures<T> {
     }
 
     /// The block of each example with itself, `[examples, width, width]`.
+    pub fn diagonal(&self) -> Vec<T> {
+        let mut out = vec![T::ZERO; self.examples * self.width * self.width];
+        self.diagonal_into(&mut out);
+        out
+    }
+
+    /// The same, added to what is there.
     fn diagonal_into(&self, out: &mut [T]) {
         let width = self.width;
         out.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(n, out)| {

@@ -1,8 +1,15 @@
 //! The ten-line programs: plain matrices, files, functions.
 
 use faer::Mat;
+use posterior::laplace::{LaplacePredictions, Predicted};
+use posterior::linalg::random::Streams;
+use posterior::linearised::{Approximation, Weights};
+use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
+use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
+use posterior::networks::{Architecture, Array, Network};
+use posterior::optim::{Rule, Schedule, Signal};
 use posterior::options::MethodName;
-use posterior::{FittedGp, Gp, ProcessError, Rows};
+use posterior::{ErrorBarsError, FittedGp, FittedLaplace, Gp, Laplace, ProcessError, Rows};
 
 fn truth(a: f64, b: f64) -> f64 {
     (2.0 * a).sin() + 0.5 * b
@@ -103,4 +110,74 @@ fn what_does_not_fit_is_refused() {
     let process = builder.fit_file(&path).unwrap();
     assert_eq!(process.predict_file(&path).unwrap().mean.len(), 4);
     assert!(matches!(process.predict(&[[1.0, 0.0, 1.0]]), Err(ProcessError::ByTable { .. })));
+}
+
+/// A small network for numbers, trained a little on a plane with noise.
+fn plane() -> (Network<f64>, Architecture, Vec<[f64; 2]>, Vec<f64>) {
+    let (x, y) = data(120);
+    let text = "kind = 'perceptron'\ninputs = 2\nhidden = [6]\noutputs = 1\nactivation = 'tanh'";
+    let architecture = Architecture::from_toml(text).unwrap();
+    let network = Network::<f64>::initialised(architecture.graph().unwrap(), Streams::new(1)).unwrap();
+    let inputs = Array::new(vec![120, 2], x.iter().flatten().copied().collect());
+    let examples = Tabular::new(inputs, Targets::Values(Array::new(vec![120, 1], y.clone())));
+    let (loss, rule, schedule) = (Loss::Mse, Rule::adam(), Schedule::Constant);
+    let options = TrainOptions {
+        loss,
+        epochs: 150,
+        batch: 30,
+        rule,
+        learning_rate: 0.02,
+        schedule,
+        clip: None,
+        patience: None,
+        seed: 0,
+    };
+    let trained = train(network, &examples, None, &options, None, &mut |_, _| Signal::Continue).unwrap();
+    (trained.network, architecture, x, y)
+}
+
+fn moments(predictions: &LaplacePredictions) -> (&[f64], &[f64]) {
+    let Predicted::Moments { mean, variance, .. } = &predictions.predicted else { panic!("numbers") };
+    (mean, variance)
+}
+
+#[test]
+fn networks_in_memory_and_in_files_get_the_same_error_bars() {
+    let (network, architecture, x, y) = plane();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, model) = (folder.path().join("net.safetensors"), folder.path().join("net.posterior"));
+    let metadata = [(ARCHITECTURE_KEY.to_string(), architecture.to_toml().unwrap())].into();
+    save_safetensors(&file, &network, &metadata).unwrap();
+    let fitted = Laplace::of(&network).gaussian().fit(&x, &y).unwrap();
+    // Without unseen rows the evidence compares; the network is not judged by what it has seen.
+    let header = fitted.model().header();
+    assert!(header.auto.is_some() && header.summary.unseen.is_none());
+    assert_eq!(header.network.format, "memory");
+    let new = [[0.4, 0.3], [30.0, -20.0]];
+    let here = fitted.predict(&new).unwrap();
+    let (mean, variance) = moments(&here);
+    assert!((mean[0] - truth(0.4, 0.3)).abs() < 0.3 && variance[1] > 2.0 * variance[0]);
+    fitted.model().save(&model).unwrap();
+    assert_eq!(FittedLaplace::load(&model).unwrap().predict(&new).unwrap(), here);
+    let matrix = Mat::from_fn(120, 2, |i, j| x[i][j]);
+    let there = Laplace::of(file.as_path()).gaussian().fit(&matrix, &y).unwrap().predict(&new).unwrap();
+    assert_eq!(there, here);
+    // One curvature, and rows that the network has not seen.
+    let (unseen, targets) = (x[..60].to_vec(), y[..60].to_vec());
+    let shifted: Vec<[f64; 2]> = unseen.iter().map(|[a, b]| [a + 0.011, b - 0.007]).collect();
+    let builder = Laplace::of(&network).gaussian().curvature(Approximation::Full).weights(Weights::LastLayer);
+    let scored = builder.clone().unseen(&shifted, &targets).unwrap().fit(&x, &y).unwrap();
+    assert_eq!(scored.model().header().summary.unseen.unwrap().examples, 60);
+    assert!(scored.model().header().auto.is_none());
+    let told = |result: Result<FittedLaplace, ErrorBarsError>| result.map(|_| ()).unwrap_err().to_string();
+    let seen = told(builder.clone().unseen(&unseen, &targets).unwrap().fit(&x, &y));
+    assert!(seen.contains("60 of 60 rows"), "{seen}");
+    let fewer = told(builder.clone().fit(&x, &y[1..]));
+    assert!(fewer.contains("120 inputs, but targets for 119"), "{fewer}");
+    let columns = told(builder.clone().fit(&y, &y));
+    assert!(columns.contains("shape [2]"), "{columns}");
+    let classes = told(Laplace::of(&network).categorical().fit(&x, &[0u8; 120]));
+    assert!(classes.contains("one output"), "{classes}");
+    let nan = told(builder.fit(&vec![[0.0, f64::NAN]; 120], &y));
+    assert!(nan.contains("the inputs"), "{nan}");
 }

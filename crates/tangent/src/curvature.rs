@@ -1,18 +1,19 @@
-//! Adding what one batch's rows contribute, form by form.
+//! Adding what one batch's rows contribute to a curvature, form by form.
 
-use super::{BlockSum, SumMatrix};
-use crate::LaplaceError;
+use posterior_linear::curvature::{BlockSum, SumMatrix};
 use posterior_networks::{
-    Array, Curvature, Graph, Network, Operation, Outputs, Precision, Selection, Tap, Trace, add_gram,
+    Array, Curvature, Graph, Matrix, Network, NetworkError, Operation, Outputs, Precision, Selection, Tap,
+    Trace, add_gram, product,
 };
+use std::ops::Range;
 
 /// Kronecker factors of weight matrices, exact blocks of other parameters.
-pub(super) fn add_kronecker<T: Precision>(
+pub(crate) fn add_kronecker<T: Precision>(
     trace: &Trace<'_, T>,
     selection: &Selection,
     rows: &Array<T>,
     blocks: &mut [BlockSum],
-) -> Result<(), LaplaceError> {
+) -> Result<(), NetworkError> {
     let graph = trace.network().graph();
     // Gradients of parameters that are used more than once are summed before they are squared.
     let mut vectors: Vec<Option<Array<T>>> = vec![None; blocks.len()];
@@ -54,6 +55,7 @@ pub(super) fn add_kronecker<T: Precision>(
             SumMatrix::Kronecker { .. } => {}
         }
     }
+    share_with_biases(graph, selection, blocks);
     Ok(())
 }
 
@@ -82,8 +84,8 @@ fn bias_of(
     fits.then_some(from)
 }
 
-/// Fills in the blocks of biases that were left out by [`add_kronecker`].
-pub(super) fn share_with_biases(graph: &Graph, selection: &Selection, blocks: &mut [BlockSum]) {
+/// Fills in the blocks of biases that were left out.
+fn share_with_biases(graph: &Graph, selection: &Selection, blocks: &mut [BlockSum]) {
     for (i, node) in graph.nodes().iter().enumerate() {
         let Some(&bias) = node.parameters.get(1) else { continue };
         if let Some(from) = bias_of(graph, selection, blocks, i, bias)
@@ -108,13 +110,10 @@ pub(crate) fn gradients<T: Precision>(tap: Tap<T>) -> Array<T> {
                 let a = &inputs.values()[r / width * positions * q..][..positions * q];
                 let d = &sensitivities.values()[r * positions * c..][..positions * c];
                 let place = &mut out.values_mut()[r * c * q..(r + 1) * c * q];
-                let (a, d) = (
-                    posterior_networks::Matrix::new(a, positions, q),
-                    posterior_networks::Matrix::new(d, positions, c),
-                );
+                let (a, d) = (Matrix::new(a, positions, q), Matrix::new(d, positions, c));
                 match transposed {
-                    false => posterior_networks::product(place, false, d.transposed(), a),
-                    true => posterior_networks::product(place, false, a.transposed(), d),
+                    false => product(place, false, d.transposed(), a),
+                    true => product(place, false, a.transposed(), d),
                 }
             }
             out
@@ -123,13 +122,13 @@ pub(crate) fn gradients<T: Precision>(tap: Tap<T>) -> Array<T> {
 }
 
 /// The exact diagonal.
-pub(super) fn add_diagonal<T: Precision>(
+pub(crate) fn add_diagonal<T: Precision>(
     network: &Network<T>,
     x: &Array<T>,
     selection: &Selection,
     rows: &Array<T>,
     blocks: &mut [BlockSum],
-) -> Result<(), LaplaceError> {
+) -> Result<(), NetworkError> {
     let (examples, outputs) = (x.rows(), network.graph().output_shape().iter().product::<usize>());
     let width = rows.rows() / examples.max(1);
     // Roots are stored output by output, the rows of a batch root by root.
@@ -151,14 +150,14 @@ pub(super) fn add_diagonal<T: Precision>(
 }
 
 /// Every entry within a block: rows of the Jacobian, a few examples at a time.
-pub(super) fn add_dense<T: Precision>(
+pub(crate) fn add_dense<T: Precision>(
     network: &Network<T>,
     x: &Array<T>,
     selection: &Selection,
-    rows: &Array<T>,
+    rows: Array<T>,
     blocks: &mut [BlockSum],
-) -> Result<(), LaplaceError> {
-    let outputs = Outputs::Combinations(rows.clone());
+) -> Result<(), NetworkError> {
+    let outputs = Outputs::Combinations(rows);
     for block in blocks {
         let SumMatrix::Dense(sum) = &mut block.matrix else { continue };
         let own = block_selection(network, selection, block.range.clone());
@@ -172,7 +171,7 @@ pub(super) fn add_dense<T: Precision>(
 pub(crate) fn block_selection<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
 ) -> Selection {
     if range.len() == selection.len() {
         return selection.clone();

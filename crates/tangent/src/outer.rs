@@ -1,9 +1,8 @@
 //! Weight matrices: the gradient of output `o` is `sum_t delta_ot a_t^T`, and its variance is a weighted sum of squares in the rotated coordinates of the block.
 
-use super::prepared::PreparedBlock;
-use super::{Latent, Predictor, Wanted};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
+use posterior_linear::latent::{Latent, Wanted};
 use posterior_networks::{Array, Matrix, Precision, product};
 use rayon::prelude::*;
 
@@ -22,35 +21,29 @@ fn rotate<T: Precision>(values: Array<T>, basis: Option<&Vec<T>>) -> Array<T> {
     out
 }
 
-impl<T: Precision> Predictor<T> {
-    /// Adds the contribution of a weight matrix with inputs `[examples, positions, q]` and sensitivities `[examples * C, positions, c]`.
-    pub(super) fn add_outer(
-        &self,
-        parameter: usize,
-        inputs: Array<T>,
-        sensitivities: Array<T>,
-        transposed: bool,
-        wanted: Wanted,
-        covariances: &mut [Vec<f64>],
-    ) {
-        for block in self.blocks() {
-            let PreparedBlock::Matrix { parameter: p, row_basis, column_basis, variances, .. } = block else {
-                continue;
-            };
-            if *p != parameter {
-                continue;
-            }
-            let (for_inputs, for_outputs) =
-                if transposed { (row_basis, column_basis) } else { (column_basis, row_basis) };
-            let a = rotate(inputs, for_inputs.as_ref());
-            let delta = rotate(sensitivities, for_outputs.as_ref());
-            if a.shape()[1] == 1 && !transposed {
-                one_position(a, &delta, variances, wanted, covariances);
-            } else {
-                many_positions(&a, &delta, transposed, variances, wanted, covariances);
-            }
-            return;
-        }
+/// A weight matrix as it is stored: bases of rows and columns (None for the identity) and, by posterior, variances in them.
+pub(super) struct Rotated<'a, T> {
+    pub(super) row_basis: Option<&'a Vec<T>>,
+    pub(super) column_basis: Option<&'a Vec<T>>,
+    pub(super) variances: &'a [Vec<T>],
+}
+
+/// Adds the contribution of a weight matrix with inputs `[examples, positions, q]` and sensitivities `[examples * C, positions, c]`.
+pub(super) fn add_outer<T: Precision>(
+    matrix: &Rotated<'_, T>,
+    (inputs, sensitivities, transposed): (Array<T>, Array<T>, bool),
+    wanted: Wanted,
+    covariances: &mut [Vec<f64>],
+) {
+    let Rotated { row_basis, column_basis, variances } = *matrix;
+    let (for_inputs, for_outputs) =
+        if transposed { (row_basis, column_basis) } else { (column_basis, row_basis) };
+    let a = rotate(inputs, for_inputs);
+    let delta = rotate(sensitivities, for_outputs);
+    if a.shape()[1] == 1 && !transposed {
+        one_position(a, &delta, variances, wanted, covariances);
+    } else {
+        many_positions(&a, &delta, transposed, variances, wanted, covariances);
     }
 }
 

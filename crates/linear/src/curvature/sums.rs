@@ -1,14 +1,28 @@
 //! The numbers that are summed, block by block, and the structure they become.
 
-use super::Form;
-use crate::LaplaceError;
+use super::segment::layers;
+use super::{MatrixShape, Segment};
+use crate::structure::{Block, BlockMatrix, Dense, Diagonal, Kronecker, Structure, StructureError};
 use faer::Mat;
-use posterior_linear::structure::{Block, BlockMatrix, Dense, Diagonal, Kronecker, Structure};
-use posterior_networks::{Graph, Operation, Selection};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Parameters that are not weight matrices (biases, gains) get a dense block up to this length, and a diagonal one beyond.
 const DENSE_VECTOR: usize = 1024;
+
+/// Which entries of the curvature are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// All.
+    Full,
+    /// Those within a layer.
+    Block,
+    /// The diagonal.
+    Diagonal,
+    /// Kronecker products for weight matrices.
+    Kronecker,
+}
 
 /// The sum for one block of weights.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +31,6 @@ pub struct BlockSum {
     pub name: String,
     /// Its weights in the flat vector.
     pub range: Range<usize>,
-    /// Positions of the selection's parts that it covers.
-    pub parts: Range<usize>,
     /// The numbers.
     pub matrix: SumMatrix,
 }
@@ -45,10 +57,10 @@ impl BlockSum {
     /// Name and place with an empty matrix.
     fn clone_layout(&self) -> Self {
         let matrix = SumMatrix::Diagonal(Vec::new());
-        Self { name: self.name.clone(), range: self.range.clone(), parts: self.parts.clone(), matrix }
+        Self { name: self.name.clone(), range: self.range.clone(), matrix }
     }
 
-    pub(crate) fn same_layout(&self, other: &Self) -> bool {
+    pub(super) fn same_layout(&self, other: &Self) -> bool {
         let size = |m: &SumMatrix| match m {
             SumMatrix::Dense(m) => (0, m.nrows(), m.ncols(), false),
             SumMatrix::Diagonal(v) => (1, v.len(), 1, false),
@@ -59,7 +71,7 @@ impl BlockSum {
         self.name == other.name && self.range == other.range && size(&self.matrix) == size(&other.matrix)
     }
 
-    pub(crate) fn is_finite(&self) -> bool {
+    pub(super) fn is_finite(&self) -> bool {
         match &self.matrix {
             SumMatrix::Dense(m) => m.is_all_finite(),
             SumMatrix::Diagonal(v) => v.iter().all(|v| v.is_finite()),
@@ -114,92 +126,40 @@ pub(super) fn add(blocks: &mut [BlockSum], others: &[BlockSum]) {
     }
 }
 
-/// What a parameter's node makes of it: `(outputs, inputs, transposed)` of a weight matrix, None for others.
-pub(crate) fn weight_matrix(graph: &Graph, parameter: usize) -> Option<(usize, usize, bool)> {
-    let shape = &graph.parameters()[parameter].shape;
-    let users: Vec<_> = graph.nodes().iter().filter(|n| n.parameters.first() == Some(&parameter)).collect();
-    let rest = || shape[1..].iter().product::<usize>();
-    if users.is_empty() || graph.nodes().iter().any(|n| n.parameters.iter().skip(1).any(|p| *p == parameter))
-    {
-        return None;
-    }
-    if users.iter().all(|n| matches!(n.operation, Operation::Linear(_))) {
-        return Some((shape[0], rest(), false));
-    }
-    if users.iter().all(|n| matches!(&n.operation, Operation::Convolution(c) if c.groups == 1)) {
-        let transposed =
-            users.iter().any(|n| matches!(&n.operation, Operation::Convolution(c) if c.transposed));
-        return Some(if transposed { (rest(), shape[0], true) } else { (shape[0], rest(), false) });
-    }
-    None
-}
-
-/// Empty blocks for a selection.
-pub(crate) fn layout(graph: &Graph, selection: &Selection, form: Form) -> Vec<BlockSum> {
-    let parts = selection.parts();
-    let range = |i: usize| parts[i].offset..parts[i].offset + parts[i].length;
+/// Empty blocks for weights in segments.
+pub(super) fn layout(segments: &[Segment], form: Form) -> Vec<BlockSum> {
     let square = |n: usize| Mat::zeros(n, n);
+    let all = 0..segments.last().map_or(0, |s| s.range.end);
+    let whole = |matrix| vec![BlockSum { name: "all weights".into(), range: all.clone(), matrix }];
     match form {
-        Form::Full => {
-            let matrix = SumMatrix::Dense(square(selection.len()));
-            vec![BlockSum {
-                name: "all weights".into(),
-                range: 0..selection.len(),
-                parts: 0..parts.len(),
-                matrix,
-            }]
-        }
-        Form::Diagonal => {
-            let matrix = SumMatrix::Diagonal(vec![0.0; selection.len()]);
-            vec![BlockSum {
-                name: "all weights".into(),
-                range: 0..selection.len(),
-                parts: 0..parts.len(),
-                matrix,
-            }]
-        }
-        Form::Block => {
-            let mut blocks: Vec<BlockSum> = Vec::new();
-            for (layer, group) in layers(graph, selection) {
-                let all = range(group.start).start..range(group.end - 1).end;
-                let matrix = SumMatrix::Dense(square(all.len()));
-                blocks.push(BlockSum { name: layer, range: all, parts: group, matrix });
-            }
-            blocks
-        }
-        Form::Kronecker => (0..parts.len())
-            .map(|i| {
-                let length = parts[i].length;
-                let matrix = match weight_matrix(graph, parts[i].parameter) {
-                    Some((outputs, inputs, transposed)) => {
+        Form::Full => whole(SumMatrix::Dense(square(all.len()))),
+        Form::Diagonal => whole(SumMatrix::Diagonal(vec![0.0; all.len()])),
+        Form::Block => layers(segments)
+            .into_iter()
+            .map(|(layer, own)| {
+                let range = segments[own.start].range.start..segments[own.end - 1].range.end;
+                BlockSum { name: layer.into(), matrix: SumMatrix::Dense(square(range.len())), range }
+            })
+            .collect(),
+        Form::Kronecker => segments
+            .iter()
+            .map(|segment| {
+                let length = segment.range.len();
+                let matrix = match segment.matrix {
+                    Some(MatrixShape { outputs, inputs, transposed }) => {
                         SumMatrix::Kronecker { outputs: square(outputs), inputs: square(inputs), transposed }
                     }
                     None if length <= DENSE_VECTOR => SumMatrix::Dense(square(length)),
                     None => SumMatrix::Diagonal(vec![0.0; length]),
                 };
-                BlockSum { name: parts[i].name.clone(), range: range(i), parts: i..i + 1, matrix }
+                BlockSum { name: segment.name.clone(), range: segment.range.clone(), matrix }
             })
             .collect(),
     }
 }
 
-/// Runs of parts that belong to the same node, with its name.
-pub(crate) fn layers(graph: &Graph, selection: &Selection) -> Vec<(String, Range<usize>)> {
-    let node_of = |parameter: usize| graph.nodes().iter().position(|n| n.parameters.contains(&parameter));
-    let mut out: Vec<(Option<usize>, Range<usize>)> = Vec::new();
-    for (i, part) in selection.parts().iter().enumerate() {
-        let node = node_of(part.parameter);
-        match out.last_mut() {
-            Some((last, range)) if *last == node => range.end = i + 1,
-            _ => out.push((node, i..i + 1)),
-        }
-    }
-    let name = |node: Option<usize>| node.map_or_else(String::new, |n| graph.nodes()[n].name.clone());
-    out.into_iter().map(|(node, range)| (name(node), range)).collect()
-}
-
 /// The curvature that sums over `examples` stand for.
-pub(crate) fn structure(blocks: &[BlockSum], examples: usize) -> Result<Structure, LaplaceError> {
+pub(super) fn structure(blocks: &[BlockSum], examples: usize) -> Result<Structure, StructureError> {
     let finished = blocks.iter().map(|block| {
         let matrix = match &block.matrix {
             SumMatrix::Dense(m) => BlockMatrix::Dense(Dense::new(m.clone())),
@@ -213,5 +173,27 @@ pub(crate) fn structure(blocks: &[BlockSum], examples: usize) -> Result<Structur
         };
         Ok(Block { name: block.name.clone(), range: block.range.clone(), matrix })
     });
-    Ok(Structure::new(finished.collect::<Result<_, LaplaceError>>()?)?)
+    Structure::new(finished.collect::<Result<_, StructureError>>()?)
+}
+
+/// Numbers that the sums of a form hold at least, lower triangles only: to be compared with what a file holds before anything is allocated for them.
+pub fn least_numbers(segments: &[Segment], form: Form) -> u64 {
+    let triangle = |n: usize| (n as u64).saturating_mul(n as u64 + 1) / 2;
+    let all = segments.last().map_or(0, |s| s.range.end);
+    let add = u64::saturating_add;
+    match form {
+        Form::Full => triangle(all),
+        Form::Diagonal => all as u64,
+        Form::Block => layers(segments)
+            .into_iter()
+            .map(|(_, own)| triangle(segments[own].iter().map(|s| s.range.len()).sum()))
+            .fold(0, add),
+        Form::Kronecker => segments
+            .iter()
+            .map(|segment| match segment.matrix {
+                Some(m) => triangle(m.outputs).saturating_add(triangle(m.inputs)),
+                None => segment.range.len() as u64,
+            })
+            .fold(0, add),
+    }
 }

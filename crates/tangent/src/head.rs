@@ -7,27 +7,28 @@
 //! | diagonal | `sum B_cc u_j^2` | `C p` |
 //! | full | `sum B_cc' u u^T` for `c' <= c` | `C^2 p^2 / 2` |
 
-use super::{BlockSum, SumMatrix};
+mod covariances;
+
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::{Array, Graph, Operation, Precision, Selection, Trace, add_gram};
-use posterior_tangent::{Batch, doubles};
+use posterior_linear::curvature::{BlockSum, OutputCurvature, SumMatrix};
+use posterior_networks::{Array, Graph, Matrix, Operation, Precision, Selection, Trace, add_gram, product};
 
 /// The output layer of a network, all of whose weights (and only they) are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub struct Head {
     /// The node whose output the layer reads; None for the network's input.
-    pub(crate) input: Option<usize>,
+    pub input: Option<usize>,
     /// Number of features.
-    pub(crate) features: usize,
+    pub features: usize,
     /// Number of outputs.
-    pub(crate) outputs: usize,
+    pub outputs: usize,
     /// Whether the bias is among the weights.
-    pub(crate) bias: bool,
+    pub bias: bool,
 }
 
 impl Head {
     /// The head of a graph, if a selection is exactly its weights (with or without the bias).
-    pub(crate) fn of(graph: &Graph, selection: &Selection) -> Option<Self> {
+    pub fn of(graph: &Graph, selection: &Selection) -> Option<Self> {
         let node = &graph.nodes()[graph.output().node()?];
         let input_shape = graph.shape(node.inputs[0]);
         if !matches!(node.operation, Operation::Linear(_)) || input_shape.len() != 1 {
@@ -54,19 +55,36 @@ impl Head {
         self.input.map_or(trace.input(), |node| trace.value(node))
     }
 
-    /// Adds a batch.
-    pub(super) fn add<T: Precision>(
+    /// The features with a last column of ones where there is a bias, row by row, and their number.
+    pub(super) fn augmented<T: Precision>(&self, u: &Array<T>) -> (Vec<T>, usize) {
+        let width = self.features + usize::from(self.bias);
+        let mut features = Vec::with_capacity(u.rows() * width);
+        for row in u.values().chunks_exact(self.features) {
+            features.extend_from_slice(row);
+            if self.bias {
+                features.push(T::ONE);
+            }
+        }
+        (features, width)
+    }
+
+    /// Where feature `j` of output `c` stands in the flat vector: weights first, then biases.
+    pub(super) fn place(&self, c: usize, j: usize) -> usize {
+        if j < self.features { c * self.features + j } else { self.outputs * self.features + c }
+    }
+
+    /// Adds the curvature of a batch.
+    pub(super) fn add_curvature<T: Precision>(
         &self,
         trace: &Trace<'_, T>,
-        batch: &Batch<T>,
-        likelihood: &OutputLikelihood,
+        observed: &OutputCurvature<'_>,
         blocks: &mut [BlockSum],
     ) {
-        let (u, f) = (self.values(trace), trace.output());
+        let u = self.values(trace);
         let kronecker = matches!(blocks[0].matrix, SumMatrix::Kronecker { .. });
         if kronecker {
             let mut sum = faer::Mat::zeros(self.outputs, self.outputs);
-            add_output_curvature(likelihood, batch, f, &mut sum);
+            add_output_curvature(observed, &mut sum);
             for block in blocks {
                 match &mut block.matrix {
                     SumMatrix::Kronecker { outputs, inputs, .. } => {
@@ -82,24 +100,13 @@ impl Head {
             return;
         }
         let count = self.outputs;
-        let mut curvatures = vec![0.0; batch.range.len() * count * count];
+        let mut curvatures = vec![0.0; u.rows() * count * count];
         for (i, place) in curvatures.chunks_exact_mut(count * count).enumerate() {
-            likelihood.curvature(batch.target(i), &doubles(f.row(i)), place);
+            observed.likelihood.curvature(observed.target(i), observed.output(i), place);
         }
         let entry = |i: usize, c: usize, d: usize| curvatures[i * count * count + c * count + d];
-        // With the bias the features have a last column of ones.
-        let mut features = Vec::with_capacity(u.len() + u.rows());
-        for row in u.values().chunks_exact(self.features) {
-            features.extend_from_slice(row);
-            if self.bias {
-                features.push(T::ONE);
-            }
-        }
-        let width = self.features + usize::from(self.bias);
-        // Where feature j of output c stands in the flat vector: weights first, then biases.
-        let place = |c: usize, j: usize| {
-            if j < self.features { c * self.features + j } else { count * self.features + c }
-        };
+        let (features, width) = self.augmented(u);
+        let place = |c: usize, j: usize| self.place(c, j);
         for block in blocks {
             match &mut block.matrix {
                 SumMatrix::Diagonal(sum) => {
@@ -121,19 +128,18 @@ impl Head {
                             let b = T::from_f64(entry(i, c, d));
                             to.iter_mut().zip(from).for_each(|(t, u)| *t = b * *u);
                         }
-                        let rows = batch.range.len();
-                        let mut product = vec![T::ZERO; width * width];
+                        let mut sums = vec![T::ZERO; width * width];
                         let (left, right) = (
-                            posterior_networks::Matrix::new(&weighted, rows, width),
-                            posterior_networks::Matrix::new(&features, rows, width),
+                            Matrix::new(&weighted, u.rows(), width),
+                            Matrix::new(&features, u.rows(), width),
                         );
-                        posterior_networks::product(&mut product, false, left.transposed(), right);
+                        product(&mut sums, false, left.transposed(), right);
                         for (j, k) in (0..width).flat_map(|j| (0..width).map(move |k| (j, k))) {
                             let (row, column) = (place(c, j), place(d, k));
                             if row >= column {
-                                sum[(row, column)] += product[j * width + k].to_f64();
+                                sum[(row, column)] += sums[j * width + k].to_f64();
                             } else if c != d {
-                                sum[(column, row)] += product[j * width + k].to_f64();
+                                sum[(column, row)] += sums[j * width + k].to_f64();
                             }
                         }
                     }
@@ -145,15 +151,10 @@ impl Head {
 }
 
 /// Adds `sum_n B_n` to the lower triangle. For softmax `diag(sum p) - P^T P`: one product, and no matrix for each example.
-fn add_output_curvature<T: Precision>(
-    likelihood: &OutputLikelihood,
-    batch: &Batch<T>,
-    f: &Array<T>,
-    sum: &mut faer::Mat<f64>,
-) {
-    let count = likelihood.outputs();
-    if let OutputLikelihood::Categorical(_) = likelihood {
-        let mut p: Vec<f64> = doubles(f.values());
+fn add_output_curvature(observed: &OutputCurvature<'_>, sum: &mut faer::Mat<f64>) {
+    let count = observed.likelihood.outputs();
+    if let OutputLikelihood::Categorical(_) = observed.likelihood {
+        let mut p: Vec<f64> = observed.outputs.to_vec();
         for row in p.chunks_exact_mut(count) {
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             row.iter_mut().for_each(|v| *v = (*v - largest).exp());
@@ -167,8 +168,8 @@ fn add_output_curvature<T: Precision>(
         return;
     }
     let mut own = vec![0.0; count * count];
-    for i in 0..batch.range.len() {
-        likelihood.curvature(batch.target(i), &doubles(f.row(i)), &mut own);
+    for i in 0..observed.outputs.len() / count {
+        observed.likelihood.curvature(observed.target(i), observed.output(i), &mut own);
         (0..count).for_each(|c| (0..=c).for_each(|d| sum[(c, d)] += own[c * count + d]));
     }
 }

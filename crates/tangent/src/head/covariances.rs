@@ -1,16 +1,28 @@
 //! An output layer alone: covariances from features, without a backward pass.
 
-use super::{Latent, Predictor, Wanted};
-use crate::accumulate::Head;
+use super::Head;
 use faer::Mat;
+use posterior_linear::latent::{Latent, Posteriors, Wanted, row_major};
 use posterior_linear::structure::ConditionedBlock;
 use posterior_networks::{Array, Matrix, Precision, product};
 use rayon::prelude::*;
 
-impl<T: Precision> Predictor<T> {
+impl Head {
+    /// Whether these posteriors can be predicted from features alone.
+    pub fn predicts<T: Precision>(&self, posteriors: &Posteriors<T>) -> bool {
+        posteriors.conditioned().all(|(_, own)| !matches!(own[0], ConditionedBlock::LowRank(_)))
+    }
+
     /// Adds `J H^-1 J^T` for features `u` `[examples, features]`.
-    pub(super) fn add_head(&self, head: &Head, u: &Array<T>, wanted: Wanted, covariances: &mut [Vec<f64>]) {
-        for (range, posteriors) in self.conditioned() {
+    pub(crate) fn add_covariances<T: Precision>(
+        &self,
+        u: &Array<T>,
+        posteriors: &Posteriors<T>,
+        wanted: Wanted,
+        covariances: &mut [Vec<f64>],
+    ) {
+        let head = self;
+        for (range, posteriors) in posteriors.conditioned() {
             for (block, out) in posteriors.iter().zip(covariances.iter_mut()) {
                 match block {
                     ConditionedBlock::Dense(dense) if range.start == head.outputs * head.features => {
@@ -29,8 +41,8 @@ impl<T: Precision> Predictor<T> {
                     }
                     ConditionedBlock::Diagonal(own) => add_diagonal(head, u, &own.variances, wanted, out),
                     ConditionedBlock::Kronecker(own) => {
-                        let basis: Vec<T> = super::prepared::row_major(own.column_basis.as_ref());
-                        let table: Vec<T> = super::prepared::row_major(own.variances.as_ref());
+                        let basis: Vec<T> = row_major(own.column_basis.as_ref());
+                        let table: Vec<T> = row_major(own.variances.as_ref());
                         let (p, c, n) = (head.features, head.outputs, u.rows());
                         let mut rotated = vec![T::ZERO; n * p];
                         product(
@@ -51,7 +63,7 @@ impl<T: Precision> Predictor<T> {
                         match wanted {
                             // V_oo = sum_i B_oi^2 w_i: one product for all examples.
                             Wanted::Diagonal => {
-                                let squares: Vec<T> = super::prepared::row_major(
+                                let squares: Vec<T> = row_major(
                                     Mat::from_fn(c, c, |i, j| basis[(i, j)] * basis[(i, j)]).as_ref(),
                                 );
                                 let mut variances = vec![T::ZERO; n * c];
@@ -84,13 +96,6 @@ impl<T: Precision> Predictor<T> {
                 }
             }
         }
-    }
-}
-
-impl Head {
-    /// Whether these blocks can be predicted from features alone.
-    pub(super) fn predicts(&self, blocks: &[(std::ops::Range<usize>, Vec<ConditionedBlock>)]) -> bool {
-        blocks.iter().all(|(_, own)| !matches!(own[0], ConditionedBlock::LowRank(_)))
     }
 }
 
@@ -129,23 +134,16 @@ fn add_dense<T: Precision>(
     wanted: Wanted,
     out: &mut [f64],
 ) {
-    let (p, c, n) = (head.features, head.outputs, u.rows());
-    let width = p + usize::from(head.bias);
-    let place = |o: usize, j: usize| if j < p { o * p + j } else { c * p + o };
-    let mut features = Vec::with_capacity(n * width);
-    for row in u.values().chunks_exact(p) {
-        features.extend_from_slice(row);
-        if head.bias {
-            features.push(T::ONE);
-        }
-    }
+    let (c, n) = (head.outputs, u.rows());
+    let (features, width) = head.augmented(u);
+    let place = |o: usize, j: usize| head.place(o, j);
     let size = Latent::size(c, wanted);
     let mut product_rows = vec![T::ZERO; n * width];
     for o in 0..c {
         let others = if wanted == Wanted::Full { 0..o + 1 } else { o..o + 1 };
         for k in others {
             let own = Mat::from_fn(width, width, |i, j| covariance[(place(o, i), place(k, j))]);
-            let table: Vec<T> = super::prepared::row_major(own.as_ref());
+            let table: Vec<T> = row_major(own.as_ref());
             product(
                 &mut product_rows,
                 false,

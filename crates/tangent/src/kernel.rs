@@ -1,0 +1,137 @@
+//! The tangent kernel.
+
+use faer::{Mat, MatRef};
+use posterior_kernels::BlockKernel;
+use posterior_networks::derivatives::{FEATURES, tangent_feature_size};
+use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, TangentFeatures};
+use std::ops::Range;
+
+/// `k(x, z) = J(x) J(z)^T` over the selected weights: C x C blocks between images, or whatever the network takes.
+///
+/// Cost for a perceptron with layer widths `d_l`: `2 sum_l d_l` operations for each entry; other parameters: twice their number.
+#[derive(Clone, Copy, Debug)]
+pub struct TangentKernel<'a, T> {
+    network: &'a Network<T>,
+    selection: &'a Selection,
+}
+
+impl<'a, T: Precision> TangentKernel<'a, T> {
+    /// Of the tangent at the network's own weights.
+    pub fn new(network: &'a Network<T>, selection: &'a Selection) -> Self {
+        Self { network, selection }
+    }
+
+    fn directions(&self, along: Option<MatRef<'_, T>>) -> Outputs<T> {
+        let Some(along) = along else { return Outputs::All };
+        let (rows, outputs) = (along.nrows(), along.ncols());
+        let values = (0..rows * outputs).map(|k| along[(k / outputs, k % outputs)]).collect();
+        let shape = [&[rows], self.network.graph().output_shape()].concat();
+        Outputs::Combinations(Array::new(shape, values))
+    }
+}
+
+impl<T: Precision> BlockKernel<T> for TangentKernel<'_, T> {
+    /// `[examples, ...]`.
+    type Points = Array<T>;
+    type Prepared = TangentFeatures<T>;
+    type Error = NetworkError;
+
+    fn outputs(&self) -> usize {
+        self.network.graph().output_shape().iter().product()
+    }
+
+    fn count(&self, x: &Array<T>) -> usize {
+        x.rows()
+    }
+
+    fn points_at_once(&self, width: usize) -> usize {
+        let size = tangent_feature_size(self.network.graph(), self.selection).max(1);
+        (FEATURES / (size * width.max(1))).min(self.network.examples_at_once() / width.max(1)).max(1)
+    }
+
+    /// One pass forwards and one back for each row.
+    fn prepare(
+        &self,
+        x: &Array<T>,
+        points: Range<usize>,
+        along: Option<MatRef<'_, T>>,
+    ) -> Result<TangentFeatures<T>, NetworkError> {
+        self.network.tangent_features(&x.slice_rows(points), self.selection, &self.directions(along))
+    }
+
+    fn tile(&self, x: &TangentFeatures<T>, z: &TangentFeatures<T>) -> Mat<T> {
+        let tile = x.kernel(z);
+        MatRef::from_row_major_slice(tile.values(), x.rows(), z.rows()).to_owned()
+    }
+
+    fn diagonal(&self, x: &TangentFeatures<T>) -> Vec<T> {
+        x.diagonal()
+    }
+
+    fn pullback(
+        &self,
+        x: &TangentFeatures<T>,
+        z: &Array<T>,
+        along: Option<MatRef<'_, T>>,
+        adjoint: MatRef<'_, T>,
+    ) -> Result<Mat<T>, NetworkError> {
+        let (rows, columns) = (adjoint.nrows(), adjoint.ncols());
+        let values = (0..rows * columns).map(|k| adjoint[(k / columns, k % columns)]).collect();
+        let adjoint = Array::new(vec![rows, columns], values);
+        let of_z = self.directions(along);
+        let back = self.network.tangent_kernel_pullback(self.selection, x, (z, &of_z), &adjoint)?;
+        Ok(MatRef::from_row_major_slice(back.values(), back.rows(), back.row_len()).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posterior_networks::Architecture;
+
+    #[test]
+    fn blocks_and_gradients_are_those_of_the_jacobian() {
+        let text = "kind = 'perceptron'\ninputs = 3\nhidden = [4]\noutputs = 2\nactivation = 'tanh'";
+        let graph = Architecture::from_toml(text).unwrap().graph().unwrap();
+        let network = Network::<f64>::initialised(graph, posterior_linalg::random::Streams::new(3)).unwrap();
+        let selection = Selection::all(network.graph());
+        let kernel = TangentKernel::new(&network, &selection);
+        let wave = |k: usize| (k as f64 * 0.37).sin();
+        let x = Array::new(vec![5, 3], (0..15).map(wave).collect());
+        let z = Array::new(vec![2, 3], (20..26).map(wave).collect());
+        let jacobian = |x: &Array<f64>| {
+            let rows = network.jacobian(x, &selection, &Outputs::All, u64::MAX).unwrap();
+            MatRef::from_row_major_slice(rows.values(), rows.rows(), rows.row_len()).to_owned()
+        };
+        let (j, expected) = (jacobian(&x), jacobian(&x) * jacobian(&z).transpose());
+        assert!((kernel.cross((&x, None), (&z, None)).unwrap() - &expected).norm_max() < 1e-13);
+        // One combination of both outputs for each point.
+        let along = Mat::from_fn(5, 2, |i, c| wave(7 * i + 3 * c + 2));
+        let turned = Mat::from_fn(5, j.ncols(), |i, k| {
+            along[(i, 0)] * j[(2 * i, k)] + along[(i, 1)] * j[(2 * i + 1, k)]
+        });
+        let gram = kernel.gram(&x, Some(along.as_ref())).unwrap();
+        assert!((gram - &turned * turned.transpose()).norm_max() < 1e-13);
+        let features = kernel.prepare(&x, 0..5, None).unwrap();
+        for (k, v) in kernel.diagonal(&features).into_iter().enumerate() {
+            let (n, o, p) = (k / 4, k / 2 % 2, k % 2);
+            let own = (0..j.ncols()).map(|i| j[(2 * n + o, i)] * j[(2 * n + p, i)]).sum::<f64>();
+            assert!((v - own).abs() < 1e-13);
+        }
+        let adjoint = Mat::from_fn(10, 4, |i, k| wave(i + 3 * k));
+        let gradient = kernel.pullback(&features, &z, None, adjoint.as_ref()).unwrap();
+        let loss = |z: &Array<f64>| {
+            let k = kernel.cross((&x, None), (z, None)).unwrap();
+            (0..40).map(|e| adjoint[(e / 4, e % 4)] * k[(e / 4, e % 4)]).sum::<f64>()
+        };
+        for e in 0..6 {
+            let moved = |h: f64| {
+                let mut moved = z.clone();
+                moved.values_mut()[e] += h;
+                loss(&moved)
+            };
+            let slope = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+            assert!((slope - gradient[(e / 3, e % 3)]).abs() < 1e-7, "{slope}");
+        }
+    }
+}
