@@ -33,6 +33,16 @@ pub enum LinearError {
         /// The number.
         value: f64,
     },
+    /// An option is outside its range.
+    #[error("the option {name} is {value}: {expected}")]
+    Option {
+        /// The option.
+        name: &'static str,
+        /// What it was set to.
+        value: f64,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A target that the likelihood cannot have produced.
     #[error("the target of example {example}: {error}")]
     Target {

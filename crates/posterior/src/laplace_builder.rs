@@ -3,6 +3,7 @@
 use crate::arrays::{ArraysError, Inputs, Labels};
 use posterior_data::ReadOptions;
 use posterior_laplace::{Approximation, Weights};
+use posterior_models::ModelError;
 use posterior_models::laplace::{
     Arrays, CurvatureChoice, InMemory, LaplaceModel, LaplacePredictions, LaplaceRequest, LikelihoodKind,
     ModelData, NetworkSource,

@@ -1,10 +1,11 @@
 //! The curvature of a feature map that knows its rows `R^T Phi`, and nothing faster.
 
 use super::{BlockSum, Form, OutputCurvature, SumMatrix};
-use crate::dense::add_gram;
 use crate::{LinearError, Linearised};
-use faer::{Mat, MatRef};
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::{Accum, Mat, MatMut, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::dense::parallelism;
 
 /// Rows in double precision.
 pub(crate) fn wide<T: Real>(rows: MatRef<'_, T>) -> Mat<f64> {
@@ -35,4 +36,20 @@ pub(crate) fn add_curvature<T: Real, L: Linearised<T> + ?Sized>(
         })?;
     }
     Ok(())
+}
+
+/// Adds `rows' rows` to the lower triangle of `matrix`. Cost `n d²` flops for `rows` of n x d.
+fn add_gram(matrix: MatMut<'_, f64>, rows: MatRef<'_, f64>) {
+    let (par, full) = (parallelism(rows.nrows(), rows.ncols()), BlockStructure::Rectangular);
+    triangular::matmul(
+        matrix,
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        rows.transpose(),
+        full,
+        rows,
+        full,
+        1.0,
+        par,
+    );
 }

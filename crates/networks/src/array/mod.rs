@@ -18,7 +18,7 @@ mod windows;
 
 mod activation;
 
-pub use crate::precision::Precision;
+pub(crate) use crate::precision::Precision;
 pub use activation::Activation;
 pub(crate) use activation::{activate, activate_second, activate_tangent};
 pub use batch::Array;
