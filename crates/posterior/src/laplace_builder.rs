@@ -219,7 +219,7 @@ impl FittedLaplace {
     /// # Errors
     /// What is wrong with the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ErrorBarsError> {
-        Ok(Self { model: LaplaceModel::load(path.as_ref())? })
+        Ok(Self { model: LaplaceModel::load(path.as_ref()).map_err(ModelError::from)? })
     }
 
     /// The model: what was found and chosen, its file, scores.
