@@ -1,6 +1,6 @@
 //! From a table to predictions with intervals, and a model file that predicts the same.
 //!
-//! `cargo run --release -p posterior --example fit_and_predict`
+//! `cargo run --release -p posterior --example table`
 
 use posterior::data::{Selection, Split, synthetic};
 use posterior::linalg::random::Streams;
