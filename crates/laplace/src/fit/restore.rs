@@ -17,7 +17,7 @@ use posterior_tangent::segments;
 
 /// A curvature as it was saved.
 pub enum RestoredCurvature<T> {
-    /// Sums ([`Accumulator::blocks`]).
+    /// Sums ([`blocks`](posterior_linear::curvature::Accumulator::blocks)).
     Sums(Vec<BlockSum>),
     /// Leading eigenvectors times the roots of their eigenvalues, `[weights, rank]`, and the diagonal of the rest; in unscaled features.
     LowRank {

@@ -1,7 +1,7 @@
 //! **Latent predictions** `f(x) ~ N(g(x), Phi(x) H^-1 Phi(x)^T)` (thesis eq. 3.39): the mean is the model at its expansion point, the covariance comes from the posterior's blocks.
 //!
 //! [`Posteriors`] are several posteriors that differ in prior and noise only: everything but the last step is shared between them, so that trying twenty priors on validation data costs little more
-//! than trying one. [`Linearised::add_covariances`](crate::Linearised::add_covariances) adds what they say about a batch: by whitened rows of the features unless a map knows better.
+//! than trying one. [`Linearised::add_covariances`] adds what they say about a batch: by whitened rows of the features unless a map knows better.
 
 mod posteriors;
 
