@@ -11,7 +11,8 @@ use posterior::optim::{Rule, Schedule, Signal};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Somebody's network: two classes inside and outside of a ring.
     let wave = |i: usize| (i as f64 * 0.754_877_666).fract() * 4.0 - 2.0;
-    let x: Vec<[f64; 2]> = (0..400).map(|i| [wave(i), (i as f64 * 0.569_840_29).fract() * 4.0 - 2.0]).collect();
+    let x: Vec<[f64; 2]> =
+        (0..400).map(|i| [wave(i), (i as f64 * 0.569_840_29).fract() * 4.0 - 2.0]).collect();
     let classes: Vec<u32> = x.iter().map(|[a, b]| u32::from(a.hypot(*b) > 1.3)).collect();
     let network = trained(&x, &classes)?;
 
@@ -25,7 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (row, point) in new.iter().enumerate() {
         let [a, b] = [logits.row(row)[0], logits.row(row)[1]];
         let plain = 1.0 / (1.0 + (a - b).exp());
-        println!("{point:?}: outside with {:.3}, the network alone says {plain:.3}", probabilities[2 * row + 1]);
+        println!(
+            "{point:?}: outside with {:.3}, the network alone says {plain:.3}",
+            probabilities[2 * row + 1]
+        );
     }
     Ok(())
 }
