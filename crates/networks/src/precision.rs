@@ -1,7 +1,8 @@
 //! The precisions of networks, and where their code is compiled.
 
-use crate::array::Shifted;
+use crate::array::{Matrix, Shifted, products};
 use crate::operation::{Operation, Prepared};
+use faer::Mat;
 
 /// f32 or f64: the precisions that networks come in.
 ///
@@ -10,6 +11,10 @@ use crate::operation::{Operation, Prepared};
 pub trait Precision: Shifted {
     #[doc(hidden)]
     fn prepare(operation: &Operation, inputs: &[&[usize]]) -> Result<Prepared<Self>, String>;
+    #[doc(hidden)]
+    fn multiply(out: &mut [Self], accumulate: bool, a: Matrix<'_, Self>, b: Matrix<'_, Self>);
+    #[doc(hidden)]
+    fn add_gram(sum: &mut Mat<f64>, rows: &[Self], columns: usize);
 }
 
 macro_rules! compiled_here {
@@ -17,6 +22,12 @@ macro_rules! compiled_here {
         impl Precision for $type {
             fn prepare(operation: &Operation, inputs: &[&[usize]]) -> Result<Prepared<Self>, String> {
                 operation.layer(inputs)
+            }
+            fn multiply(out: &mut [Self], accumulate: bool, a: Matrix<'_, Self>, b: Matrix<'_, Self>) {
+                products::multiply(out, accumulate, a, b);
+            }
+            fn add_gram(sum: &mut Mat<f64>, rows: &[Self], columns: usize) {
+                products::add_rows(sum, rows, columns);
             }
         }
     )*};

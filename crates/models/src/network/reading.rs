@@ -169,7 +169,7 @@ impl Raw {
         }
         match self.truths.as_ref().map(|(values, width)| values.len() / (*width).max(1)) {
             Some(truths) if truths != count => {
-                refuse(format!("{name}: {count} inputs, but truths for {truths}"))
+                refuse(format!("{name}: {count} inputs, but targets for {truths}"))
             }
             _ => Ok(self),
         }

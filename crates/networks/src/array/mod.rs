@@ -9,7 +9,7 @@ mod batch;
 pub(crate) mod convolution;
 mod elementwise;
 mod pool;
-mod products;
+pub(crate) mod products;
 mod reductions;
 mod sets;
 mod sparse;

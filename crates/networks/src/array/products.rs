@@ -84,6 +84,11 @@ fn share<T: Precision>(out: &mut [T], columns: usize, accumulate: bool, a: Matri
 /// # Panics
 /// When sizes do not fit.
 pub fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+    T::multiply(out, accumulate, a, b);
+}
+
+/// What [`product`] does.
+pub(crate) fn multiply<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let columns = if b.transposed { b.rows } else { b.columns };
     share(out, columns, accumulate, a, b);
 }
@@ -94,6 +99,11 @@ pub fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, 
 /// # Panics
 /// When sizes do not fit.
 pub fn add_gram<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize) {
+    T::add_gram(sum, rows, columns);
+}
+
+/// What [`add_gram`] does.
+pub(crate) fn add_rows<T: Precision>(sum: &mut faer::Mat<f64>, rows: &[T], columns: usize) {
     assert!(
         sum.nrows() == columns && sum.ncols() == columns,
         "the sum is square, with a row for each column"
