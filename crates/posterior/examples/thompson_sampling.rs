@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p posterior --example thompson_sampling`
 
-use posterior::decisions::campaign::{Outcome, Settings};
+use posterior::decisions::campaign::{Direction, Outcome, Settings};
 use posterior::decisions::{Axis, Campaign, Scale, Space};
 use posterior::optim::Signal;
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Axis::new("temperature", 20.0, 120.0, Scale::Linear)?,
         Axis::new("minutes", 1.0, 100.0, Scale::Log)?,
     ])?;
-    let settings = Settings::new(space.dimension());
+    let settings = Settings { direction: Direction::Maximise, ..Settings::new(space.dimension()) };
     let mut campaign = Campaign::new(space, settings)?;
     for round in 1..=6 {
         // Four at once: four plausible worlds, each with its own best place. `campaign.save` keeps the state between rounds.
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             campaign.tell(trial.id, Outcome::Done { value }, false)?;
         }
         if let Some(best) = campaign.best() {
-            println!("round {round}: best so far {best:?}");
+            println!("round {round}: best so far {:.1} at {:.0?}", best.value, best.point);
         }
     }
     Ok(())
