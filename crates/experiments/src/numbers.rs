@@ -2,6 +2,7 @@
 
 use super::ExperimentError;
 use posterior_metrics::Average;
+pub(crate) use posterior_models::text::number as shown;
 use serde_json::{Map, Value, json};
 
 /// The value at a path of keys (and positions in lists) separated by points.
@@ -49,19 +50,6 @@ pub(crate) fn averages(seeds: &[Value]) -> (Value, Value) {
         }
         other => (other.clone(), Value::Null),
     }
-}
-
-/// Four significant digits, without exponent where it can be avoided.
-pub(crate) fn shown(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    if !(1e-4..1e7).contains(&magnitude) {
-        return format!("{value:.3e}");
-    }
-    let decimals = (3 - magnitude.log10().floor() as i32).max(0) as usize;
-    format!("{value:.decimals$}")
 }
 
 /// A number with its standard error where there is one.

@@ -188,8 +188,17 @@ impl<T: Real> BlockKernel<T> for dyn Kernel<T> {
     }
 
     fn diagonal(&self, x: &ScaledPoints<T>) -> Vec<T> {
+        // Not `Kernel::diagonal`, which has the white noise.
         let mut own = vec![T::ZERO; x.x.nrows()];
-        Kernel::diagonal(self, x.x.as_ref(), &mut own);
+        for (i, k) in own.iter_mut().enumerate() {
+            let point = || x.prepared.block(i..i + 1);
+            self.prepared_tile(
+                point(),
+                point(),
+                None,
+                MatMut::from_column_major_slice_mut(std::slice::from_mut(k), 1, 1),
+            );
+        }
         let width = x.width();
         let blocks = own.iter().zip(x.factors.chunks_exact(width.max(1)));
         blocks.flat_map(|(k, f)| f.iter().flat_map(move |a| f.iter().map(move |b| *a * *b * *k))).collect()
@@ -215,5 +224,27 @@ impl<T: Real> BlockKernel<T> for dyn Kernel<T> {
         let pair = Pair { x: x.x.as_ref(), z: z.as_ref(), same: None };
         self.pullback_tile(pair, sum.as_ref(), &mut adjoints);
         Ok(adjoints.z.unwrap_or_else(|| Mat::zeros(z.nrows(), z.ncols())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KernelExpression;
+
+    #[test]
+    fn blocks_are_those_of_the_matrix_and_know_no_white_noise() {
+        let expression: KernelExpression = "se(ard) + linear + white".parse().unwrap();
+        let kernel = expression.build::<f64>(&["a".into(), "b".into()]).unwrap();
+        let x = Mat::from_fn(5, 2, |i, j| (1.3 * i as f64 + j as f64).sin());
+        let along = Mat::from_fn(10, 1, |i, _| 0.4 + 0.1 * i as f64);
+        for (along, width) in [(None, 1), (Some(along.as_ref()), 2)] {
+            let (Ok(blocks), Ok(gram)) = (kernel.blocks(&x, along), kernel.gram(&x, along));
+            for (k, found) in blocks.iter().enumerate() {
+                let (point, a, b) = (k / (width * width), k / width % width, k % width);
+                let expected = gram[(point * width + a, point * width + b)];
+                assert!((found - expected).abs() < 1e-14, "{found} {expected}");
+            }
+        }
     }
 }

@@ -230,22 +230,27 @@ impl FittedLaplace {
     /// Predictions of m inputs: probabilities of classes or events, or means and variances of numbers; and the network's outputs with their deviations.
     ///
     /// # Errors
-    /// Inputs of another size, numbers that are not finite.
+    /// Inputs of another size or of another kind of numbers than those of the fit, numbers that are not finite.
     pub fn predict<X: Inputs + ?Sized>(&self, x: &X) -> Result<LaplacePredictions, ErrorBarsError> {
         let inputs = x.to_array().map_err(ErrorBarsError::from)?;
-        Ok(self.model.predict(&ModelData::new("the inputs", inputs, None), None)?)
+        self.answer(&ModelData::new("the inputs", inputs, None))
     }
 
     /// The same for files of the kind that the model was fitted to.
     ///
     /// # Errors
-    /// Those of reading the files.
+    /// Those of reading the files, and of [`Self::predict`].
     pub fn predict_files<P: Into<PathBuf>>(
         &self,
         data: impl IntoIterator<Item = P>,
     ) -> Result<LaplacePredictions, ErrorBarsError> {
         let files: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
-        let data = self.model.read(&files, &[], false, &ReadOptions::for_arrays())?;
-        Ok(self.model.predict(&data, None)?)
+        self.answer(&self.model.read(&files, &[], false, &ReadOptions::for_arrays())?)
+    }
+
+    /// Refuses numbers of another kind, as `posterior predict` does; [`Self::model`] predicts them all the same.
+    fn answer(&self, data: &ModelData) -> Result<LaplacePredictions, ErrorBarsError> {
+        self.model.check_inputs(data, false)?;
+        Ok(self.model.predict(data, None)?)
     }
 }

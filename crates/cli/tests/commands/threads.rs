@@ -128,7 +128,8 @@ fn training_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn laplace_does_not_depend_on_the_number_of_threads() {
     // More rows than one batch takes; fewer for what keeps a matrix of rows x rows.
-    let several = ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "last-layer"];
+    let several =
+        ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "low-rank --rank 1", "last-layer"];
     laplace(5000, &several);
     laplace(300, &["function-space"]);
 }

@@ -8,7 +8,7 @@
 //! | Kronecker | `G_l = sum delta delta^T / T` and `Q_l = sum a a^T / n` for each weight matrix; small dense blocks (diagonal ones above 1,024 entries) for other parameters |
 //!
 //! [`Segment`]s of a feature map say which weights belong together; [`Linearised::add_curvature`](crate::Linearised::add_curvature) adds a batch: by rows `R^T Phi` unless a map knows better (the
-//! tangent of a network does). Sums do not depend on the batch size (up to rounding) nor on the number of threads, can be saved, resumed and continued with more data.
+//! tangent of a network does). Sums do not depend on the batch size (up to rounding) nor on the number of threads; those of an [`Accumulator`] can be saved, resumed and continued with more data.
 //!
 //! | file | what |
 //! |---|---|

@@ -6,6 +6,7 @@ use crate::structure::{Conditioned, ConditionedBlock};
 use crate::{LinearError, Linearised};
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
+use posterior_linalg::dense::product;
 use std::ops::Range;
 
 /// Posteriors of one model that share everything but prior and noise.
@@ -177,7 +178,7 @@ impl<T: Real> Posteriors<T> {
             })?;
             for (block, sum) in posteriors.iter().zip(&mut sums) {
                 let white = block.whiten(all.as_ref());
-                *sum += &white * white.transpose();
+                *sum += product(white.as_ref(), white.transpose());
             }
         }
         Ok(sums)

@@ -143,7 +143,7 @@ impl ConditionedLowRank {
     /// Rows `z` with `z z^T = J H^-1 J^T`: `[rows x weights] -> [rows x weights]`.
     pub(crate) fn whiten(&self, rows: MatRef<'_, f64>) -> Mat<f64> {
         let mut out = Mat::from_fn(rows.nrows(), rows.ncols(), |r, i| rows[(r, i)] * self.scale(i));
-        let projected = &out * &self.factor;
+        let projected = product(out.as_ref(), self.factor.as_ref());
         out -= projected * &self.root_correction * self.factor.transpose();
         out
     }

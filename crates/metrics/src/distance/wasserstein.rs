@@ -1,7 +1,8 @@
 //! The 2-Wasserstein distance between Gaussians: of one mean in several dimensions, of any mean and deviation on the line.
 
 use crate::MetricsError;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
+use posterior_linalg::dense::{Eigen, eigen, eigenvalues};
 
 /// Eigenvalues may be negative by this much of the largest, and entries may differ from their mirror image by it.
 const TOLERANCE: f64 = 1e-8;
@@ -29,8 +30,7 @@ pub fn squared_wasserstein2_gaussians(
     let root = square_root("first", first)?;
     square_root("second", second)?;
     let product = &root * second * &root;
-    let eigenvalues = product
-        .self_adjoint_eigenvalues(Side::Lower)
+    let eigenvalues = eigenvalues(product.as_ref())
         .map_err(|_| MetricsError::Covariance { which: "product of the", problem: NO_EIGENVALUES.into() })?;
     let cross: f64 = eigenvalues.iter().map(|e| e.max(0.0).sqrt()).sum();
     let trace = |a: MatRef<'_, f64>| (0..a.nrows()).map(|i| a[(i, i)]).sum::<f64>();
@@ -72,8 +72,7 @@ fn square_root(which: &'static str, a: MatRef<'_, f64>) -> Result<Mat<f64>, Metr
             }
         }
     }
-    let eigen = a.self_adjoint_eigen(Side::Lower).map_err(|_| fail(NO_EIGENVALUES.into()))?;
-    let (vectors, values) = (eigen.U(), eigen.S().column_vector());
+    let Eigen { values, vectors } = eigen(a).map_err(|_| fail(NO_EIGENVALUES.into()))?;
     // Eigenvalues come in ascending order.
     let (least, most) = (values[0], values[n - 1]);
     if least < -TOLERANCE * most.abs().max(least.abs()) {

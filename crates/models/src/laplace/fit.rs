@@ -60,13 +60,18 @@ impl LaplaceModel {
     /// As [`Self::fit`], with what is in memory in the place of files.
     ///
     /// # Errors
-    /// As [`Self::fit`].
+    /// As [`Self::fit`]; with anything in memory, a request for a checkpoint, which could not tell what it belongs to.
     pub fn fit_with(
         request: &LaplaceRequest,
         memory: &InMemory,
         announce: &mut dyn FnMut(&str),
         observer: Observer<'_>,
     ) -> Result<Self, ModelError> {
+        let in_memory = memory.network.is_some() || memory.data.is_some() || memory.unseen.is_some();
+        if in_memory && (request.checkpoint.is_some() || request.resume) {
+            let problem = "a checkpoint names the files that it belongs to, and these are in memory: save them and fit the files, or leave the checkpoint out";
+            return Err(ModelError::Request(problem.into()));
+        }
         let mut source = Source::open(request, memory)?;
         if let Some(weight_decay) = request.weight_decay {
             check_positive("the weight decay", weight_decay, true)?;
