@@ -13,6 +13,16 @@ pub enum Values {
     Text(Vec<Option<String>>),
 }
 
+impl Values {
+    /// No cells of the same kind.
+    pub(crate) fn emptied(&self) -> Self {
+        match self {
+            Self::Numeric(_) => Self::Numeric(Vec::new()),
+            Self::Text(_) => Self::Text(Vec::new()),
+        }
+    }
+}
+
 /// A named column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {

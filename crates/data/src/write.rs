@@ -1,11 +1,21 @@
 //! Writing tables: CSV or Parquet, in one atomic step.
 
 use crate::{Column, DataError, Table, Values, create_atomically};
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-use parquet::arrow::ArrowWriter;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{Type, TypePtr};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Most rows of a group in a Parquet file.
+const GROUP: usize = 1 << 20;
+
+/// Cells of text that are put together before they are encoded.
+const TEXTS: usize = 1 << 14;
 
 /// Writes `table` as Parquet when the name ends in `.parquet`, as CSV otherwise. Numbers read back to the same bits.
 ///
@@ -52,7 +62,7 @@ pub fn write_parts<E: From<DataError>>(
 /// Writes tables one behind the other.
 enum TableWriter<W: Write + Send> {
     Csv { writer: csv::Writer<W>, names: Option<Vec<String>> },
-    Parquet { out: Option<W>, writer: Option<ArrowWriter<W>> },
+    Parquet { out: Option<W>, writer: Option<SerializedFileWriter<W>> },
 }
 
 impl<W: Write + Send> TableWriter<W> {
@@ -81,20 +91,23 @@ impl<W: Write + Send> TableWriter<W> {
                 Ok(())
             }
             Self::Parquet { out, writer } => {
-                let columns = table.columns.iter().map(|c| (c.name.as_str(), array(c), true));
-                let batch =
-                    RecordBatch::try_from_iter_with_nullable(columns).map_err(std::io::Error::other)?;
+                let schema = schema(table).map_err(std::io::Error::other)?;
                 if let Some(out) = out.take() {
-                    let new = ArrowWriter::try_new(out, batch.schema(), None);
+                    let new = SerializedFileWriter::new(out, schema.clone(), Arc::default());
                     *writer = Some(new.map_err(std::io::Error::other)?);
                 }
                 let Some(writer) = writer else { return Ok(()) };
-                writer.write(&batch).map_err(|e| {
+                if writer.schema_descr().root_schema() != &*schema {
                     let advice = "a column has numbers in one part and text in another, which .csv can hold";
-                    std::io::Error::other(format!("{e}; where {advice}"))
-                })?;
-                // A group of rows for each part: none is held back for a larger one.
-                writer.flush().map_err(std::io::Error::other)
+                    let problem = format!("the columns of two parts differ in name or kind; where {advice}");
+                    return Err(std::io::Error::other(problem));
+                }
+                // Groups of rows end with a part: no rows are held back for a larger one.
+                for first in (0..table.rows()).step_by(GROUP) {
+                    let rows = first..table.rows().min(first + GROUP);
+                    write_group(writer, table, rows).map_err(std::io::Error::other)?;
+                }
+                Ok(())
             }
         }
     }
@@ -110,11 +123,57 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-fn array(column: &Column) -> ArrayRef {
-    match &column.values {
-        Values::Numeric(values) => {
-            Arc::new(values.iter().map(|v| (!v.is_nan()).then_some(*v)).collect::<Float64Array>())
-        }
-        Values::Text(values) => Arc::new(values.iter().map(|v| v.as_deref()).collect::<StringArray>()),
+/// The columns of a table: doubles and text, any of which may be missing.
+fn schema(table: &Table) -> ParquetResult<TypePtr> {
+    let field = |column: &Column| {
+        let (physical, logical) = match &column.values {
+            Values::Numeric(_) => (Physical::DOUBLE, None),
+            Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(&column.name, physical).with_logical_type(logical);
+        field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
+    };
+    let fields = table.columns.iter().map(field).collect::<ParquetResult<Vec<_>>>()?;
+    if fields.is_empty() {
+        return Err(ParquetError::General("a table without columns has no Parquet file".into()));
     }
+    Ok(Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?))
+}
+
+fn write_group<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    table: &Table,
+    rows: Range<usize>,
+) -> ParquetResult<()> {
+    let mut group = writer.next_row_group()?;
+    for column in &table.columns {
+        let Some(mut out) = group.next_column()? else { break };
+        match &column.values {
+            Values::Numeric(values) => write_numbers(&mut out, &values[rows.clone()])?,
+            Values::Text(values) => {
+                values[rows.clone()].chunks(TEXTS).try_for_each(|cells| write_texts(&mut out, cells))?;
+            }
+        }
+        out.close()?;
+    }
+    group.close().map(|_| ())
+}
+
+fn write_numbers(out: &mut SerializedColumnWriter<'_>, cells: &[f64]) -> ParquetResult<()> {
+    let present: Vec<i16> = cells.iter().map(|v| i16::from(!v.is_nan())).collect();
+    let values: Vec<f64> = cells.iter().copied().filter(|v| !v.is_nan()).collect();
+    out.typed::<DoubleType>().write_batch(&values, Some(&present), None).map(|_| ())
+}
+
+fn write_texts(out: &mut SerializedColumnWriter<'_>, cells: &[Option<String>]) -> ParquetResult<()> {
+    let present: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    // One allocation for all of them.
+    let all = bytes::Bytes::from(cells.iter().flatten().map(String::as_str).collect::<String>());
+    let mut end = 0;
+    let one = |text: &String| {
+        end += text.len();
+        ByteArray::from(all.slice(end - text.len()..end))
+    };
+    let values: Vec<ByteArray> = cells.iter().flatten().map(one).collect();
+    out.typed::<ByteArrayType>().write_batch(&values, Some(&present), None).map(|_| ())
 }

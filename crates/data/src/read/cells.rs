@@ -1,187 +1,357 @@
-//! Cells of Arrow arrays: numbers of every width as doubles, text however it is stored, without a copy of the array in between.
+//! Cells of Parquet columns: numbers of every width as doubles, text; what is no cell is refused by name.
 
 use crate::Values;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
-use arrow_schema::DataType;
+use num_bigint::BigInt;
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescriptor;
 use std::fmt::Display;
 
-/// Whether a column of this type holds text.
-pub(super) fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => {
-            matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        }
-        _ => false,
+/// Bytes of the widest decimal that is written, of 76 digits.
+const WIDEST_DECIMAL: usize = 32;
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Text.
+    Text,
+    /// Numbers as they stand, booleans as 0 and 1.
+    Number,
+    /// Whole numbers without a sign.
+    Unsigned,
+    /// Whole numbers of so many decimal places.
+    Decimal(i32),
+    /// Numbers of 16 bits.
+    Half,
+    /// Nothing: all cells are missing.
+    Nothing,
+}
+
+impl Meaning {
+    /// Of a column; of others, such as dates, the name of their type.
+    pub(super) fn of(column: &ColumnDescriptor) -> std::result::Result<Self, String> {
+        use ConvertedType as Old;
+        let physical = column.physical_type();
+        let whole = matches!(physical, Physical::INT32 | Physical::INT64);
+        let bytes = matches!(physical, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY);
+        Ok(match (column.logical_type_ref(), column.converted_type()) {
+            (Some(LogicalType::Unknown), _) => Self::Nothing,
+            (Some(LogicalType::Decimal(_)), _) | (None, Old::DECIMAL) if whole || bytes => {
+                Self::Decimal(column.type_scale())
+            }
+            (Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), _)
+            | (None, Old::UTF8 | Old::ENUM | Old::JSON)
+                if physical == Physical::BYTE_ARRAY =>
+            {
+                Self::Text
+            }
+            (Some(LogicalType::Float16), _) if column.type_length() == 2 => Self::Half,
+            (Some(LogicalType::Integer(kind)), _) if whole && !kind.is_signed => Self::Unsigned,
+            (Some(LogicalType::Integer(_)), _) if whole => Self::Number,
+            (None, Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64) if whole => Self::Unsigned,
+            (None, Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64) if whole => Self::Number,
+            (None, _) if matches!(physical, Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE) => {
+                Self::Number
+            }
+            (Some(LogicalType::Timestamp(_)), _) | (None, Old::TIMESTAMP_MILLIS | Old::TIMESTAMP_MICROS) => {
+                return Err("timestamp".into());
+            }
+            (Some(LogicalType::Time(_)), _) | (None, Old::TIME_MILLIS | Old::TIME_MICROS) => {
+                return Err("time".into());
+            }
+            (Some(LogicalType::Date), _) | (None, Old::DATE) => return Err("date".into()),
+            (Some(LogicalType::Uuid), _) => return Err("UUID".into()),
+            _ if physical == Physical::INT96 => return Err("timestamp".into()),
+            _ if bytes => return Err("binary".into()),
+            _ => return Err(format!("{physical} of a special kind").to_lowercase()),
+        })
     }
 }
 
-/// Whether its values are cells of a table.
-pub(super) fn is_flat(kind: &DataType) -> bool {
-    is_text(kind) || kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null)
-}
-
-/// Adds the cells of an array; None is missing, as NaN is among numbers.
+/// Adds at most `most` cells of a column; their number. None is missing, as NaN is among numbers. `text` hears what the texts take, in bytes, before
+/// they are copied: a dictionary makes much text of few bytes.
 ///
 /// # Errors
-/// A sentence, for an array of another kind than the column.
-pub(crate) fn push(values: &mut Values, array: &ArrayRef) -> Result<(), String> {
-    match values {
-        Values::Numeric(out) => push_numbers(out, array),
+/// When a page cannot be decoded, and those of `text`.
+pub(super) fn push<E: From<ParquetError>>(
+    reader: &mut ColumnReader,
+    meaning: Meaning,
+    most: usize,
+    out: &mut Values,
+    text: impl FnOnce(&[Option<usize>]) -> std::result::Result<(), E>,
+) -> std::result::Result<usize, E> {
+    use ColumnReader as C;
+    let out = match out {
+        Values::Numeric(out) => out,
         Values::Text(out) => {
-            out.reserve(array.len());
-            each_text(array, &mut |text| out.push(text.map(String::from)))
+            let C::ByteArrayColumnReader(reader) = reader else { return Err(contradiction().into()) };
+            return texts(reader, most, out, text);
         }
-    }
-}
-
-fn other(array: &ArrayRef) -> Result<(), String> {
-    Err(format!("a column holds {} where its schema says otherwise", array.data_type()))
-}
-
-/// Calls `each` with every text of an array.
-pub(super) fn each_text(array: &ArrayRef, each: &mut dyn FnMut(Option<&str>)) -> Result<(), String> {
-    match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().iter().for_each(each),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().for_each(each),
-        DataType::Utf8View => array.as_string_view().iter().for_each(each),
-        DataType::Dictionary(_, _) => {
-            let array = array.as_any_dictionary();
-            let (keys, words) = (array.keys(), array.values());
-            // Without words there are no keys.
-            let places = if words.is_empty() { vec![0; keys.len()] } else { array.normalized_keys() };
-            let place = |row: usize| (keys.is_valid(row) && !words.is_empty()).then_some(places[row]);
-            let places = (0..keys.len()).map(place);
-            match words.data_type() {
-                DataType::Utf8 => {
-                    let words = words.as_string::<i32>();
-                    places.for_each(|p| each(p.filter(|p| words.is_valid(*p)).map(|p| words.value(p))));
-                }
-                DataType::LargeUtf8 => {
-                    let words = words.as_string::<i64>();
-                    places.for_each(|p| each(p.filter(|p| words.is_valid(*p)).map(|p| words.value(p))));
-                }
-                DataType::Utf8View => {
-                    let words = words.as_string_view();
-                    places.for_each(|p| each(p.filter(|p| words.is_valid(*p)).map(|p| words.value(p))));
-                }
-                _ => return other(words),
-            }
+    };
+    let places = if let Meaning::Decimal(places) = meaning { Some(places) } else { None };
+    let rows = match (reader, meaning) {
+        (C::Int32ColumnReader(r), Meaning::Nothing) => numbers(r, most, out, |_| f64::NAN),
+        (C::Int32ColumnReader(r), Meaning::Unsigned) => numbers(r, most, out, |v| f64::from(*v as u32)),
+        (C::Int64ColumnReader(r), Meaning::Unsigned) => numbers(r, most, out, |v| *v as u64 as f64),
+        (C::Int32ColumnReader(r), _) => match places {
+            Some(places) => numbers(r, most, out, |v| decimal(v, places)),
+            None => numbers(r, most, out, |v| f64::from(*v)),
+        },
+        (C::Int64ColumnReader(r), _) => match places {
+            Some(places) => numbers(r, most, out, |v| decimal(v, places)),
+            None => numbers(r, most, out, |v| *v as f64),
+        },
+        (C::BoolColumnReader(r), Meaning::Number) => numbers(r, most, out, |v| f64::from(*v)),
+        (C::FloatColumnReader(r), Meaning::Number) => numbers(r, most, out, |v| f64::from(*v)),
+        (C::DoubleColumnReader(r), Meaning::Number) => numbers(r, most, out, |v| *v),
+        (C::ByteArrayColumnReader(r), Meaning::Decimal(places)) => {
+            numbers(r, most, out, |v| wide_decimal(v.data(), places))
         }
-        _ => return other(array),
-    }
-    Ok(())
-}
-
-fn push_numbers(out: &mut Vec<f64>, array: &ArrayRef) -> Result<(), String> {
-    match array.data_type() {
-        DataType::Float64 => primitive::<Float64Type>(out, array, |v| v),
-        DataType::Float32 => primitive::<Float32Type>(out, array, f64::from),
-        DataType::Float16 => primitive::<Float16Type>(out, array, f64::from),
-        DataType::Int64 => primitive::<Int64Type>(out, array, |v| v as f64),
-        DataType::Int32 => primitive::<Int32Type>(out, array, f64::from),
-        DataType::Int16 => primitive::<Int16Type>(out, array, f64::from),
-        DataType::Int8 => primitive::<Int8Type>(out, array, f64::from),
-        DataType::UInt64 => primitive::<UInt64Type>(out, array, |v| v as f64),
-        DataType::UInt32 => primitive::<UInt32Type>(out, array, f64::from),
-        DataType::UInt16 => primitive::<UInt16Type>(out, array, f64::from),
-        DataType::UInt8 => primitive::<UInt8Type>(out, array, f64::from),
-        DataType::Decimal32(_, scale) => primitive::<Decimal32Type>(out, array, decimal(*scale)),
-        DataType::Decimal64(_, scale) => primitive::<Decimal64Type>(out, array, decimal(*scale)),
-        DataType::Decimal128(_, scale) => primitive::<Decimal128Type>(out, array, decimal(*scale)),
-        DataType::Decimal256(_, scale) => primitive::<Decimal256Type>(out, array, decimal(*scale)),
-        DataType::Boolean => {
-            out.extend(array.as_boolean().iter().map(|v| v.map_or(f64::NAN, f64::from)));
+        (C::FixedLenByteArrayColumnReader(r), Meaning::Decimal(places)) => {
+            numbers(r, most, out, |v| wide_decimal(v.data(), places))
         }
-        DataType::Null => out.extend(std::iter::repeat_n(f64::NAN, array.len())),
-        _ => return other(array),
-    }
-    Ok(())
+        (C::FixedLenByteArrayColumnReader(r), Meaning::Half) => numbers(r, most, out, |v| match *v.data() {
+            [low, high] => f64::from(half::f16::from_le_bytes([low, high])),
+            _ => f64::NAN,
+        }),
+        _ => Err(contradiction()),
+    };
+    Ok(rows?)
 }
 
-fn primitive<T: ArrowPrimitiveType>(out: &mut Vec<f64>, array: &ArrayRef, number: impl Fn(T::Native) -> f64) {
-    out.extend(array.as_primitive::<T>().iter().map(|v| v.map_or(f64::NAN, &number)));
+fn contradiction() -> ParquetError {
+    ParquetError::General("a column holds other values than its schema says".into())
+}
+
+/// Reads rows of a column: (whether each has a value, the values).
+fn read<T: DataType>(reader: &mut ColumnReaderImpl<T>, most: usize) -> Result<(Vec<bool>, Vec<T::T>)> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    let (rows, read, _) = reader.read_records(most, Some(&mut levels), None, &mut values)?;
+    // Columns without missing cells have no levels; those of flat columns with some are 0 and 1.
+    let present: Vec<bool> =
+        if levels.is_empty() { vec![true; rows] } else { levels.iter().map(|l| *l > 0).collect() };
+    if present.len() != rows || present.iter().filter(|p| **p).count() != read || values.len() != read {
+        return Err(ParquetError::General("a column has other numbers of values than of cells".into()));
+    }
+    Ok((present, values))
+}
+
+fn numbers<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    most: usize,
+    out: &mut Vec<f64>,
+    number: impl Fn(&T::T) -> f64,
+) -> Result<usize> {
+    let (present, values) = read(reader, most)?;
+    let mut values = values.iter().map(number);
+    let next = |present: &bool| if *present { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
+    out.extend(present.iter().map(next));
+    Ok(present.len())
+}
+
+fn texts<E: From<ParquetError>>(
+    reader: &mut ColumnReaderImpl<ByteArrayType>,
+    most: usize,
+    out: &mut Vec<Option<String>>,
+    text: impl FnOnce(&[Option<usize>]) -> std::result::Result<(), E>,
+) -> std::result::Result<usize, E> {
+    let (present, values) = read(reader, most)?;
+    let mut values = values.iter();
+    let cells: Vec<Option<&ByteArray>> =
+        present.iter().map(|p| if *p { values.next() } else { None }).collect();
+    text(&cells.iter().map(|cell| cell.map(ByteArray::len)).collect::<Vec<_>>())?;
+    for cell in &cells {
+        out.push(cell.map(|c| c.as_utf8().map(String::from)).transpose()?);
+    }
+    Ok(cells.len())
 }
 
 /// A whole number of so many decimal places as the nearest double, by way of its digits: a division would round twice.
-fn decimal<N: Display>(scale: i8) -> impl Fn(N) -> f64 {
-    move |v| format!("{v}e{}", -i32::from(scale)).parse().unwrap_or(f64::NAN)
+fn decimal(digits: impl Display, places: i32) -> f64 {
+    format!("{digits}e{}", -i64::from(places)).parse().unwrap_or(f64::NAN)
+}
+
+/// The same of a number of any width, its highest byte first.
+fn wide_decimal(bytes: &[u8], places: i32) -> f64 {
+    if bytes.len() > WIDEST_DECIMAL { f64::NAN } else { decimal(BigInt::from_signed_bytes_be(bytes), places) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::types::Int8Type as Key;
-    use arrow_array::{
-        BooleanArray, Decimal128Array, Decimal256Array, DictionaryArray, Float16Array, Int64Array,
-        LargeStringArray, NullArray, StringArray, StringViewArray, UInt8Array,
-    };
+    use crate::{DataError, ReadOptions, Table};
+    use parquet::basic::Repetition;
+    use parquet::data_type::{BoolType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type};
+    use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+    use parquet::schema::types::Type;
+    use std::path::Path;
     use std::sync::Arc;
 
-    fn numbers(array: impl Array + 'static) -> Vec<f64> {
-        let mut values = Values::Numeric(vec![]);
-        push(&mut values, &(Arc::new(array) as ArrayRef)).unwrap();
-        let Values::Numeric(numbers) = values else { panic!() };
+    /// A column of a type in the text form of schemas, written by `write` into a file of its own.
+    fn read_back(
+        field: &str,
+        write: impl Fn(&mut SerializedColumnWriter<'_>),
+    ) -> std::result::Result<Table, DataError> {
+        let schema =
+            parquet::schema::parser::parse_message_type(&format!("message m {{ {field} }}")).unwrap();
+        let mut bytes = Vec::new();
+        let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::default()).unwrap();
+        for _ in 0..2 {
+            let mut group = writer.next_row_group().unwrap();
+            while let Some(mut column) = group.next_column().unwrap() {
+                write(&mut column);
+                column.close().unwrap();
+            }
+            group.close().unwrap();
+        }
+        writer.close().unwrap();
+        super::super::parquet::parse(bytes, Path::new("t.parquet"), &ReadOptions::default())
+    }
+
+    /// The cells of one of the two groups of rows, which are the same.
+    fn cells<T: DataType>(field: &str, values: &[T::T], present: Option<&[i16]>) -> Values {
+        let write = |column: &mut SerializedColumnWriter<'_>| {
+            column.typed::<T>().write_batch(values, present, None).unwrap();
+        };
+        let table = read_back(field, write).unwrap();
+        let half = |n: usize| n / 2;
+        match table.columns.into_iter().next().unwrap().values {
+            Values::Numeric(mut v) => {
+                let (n, bits) = (half(v.len()), v.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+                assert_eq!(bits[..n], bits[n..]);
+                v.truncate(n);
+                Values::Numeric(v)
+            }
+            Values::Text(mut v) => {
+                let n = half(v.len());
+                assert_eq!(v[..n], v[n..]);
+                v.truncate(n);
+                Values::Text(v)
+            }
+        }
+    }
+
+    fn numbers<T: DataType>(field: &str, values: &[T::T], present: Option<&[i16]>) -> Vec<f64> {
+        let Values::Numeric(numbers) = cells::<T>(field, values, present) else { panic!("{field}") };
         numbers
     }
 
-    fn texts(array: impl Array + 'static) -> Vec<Option<String>> {
-        let mut values = Values::Text(vec![]);
-        push(&mut values, &(Arc::new(array) as ArrayRef)).unwrap();
-        let Values::Text(texts) = values else { panic!() };
-        texts
+    fn fixed(bytes: &[u8]) -> FixedLenByteArray {
+        ByteArray::from(bytes.to_vec()).into()
     }
 
     #[test]
     fn numbers_of_every_kind_become_doubles() {
-        assert_eq!(numbers(UInt8Array::from(vec![0, 255])), [0.0, 255.0]);
-        assert_eq!(numbers(Int64Array::from(vec![i64::MIN, 7])), [-(2f64.powi(63)), 7.0]);
-        assert_eq!(numbers(Float16Array::from(vec![half::f16::from_f32(-1.5)])), [-1.5]);
-        let missing = numbers(BooleanArray::from(vec![Some(true), None, Some(false)]));
+        let plain = numbers::<Int32Type>("required int32 x;", &[0, -255], None);
+        assert_eq!(plain, [0.0, -255.0]);
+        for kind in ["INT_8", "INT_16", "INT_32", "INTEGER(8,true)"] {
+            assert_eq!(
+                numbers::<Int32Type>(&format!("required int32 x ({kind});"), &[-7], None),
+                [-7.0],
+                "{kind}"
+            );
+        }
+        for kind in ["UINT_32", "INTEGER(32,false)"] {
+            let field = format!("required int32 x ({kind});");
+            assert_eq!(numbers::<Int32Type>(&field, &[-1], None), [4_294_967_295.0], "{kind}");
+        }
+        assert_eq!(numbers::<Int64Type>("required int64 x;", &[i64::MIN, 7], None), [-(2f64.powi(63)), 7.0]);
+        let unsigned = numbers::<Int64Type>("required int64 x (UINT_64);", &[-1], None);
+        assert_eq!(unsigned, [u64::MAX as f64]);
+        let half = [fixed(&half::f16::from_f32(-1.5).to_le_bytes())];
+        let field = "required fixed_len_byte_array(2) x (FLOAT16);";
+        assert_eq!(numbers::<FixedLenByteArrayType>(field, &half, None), [-1.5]);
+        let missing = numbers::<BoolType>("optional boolean x;", &[true, false], Some(&[1, 0, 1]));
         assert!(missing[0] == 1.0 && missing[1].is_nan() && missing[2] == 0.0);
-        assert!(numbers(NullArray::new(3)).iter().all(|v| v.is_nan()));
-        // The nearest doubles of what is written, however many digits it has.
-        let decimals = Decimal128Array::from(vec![3, -123_456, 12_345_678_901_234_567_891, 0]);
-        let decimals = decimals.with_precision_and_scale(30, 5).unwrap();
-        assert_eq!(numbers(decimals), [3e-5, -1.234_56, 123_456_789_012_345.67, 0.0]);
-        let decimals = Decimal128Array::from(vec![12]).with_precision_and_scale(20, -3).unwrap();
-        assert_eq!(numbers(decimals), [12_000.0]);
-        let decimals = Decimal256Array::from_iter_values([i256(7)]).with_precision_and_scale(70, 2).unwrap();
-        assert_eq!(numbers(decimals), [0.07]);
-    }
-
-    fn i256(v: i64) -> <Decimal256Type as ArrowPrimitiveType>::Native {
-        <Decimal256Type as ArrowPrimitiveType>::Native::from(v)
+        let none = numbers::<Int32Type>("optional int32 x (UNKNOWN);", &[], Some(&[0, 0, 0]));
+        assert!(none.len() == 3 && none.iter().all(|v| v.is_nan()));
     }
 
     #[test]
-    fn text_is_the_same_however_it_is_stored() {
-        let words = [Some("a"), None, Some(""), Some("a")];
-        let expected: Vec<Option<String>> = words.iter().map(|w| w.map(String::from)).collect();
-        assert_eq!(texts(StringArray::from(words.to_vec())), expected);
-        assert_eq!(texts(LargeStringArray::from(words.to_vec())), expected);
-        assert_eq!(texts(StringViewArray::from(words.to_vec())), expected);
-        let dictionary: DictionaryArray<Key> = words.into_iter().collect();
-        assert_eq!(texts(dictionary), expected);
-        // A word that is missing, and a dictionary without words.
-        let keys = arrow_array::Int8Array::from(vec![Some(1), Some(0), None]);
-        let list = StringArray::from(vec![None, Some("b")]);
-        let dictionary = DictionaryArray::<Key>::new(keys, Arc::new(list));
-        assert_eq!(texts(dictionary), [Some("b".to_string()), None, None]);
-        let empty: DictionaryArray<Key> = [None::<&str>, None].into_iter().collect();
-        assert_eq!(texts(empty), [None, None]);
+    fn decimals_are_the_nearest_doubles_of_what_is_written() {
+        let field = "required int32 x (DECIMAL(9,5));";
+        assert_eq!(numbers::<Int32Type>(field, &[3, -123_456, 0], None), [3e-5, -1.234_56, 0.0]);
+        let field = "required int64 x (DECIMAL(18,2));";
+        assert_eq!(
+            numbers::<Int64Type>(field, &[-7, 999_999_999_999_999_999], None),
+            [-0.07, 9_999_999_999_999_999.99]
+        );
+        let value = 12_345_678_901_234_567_891_i128;
+        let bytes = [fixed(&value.to_be_bytes()), fixed(&(-value).to_be_bytes())];
+        let field = "required fixed_len_byte_array(16) x (DECIMAL(30,5));";
+        let expected = [123_456_789_012_345.67, -123_456_789_012_345.67];
+        assert_eq!(numbers::<FixedLenByteArrayType>(field, &bytes, None), expected);
+        // As few bytes as they need, and more than an integer of 128 bits has.
+        let wide = [vec![0xff], vec![7], [vec![1], vec![0; 31]].concat()].map(ByteArray::from);
+        let all = numbers::<ByteArrayType>("required binary x (DECIMAL(76,2));", &wide, None);
+        assert_eq!(all, [-0.01, 0.07, 2f64.powi(248) / 100.0]);
+        // No decimal is as wide as this.
+        let hostile = [ByteArray::from(vec![1; 33])];
+        assert!(numbers::<ByteArrayType>("required binary x (DECIMAL(76,2));", &hostile, None)[0].is_nan());
     }
 
     #[test]
-    fn an_array_that_contradicts_its_column_is_an_error() {
-        let words = Arc::new(StringArray::from(vec!["1"])) as ArrayRef;
-        assert!(push(&mut Values::Numeric(vec![]), &words).unwrap_err().contains("Utf8"));
-        let numbers = Arc::new(Int64Array::from(vec![1])) as ArrayRef;
-        assert!(push(&mut Values::Text(vec![]), &numbers).is_err());
+    fn text_is_the_same_however_it_is_called() {
+        let words = ["a", "", "é", "a"].map(ByteArray::from);
+        let expected = [Some("a"), None, Some(""), Some("é"), Some("a")].map(|w| w.map(String::from));
+        for kind in ["STRING", "UTF8", "ENUM", "JSON"] {
+            let field = format!("optional binary x ({kind});");
+            let text = cells::<ByteArrayType>(&field, &words, Some(&[1, 0, 1, 1, 1]));
+            assert_eq!(text, Values::Text(expected.to_vec()), "{kind}");
+        }
+        let invalid = [ByteArray::from(vec![0xff])];
+        let write = |column: &mut SerializedColumnWriter<'_>| {
+            column.typed::<ByteArrayType>().write_batch(&invalid, None, None).unwrap();
+        };
+        let message = read_back("required binary words (STRING);", write).unwrap_err().to_string();
+        assert!(message.contains("column `words`") && message.contains("utf-8"), "{message}");
+    }
+
+    #[test]
+    fn what_is_no_cell_is_refused_by_name() {
+        for (field, kind) in [
+            ("required int32 x (DATE);", "date"),
+            ("required int64 x (TIMESTAMP(MICROS,true));", "timestamp"),
+            ("required int64 x (TIMESTAMP_MILLIS);", "timestamp"),
+            ("required int96 x;", "timestamp"),
+            ("required int32 x (TIME_MILLIS);", "time"),
+            ("required binary x;", "binary"),
+            ("required fixed_len_byte_array(16) x (UUID);", "UUID"),
+            ("required group x { required int32 y; }", "list or group of columns"),
+            ("repeated int32 x;", "list or group of columns"),
+        ] {
+            let message = read_back(field, |_| ()).unwrap_err().to_string();
+            let expected = format!("column `x` has type {kind}, which is no table cell");
+            assert!(message.contains(&expected), "{field}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_contradicts_its_schema_is_an_error() {
+        let schema = |physical| {
+            let field =
+                Type::primitive_type_builder("x", physical).with_repetition(Repetition::REQUIRED).build();
+            Arc::new(
+                Type::group_type_builder("m").with_fields(vec![Arc::new(field.unwrap())]).build().unwrap(),
+            )
+        };
+        let mut bytes = Vec::new();
+        let mut writer =
+            SerializedFileWriter::new(&mut bytes, schema(Physical::INT64), Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&[1], None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        use parquet::file::reader::{FileReader, SerializedFileReader};
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let column = || reader.get_row_group(0).unwrap().get_column_reader(0).unwrap();
+        let push = |meaning, out: &mut Values| {
+            push(&mut column(), meaning, 1, out, |_| Ok::<(), ParquetError>(())).unwrap_err().to_string()
+        };
+        assert!(push(Meaning::Text, &mut Values::Text(vec![])).contains("its schema says"));
     }
 }

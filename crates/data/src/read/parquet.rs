@@ -1,23 +1,25 @@
-//! Parquet: numbers, booleans, strings and dictionaries of strings in flat columns.
+//! Parquet: numbers, booleans and text in flat columns.
 
 use super::ReadOptions;
-use super::cells::{each_text, is_flat, is_text, push};
+use super::cells::{Meaning, push};
 use super::plan::{NUMBER, ReadPlan, TEXT, room, text_cell};
 use crate::{Column, DataError, Table, Values};
-use arrow_schema::{FieldRef, Fields};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::path::Path;
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use std::path::{Path, PathBuf};
+
+fn malformed(path: &Path, reason: impl ToString) -> DataError {
+    DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.to_string() }
+}
 
 pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Result<Table, DataError> {
-    let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "Parquet", reason };
     let length = bytes.len() as u64;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
-        .map_err(|e| malformed(e.to_string()))?;
-    check_sizes(builder.metadata(), length, path, options)?;
-    let mut columns = empty_columns(builder.schema().fields(), path)?;
-    let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
+    let mut file = ParquetRows::open(bytes::Bytes::from(bytes), length, path, options)?;
+    let (rows, mut columns) = (file.rows(), file.empty_columns());
     let texts = columns.iter().filter(|c| matches!(c.values, Values::Text(_))).count();
-    let (batch, decoded) = batch_rows(builder.metadata(), columns.len(), texts, options.memory_limit);
+    let (batch, decoded) = batch_rows(file.metadata(), columns.len(), texts, options.memory_limit);
     let plan = ReadPlan::new(path, options, length.saturating_add(decoded));
     let mut cells = [(columns.len() - texts, NUMBER), (texts, TEXT)]
         .iter()
@@ -29,52 +31,158 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
             Values::Text(values) => *values = room(rows, path)?,
         }
     }
-    let reader = builder.with_batch_size(batch).build().map_err(|e| malformed(e.to_string()))?;
-    for batch in reader {
-        let batch = batch.map_err(|e| malformed(e.to_string()))?;
-        for (column, array) in columns.iter_mut().zip(batch.columns()) {
-            // A dictionary makes much text of few bytes: counted before it is copied.
-            if let Values::Text(_) = &column.values {
-                each_text(array, &mut |text| cells += text_cell(text.map(str::len)) - TEXT)
-                    .map_err(malformed)?;
-                plan.check(rows, batch.num_columns(), cells)?;
-            }
-            push(&mut column.values, array).map_err(malformed)?;
-        }
-    }
+    let width = columns.len();
+    while file.next(batch, &mut columns, &mut |texts| {
+        cells += texts.iter().map(|length| text_cell(*length) - TEXT).sum::<u64>();
+        plan.check(rows, width, cells)
+    })? > 0
+    {}
     Ok(Table::new(path, columns))
 }
 
-/// Columns without cells for the fields of a file.
-pub(crate) fn empty_columns(fields: &Fields, path: &Path) -> Result<Vec<Column>, DataError> {
-    let column = |field: &FieldRef| {
-        if !is_flat(field.data_type()) {
-            return Err(DataError::Malformed {
-                path: path.into(),
-                format: "Parquet",
-                reason: format!(
-                    "column `{}` has type {}, which is no table cell",
-                    field.name(),
-                    field.data_type()
-                ),
-            });
-        }
-        let values =
-            if is_text(field.data_type()) { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) };
-        Ok(Column { name: field.name().clone(), values })
-    };
-    fields.iter().map(column).collect()
+/// The rows of a file, some at a time, in order.
+pub(crate) struct ParquetRows<R: ChunkReader + 'static> {
+    reader: SerializedFileReader<R>,
+    path: PathBuf,
+    names: Vec<String>,
+    meanings: Vec<Meaning>,
+    rows: usize,
+    next_group: usize,
+    /// Of the group of rows that is being read.
+    columns: Vec<ColumnReader>,
+    /// Rows of it that were not read.
+    left: usize,
 }
 
+impl<R: ChunkReader + 'static> ParquetRows<R> {
+    /// Reads the metadata of a file of so many bytes, and checks all sizes that it declares.
+    ///
+    /// # Errors
+    /// When it is malformed, declares more than it can hold or than the limit, or a column holds what is no cell.
+    pub(crate) fn open(
+        source: R,
+        length: u64,
+        path: &Path,
+        options: &ReadOptions,
+    ) -> Result<Self, DataError> {
+        let reader = SerializedFileReader::new(source).map_err(|e| malformed(path, e))?;
+        check_sizes(reader.metadata(), length, path, options)?;
+        let file = reader.metadata().file_metadata();
+        let rows = usize::try_from(file.num_rows()).unwrap_or(usize::MAX);
+        let (schema, mut names, mut meanings) = (file.schema_descr(), Vec::new(), Vec::new());
+        for field in schema.root_schema().get_fields() {
+            let leaf = schema.columns().iter().find(|c| c.path().parts() == [field.name()]);
+            let meaning = match leaf {
+                Some(leaf) if leaf.max_rep_level() == 0 => Meaning::of(leaf),
+                _ => Err("list or group of columns".into()),
+            };
+            names.push(field.name().to_string());
+            meanings.push(meaning.map_err(|kind| {
+                malformed(path, format!("column `{}` has type {kind}, which is no table cell", field.name()))
+            })?);
+        }
+        let path = path.into();
+        Ok(Self { reader, path, names, meanings, rows, next_group: 0, columns: Vec::new(), left: 0 })
+    }
+
+    pub(crate) fn metadata(&self) -> &ParquetMetaData {
+        self.reader.metadata()
+    }
+
+    /// Rows that the metadata declares, the same for the file and for its groups of rows together.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns without cells.
+    pub(crate) fn empty_columns(&self) -> Vec<Column> {
+        let column = |(name, meaning): (&String, &Meaning)| {
+            let text = *meaning == Meaning::Text;
+            let values = if text { Values::Text(Vec::new()) } else { Values::Numeric(Vec::new()) };
+            Column { name: name.clone(), values }
+        };
+        self.names.iter().zip(&self.meanings).map(column).collect()
+    }
+
+    /// Adds the next rows to columns, so many where there are as many; their number. `text` hears the lengths of texts before they are copied.
+    ///
+    /// # Errors
+    /// When a page cannot be decoded or a column has other numbers of rows than declared; those of `text`.
+    pub(crate) fn next(
+        &mut self,
+        most: usize,
+        out: &mut [Column],
+        text: &mut dyn FnMut(&[Option<usize>]) -> Result<(), DataError>,
+    ) -> Result<usize, DataError> {
+        let mut added = 0;
+        while added < most {
+            while self.left == 0 && self.next_group < self.metadata().num_row_groups() {
+                self.open_group().map_err(|e| malformed(&self.path, e))?;
+            }
+            let wanted = (most - added).min(self.left);
+            if wanted == 0 {
+                break;
+            }
+            self.left -= wanted;
+            for ((reader, meaning), column) in self.columns.iter_mut().zip(&self.meanings).zip(&mut *out) {
+                let failed = |e| match e {
+                    Failed::Page(e) => malformed(&self.path, format!("column `{}`: {e}", column.name)),
+                    Failed::Text(e) => e,
+                };
+                let values = &mut column.values;
+                let mut read = 0;
+                // A page may end in between.
+                while read < wanted {
+                    let heard = |texts: &[_]| text(texts).map_err(Failed::Text);
+                    match push(reader, *meaning, wanted - read, values, heard).map_err(failed)? {
+                        0 => break,
+                        now => read += now,
+                    }
+                }
+                let more = self.left == 0
+                    && push(reader, *meaning, 1, &mut values.emptied(), |_| Ok(())).map_err(failed)? > 0;
+                if read < wanted || more {
+                    let problem = "has other numbers of rows than its group of rows declares";
+                    return Err(malformed(&self.path, format!("column `{}` {problem}", column.name)));
+                }
+            }
+            added += wanted;
+        }
+        Ok(added)
+    }
+
+    fn open_group(&mut self) -> Result<(), ParquetError> {
+        let group = self.reader.get_row_group(self.next_group)?;
+        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.columns =
+            (0..group.num_columns()).map(|i| group.get_column_reader(i)).collect::<Result<_, _>>()?;
+        self.next_group += 1;
+        if self.columns.len() == self.meanings.len() {
+            return Ok(());
+        }
+        Err(ParquetError::General("a group of rows has other columns than the file".into()))
+    }
+}
+
+/// Why cells could not be added.
+enum Failed {
+    Page(ParquetError),
+    Text(DataError),
+}
+
+impl From<ParquetError> for Failed {
+    fn from(error: ParquetError) -> Self {
+        Self::Page(error)
+    }
+}
 /// Declared sizes against the file's real length and the memory limit, before any page is decoded.
-pub(crate) fn check_sizes(
-    metadata: &parquet::file::metadata::ParquetMetaData,
+fn check_sizes(
+    metadata: &ParquetMetaData,
     length: u64,
     path: &Path,
     options: &ReadOptions,
 ) -> Result<(), DataError> {
-    let malformed =
-        |reason: &str| DataError::Malformed { path: path.into(), format: "Parquet", reason: reason.into() };
+    let malformed = |reason: &str| malformed(path, reason);
     let too_large = || DataError::TooLarge { path: path.into(), limit: options.memory_limit };
     let (mut total, mut rows_of_groups) = (0u64, 0u64);
     for group in metadata.row_groups() {
@@ -113,12 +221,7 @@ pub(crate) fn check_sizes(
 
 /// Rows decoded at a time, and bytes that they take while they are. A dictionary may hold one long text for all rows of a batch, and how long it is the metadata do not say but for a
 /// bound, all the text of a group: the batch is so small that even then a quarter of the memory suffices, with the copies of decoders, where that allows batches at all.
-fn batch_rows(
-    metadata: &parquet::file::metadata::ParquetMetaData,
-    columns: usize,
-    texts: usize,
-    limit: u64,
-) -> (usize, u64) {
+fn batch_rows(metadata: &ParquetMetaData, columns: usize, texts: usize, limit: u64) -> (usize, u64) {
     const MOST: u64 = 8192;
     let chunks = || metadata.row_groups().iter().flat_map(|g| g.columns());
     let longest = chunks().map(|c| u64::try_from(c.uncompressed_size()).unwrap_or(0)).max().unwrap_or(0);
