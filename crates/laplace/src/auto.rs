@@ -16,8 +16,9 @@ use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, fit};
 use crate::unseen::unseen_scores;
 use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
+use posterior_linalg::compiled_here;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision};
+use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_optim::Signal;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -171,6 +172,28 @@ fn reason(plan: &Plan, own: &FitOptions, left: Option<f64>) -> Option<String> {
 /// # Errors
 /// When not even the cheapest candidate fits, too few unseen examples, or a fit fails.
 pub fn auto<T: Precision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    unseen: Option<&dyn Examples<T>>,
+    (likelihood, plain): (&OutputLikelihood, &OutputLikelihood),
+    options: &FitOptions,
+    time: Option<Duration>,
+    patience: Duration,
+    observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
+) -> Result<(Laplace<T>, AutoReport, FitOptions), LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] compare, (
+        network: &'a Network<T> = network,
+        examples: &'a dyn Examples<T> = examples,
+        unseen: Option<&'a dyn Examples<T>> = unseen,
+        likelihoods: (&'a OutputLikelihood, &'a OutputLikelihood) = (likelihood, plain),
+        options: &'a FitOptions = options,
+        time: Option<Duration> = time,
+        patience: Duration = patience,
+        observer: &'a mut (dyn FnMut(&str, Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<(Laplace<T>, AutoReport, FitOptions), LaplaceError>)
+}
+
+fn compare<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     unseen: Option<&dyn Examples<T>>,

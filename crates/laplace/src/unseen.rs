@@ -4,8 +4,9 @@ use crate::fit::Laplace;
 use crate::tune::wanted;
 use crate::{LaplaceError, Stage};
 use posterior_likelihoods::{OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
+use posterior_linalg::compiled_here;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision};
+use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_optim::Signal;
 use posterior_tangent::{Batch, ranges};
 use serde::{Deserialize, Serialize};
@@ -96,6 +97,22 @@ fn has_intervals(likelihood: &OutputLikelihood) -> bool {
 /// # Errors
 /// Too few examples ([`check_enough`]), bad targets or inputs, interruption.
 pub fn unseen_scores<T: Precision>(
+    network: &Network<T>,
+    laplace: &Laplace<T>,
+    plain: &OutputLikelihood,
+    unseen: &dyn Examples<T>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<UnseenScores, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] score, (
+        network: &'a Network<T> = network,
+        laplace: &'a Laplace<T> = laplace,
+        plain: &'a OutputLikelihood = plain,
+        unseen: &'a dyn Examples<T> = unseen,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<UnseenScores, LaplaceError>)
+}
+
+fn score<T: Precision>(
     network: &Network<T>,
     laplace: &Laplace<T>,
     plain: &OutputLikelihood,

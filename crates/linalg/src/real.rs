@@ -74,15 +74,61 @@ pub trait Real:
     /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
-    /// Calls `single` for f32, `double` for f64.
-    ///
-    /// Generic code is compiled in every crate that uses it with a type. A generic function that only hands its arguments to two plain
-    /// functions has all that stands behind them compiled once, in its own crate.
-    fn choose<A, R: PerPrecision>(
-        arguments: A,
-        single: fn(A) -> R::Of<f32>,
-        double: fn(A) -> R::Of<f64>,
+    /// Calls `single` for f32, `double` for f64: what stands behind [`compiled_here`](crate::compiled_here).
+    #[doc(hidden)]
+    fn choose<A: PerPrecision, R: PerPrecision>(
+        arguments: A::Of<Self>,
+        single: fn(A::Of<f32>) -> R::Of<f32>,
+        double: fn(A::Of<f64>) -> R::Of<f64>,
     ) -> R::Of<Self>;
+}
+
+/// Calls a function that is generic over [`Real`] such that it is compiled here, for both precisions, once.
+///
+/// Generic code is otherwise compiled in every crate that uses it with a type, again and again. The function that this macro stands in has no more
+/// than the choice between two plain functions left to compile elsewhere. Arguments are listed with their types, in which lifetimes are named; other
+/// generic parameters there may be none of. What `T` is, and the trait of what there is one of for each, are named first, since networks have a narrower
+/// pair of their own.
+///
+/// ```
+/// use posterior_linalg::{PerPrecision, Real, compiled_here};
+///
+/// /// The sum of squares.
+/// pub fn squares<T: Real>(values: &[T]) -> T {
+///     compiled_here!(T: Real, PerPrecision; ['a] sum_of_squares, (values: &'a [T] = values) -> T)
+/// }
+///
+/// fn sum_of_squares<T: Real>(values: &[T]) -> T {
+///     values.iter().map(|v| *v * *v).sum()
+/// }
+///
+/// assert_eq!(squares(&[3.0f32, 4.0]), 25.0);
+/// ```
+#[macro_export]
+macro_rules! compiled_here {
+    ($T:ident: $bound:path, $family:path; [$($life:lifetime $(: $outlives:lifetime)?),*] $function:path, ($($name:ident: $type:ty = $value:expr),* $(,)?) -> $out:ty) => {{
+        #[allow(dead_code)]
+        struct Arguments<$($life $(: $outlives)?),*>(::std::marker::PhantomData<($(&$life (),)*)>);
+        impl<$($life $(: $outlives)?),*> $family for Arguments<$($life),*> {
+            type Of<$T: $bound> = ($($type,)*);
+        }
+        #[allow(dead_code)]
+        struct Output<$($life $(: $outlives)?),*>(::std::marker::PhantomData<($(&$life (),)*)>);
+        impl<$($life $(: $outlives)?),*> $family for Output<$($life),*> {
+            type Of<$T: $bound> = $out;
+        }
+        fn single<$($life $(: $outlives)?),*>(
+            ($($name,)*): <Arguments<$($life),*> as $family>::Of<f32>,
+        ) -> <Output<$($life),*> as $family>::Of<f32> {
+            $function($($name),*)
+        }
+        fn double<$($life $(: $outlives)?),*>(
+            ($($name,)*): <Arguments<$($life),*> as $family>::Of<f64>,
+        ) -> <Output<$($life),*> as $family>::Of<f64> {
+            $function($($name),*)
+        }
+        <$T as $bound>::choose::<Arguments, Output>(($($value,)*), single, double)
+    }};
 }
 
 macro_rules! real {
@@ -144,10 +190,11 @@ macro_rules! real {
             fn is_finite(self) -> bool {
                 $type::is_finite(self)
             }
-            fn choose<A, R: PerPrecision>(
-                arguments: A,
-                $single: fn(A) -> R::Of<f32>,
-                $double: fn(A) -> R::Of<f64>,
+            #[inline(always)]
+            fn choose<A: PerPrecision, R: PerPrecision>(
+                arguments: A::Of<Self>,
+                $single: fn(A::Of<f32>) -> R::Of<f32>,
+                $double: fn(A::Of<f64>) -> R::Of<f64>,
             ) -> R::Of<Self> {
                 let _ = ($single, $double);
                 $choice(arguments)

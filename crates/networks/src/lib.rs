@@ -28,4 +28,4 @@ pub use graph::{
     Value, describe,
 };
 pub use operation::{Mode, Operation};
-pub use precision::Precision;
+pub use precision::{PerNetworkPrecision, Precision};

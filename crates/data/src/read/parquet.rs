@@ -40,6 +40,9 @@ pub(super) fn parse(bytes: Vec<u8>, path: &Path, options: &ReadOptions) -> Resul
     Ok(Table::new(path, columns))
 }
 
+/// Hears the lengths of texts before they are copied; an error ends the reading.
+pub(crate) type TextObserver<'a> = &'a mut dyn FnMut(&[Option<usize>]) -> Result<(), DataError>;
+
 /// The rows of a file, some at a time, in order.
 pub(crate) struct ParquetRows<R: ChunkReader + 'static> {
     reader: SerializedFileReader<R>,
@@ -112,7 +115,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         &mut self,
         most: usize,
         out: &mut [Column],
-        text: &mut dyn FnMut(&[Option<usize>]) -> Result<(), DataError>,
+        text: TextObserver<'_>,
     ) -> Result<usize, DataError> {
         let mut added = 0;
         while added < most {

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::state::SolverState;
 use crate::GpError;
 use faer::Mat;
-use posterior_linalg::Real;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::{Limits, Progress, Reason, Signal};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -93,6 +93,22 @@ pub struct Solution<T: Real> {
 /// [`GpError::Shape`] for a start of another size, [`GpError::State`] for a state of another solve, [`GpError::Diverged`] when not even tiny
 /// steps are stable, [`GpError::Solve`] for settings out of range and matrices that are not definite or not finite.
 pub fn solve<T: Real>(
+    method: &Method,
+    problem: &Problem<'_, T>,
+    start: Start<T>,
+    budget: &Budget,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<Solution<T>, GpError> {
+    compiled_here!(T: Real, PerPrecision; ['a, 'b: 'a, 'c: 'a] solve_by, (
+        method: &'a Method = method,
+        problem: &'a Problem<'b, T> = problem,
+        start: Start<T> = start,
+        budget: &'a Budget = budget,
+        observer: &'a mut SolveObserver<'c, T> = observer,
+    ) -> Result<Solution<T>, GpError>)
+}
+
+fn solve_by<T: Real>(
     method: &Method,
     problem: &Problem<'_, T>,
     start: Start<T>,

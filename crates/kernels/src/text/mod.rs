@@ -37,7 +37,7 @@ mod parse;
 pub use parse::KernelTextError;
 
 use crate::Kernel;
-use posterior_linalg::{PerPrecision, Real};
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -182,19 +182,17 @@ impl KernelExpression {
     /// [`KernelTextError`] pointing at a column that the table lacks.
     pub fn build<T: Real>(&self, features: &[String]) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
         // Here, and nowhere else, is the code of all kernels compiled.
-        type Built<T> = Result<Box<dyn Kernel<T>>, KernelTextError>;
-        struct EitherBuilt;
-        impl PerPrecision for EitherBuilt {
-            type Of<T: Real> = Built<T>;
-        }
-        fn single((builder, node): (build::Builder<'_>, &Node)) -> Built<f32> {
-            builder.root(node)
-        }
-        fn double((builder, node): (build::Builder<'_>, &Node)) -> Built<f64> {
+        fn root<T: Real>(
+            builder: build::Builder<'_>,
+            node: &Node,
+        ) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
             builder.root(node)
         }
         let builder = build::Builder::new(features, &self.source);
-        T::choose::<_, EitherBuilt>((builder, &self.node), single, double)
+        compiled_here!(
+            T: Real, PerPrecision; ['a, 'b] root, (builder: build::Builder<'a> = builder, node: &'b Node = &self.node)
+                -> Result<Box<dyn Kernel<T>>, KernelTextError>
+        )
     }
 
     /// Indices of the feature columns that a kernel of counts (`tanimoto`) looks at, ascending; names that are no feature are left out,

@@ -8,6 +8,7 @@ use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseMo
 use crate::accumulate::FitSums;
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
 use faer::MatRef;
+use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
@@ -16,7 +17,7 @@ use posterior_linear::evidence::{
 };
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision};
+use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_optim::Signal;
 use posterior_tangent::{Observed, Tangent, doubles};
 use std::f64::consts::PI;
@@ -48,89 +49,13 @@ impl<T: Precision> Laplace<T> {
         options: &FitOptions,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Self, LaplaceError> {
-        let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
-        let Some(before) = self.sums() else {
-            return refuse(
-                "only curvatures made of sums can be continued (full, block, diagonal, kronecker): fit again with all data",
-            );
-        };
-        let linearised =
-            self.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple);
-        let conjugate = self.conjugate_curvature().filter(|_| {
-            resolved_prior(network, &self.selection, options) == PriorKind::Scalar
-                && options.noise == NoiseModel::Scale
-                && matches!(options.tune, Tune::Evidence | Tune::None)
-        });
-        if linearised && conjugate.is_none() {
-            return refuse(
-                "the mode of the linearised model depends on all data: fit again with all of them, or make a model that can be continued (--mode trained, or one precision and --curvature full)",
-            );
-        }
-        if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
-            return refuse(
-                "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
-            );
-        }
-        let count = self.summary.fit.examples + examples.len();
-        let plan = Plan::new(network, &self.selection, count, &self.base_likelihood, &options.approximation);
-        plan.check(options)?;
-        let clock = Instant::now();
-        let mut sums = before.clone();
-        sums.extend(network, examples, &self.base_likelihood, 0, observer)?;
-        let structure = sums.finish()?;
-        let g_prior = resolved_prior(network, &self.selection, options) == PriorKind::GPrior;
-        let structure = if g_prior { structure.normalised()? } else { structure };
-        let curvature_seconds = clock.elapsed().as_secs_f64();
-        let clock = Instant::now();
-        let fit = *sums.fit();
-        let optimum = match conjugate {
-            Some(old) => {
-                self.further_optimum(network, examples, old, (&structure, &fit), options, observer)?
-            }
-            None => self.further_evidence(&structure, &fit, options)?,
-        };
-        let Optimum { mode, prior, noise_variance, data_fit, maximised, summary: mode_summary, mut notes } =
-            optimum;
-        let evidence = LaplaceEvidence::new(&structure, prior.clone(), &mode, data_fit)?;
-        let value = evidence.at(prior.precisions(), noise_variance)?;
-        if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
-            && is_gaussian(&self.base_likelihood)
-        {
-            notes.push("the noise of each output was learned from the earlier data and kept".into());
-        }
-        let approximation: &Approximation = &options.approximation;
-        let summary = FitSummary {
-            plan: Plan::new(network, &self.selection, fit.examples, &self.base_likelihood, approximation),
-            fit,
-            evidence: Some(value),
-            maximised,
-            held_out: None,
-            unseen: None,
-            evidence_at_trained: None,
-            mode: mode_summary,
-            corrections: structure.corrections(),
-            scale_invariant: self.summary.scale_invariant.clone(),
-            g_prior,
-            points: None,
-            notes,
-            seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
-        };
-        let strength = if is_gaussian(&self.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
-        let curvature = Curvature::Structure { structure, sums: Some(sums) };
-        let posterior = Posterior::new(network, &self.selection, &curvature, &prior, strength)?;
-        Ok(Self {
-            displacement: displacement(network, &self.selection, &mode, summary.mode.as_ref()),
-            likelihood: scaled_noise(&self.base_likelihood, noise_variance)?,
-            base_likelihood: self.base_likelihood.clone(),
-            noise_variance,
-            prior,
-            integration: options.integration,
-            selection: self.selection.clone(),
-            curvature,
-            mode,
-            posterior,
-            summary,
-        })
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] extended, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            examples: &'a dyn Examples<T> = examples,
+            options: &'a FitOptions = options,
+            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        ) -> Result<Laplace<T>, LaplaceError>)
     }
 
     /// The curvature, where the linearised model's optimum follows from sums: dense, under Gaussian noise, with its displacement counted.
@@ -280,4 +205,98 @@ impl<T: Precision> Laplace<T> {
         };
         Ok(Optimum { mode, prior, noise_variance, data_fit, maximised, summary: Some(summary), notes })
     }
+}
+
+/// See [`Laplace::extended`].
+fn extended<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    options: &FitOptions,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<Laplace<T>, LaplaceError> {
+    let refuse = |problem: &str| Err(LaplaceError::Request(problem.into()));
+    let Some(before) = laplace.sums() else {
+        return refuse(
+            "only curvatures made of sums can be continued (full, block, diagonal, kronecker): fit again with all data",
+        );
+    };
+    let linearised =
+        laplace.summary.mode.is_some() || matches!(options.mode, Mode::Linearised | Mode::LinearisedSimple);
+    let conjugate = laplace.conjugate_curvature().filter(|_| {
+        resolved_prior(network, &laplace.selection, options) == PriorKind::Scalar
+            && options.noise == NoiseModel::Scale
+            && matches!(options.tune, Tune::Evidence | Tune::None)
+    });
+    if linearised && conjugate.is_none() {
+        return refuse(
+            "the mode of the linearised model depends on all data: fit again with all of them, or make a model that can be continued (--mode trained, or one precision and --curvature full)",
+        );
+    }
+    if matches!(options.tune, Tune::Validation | Tune::CrossValidation { .. }) {
+        return refuse(
+            "a continued fit is tuned by the evidence or not at all: choose --tune evidence, mackay or none",
+        );
+    }
+    let count = laplace.summary.fit.examples + examples.len();
+    let plan =
+        Plan::new(network, &laplace.selection, count, &laplace.base_likelihood, &options.approximation);
+    plan.check(options)?;
+    let clock = Instant::now();
+    let mut sums = before.clone();
+    sums.extend(network, examples, &laplace.base_likelihood, 0, observer)?;
+    let structure = sums.finish()?;
+    let g_prior = resolved_prior(network, &laplace.selection, options) == PriorKind::GPrior;
+    let structure = if g_prior { structure.normalised()? } else { structure };
+    let curvature_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let fit = *sums.fit();
+    let optimum = match conjugate {
+        Some(old) => {
+            laplace.further_optimum(network, examples, old, (&structure, &fit), options, observer)?
+        }
+        None => laplace.further_evidence(&structure, &fit, options)?,
+    };
+    let Optimum { mode, prior, noise_variance, data_fit, maximised, summary: mode_summary, mut notes } =
+        optimum;
+    let evidence = LaplaceEvidence::new(&structure, prior.clone(), &mode, data_fit)?;
+    let value = evidence.at(prior.precisions(), noise_variance)?;
+    if matches!(options.noise, NoiseModel::PerOutput | NoiseModel::Full)
+        && is_gaussian(&laplace.base_likelihood)
+    {
+        notes.push("the noise of each output was learned from the earlier data and kept".into());
+    }
+    let approximation: &Approximation = &options.approximation;
+    let summary = FitSummary {
+        plan: Plan::new(network, &laplace.selection, fit.examples, &laplace.base_likelihood, approximation),
+        fit,
+        evidence: Some(value),
+        maximised,
+        held_out: None,
+        unseen: None,
+        evidence_at_trained: None,
+        mode: mode_summary,
+        corrections: structure.corrections(),
+        scale_invariant: laplace.summary.scale_invariant.clone(),
+        g_prior,
+        points: None,
+        notes,
+        seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
+    };
+    let strength = if is_gaussian(&laplace.base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+    let curvature = Curvature::Structure { structure, sums: Some(sums) };
+    let posterior = Posterior::new(network, &laplace.selection, &curvature, &prior, strength)?;
+    Ok(Laplace {
+        displacement: displacement(network, &laplace.selection, &mode, summary.mode.as_ref()),
+        likelihood: scaled_noise(&laplace.base_likelihood, noise_variance)?,
+        base_likelihood: laplace.base_likelihood.clone(),
+        noise_variance,
+        prior,
+        integration: options.integration,
+        selection: laplace.selection.clone(),
+        curvature,
+        mode,
+        posterior,
+        summary,
+    })
 }

@@ -10,9 +10,10 @@ use crate::normalisation::scale_invariant_layers;
 use crate::{Accumulator, FisherEstimate, LaplaceError, PriorKind};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::compiled_here;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::structure::{Block, BlockMatrix, LowRank, Structure};
-use posterior_networks::{Graph, Network, Precision, Selection};
+use posterior_networks::{Graph, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_tangent::segments;
 
 /// A curvature as it was saved.
@@ -56,67 +57,10 @@ impl<T: Precision> Laplace<T> {
     /// # Errors
     /// When parts do not belong to the network or to each other, or a number is not finite.
     pub fn restore(network: &Network<T>, saved: SavedPosterior<T>) -> Result<Self, LaplaceError> {
-        let SavedPosterior {
-            options,
-            selection,
-            base_likelihood,
-            noise_variance,
-            precisions,
-            mode,
-            curvature,
-            summary,
-        } = saved;
-        posterior_tangent::check_outputs(network, &base_likelihood)?;
-        if mode.len() != selection.len() || mode.iter().any(|w| !w.is_finite()) {
-            return Err(LaplaceError::Request("the saved mode does not belong to these weights".into()));
-        }
-        if !(noise_variance.is_finite() && noise_variance > 0.0) {
-            return Err(LaplaceError::Request("the saved noise is not a positive number".into()));
-        }
-        let kind = resolved_prior(network, &selection, &options);
-        let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
-        let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
-            Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
-        };
-        let curvature = match curvature {
-            RestoredCurvature::Sums(blocks) => {
-                let Some(form) = options.approximation.form() else {
-                    return Err(LaplaceError::Request("the saved curvature is not one of sums".into()));
-                };
-                let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
-                let mut sums = Accumulator::new(network, &selection, form, estimate)?;
-                sums.restore(blocks, summary.fit)?;
-                Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) }
-            }
-            RestoredCurvature::LowRank { factor, residual } => {
-                let d = selection.len();
-                if factor.nrows() != d || residual.len() != d {
-                    return Err(LaplaceError::Request(
-                        "the saved low-rank curvature does not belong to these weights".into(),
-                    ));
-                }
-                let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
-                let structure =
-                    Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
-                Curvature::Structure { structure: scaled(structure)?, sums: None }
-            }
-            RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
-        };
-        let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
-        let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
-        Ok(Self {
-            displacement: displacement(network, &selection, &mode, summary.mode.as_ref()),
-            likelihood: scaled_noise(&base_likelihood, noise_variance)?,
-            base_likelihood,
-            noise_variance,
-            prior,
-            integration: options.integration,
-            selection,
-            curvature,
-            mode,
-            posterior,
-            summary,
-        })
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] restore, (
+            network: &'a Network<T> = network,
+            saved: SavedPosterior<T> = saved,
+        ) -> Result<Laplace<T>, LaplaceError>)
     }
 
     /// The low-rank factor and the rest of the diagonal in unscaled features, to be saved; None for other curvatures.
@@ -147,4 +91,68 @@ pub(super) fn resolved_prior<T: Precision>(
         .iter()
         .any(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
     options.prior.resolved(normalised)
+}
+
+/// See [`Laplace::restore`].
+fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Result<Laplace<T>, LaplaceError> {
+    let SavedPosterior {
+        options,
+        selection,
+        base_likelihood,
+        noise_variance,
+        precisions,
+        mode,
+        curvature,
+        summary,
+    } = saved;
+    posterior_tangent::check_outputs(network, &base_likelihood)?;
+    if mode.len() != selection.len() || mode.iter().any(|w| !w.is_finite()) {
+        return Err(LaplaceError::Request("the saved mode does not belong to these weights".into()));
+    }
+    if !(noise_variance.is_finite() && noise_variance > 0.0) {
+        return Err(LaplaceError::Request("the saved noise is not a positive number".into()));
+    }
+    let kind = resolved_prior(network, &selection, &options);
+    let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
+    let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
+        Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
+    };
+    let curvature = match curvature {
+        RestoredCurvature::Sums(blocks) => {
+            let Some(form) = options.approximation.form() else {
+                return Err(LaplaceError::Request("the saved curvature is not one of sums".into()));
+            };
+            let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
+            let mut sums = Accumulator::new(network, &selection, form, estimate)?;
+            sums.restore(blocks, summary.fit)?;
+            Curvature::Structure { structure: scaled(sums.finish()?)?, sums: Some(sums) }
+        }
+        RestoredCurvature::LowRank { factor, residual } => {
+            let d = selection.len();
+            if factor.nrows() != d || residual.len() != d {
+                return Err(LaplaceError::Request(
+                    "the saved low-rank curvature does not belong to these weights".into(),
+                ));
+            }
+            let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
+            let structure = Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
+            Curvature::Structure { structure: scaled(structure)?, sums: None }
+        }
+        RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
+    };
+    let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
+    let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
+    Ok(Laplace {
+        displacement: displacement(network, &selection, &mode, summary.mode.as_ref()),
+        likelihood: scaled_noise(&base_likelihood, noise_variance)?,
+        base_likelihood,
+        noise_variance,
+        prior,
+        integration: options.integration,
+        selection,
+        curvature,
+        mode,
+        posterior,
+        summary,
+    })
 }

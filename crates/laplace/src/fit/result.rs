@@ -9,12 +9,13 @@ use crate::{Accumulator, LaplaceError, Latent, Plan, Predictor, UnseenScores, Wa
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
+use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::evidence::MaximisedEvidence;
 use posterior_linear::structure::{Conditioned, Corrections, Structure};
 use posterior_linear::{Prior, evidence::EvidenceValue};
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -284,10 +285,12 @@ impl<T: Precision> Laplace<T> {
         x: &Array<T>,
         wanted: Wanted,
     ) -> Result<Latent, LaplaceError> {
-        match &self.posterior {
-            Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
-            Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
-        }
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] tangent_latent, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            wanted: Wanted = wanted,
+        ) -> Result<Latent, LaplaceError>)
     }
 
     /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`; on request only, since it grows with the square of the inputs.
@@ -295,16 +298,12 @@ impl<T: Precision> Laplace<T> {
     /// # Errors
     /// When it would pass `memory` bytes or inputs do not fit.
     pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let mut joint = match &self.posterior {
-            Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
-            Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
-        };
-        if let Some(displacement) = &self.displacement {
-            let moved = displaced(network, &self.selection, x, displacement)?;
-            let column = MatRef::from_column_major_slice(&moved, moved.len(), 1);
-            matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
-        }
-        Ok(joint)
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] joint, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            memory: u64 = memory,
+        ) -> Result<Mat<f64>, LaplaceError>)
     }
 
     /// Draws of the weights' deviation from their mode, `[samples, weights]`. Sample `k` depends on the seed and `k` only.
@@ -337,30 +336,13 @@ impl<T: Precision> Laplace<T> {
         samples: usize,
         seed: u64,
     ) -> Result<Vec<f64>, LaplaceError> {
-        let mut draws = self.weight_samples(samples, seed)?;
-        if let Some(displacement) = &self.displacement {
-            for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
-                let mut rng =
-                    Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
-                let normal: f64 = StandardNormal.sample(&mut rng);
-                draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
-            }
-        }
-        let outputs: usize = network.graph().output_shape().iter().product();
-        let mut out = vec![0.0; samples * x.rows() * outputs];
-        let size = posterior_tangent::batch_size(network, samples.max(1));
-        for range in posterior_linalg::tiles::pieces(x.rows(), size) {
-            let trace = network.trace(x.slice_rows(range.clone()))?;
-            let tangents = trace.jvp(&self.selection, &draws)?;
-            for (i, n) in range.enumerate() {
-                for k in 0..samples {
-                    let (g, t) = (trace.output().row(i), tangents.row(i * samples + k));
-                    let place = &mut out[(k * x.rows() + n) * outputs..][..outputs];
-                    place.iter_mut().zip(g).zip(t).for_each(|((o, g), t)| *o = g.to_f64() + t.to_f64());
-                }
-            }
-        }
-        Ok(out)
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] function_samples, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            samples: usize = samples,
+            seed: u64 = seed,
+        ) -> Result<Vec<f64>, LaplaceError>)
     }
 
     /// Outputs of the network itself at sampled weights (`nn`), `[samples, examples, C]`: the plain Laplace approximation, known to leave the data (thesis figure 3.5); for contrast.
@@ -374,18 +356,100 @@ impl<T: Precision> Laplace<T> {
         samples: usize,
         seed: u64,
     ) -> Result<Vec<f64>, LaplaceError> {
-        let trained = self.selection.flatten(network.parameters());
-        let mut moved = network.clone();
-        let mut out = Vec::new();
-        for k in 0..samples {
-            let Posterior::Weights { conditioned, .. } = &self.posterior else {
-                return self.weight_samples(1, seed).map(|_| Vec::new());
-            };
-            let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
-            let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
-            self.selection.assign(&weights, moved.parameters_mut());
-            out.extend(posterior_tangent::doubles(moved.forward(x)?.values()));
-        }
-        Ok(out)
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] network_samples, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            samples: usize = samples,
+            seed: u64 = seed,
+        ) -> Result<Vec<f64>, LaplaceError>)
     }
+}
+
+/// See [`Laplace::tangent_latent`].
+fn tangent_latent<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    wanted: Wanted,
+) -> Result<Latent, LaplaceError> {
+    match &laplace.posterior {
+        Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
+        Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
+    }
+}
+
+/// See [`Laplace::joint`].
+fn joint<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    memory: u64,
+) -> Result<Mat<f64>, LaplaceError> {
+    let mut joint = match &laplace.posterior {
+        Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
+        Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
+    };
+    if let Some(displacement) = &laplace.displacement {
+        let moved = displaced(network, &laplace.selection, x, displacement)?;
+        let column = MatRef::from_column_major_slice(&moved, moved.len(), 1);
+        matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
+    }
+    Ok(joint)
+}
+
+/// See [`Laplace::function_samples`].
+fn function_samples<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    samples: usize,
+    seed: u64,
+) -> Result<Vec<f64>, LaplaceError> {
+    let mut draws = laplace.weight_samples(samples, seed)?;
+    if let Some(displacement) = &laplace.displacement {
+        for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
+            let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
+            let normal: f64 = StandardNormal.sample(&mut rng);
+            draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
+        }
+    }
+    let outputs: usize = network.graph().output_shape().iter().product();
+    let mut out = vec![0.0; samples * x.rows() * outputs];
+    let size = posterior_tangent::batch_size(network, samples.max(1));
+    for range in posterior_linalg::tiles::pieces(x.rows(), size) {
+        let trace = network.trace(x.slice_rows(range.clone()))?;
+        let tangents = trace.jvp(&laplace.selection, &draws)?;
+        for (i, n) in range.enumerate() {
+            for k in 0..samples {
+                let (g, t) = (trace.output().row(i), tangents.row(i * samples + k));
+                let place = &mut out[(k * x.rows() + n) * outputs..][..outputs];
+                place.iter_mut().zip(g).zip(t).for_each(|((o, g), t)| *o = g.to_f64() + t.to_f64());
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// See [`Laplace::network_samples`].
+fn network_samples<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    samples: usize,
+    seed: u64,
+) -> Result<Vec<f64>, LaplaceError> {
+    let trained = laplace.selection.flatten(network.parameters());
+    let mut moved = network.clone();
+    let mut out = Vec::new();
+    for k in 0..samples {
+        let Posterior::Weights { conditioned, .. } = &laplace.posterior else {
+            return laplace.weight_samples(1, seed).map(|_| Vec::new());
+        };
+        let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
+        let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
+        laplace.selection.assign(&weights, moved.parameters_mut());
+        out.extend(posterior_tangent::doubles(moved.forward(x)?.values()));
+    }
+    Ok(out)
 }

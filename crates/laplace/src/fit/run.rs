@@ -10,11 +10,12 @@ use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::compiled_here;
 use posterior_linear::curvature::{is_gaussian, low_rank};
 use posterior_linear::evidence::{EvidenceValue, LaplaceEvidence};
 use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision, Selection};
+use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::Signal;
 use posterior_tangent::{Observed, Tangent, check_outputs};
 use std::borrow::Cow;
@@ -39,6 +40,26 @@ pub(super) struct Fitting<'a, T> {
 /// # Errors
 /// [`LaplaceError`]: bad targets or inputs, a plan that does not fit the memory, what does not fit together, interruption.
 pub fn fit<T: Precision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &FitOptions,
+    saved: &mut Option<Accumulator>,
+    observer: Observer<'_>,
+) -> Result<Laplace<T>, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] run, (
+        network: &'a Network<T> = network,
+        examples: &'a dyn Examples<T> = examples,
+        validation: Option<&'a dyn Examples<T>> = validation,
+        likelihood: &'a OutputLikelihood = likelihood,
+        options: &'a FitOptions = options,
+        saved: &'a mut Option<Accumulator> = saved,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<Laplace<T>, LaplaceError>)
+}
+
+fn run<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     validation: Option<&dyn Examples<T>>,

@@ -29,8 +29,9 @@ pub use report::{OnlineReport, OnlineStep};
 
 use crate::{LaplaceError, Stage};
 use hook::OnlineHook;
+use posterior_linalg::compiled_here;
 use posterior_networks::train::{Examples, TrainOptions, TrainState, Trained, train_with};
-use posterior_networks::{Network, Precision};
+use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_optim::{Observer, Signal};
 
 /// Trains a network and its hyperparameters. `observer` sees every step of the network, `stages` the passes between epochs; either may stop the run, whose state can be saved and
@@ -41,6 +42,28 @@ use posterior_optim::{Observer, Signal};
 /// # Errors
 /// Settings that do not fit each other, data that do not fit the loss, more memory than allowed, a loss that is not finite.
 pub fn train_online<T: Precision>(
+    network: Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    options: &TrainOptions,
+    online: &OnlineOptions,
+    state: Option<TrainState<T>>,
+    observer: &mut Observer<'_, TrainState<T>>,
+    stages: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<(Trained<T>, OnlineReport), LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] train, (
+        network: Network<T> = network,
+        examples: &'a dyn Examples<T> = examples,
+        validation: Option<&'a dyn Examples<T>> = validation,
+        options: &'a TrainOptions = options,
+        online: &'a OnlineOptions = online,
+        state: Option<TrainState<T>> = state,
+        observer: &'a mut Observer<'b, TrainState<T>> = observer,
+        stages: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = stages,
+    ) -> Result<(Trained<T>, OnlineReport), LaplaceError>)
+}
+
+fn train<T: Precision>(
     network: Network<T>,
     examples: &dyn Examples<T>,
     validation: Option<&dyn Examples<T>>,

@@ -1,10 +1,12 @@
 //! Reading weights into a network.
 
 use super::{ARCHITECTURE_KEY, SafetensorsError};
+use crate::PerNetworkPrecision;
 use crate::architecture::Architecture;
 use crate::array::{Array, Precision};
 use crate::graph::{Graph, Network, NetworkError, ParameterSlot};
 use half::{bf16, f16};
+use posterior_linalg::compiled_here;
 use posterior_store::TensorFile;
 use safetensors::Dtype;
 use std::collections::{BTreeMap, HashSet};
@@ -162,6 +164,16 @@ pub struct ReadNetwork<T> {
 /// [`SafetensorsError::NoArchitecture`] where neither gives one, [`SafetensorsError::Architecture`] and [`SafetensorsError::Graph`] where it is damaged, and
 /// those of [`load_safetensors`].
 pub fn read_network<T: Precision>(
+    path: &Path,
+    architecture: Option<&Architecture>,
+) -> Result<ReadNetwork<T>, SafetensorsError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a] read, (
+        path: &'a Path = path,
+        architecture: Option<&'a Architecture> = architecture,
+    ) -> Result<ReadNetwork<T>, SafetensorsError>)
+}
+
+fn read<T: Precision>(
     path: &Path,
     architecture: Option<&Architecture>,
 ) -> Result<ReadNetwork<T>, SafetensorsError> {

@@ -4,9 +4,11 @@ use super::error::TrainError;
 use super::examples::{Examples, Targets};
 use super::hook::{EpochHook, HookState, Keep};
 use super::loss::Loss;
+use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision, Sets, scale, sum_of_squares};
 use crate::graph::{Network, Selection, Trace};
 use crate::operation::{Mode, Operation, Saved};
+use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
     Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Rule, Run, Sampling, Schedule, Step, drive,
@@ -154,6 +156,26 @@ pub fn train<T: Precision>(
 /// # Errors
 /// As [`train`], and what the hook cannot do.
 pub fn train_with<T: Precision>(
+    network: Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    options: &TrainOptions,
+    hook: Option<&mut dyn EpochHook<T>>,
+    state: Option<TrainState<T>>,
+    observer: &mut Observer<'_, TrainState<T>>,
+) -> Result<Trained<T>, TrainError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b, 'c: 'a] descend_with, (
+        network: Network<T> = network,
+        examples: &'a dyn Examples<T> = examples,
+        validation: Option<&'a dyn Examples<T>> = validation,
+        options: &'a TrainOptions = options,
+        hook: Option<&'b mut dyn EpochHook<T>> = hook,
+        state: Option<TrainState<T>> = state,
+        observer: &'a mut Observer<'c, TrainState<T>> = observer,
+    ) -> Result<Trained<T>, TrainError>)
+}
+
+fn descend_with<T: Precision>(
     mut network: Network<T>,
     examples: &dyn Examples<T>,
     validation: Option<&dyn Examples<T>>,

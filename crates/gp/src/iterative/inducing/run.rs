@@ -9,8 +9,8 @@ use crate::iterative::solver::{Budget, Solution, SolveObserver, Start};
 use crate::iterative::step_size::StepSize;
 use crate::iterative::stochastic::{Terms, descend, row_batches};
 use faer::MatRef;
-use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::Sampling;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,22 @@ impl Default for InducingDescentOptions {
 /// # Errors
 /// As [`crate::iterative::solve`].
 pub fn solve_inducing<T: Real>(
+    options: &InducingDescentOptions,
+    problem: &InducingProblem<'_, T>,
+    start: Start<T>,
+    budget: &Budget,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<Solution<T>, GpError> {
+    compiled_here!(T: Real, PerPrecision; ['a, 'b: 'a, 'c: 'a] minimise, (
+        options: &'a InducingDescentOptions = options,
+        problem: &'a InducingProblem<'b, T> = problem,
+        start: Start<T> = start,
+        budget: &'a Budget = budget,
+        observer: &'a mut SolveObserver<'c, T> = observer,
+    ) -> Result<Solution<T>, GpError>)
+}
+
+fn minimise<T: Real>(
     options: &InducingDescentOptions,
     problem: &InducingProblem<'_, T>,
     start: Start<T>,

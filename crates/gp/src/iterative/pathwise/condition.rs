@@ -12,9 +12,9 @@ use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_kernels::features::PriorDrawGroups;
 use posterior_kernels::matrix::KernelMatrix;
-use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
@@ -118,6 +118,18 @@ pub(in crate::iterative) fn prior_draws<T: Real>(
     data: &Observations,
     settings: &PathwiseSettings,
 ) -> Result<Option<PriorDrawGroups<T>>, GpError> {
+    compiled_here!(T: Real, PerPrecision; ['a] draw, (
+        model: &'a PathwiseModel<T> = model,
+        data: &'a Observations = data,
+        settings: &'a PathwiseSettings = settings,
+    ) -> Result<Option<PriorDrawGroups<T>>, GpError>)
+}
+
+fn draw<T: Real>(
+    model: &PathwiseModel<T>,
+    data: &Observations,
+    settings: &PathwiseSettings,
+) -> Result<Option<PriorDrawGroups<T>>, GpError> {
     same_width("columns of the inputs", model.mean.input_dimension(), data.inputs().ncols())?;
     same_width("columns of the targets", model.mean.target_count(), data.targets().ncols())?;
     if settings.samples == 0 {
@@ -182,6 +194,26 @@ impl<T: Real> TargetRows<T> for GeneratedTargets<'_, T> {
 }
 
 fn run<T: Real>(
+    model: &PathwiseModel<T>,
+    data: &Observations,
+    support: &Support,
+    settings: &PathwiseSettings,
+    draws: Option<&PriorDrawGroups<T>>,
+    start: Start<T>,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<Solution<T>, GpError> {
+    compiled_here!(T: Real, PerPrecision; ['a, 'b: 'a] weigh, (
+        model: &'a PathwiseModel<T> = model,
+        data: &'a Observations = data,
+        support: &'a Support = support,
+        settings: &'a PathwiseSettings = settings,
+        draws: Option<&'a PriorDrawGroups<T>> = draws,
+        start: Start<T> = start,
+        observer: &'a mut SolveObserver<'b, T> = observer,
+    ) -> Result<Solution<T>, GpError>)
+}
+
+fn weigh<T: Real>(
     model: &PathwiseModel<T>,
     data: &Observations,
     support: &Support,

@@ -9,9 +9,9 @@ use faer::{Mat, MatRef};
 use posterior_kernels::features::PriorDrawGroups;
 use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
 use posterior_kernels::{Kernel, Request, pullback_tiles};
-use posterior_linalg::Real;
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::random::ChaCha8Rng;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::Parameters;
 use rand::seq::index;
 
@@ -123,14 +123,7 @@ impl<T: Real> PathwisePosterior<T> {
     /// # Errors
     /// [`GpError::Shape`] when the width is wrong, [`GpError::NotFinite`].
     pub fn mean(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
-        self.check(x)?;
-        let mut out = self.model.mean.evaluate(x);
-        let weights = self.solution.weights.get(.., ..self.targets());
-        let product = self.matrix.cross(narrow::<T>(x).as_ref()).multiply(weights);
-        for j in 0..out.ncols() {
-            out.col_mut(j).iter_mut().zip(product.col(j).iter()).for_each(|(o, p)| *o += p.to_f64());
-        }
-        Ok(out)
+        compiled_here!(T: Real, PerPrecision; ['a] mean, (posterior: &'a PathwisePosterior<T> = self, x: MatRef<'a, f64> = x) -> Result<Mat<f64>, GpError>)
     }
 
     /// Means (m x t) and zero-mean parts of the samples `f_j(x) - k(x, X) u_j` (m x s), by one product.
@@ -138,26 +131,10 @@ impl<T: Real> PathwisePosterior<T> {
     /// # Errors
     /// As [`Self::mean`], and [`GpError::Shape`] without samples.
     pub fn mean_and_deviations(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Mat<f64>), GpError> {
-        self.check(x)?;
-        let draws = self.check_samples(1)?;
-        let (m, t) = (x.nrows(), self.targets());
-        let mut mean = self.model.mean.evaluate(x);
-        let mut deviations = Mat::zeros(m, draws.count());
-        for start in (0..m).step_by(BLOCK) {
-            let rows = BLOCK.min(m - start);
-            let points = narrow::<T>(x.subrows(start, rows));
-            let product = self.matrix.cross(points.as_ref()).multiply(self.solution.weights.as_ref());
-            let prior = draws.values(points.as_ref());
-            for i in 0..rows {
-                for j in 0..t {
-                    mean[(start + i, j)] += product[(i, j)].to_f64();
-                }
-                for j in 0..draws.count() {
-                    deviations[(start + i, j)] = (prior[(i, j)] - product[(i, t + j)]).to_f64();
-                }
-            }
-        }
-        Ok((mean, deviations))
+        compiled_here!(T: Real, PerPrecision; ['a] mean_and_deviations, (
+            posterior: &'a PathwisePosterior<T> = self,
+            x: MatRef<'a, f64> = x,
+        ) -> Result<(Mat<f64>, Mat<f64>), GpError>)
     }
 
     /// Latent variances at m points, means of squares of the zero-mean samples, and their relative standard error: that of finitely many samples and that of
@@ -209,23 +186,12 @@ impl<T: Real> PathwisePosterior<T> {
         target: usize,
         which: &[usize],
     ) -> Result<Vec<f64>, GpError> {
-        let draws = self.check_which(x, target, which)?;
-        let points = narrow::<T>(x);
-        let mut out: Vec<f64> = draws.values_of(points.as_ref(), which).iter().map(|v| v.to_f64()).collect();
-        let mean = self.model.mean.evaluate(x);
-        out.iter_mut().enumerate().for_each(|(i, o)| *o += mean[(i, target)]);
-        // Points of one sample share a product with one vector.
-        for sample in 0..draws.count() {
-            let mine: Vec<usize> = (0..which.len()).filter(|&i| which[i] == sample).collect();
-            if mine.is_empty() {
-                continue;
-            }
-            let block = Mat::from_fn(mine.len(), x.ncols(), |a, d| points[(mine[a], d)]);
-            let weights = self.update_weights(target, sample);
-            let product = self.matrix.cross(block.as_ref()).multiply(weights.as_ref());
-            mine.iter().enumerate().for_each(|(a, &i)| out[i] += product[(a, 0)].to_f64());
-        }
-        Ok(out)
+        compiled_here!(T: Real, PerPrecision; ['a] samples_of, (
+            posterior: &'a PathwisePosterior<T> = self,
+            x: MatRef<'a, f64> = x,
+            target: usize = target,
+            which: &'a [usize] = which,
+        ) -> Result<Vec<f64>, GpError>)
     }
 
     /// The gradient at point i of the sample `which[i]` of one target, m x D. Cost as [`Self::samples_of`], times about two.
@@ -238,29 +204,12 @@ impl<T: Real> PathwisePosterior<T> {
         target: usize,
         which: &[usize],
     ) -> Result<Mat<f64>, GpError> {
-        let draws = self.check_which(x, target, which)?;
-        let points = narrow::<T>(x);
-        let prior = draws.gradients_of(points.as_ref(), which)?;
-        let t = self.targets();
-        let weights = &self.solution.weights;
-        let kernel = pullback_tiles(
-            &*self.model.kernel,
-            points.as_ref(),
-            self.points.as_ref(),
-            &|rows, columns, mut tile| {
-                for (b, k) in columns.enumerate() {
-                    for (a, i) in rows.clone().enumerate() {
-                        tile[(a, b)] = weights[(k, target)] - weights[(k, t + which[i])];
-                    }
-                }
-            },
-            Request { parameters: false, x: true, z: false },
-        );
-        let slope = self.mean_slope(target);
-        Ok(Mat::from_fn(x.nrows(), x.ncols(), |i, d| {
-            let update = kernel.x.as_ref().map_or(0.0, |g| g[(i, d)].to_f64());
-            prior[(i, d)].to_f64() + update + slope.as_ref().map_or(0.0, |s| s[d])
-        }))
+        compiled_here!(T: Real, PerPrecision; ['a] sample_gradients, (
+            posterior: &'a PathwisePosterior<T> = self,
+            x: MatRef<'a, f64> = x,
+            target: usize = target,
+            which: &'a [usize] = which,
+        ) -> Result<Mat<f64>, GpError>)
     }
 
     /// The slope of the prior mean of one target (D), if it has one.
@@ -302,6 +251,103 @@ impl<T: Real> PathwisePosterior<T> {
     pub fn kernel(&self) -> &dyn Kernel<T> {
         &*self.model.kernel
     }
+}
+
+/// See [`PathwisePosterior::mean`].
+fn mean<T: Real>(posterior: &PathwisePosterior<T>, x: MatRef<'_, f64>) -> Result<Mat<f64>, GpError> {
+    posterior.check(x)?;
+    let mut out = posterior.model.mean.evaluate(x);
+    let weights = posterior.solution.weights.get(.., ..posterior.targets());
+    let product = posterior.matrix.cross(narrow::<T>(x).as_ref()).multiply(weights);
+    for j in 0..out.ncols() {
+        out.col_mut(j).iter_mut().zip(product.col(j).iter()).for_each(|(o, p)| *o += p.to_f64());
+    }
+    Ok(out)
+}
+
+/// See [`PathwisePosterior::mean_and_deviations`].
+fn mean_and_deviations<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+) -> Result<(Mat<f64>, Mat<f64>), GpError> {
+    posterior.check(x)?;
+    let draws = posterior.check_samples(1)?;
+    let (m, t) = (x.nrows(), posterior.targets());
+    let mut mean = posterior.model.mean.evaluate(x);
+    let mut deviations = Mat::zeros(m, draws.count());
+    for start in (0..m).step_by(BLOCK) {
+        let rows = BLOCK.min(m - start);
+        let points = narrow::<T>(x.subrows(start, rows));
+        let product = posterior.matrix.cross(points.as_ref()).multiply(posterior.solution.weights.as_ref());
+        let prior = draws.values(points.as_ref());
+        for i in 0..rows {
+            for j in 0..t {
+                mean[(start + i, j)] += product[(i, j)].to_f64();
+            }
+            for j in 0..draws.count() {
+                deviations[(start + i, j)] = (prior[(i, j)] - product[(i, t + j)]).to_f64();
+            }
+        }
+    }
+    Ok((mean, deviations))
+}
+
+/// See [`PathwisePosterior::samples_of`].
+fn samples_of<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    target: usize,
+    which: &[usize],
+) -> Result<Vec<f64>, GpError> {
+    let draws = posterior.check_which(x, target, which)?;
+    let points = narrow::<T>(x);
+    let mut out: Vec<f64> = draws.values_of(points.as_ref(), which).iter().map(|v| v.to_f64()).collect();
+    let mean = posterior.model.mean.evaluate(x);
+    out.iter_mut().enumerate().for_each(|(i, o)| *o += mean[(i, target)]);
+    // Points of one sample share a product with one vector.
+    for sample in 0..draws.count() {
+        let mine: Vec<usize> = (0..which.len()).filter(|&i| which[i] == sample).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let block = Mat::from_fn(mine.len(), x.ncols(), |a, d| points[(mine[a], d)]);
+        let weights = posterior.update_weights(target, sample);
+        let product = posterior.matrix.cross(block.as_ref()).multiply(weights.as_ref());
+        mine.iter().enumerate().for_each(|(a, &i)| out[i] += product[(a, 0)].to_f64());
+    }
+    Ok(out)
+}
+
+/// See [`PathwisePosterior::sample_gradients`].
+fn sample_gradients<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    target: usize,
+    which: &[usize],
+) -> Result<Mat<f64>, GpError> {
+    let draws = posterior.check_which(x, target, which)?;
+    let points = narrow::<T>(x);
+    let prior = draws.gradients_of(points.as_ref(), which)?;
+    let t = posterior.targets();
+    let weights = &posterior.solution.weights;
+    let kernel = pullback_tiles(
+        &*posterior.model.kernel,
+        points.as_ref(),
+        posterior.points.as_ref(),
+        &|rows, columns, mut tile| {
+            for (b, k) in columns.enumerate() {
+                for (a, i) in rows.clone().enumerate() {
+                    tile[(a, b)] = weights[(k, target)] - weights[(k, t + which[i])];
+                }
+            }
+        },
+        Request { parameters: false, x: true, z: false },
+    );
+    let slope = posterior.mean_slope(target);
+    Ok(Mat::from_fn(x.nrows(), x.ncols(), |i, d| {
+        let update = kernel.x.as_ref().map_or(0.0, |g| g[(i, d)].to_f64());
+        prior[(i, d)].to_f64() + update + slope.as_ref().map_or(0.0, |s| s[d])
+    }))
 }
 
 impl<T: Real> Posterior for PathwisePosterior<T> {

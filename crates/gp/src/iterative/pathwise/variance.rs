@@ -7,8 +7,8 @@ use crate::iterative::solver::Budget;
 use faer::MatRef;
 use posterior_kernels::diagonal;
 use posterior_kernels::matrix::KernelMatrix;
-use posterior_linalg::Real;
 use posterior_linalg::solve::{ConjugateGradients, PreconditionerChoice, System};
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 
 /// Points whose variances are solved for at once.
 const VARIANCE_BLOCK: usize = 64;
@@ -34,48 +34,11 @@ impl<T: Real> PathwisePosterior<T> {
     /// # Errors
     /// As [`Self::mean`]; [`GpError::Solve`] from the solver; [`GpError::ExactVariance`] on inducing inputs, which have another posterior.
     pub fn exact_variance(&self, x: MatRef<'_, f64>, budget: &Budget) -> Result<SolvedVariances, GpError> {
-        self.check(x)?;
-        if matches!(self.support(), Support::Inducing(..)) {
-            return Err(GpError::ExactVariance);
-        }
-        let variances = self.model().noise_variances(self.data());
-        let noise = variances.into_iter().map(T::from_f64).collect();
-        let matrix = KernelMatrix::with_budget(self.kernel(), self.points(), self.settings().cache_bytes);
-        let system = System::new(&matrix, noise)?;
-        let preconditioner = PreconditionerChoice::default().build(&system)?;
-        let points = narrow::<T>(x);
-        let prior = diagonal(self.kernel(), points.as_ref());
-        let mut out = SolvedVariances {
-            latent_variance: Vec::with_capacity(x.nrows()),
-            clipped: 0,
-            residual: 0.0,
-            iterations: 0,
-        };
-        for start in (0..x.nrows()).step_by(VARIANCE_BLOCK) {
-            let rows = VARIANCE_BLOCK.min(x.nrows() - start);
-            let block = points.get(start..start + rows, ..);
-            let right = posterior_kernels::cross(self.kernel(), self.points(), block);
-            let mut solver = ConjugateGradients::new(
-                &system,
-                &*preconditioner,
-                right.as_ref(),
-                None,
-                budget.tolerance,
-                0.0,
-            )?;
-            while solver.state().iteration < budget.steps && solver.step()? {}
-            out.residual = solver.relative_residuals().into_iter().fold(out.residual, f64::max);
-            let state = solver.into_state();
-            out.iterations += state.iteration;
-            for j in 0..rows {
-                let (a, b) = (right.col_as_slice(j), state.solution.col_as_slice(j));
-                let explained: f64 = a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-                let variance = prior[start + j].to_f64() - explained;
-                out.clipped += usize::from(variance < 0.0);
-                out.latent_variance.push(variance.max(0.0));
-            }
-        }
-        Ok(out)
+        compiled_here!(T: Real, PerPrecision; ['a] exact_variance, (
+            posterior: &'a PathwisePosterior<T> = self,
+            x: MatRef<'a, f64> = x,
+            budget: &'a Budget = budget,
+        ) -> Result<SolvedVariances, GpError>)
     }
 
     /// Most bytes that [`Self::exact_variance`] needs besides what is there: a block's right-hand sides, at most nine blocks of the solver, the preconditioner and the
@@ -91,4 +54,49 @@ impl<T: Real> PathwisePosterior<T> {
         let cache = n.saturating_mul(n).saturating_mul(number).min(self.settings().cache_bytes as u64);
         n.saturating_mul((10 * VARIANCE_BLOCK as u64 + 2 * rank) * number).saturating_add(cache)
     }
+}
+
+/// See [`PathwisePosterior::exact_variance`].
+fn exact_variance<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    budget: &Budget,
+) -> Result<SolvedVariances, GpError> {
+    posterior.check(x)?;
+    if matches!(posterior.support(), Support::Inducing(..)) {
+        return Err(GpError::ExactVariance);
+    }
+    let variances = posterior.model().noise_variances(posterior.data());
+    let noise = variances.into_iter().map(T::from_f64).collect();
+    let matrix =
+        KernelMatrix::with_budget(posterior.kernel(), posterior.points(), posterior.settings().cache_bytes);
+    let system = System::new(&matrix, noise)?;
+    let preconditioner = PreconditionerChoice::default().build(&system)?;
+    let points = narrow::<T>(x);
+    let prior = diagonal(posterior.kernel(), points.as_ref());
+    let mut out = SolvedVariances {
+        latent_variance: Vec::with_capacity(x.nrows()),
+        clipped: 0,
+        residual: 0.0,
+        iterations: 0,
+    };
+    for start in (0..x.nrows()).step_by(VARIANCE_BLOCK) {
+        let rows = VARIANCE_BLOCK.min(x.nrows() - start);
+        let block = points.get(start..start + rows, ..);
+        let right = posterior_kernels::cross(posterior.kernel(), posterior.points(), block);
+        let mut solver =
+            ConjugateGradients::new(&system, &*preconditioner, right.as_ref(), None, budget.tolerance, 0.0)?;
+        while solver.state().iteration < budget.steps && solver.step()? {}
+        out.residual = solver.relative_residuals().into_iter().fold(out.residual, f64::max);
+        let state = solver.into_state();
+        out.iterations += state.iteration;
+        for j in 0..rows {
+            let (a, b) = (right.col_as_slice(j), state.solution.col_as_slice(j));
+            let explained: f64 = a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum();
+            let variance = prior[start + j].to_f64() - explained;
+            out.clipped += usize::from(variance < 0.0);
+            out.latent_variance.push(variance.max(0.0));
+        }
+    }
+    Ok(out)
 }

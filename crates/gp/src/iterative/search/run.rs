@@ -12,9 +12,9 @@ use crate::iterative::{KernelFeatures, PathwiseModel, PathwiseSettings};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_kernels::matrix::KernelMatrix;
-use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
+use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::{
     Adam, Clock, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters, Progress, Reason, Run,
     Signal, Step, drive,
@@ -204,6 +204,22 @@ impl<T: Real> Iteration for SearchIterate<'_, T> {
 /// parameter; [`GpError::Features`] for pathwise probes of a kernel without random features; those of [`solve`](crate::iterative::solve) in the first step;
 /// [`GpError::Optim`], with the step, for them later and for gradients that are not finite.
 pub fn search_evidence<'a, T: Real>(
+    model: PathwiseModel<T>,
+    data: &'a Observations,
+    options: &'a SearchOptions,
+    from: Option<SearchState<T>>,
+    observer: &mut Observer<'_, SearchIterate<'a, T>>,
+) -> Result<EvidenceSearch<T>, GpError> {
+    compiled_here!(T: Real, PerPrecision; ['a: 'b, 'b, 'c: 'b] search, (
+        model: PathwiseModel<T> = model,
+        data: &'a Observations = data,
+        options: &'a SearchOptions = options,
+        from: Option<SearchState<T>> = from,
+        observer: &'b mut Observer<'c, SearchIterate<'a, T>> = observer,
+    ) -> Result<EvidenceSearch<T>, GpError>)
+}
+
+fn search<'a, T: Real>(
     model: PathwiseModel<T>,
     data: &'a Observations,
     options: &'a SearchOptions,
