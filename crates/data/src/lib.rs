@@ -1,5 +1,22 @@
 //! Tables: reading them, choosing roles, splitting, standardising, writing, and making them up; arrays and images for networks.
 //!
+//! ```
+//! use posterior_data::{ReadOptions, Schema, Selection, Standardisation, parse_table};
+//! use std::path::Path;
+//!
+//! let text = b"size,colour,price\n1,red,10\n2,blue,\n3,red,31\n4,red,42\n".to_vec();
+//! let table = parse_table(text, Path::new("houses.csv"), None, &ReadOptions::default())?;
+//! let selection = Selection { target: "price".into(), features: Some(vec!["size".into()]), ..Selection::default() };
+//! let rows: Vec<usize> = (0..table.rows()).filter(|row| *row != 1).collect();
+//! let extracted = Schema::learn(&table, &selection, &rows)?.extract(&table, &rows, true)?;
+//! let standard = Standardisation::learn(extracted.inputs.as_ref(), &extracted.targets);
+//! assert!(standard.features(extracted.inputs.as_ref()).col(0).sum().abs() < 1e-12);
+//! // A cell that is missing is an error with its place, unless it was said what to do with it.
+//! let error = Schema::learn(&table, &selection, &[0, 1]).and_then(|s| s.extract(&table, &[0, 1], true)).unwrap_err();
+//! assert!(error.to_string().contains("row 2"));
+//! # Ok::<(), posterior_data::DataError>(())
+//! ```
+//!
 //! | module | idea |
 //! |---|---|
 //! | [`Table`] | named columns of numbers or text, as they stand in the file |

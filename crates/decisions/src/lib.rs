@@ -3,6 +3,22 @@
 //! A draw from the posterior is a guess of what the unknown function is. Its maximum is therefore the best place with the probability that
 //! this is so: trying the maxima of q draws explores q plausible worlds at once, and needs no trade-off to be tuned (Thompson sampling).
 //!
+//! ```
+//! use posterior_decisions::campaign::{Direction, Outcome, Settings};
+//! use posterior_decisions::{Axis, Campaign, Scale, Space};
+//! use posterior_optim::Signal;
+//!
+//! let space = Space::new(vec![Axis::new("temperature", 20.0, 120.0, Scale::Linear)?])?;
+//! let settings = Settings { direction: Direction::Maximise, ..Settings::new(space.dimension()) };
+//! let mut campaign = Campaign::new(space, settings)?;
+//! let proposal = campaign.ask(2, &mut |_, _, _| Signal::Continue)?;
+//! for id in proposal.ids {
+//!     campaign.tell(id, Outcome::Done { value: id as f64 }, false)?;
+//! }
+//! assert!(campaign.best().is_some());
+//! # Ok::<(), posterior_decisions::DecisionError>(())
+//! ```
+//!
 //! | file | idea |
 //! |---|---|
 //! | [`Functions`] | draws that can be evaluated and differentiated anywhere |

@@ -1,5 +1,28 @@
 //! Function space: Gaussian processes `f ~ GP(m, k)` observed through a likelihood.
 //!
+//! ```
+//! use faer::Mat;
+//! use posterior_gp::exact::ExactGp;
+//! use posterior_gp::{MeanForm, Observations, Posterior};
+//! use posterior_kernels::KernelExpression;
+//! use posterior_likelihoods::Gaussian;
+//!
+//! let x = Mat::from_fn(20, 1, |i, _| i as f64 / 4.0);
+//! let y = Mat::from_fn(20, 1, |i, _| x[(i, 0)].sin());
+//! let kernel = "se(lengthscale=1)".parse::<KernelExpression>()?.build(&["x".into()])?;
+//! let model = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(1e-4, 0.0), 1, 1);
+//! let posterior = model.condition(Observations::new(x, y, None)?)?;
+//!
+//! let there = posterior.predict(Mat::from_fn(2, 1, |i, _| if i == 0 { 2.1 } else { 40.0 }).as_ref())?;
+//! assert!((there.mean[(0, 0)] - 2.1f64.sin()).abs() < 0.01);
+//! // Far from all data the prior is all there is.
+//! assert!(there.latent_variance[0] < 1e-3 && there.latent_variance[1] > 0.99);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Some thousand rows: [`exact`]. More: [`inducing`] where the function is smooth for the spacing of its data, [`iterative`] otherwise. Users who want all of
+//! that decided for them start at the crate `posterior`.
+//!
 //! | file | what |
 //! |---|---|
 //! | [`data`](Observations) | inputs, targets and per-row noise, checked once |

@@ -1,5 +1,19 @@
 //! Covariance functions, their gradients, and the small text form that names them.
 //!
+//! ```
+//! use faer::Mat;
+//! use posterior_kernels::{KernelExpression, gram};
+//!
+//! let kernel = "matern32(lengthscale=2) + white(variance=0.1)".parse::<KernelExpression>()?.build::<f64>(&["x".into()])?;
+//! let x = Mat::from_fn(3, 1, |i, _| i as f64);
+//! let k = gram(&*kernel, x.as_ref());
+//! let r = 3f64.sqrt() / 2.0;
+//! assert!((k[(1, 0)] - (1.0 + r) * (-r).exp()).abs() < 1e-15 && (k[(1, 1)] - 1.1).abs() < 1e-15);
+//! # Ok::<(), posterior_kernels::KernelTextError>(())
+//! ```
+//!
+//! A new covariance function implements [`Kernel`]'s tile, diagonal and pullback; matrices, threads, solvers and fits follow.
+//!
 //! | module | idea |
 //! |---|---|
 //! | [`Kernel`] | one tile of a kernel matrix, its diagonal, and the pullback of an adjoint to parameters and inputs |

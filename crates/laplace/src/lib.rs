@@ -3,6 +3,29 @@
 //! A network is replaced by its tangent at the trained weights, `h(w, x) = g(x) + J(x) (w - v)`: a linear model with the Jacobian as features, whose posterior is Gaussian
 //! with precision `H = M + A`, `M = sum_n J_n^T B_n J_n`. Predictions keep the network as their mean and get the covariance `J H^-1 J^T` (thesis section 3.3).
 //!
+//! ```
+//! use posterior_laplace::{FitOptions, Wanted, fit};
+//! use posterior_likelihoods::{Gaussian, OutputLikelihood};
+//! use posterior_linalg::random::Streams;
+//! use posterior_networks::train::{Tabular, Targets};
+//! use posterior_networks::{Architecture, Array, Network};
+//! use posterior_optim::Signal;
+//!
+//! let text = "kind = 'perceptron'\ninputs = 1\nhidden = [10]\noutputs = 1\nactivation = 'tanh'";
+//! let network = Network::<f64>::initialised(Architecture::from_toml(text)?.graph()?, Streams::new(0))?;
+//! let x = Array::new(vec![20, 1], (0..20).map(|i| i as f64 / 10.0).collect());
+//! let examples = Tabular::new(x.clone(), Targets::Values(network.forward(&x)?));
+//! let likelihood = OutputLikelihood::Gaussian(Gaussian::new(0.01, 0.0));
+//! let laplace = fit(&network, &examples, None, &likelihood, &FitOptions::default(), &mut None, &mut |_, _, _| Signal::Continue)?;
+//!
+//! let near_and_far = Array::new(vec![2, 1], vec![1.0, 10.0]);
+//! let latent = laplace.latent(&network, &near_and_far, Wanted::Variances)?;
+//! assert!(latent.covariance[1] > latent.covariance[0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Users who want the structure chosen for them, or have files, start at `posterior::Laplace`.
+//!
 //! | module | what |
 //! |---|---|
 //! | [`mod@fit`] | the whole: choose weights, sum the curvature, find mode and hyperparameters |

@@ -1,5 +1,20 @@
 //! Matrices only: operators, factorisations, vectorised mathematics, seeded randomness.
 //!
+//! ```
+//! use faer::Mat;
+//! use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+//!
+//! let a = Mat::from_fn(3, 3, |i, j| if i == j { 2.0 } else { 0.5 });
+//! let factor = Cholesky::of(a.as_ref(), JitterPolicy::default())?;
+//! let x = factor.solve(Mat::from_fn(3, 1, |i, _| i as f64).as_ref());
+//! assert!((&a * &x - Mat::from_fn(3, 1, |i, _| i as f64)).norm_l2() < 1e-14);
+//! // What was added to the diagonal is never hidden: here, nothing.
+//! assert_eq!(factor.info().jitter, 0.0);
+//! # Ok::<(), posterior_linalg::cholesky::CholeskyError>(())
+//! ```
+//!
+//! Where a matrix fits and has a factor, [`cholesky`]; where only products are to be had, [`operator`] and [`solve`].
+//!
 //! | module | idea |
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |

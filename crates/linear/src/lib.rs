@@ -4,6 +4,23 @@
 //! precision `A`. The posterior covariance is `(M + A)^-1`, the evidence needs `log det(I + A^-1 M)`, and the effective dimension
 //! `Tr((M + A)^-1 M)` says how many directions the data decided.
 //!
+//! ```
+//! use faer::Mat;
+//! use posterior_linear::evidence::DualModel;
+//!
+//! // A line through four points: as many functions as points, or as many weights as features; the small side is decomposed.
+//! let features = Mat::from_fn(4, 2, |i, j| if j == 0 { 1.0 } else { i as f64 });
+//! let targets = [0.1, 0.9, 2.1, 2.9];
+//! let model = DualModel::new((&features * features.transpose()).as_ref(), &targets, "the line's kernel")?;
+//! let (precision, noise) = (1e-3, 0.01);
+//! let coefficients = model.coefficients(precision, noise);
+//! let weight = |j: usize| (0..4).map(|i| features[(i, j)] * coefficients[i]).sum::<f64>() / precision;
+//! assert!(weight(0).abs() < 0.1 && (weight(1) - 0.96).abs() < 0.02);
+//! # Ok::<(), posterior_linear::structure::StructureError>(())
+//! ```
+//!
+//! More data than features: [`structure`] and [`evidence`] in weight space; more features than data: the dual model above, or `gp`.
+//!
 //! | module | what |
 //! |---|---|
 //! | [`Prior`] | diagonal priors with one precision for each group of weights |

@@ -1,5 +1,15 @@
 //! **Proper scores and calibration** of Gaussian predictions.
 //!
+//! ```
+//! use posterior_metrics::Gaussians;
+//!
+//! let (means, variances, truths) = ([1.0, 2.0, 3.0], [0.25; 3], [1.1, 1.8, 4.2]);
+//! let scores = Gaussians::new(&means, &variances, &truths)?.scores(1.0)?;
+//! // One of three truths lies outside of its interval of 1.96 standard deviations.
+//! assert!((scores.coverage_95 - 2.0 / 3.0).abs() < 1e-12 && scores.nll > 0.0);
+//! # Ok::<(), posterior_metrics::MetricsError>(())
+//! ```
+//!
 //! With predicted means `m_i`, variances `s_i²` of the observations, truths `y_i` and `z_i = (y_i - m_i) / s_i`:
 //!
 //! | score | formula | best |

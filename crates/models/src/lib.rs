@@ -1,5 +1,22 @@
 //! **Models**: what is fitted, saved, loaded and asked.
 //!
+//! ```
+//! use posterior_data::{Selection, synthetic};
+//! use posterior_linalg::random::Streams;
+//! use posterior_models::{FitRequest, Model, ProcessModel};
+//! use posterior_optim::Signal;
+//!
+//! let table = synthetic::friedman(60, Streams::new(1));
+//! let request = FitRequest { selection: Selection { target: "y".into(), ..Selection::default() }, ..FitRequest::default() };
+//! let rows: Vec<usize> = (0..50).collect();
+//! let model = ProcessModel::fit(&table, &rows, &request, &mut |_, _| Signal::Continue)?;
+//! // What was chosen, added or is odd is said by every model, whatever its family.
+//! assert!(model.summary().iter().any(|fact| fact.label == "kernel"));
+//! # Ok::<(), posterior_models::ModelError>(())
+//! ```
+//!
+//! A new family implements [`Model`]: the command line, reports and files know no more than that.
+//!
 //! | module | what |
 //! |---|---|
 //! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |

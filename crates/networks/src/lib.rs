@@ -1,5 +1,21 @@
 //! **Neural networks as graphs**: forward passes and every derivative that Bayesian inference needs.
 //!
+//! ```
+//! use posterior_linalg::random::Streams;
+//! use posterior_networks::{Architecture, Array, Network, Outputs, Selection};
+//!
+//! let text = "kind = 'perceptron'\ninputs = 2\nhidden = [8]\noutputs = 1\nactivation = 'tanh'";
+//! let network = Network::<f64>::initialised(Architecture::from_toml(text)?.graph()?, Streams::new(0))?;
+//! let x = Array::new(vec![3, 2], vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
+//! assert_eq!(network.forward(&x)?.shape(), [3, 1]);
+//! // Every derivative that inference needs, for all weights or some of them.
+//! let jacobian = network.jacobian(&x, &Selection::last_layer(network.graph())?, &Outputs::All, 1 << 20)?;
+//! assert_eq!(jacobian.shape(), [3, 9]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A network that exists is read by [`safetensors`] or the crate `posterior-onnx`; a new kind of layer is an [`operation`].
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`graph`] | structure ([`Graph`], [`GraphBuilder`]), networks with numbers ([`Network`]), selections of parameters |

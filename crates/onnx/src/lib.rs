@@ -4,6 +4,14 @@
 //! checked against the bytes that are there, and the few messages that are needed ([`definitions`]) do not nest, so a file cannot make the
 //! parser recurse. External data is never followed.
 //!
+//! ```no_run
+//! let imported = posterior_onnx::read_onnx("net.onnx")?;
+//! imported.notes.iter().for_each(|note| println!("note: {note}"));
+//! let network = imported.network::<f32>()?;
+//! println!("{} weights", network.graph().parameters().iter().map(|p| p.len()).sum::<usize>());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | file | does |
 //! |---|---|
 //! | [`definitions`] | the protobuf messages |

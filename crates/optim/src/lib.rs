@@ -1,5 +1,31 @@
 //! What minimises.
 //!
+//! ```
+//! use posterior_optim::{Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Signal, minimise};
+//!
+//! /// Rosenbrock's valley.
+//! struct Valley;
+//!
+//! impl Objective for Valley {
+//!     fn dimension(&self) -> usize {
+//!         2
+//!     }
+//!
+//!     fn value_and_gradient(&mut self, at: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
+//!         let (a, b) = (1.0 - at[0], at[1] - at[0] * at[0]);
+//!         gradient.copy_from_slice(&[-2.0 * a - 400.0 * b * at[0], 200.0 * b]);
+//!         Ok(a * a + 100.0 * b * b)
+//!     }
+//! }
+//!
+//! let optimiser = Optimiser::Lbfgs(Lbfgs::default());
+//! let outcome = minimise(&mut Valley, &[-1.2, 1.0], optimiser, &LoopOptions::default(), &mut |_, _| Signal::Continue)?;
+//! assert!(outcome.theta.iter().all(|v| (v - 1.0).abs() < 1e-3));
+//! # Ok::<(), posterior_optim::OptimError>(())
+//! ```
+//!
+//! Whatever takes many steps, a value to minimise or not, is an [`Iteration`] and runs in [`drive`].
+//!
 //! | module | idea |
 //! |---|---|
 //! | [`Parameters`], [`Transform`] | natural values and the unconstrained vector that optimisers see |

@@ -16,7 +16,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// In what the other differs: names of settings with a point between levels, and the data.
+    /// In what another that is wanted now differs: names of settings with a point between levels and both values where these are short, and the data.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         differences(&self.settings, &other.settings, "", &mut out);
@@ -39,10 +39,17 @@ fn differences(a: &Value, b: &Value, name: &str, out: &mut Vec<String>) {
                 differences(&of(a), &of(b), &name, out);
             }
         }
-        _ if a != b => out.push(name.into()),
-        _ => {}
+        _ if a == b => {}
+        _ => {
+            let (there, now) = (a.to_string(), b.to_string());
+            let short = there.len().max(now.len()) <= LONGEST;
+            out.push(if short { format!("{name} ({there} there, {now} now)") } else { name.into() });
+        }
     }
 }
+
+/// Letters of a value that is shown.
+const LONGEST: usize = 40;
 
 /// The header of a checkpoint's container, with the small part of the state; blocks of numbers are its tensors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -152,7 +159,14 @@ mod tests {
     #[test]
     fn what_differs_has_names() {
         let one = identity(1, 2, "a");
-        assert_eq!(one.differences(&identity(3, 4, "b")), ["options.seed", "scalable.batch", "the data"]);
+        assert_eq!(
+            one.differences(&identity(3, 4, "b")),
+            ["options.seed (2 there, 4 now)", "scalable.batch (1 there, 3 now)", "the data"]
+        );
+        let long = Identity { settings: json!({"kernel": "k".repeat(50)}), ..one.clone() };
+        let whole = Identity { settings: json!({"kernel": {"name": "se"}}), ..one.clone() };
+        assert_eq!(one.differences(&long)[0], "kernel");
+        assert_eq!(whole.differences(&one)[0], r#"kernel ({"name":"se"} there, "se" now)"#);
         assert!(one.differences(&one).is_empty());
     }
 
@@ -175,7 +189,7 @@ mod tests {
         let (state, mut tensors) = read(&identity(1, 2, "a")).unwrap();
         assert_eq!((state, tensors.take::<f32>("w", &[1]).unwrap()), (State { step: 7 }, vec![1.5]));
         let text = read(&identity(2, 2, "a")).unwrap_err().to_string();
-        assert!(text.ends_with("differs in scalable.batch: begin anew"), "{text}");
+        assert!(text.ends_with("differs in scalable.batch (1 there, 2 now): begin anew"), "{text}");
         write("another fit");
         assert!(read(&identity(1, 2, "a")).unwrap_err().to_string().contains("what it is a checkpoint of"));
     }

@@ -7,7 +7,7 @@ use crate::PerNetworkPrecision;
 use crate::array::{Array, Precision};
 use crate::graph::Graph;
 use posterior_linalg::compiled_here;
-use posterior_store::{Identity, TensorFile, write_tensors};
+use posterior_store::{Identity, StoreError, TensorFile, write_tensors};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -118,7 +118,11 @@ fn load<T: Precision>(
     let error = |problem: String| TrainError::Checkpoint { path: path.display().to_string(), problem };
     let damaged =
         |e: &dyn std::fmt::Display| error(format!("not a whole checkpoint ({e}): start without --resume"));
-    let mut file = TensorFile::open(path).map_err(|e| damaged(&e))?;
+    let mut file = TensorFile::open(path).map_err(|e| match e {
+        // Nothing is wrong with the state.
+        StoreError::Read { source, .. } => error(format!("it cannot be read: {source}")),
+        e => damaged(&e),
+    })?;
     let counters = file.metadata().remove("posterior.training");
     let counters = counters.ok_or_else(|| damaged(&"it has no training state"))?;
     let counters: Counters = serde_json::from_str(&counters).map_err(|e| damaged(&e))?;

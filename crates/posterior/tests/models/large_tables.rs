@@ -237,8 +237,9 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         other.initial_noise = 0.2;
         let refused =
             ProcessModel::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
-        let names = "differs in held-back, initial-noise: begin anew with --fresh";
-        assert!(refused.to_string().contains(names), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("differs in held-back (0 there, 1 now), initial-noise ("), "{text}");
+        assert!(text.contains(" there, 0.2 now): begin anew with --fresh"), "{text}");
         let resumed = ProcessModel::fit_prepared(prepared, &request, &mut |_, _| Signal::Continue).unwrap();
         assert!(!path.exists());
         assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 5, "{method:?}");
