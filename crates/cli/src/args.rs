@@ -135,14 +135,14 @@ pub(crate) struct PredictArgs {
     pub out: Option<PathBuf>,
 
     /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out", conflicts_with = "limit")]
     pub stream: Option<bool>,
 
     /// Quantiles of new observations to add
     #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]
     pub quantiles: Vec<f64>,
 
-    /// Joint draws of the noiseless function: columns to add, or for networks an array [N, examples, outputs] in --samples-out
+    /// Joint draws of the noiseless function: columns to add, for networks always an array in --samples-out
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=100_000))]
     pub samples: usize,
 
@@ -150,7 +150,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_enum)]
     pub variances: Option<VariancesArg>,
 
-    /// Networks: where the draws go
+    /// Write the draws there, [N, examples, outputs], instead of into columns
     #[arg(long, value_name = "FILE.npy", requires = "samples")]
     pub samples_out: Option<PathBuf>,
 
@@ -178,7 +178,7 @@ pub(crate) struct PredictArgs {
     #[arg(long)]
     pub allow_other_inputs: bool,
 
-    /// Networks: only the first N examples
+    /// Only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
     pub limit: Option<usize>,
 
@@ -209,10 +209,10 @@ pub(crate) enum VariancesArg {
 
 impl VariancesArg {
     /// The library's choice; solves may need so many gigabytes.
-    pub(crate) fn method(choice: Option<Self>, gigabytes: f64) -> VarianceMethod {
-        match choice {
-            None | Some(Self::Samples) => VarianceMethod::Samples,
-            Some(Self::Exact) => VarianceMethod::Solves {
+    pub(crate) fn method(self, gigabytes: f64) -> VarianceMethod {
+        match self {
+            Self::Samples => VarianceMethod::Samples,
+            Self::Exact => VarianceMethod::Solves {
                 tolerance: 1e-4,
                 iterations: 1000,
                 memory_limit: (gigabytes.max(0.0) * 1e9) as u64,
@@ -259,11 +259,11 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, requires = "report")]
     pub force: bool,
 
-    /// Networks: other models of the same kind, side by side
+    /// Other models that predict the same, side by side
     #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
     pub compare: Vec<PathBuf>,
 
-    /// Networks: inputs of another kind, to be told from these by their uncertainty
+    /// Classifiers: inputs of another kind, to be told from these by their uncertainty
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub ood: Vec<PathBuf>,
 
@@ -295,7 +295,7 @@ pub(crate) struct EvaluateArgs {
     #[arg(long)]
     pub allow_other_inputs: bool,
 
-    /// Networks: only the first N examples
+    /// Only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
     pub limit: Option<usize>,
 

@@ -11,25 +11,31 @@
 mod any;
 mod data;
 mod error;
+mod evaluation;
 pub mod laplace;
 mod memory;
 mod model;
 pub mod network;
 pub mod options;
 mod plan;
+mod predictive;
 mod process;
+mod shift;
 pub mod text;
 
 pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
+pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
 pub use memory::peak_memory_bytes;
-pub use model::{Answer, Family, Files, Model, PredictedInto, Question};
+pub use model::{Answer, Family, Files, Model, Portrait, PredictedInto, Question};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
+pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
     CheckScores, CheckedOn, Chosen, EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary,
     Header, Hyperparameter, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
     ScalablePlan, ScalableSummary, Solver, TriedMethod, VarianceMethod, VarianceSolves, choose,
 };
+pub use shift::Shift;

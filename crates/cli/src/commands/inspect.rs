@@ -5,10 +5,10 @@ use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
+use posterior::FORMAT_VERSION;
 use posterior::data::{Column, Values};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
-use posterior::{AnyModel, FORMAT_VERSION};
 use serde::Serialize;
 
 /// What `--json` prints for a model.
@@ -63,12 +63,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if !is_table(path) {
         let model = load(path)?;
         if arguments.support {
-            let AnyModel::Laplace(model) = &model else {
-                return Err(Failure::usage("--support is for networks".into()));
-            };
-            return support::run(cli, model.graph());
+            let none = || Failure::usage("--support is for networks".into());
+            return support::run(cli, model.graph().ok_or_else(none)?);
         }
-        let model = model.model();
         if !cli.json {
             return print(model.described());
         }

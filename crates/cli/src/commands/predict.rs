@@ -1,7 +1,7 @@
 //! `posterior predict`
 
-use super::{asked_data, in_parts, load, refuse_flags, remarks};
-use crate::args::{Cli, PredictArgs, VariancesArg};
+use super::{asked_data, in_parts, load, remarks};
+use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
 use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
@@ -13,7 +13,7 @@ use posterior::data::{
 };
 use posterior::optim::Signal;
 use posterior::{
-    Answer, Family, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
+    Answer, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -57,34 +57,19 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     ];
     check_outputs(&outputs, a.data.iter().chain([&a.model]), a.force)?;
     let model = load(&a.model)?;
-    let model = model.model();
-    refuse_flags(
-        model.family(),
-        &[
-            (a.samples_out.is_some(), "samples-out", Family::Network),
-            (a.joint.is_some(), "joint", Family::Network),
-            (a.latent, "latent", Family::Network),
-            (a.top.is_some(), "top", Family::Network),
-            (a.predictive.is_some(), "predictive", Family::Network),
-            (a.limit.is_some(), "limit", Family::Network),
-            (a.variances.is_some(), "variances", Family::Process),
-            (a.stream.is_some(), "stream", Family::Process),
-        ],
-    )?;
-    if model.family() == Family::Network && (a.samples > 0) != a.samples_out.is_some() {
-        return Err(Failure::usage("networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy".into()));
-    }
+    let model = &*model;
     let question = Question {
         quantiles: a.quantiles.clone(),
         latent: a.latent,
         top: a.top,
         samples: a.samples,
+        draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
         seed: a.seed,
         integration: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
-        variances: VariancesArg::method(a.variances, a.memory),
+        variances: a.variances.map(|variances| variances.method(a.memory)),
         into: match &a.out {
-            Some(_) if array && model.family() == Family::Network => PredictedInto::Array,
+            Some(_) if array => PredictedInto::Array,
             Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,
             Some(_) => PredictedInto::Columns,
             None if cli.json => PredictedInto::Json,
@@ -94,11 +79,14 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         timed: true,
         ..Question::default()
     };
+    model.check(&question)?;
+    // What needs all rows together keeps a large table whole, unless someone asks for parts.
+    let whole = a.limit.is_some() || !model.answers_parts(&question);
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
-    match (&a.out, &a.data[..]) {
-        (Some(out), [path]) if by_parts_asked(model, a, path, &question)? => {
-            by_parts(&mut report, model, (path, out), question, remarks)?;
+    match (&a.out, a.data.first()) {
+        (Some(out), Some(path)) if in_parts(a.stream.or(whole.then_some(false)), path)? => {
+            by_parts(&mut report, model, (&a.data, out), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
@@ -127,19 +115,6 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         return print_json(&report);
     }
     Ok(())
-}
-
-/// Whether a table is read part by part; draws that are joint over all rows keep it whole unless someone asks for parts.
-fn by_parts_asked(
-    model: &dyn Model,
-    a: &PredictArgs,
-    path: &Path,
-    question: &Question,
-) -> Result<bool, Failure> {
-    if model.family() == Family::Network {
-        return Ok(false);
-    }
-    in_parts(a.stream.or((!model.answers_parts(question)).then_some(false)), path)
 }
 
 /// Predicts data that are read whole; prints the predictions where they go to no file. Everything is computed before anything is written.
@@ -180,13 +155,15 @@ fn at_once(
 fn by_parts(
     report: &mut Report,
     model: &dyn Model,
-    (path, out): (&Path, &Path),
+    (files, out): (&[PathBuf], &Path),
     question: Question,
     remarks: Remarks,
 ) -> Result<(), Failure> {
-    let cut = model.cut(path, &question)?;
+    let cut = model.cut(files, &question)?;
     // The reader holds a part as text, too.
     let question = Question { beside: cut.part_bytes as u64, ..question };
+    // More than one table has been refused.
+    let path = &files[0];
     let mut parts = TableParts::open(path, &cut)?;
     report.out = Some(out.into());
     let progress = RowProgress::new(remarks.silent, Interrupt::listen());

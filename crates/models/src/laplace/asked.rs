@@ -1,13 +1,20 @@
 //! A network with error bars as a [`Model`].
 
-use super::{LaplaceModel, LaplacePredictions, Predicted, describe};
-use crate::{Answer, Family, Files, Model, ModelData, ModelError, PredictedInto, PredictionPlan, Question};
+use super::predict::{is_gaussian, kind};
+use super::seen::{fingerprints, with_truths};
+use super::{LaplaceModel, describe};
+use crate::{
+    Answer, Comparison, Family, Files, JointRow, Model, ModelData, ModelError, Portrait, Predicted,
+    PredictedInto, PredictedKind, PredictionPlan, Predictive, Question, TrainedOn,
+};
 use posterior_data::stream::StreamOptions;
 use posterior_data::{ArrayValues, Column, Departure, InputMoments, NumericArray, ReadOptions};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::Graph;
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Classes beyond this are written by --top only, unless the output is an array.
 const MOST_CLASS_COLUMNS: usize = 1000;
@@ -15,6 +22,14 @@ const MOST_CLASS_COLUMNS: usize = 1000;
 impl Model for LaplaceModel {
     fn family(&self) -> Family {
         Family::Network
+    }
+
+    fn predicts(&self) -> PredictedKind {
+        kind(self.likelihood())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.header.seconds
     }
 
     fn save(&self, path: &Path) -> Result<(), StoreError> {
@@ -35,6 +50,67 @@ impl Model for LaplaceModel {
 
     fn report(&self) -> Result<Value, StoreError> {
         Ok(describe::report(self)?)
+    }
+
+    fn portrait(&self) -> Result<Portrait, ModelError> {
+        let classes = match self.likelihood() {
+            OutputLikelihood::Categorical(c) => c.classes(),
+            _ => 0,
+        };
+        Ok(Portrait {
+            title: "A network with error bars",
+            method: "linearised Laplace",
+            target: self.target(),
+            class_names: self.header.class_names(classes),
+            evidence: describe::evidence(&self.header),
+            ..Portrait::default()
+        })
+    }
+
+    fn graph(&self) -> Option<&Graph> {
+        Some(LaplaceModel::graph(self))
+    }
+
+    fn check(&self, question: &Question) -> Result<(), ModelError> {
+        self.family().without(&[(question.variances.is_some(), "variances")])?;
+        let Question { top, latent, .. } = *question;
+        let (quantiles, predicts) = (!question.quantiles.is_empty(), self.predicts());
+        let values = predicts == PredictedKind::Values;
+        let classes = match self.likelihood() {
+            OutputLikelihood::Categorical(c) => c.classes(),
+            _ => 0,
+        };
+        let array = question.into == PredictedInto::Array;
+        let refuse = |problem: String| Err(ModelError::Usage(problem));
+        if (question.samples > 0) != question.draws_apart {
+            return refuse("networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy".into());
+        }
+        if array && (quantiles || top.is_some() || latent) {
+            return refuse(
+                "--quantiles, --top and --latent need named columns: write .csv or .parquet".into(),
+            );
+        }
+        if top == Some(0) {
+            return refuse("--top must be at least 1".into());
+        }
+        if top.is_some() && classes == 0 {
+            return refuse("--top is for classes".into());
+        }
+        if !values && (quantiles || latent) {
+            return refuse(
+                "--quantiles and --latent are for numbers, this model predicts probabilities".into(),
+            );
+        }
+        if latent && !quantiles {
+            return refuse("--latent says which --quantiles to write: give some".into());
+        }
+        if quantiles && !is_gaussian(self.likelihood()) {
+            return refuse("--quantiles are for Gaussian noise; the other predictions have means and standard deviations".into());
+        }
+        if !array && top.is_none() && classes > MOST_CLASS_COLUMNS {
+            return refuse(format!("{classes} classes make too many columns: choose --top K, or write .npy"));
+        }
+        Ok(())
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
@@ -58,38 +134,82 @@ impl Model for LaplaceModel {
     }
 
     fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
+        self.check(question)?;
         let array = question.into == PredictedInto::Array;
-        if array && (!question.quantiles.is_empty() || question.top.is_some() || question.latent) {
-            let problem = "--quantiles, --top and --latent need named columns: write .csv or .parquet";
-            return Err(ModelError::Usage(problem.into()));
-        }
         let predictions = LaplaceModel::predict(self, data, question.integration)?;
-        let numbers = |shape: Vec<usize>, values| NumericArray::new(shape, ArrayValues::F64(values));
         let mut answer = Answer { count: data.len(), clipped: predictions.clipped, ..Answer::default() };
         if question.samples > 0 {
-            let draws = self.function_samples(data, question.samples, question.seed, question.memory)?;
-            let shape = vec![question.samples, data.len(), predictions.outputs];
-            answer.draws = Some(numbers(shape, draws)?);
+            answer.draws = Some(self.sample(data, question)?);
         }
         if question.joint {
             let joint = self.joint_covariance(data, question.memory)?;
             let n = joint.nrows();
             let values = (0..n * n).map(|k| joint[(k / n, k % n)]).collect();
-            answer.covariance = Some(numbers(vec![n, n], values)?);
+            answer.covariance = Some(NumericArray::new(vec![n, n], ArrayValues::F64(values))?);
         }
         match array {
             true => answer.array = Some(self::array(&predictions, data.len())?),
-            false => answer.columns = columns(self, data, &predictions, question)?,
+            false => answer.columns = columns(self, data, &predictions, question),
         }
         Ok(answer)
+    }
+
+    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        let draws = self.function_samples(data, question.samples, question.seed, question.memory)?;
+        let outputs = draws.len() / (question.samples * data.len()).max(1);
+        let shape = vec![question.samples, data.len(), outputs];
+        Ok(NumericArray::new(shape, ArrayValues::F64(draws))?)
+    }
+
+    /// The competitor is the network alone: its outputs taken at their word, with the best constant noise on the training data.
+    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
+        if question.truth && data.truth.is_none() {
+            return Err(no_truths(data));
+        }
+        Ok(Comparison {
+            model: LaplaceModel::predict(self, data, question.integration)?,
+            baseline: self.predict_plain(data)?,
+            baseline_name: "plain network",
+            truth: data.truth.clone().filter(|_| question.truth),
+            scale: self.header.data.target_scale().1,
+            solves: None,
+            inputs: InputMoments::default(),
+        })
+    }
+
+    fn plan_scores(
+        &self,
+        data: &ModelData,
+        models: usize,
+        question: &Question,
+    ) -> Result<PredictionPlan, ModelError> {
+        let nothing = (0, PredictedInto::Columns);
+        let plan = self.plan_prediction(data, question.integration, 2 * models, nothing);
+        plan.check(question.memory)?;
+        Ok(plan)
+    }
+
+    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
+        let (Some(known), Some(truth)) = (&self.fingerprints, &data.truth) else { return Ok(None) };
+        let own = with_truths(fingerprints(&data.inputs), |i| truth.of(i));
+        Ok(Some(TrainedOn::new(own.into_iter().map(|f| known.contains(f)).enumerate())))
+    }
+
+    fn joint_scores(
+        &self,
+        data: &ModelData,
+        points: &[usize],
+        question: &Question,
+    ) -> Result<Vec<JointRow>, ModelError> {
+        super::joint::scores(self, data, points, question)
     }
 
     fn departures(&self, _: &InputMoments) -> Option<Vec<Departure>> {
         None
     }
 
-    fn cut(&self, _: &Path, _: &Question) -> Result<StreamOptions, ModelError> {
-        Err(ModelError::Usage("--stream is for Gaussian processes, this model is a network".into()))
+    fn cut(&self, _: &[PathBuf], _: &Question) -> Result<StreamOptions, ModelError> {
+        Err(ModelError::NotTaken { flag: "stream", family: self.family() })
     }
 
     fn answers_parts(&self, _: &Question) -> bool {
@@ -98,7 +218,7 @@ impl Model for LaplaceModel {
 }
 
 /// Probabilities `[examples, classes]`, or `[examples, 3, width]` of mean, standard deviation and latent standard deviation.
-fn array(predictions: &LaplacePredictions, count: usize) -> Result<NumericArray, ModelError> {
+fn array(predictions: &Predictive, count: usize) -> Result<NumericArray, ModelError> {
     let width = predictions.width;
     let (shape, values) = match &predictions.predicted {
         Predicted::Classes(p) | Predicted::Events(p) => (vec![count, width], p.clone()),
@@ -117,12 +237,7 @@ fn array(predictions: &LaplacePredictions, count: usize) -> Result<NumericArray,
 }
 
 /// The new columns, as long as the table; empty cells where a row has no prediction.
-fn columns(
-    model: &LaplaceModel,
-    data: &ModelData,
-    predictions: &LaplacePredictions,
-    a: &Question,
-) -> Result<Vec<Column>, ModelError> {
+fn columns(model: &LaplaceModel, data: &ModelData, predictions: &Predictive, a: &Question) -> Vec<Column> {
     let whole: Vec<usize> = (0..data.len()).collect();
     let places = match &data.table {
         Some((_, rows)) if !data.picked => rows,
@@ -131,7 +246,7 @@ fn columns(
     let numeric = |name: String, values: Vec<f64>| data.numeric(name, places, values);
     let text = |name: &str, values: Vec<String>| data.text(name, places, values);
     let width = predictions.width;
-    let target = model.header().data.target().map_or_else(|| "y".to_string(), String::from);
+    let target = model.target();
     let each = |k: usize, values: &[f64]| values.iter().skip(k).step_by(width).copied().collect::<Vec<_>>();
     let mut out = Vec::new();
     match &predictions.predicted {
@@ -145,7 +260,6 @@ fn columns(
                 |(i, top): (usize, &Vec<(usize, f64)>)| predictions.latent_deviation[i * width + top[0].0];
             out.push(numeric("latent_std".into(), best.iter().enumerate().map(deviation).collect()));
             match a.top {
-                Some(0) => return Err(ModelError::Usage("--top must be at least 1".into())),
                 Some(count) => {
                     let tops = predictions.top(count.min(width));
                     for k in 0..count.min(width) {
@@ -156,11 +270,6 @@ fn columns(
                             tops.iter().map(|top| top[k].1).collect(),
                         ));
                     }
-                }
-                None if width > MOST_CLASS_COLUMNS => {
-                    return Err(ModelError::Usage(format!(
-                        "{width} classes make too many columns: choose --top K, or write .npy"
-                    )));
                 }
                 None => {
                     for (k, name) in names.iter().enumerate() {
@@ -187,25 +296,16 @@ fn columns(
                 out.push(numeric(name("std"), root(variance)));
                 out.push(numeric(name("latent_std"), root(latent_variance)));
                 for &level in &a.quantiles {
-                    let Some(quantiles) = predictions.quantiles(level, !a.latent) else {
-                        return Err(ModelError::Usage("--quantiles are for Gaussian noise; the other predictions have means and standard deviations".into()));
-                    };
+                    let quantiles = predictions.quantiles(level, !a.latent).unwrap_or_default();
                     out.push(numeric(name(&format!("q{level}")), each(k, &quantiles)));
                 }
             }
         }
     }
-    let numbers = matches!(predictions.predicted, Predicted::Moments { .. });
-    if !numbers && (!a.quantiles.is_empty() || a.latent) {
-        return Err(ModelError::Usage(
-            "--quantiles and --latent are for numbers, this model predicts probabilities".into(),
-        ));
-    }
-    if a.latent && a.quantiles.is_empty() {
-        return Err(ModelError::Usage("--latent says which --quantiles to write: give some".into()));
-    }
-    if a.top.is_some() && !matches!(predictions.predicted, Predicted::Classes(_)) {
-        return Err(ModelError::Usage("--top is for classes".into()));
-    }
-    Ok(out)
+    out
+}
+
+/// Scores were asked for, and there is nothing to score against.
+pub(super) fn no_truths(data: &ModelData) -> ModelError {
+    ModelError::Request(format!("{}: there are no truths to score against", data.name))
 }

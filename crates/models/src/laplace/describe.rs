@@ -4,7 +4,7 @@ use super::{LaplaceHeader, LaplaceModel};
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_report::{Note, SummaryRow};
+use posterior_report::{Curves, Line, Note, SummaryRow};
 use serde::Serialize;
 
 /// Groups of the prior that are listed.
@@ -201,6 +201,33 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
         )));
     }
     out
+}
+
+/// The search for hyperparameters: held-out scores along the grid.
+pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
+    let Some(report) = &header.summary.held_out else { return Vec::new() };
+    let mut points: Vec<(f64, f64)> = report
+        .grid
+        .iter()
+        .filter(|p| p.noise_variance == report.grid[0].noise_variance)
+        .map(|p| (p.precision_factor, p.nll))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let line = Line {
+        name: "held-out NLL".into(),
+        x: points.iter().map(|p| p.0).collect(),
+        y: points.iter().map(|p| p.1).collect(),
+        optimum: Some(report.best.precision_factor),
+        ..Line::default()
+    };
+    vec![Curves {
+        title: "Held-out score along the prior precision".into(),
+        x: "factor on the starting precisions".into(),
+        y: "NLL (nats)".into(),
+        x_logarithmic: true,
+        lines: vec![line],
+        ..Curves::default()
+    }]
 }
 
 /// A model for people; also what `inspect` prints.

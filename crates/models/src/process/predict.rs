@@ -1,11 +1,12 @@
 //! From a table to predictions, in the target's own units.
 
 use super::{Header, ModelError, ProcessModel};
+use crate::predictive::standard_quantile;
 use faer::{Mat, MatRef};
-use posterior_data::{Extracted, InputMoments, Table, table_fingerprints};
+use posterior_data::{Extracted, InputMoments, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
-use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
+use posterior_metrics::{Gaussians, RegressionScores};
 use serde::Serialize;
 
 /// Gaussian predictions for rows of a table, in units of the target.
@@ -27,8 +28,6 @@ pub struct Predictions {
     pub filled_cells: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
-    /// For each predicted row whether the model was trained on a row of the same numbers; where true targets were asked for and the model knows its rows.
-    pub trained_on: Option<Vec<bool>>,
     /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
     pub inputs: InputMoments,
 }
@@ -71,23 +70,8 @@ pub struct PredictOptions {
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
-        // The central interval of level |2p - 1| ends at the p-quantile.
-        let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
+        let z = standard_quantile(level);
         self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
-    }
-
-    /// The predictions at these positions.
-    pub fn select(&self, positions: &[usize]) -> Self {
-        let pick = |values: &[f64]| positions.iter().map(|&i| values[i]).collect::<Vec<_>>();
-        Self {
-            rows: positions.iter().map(|&i| self.rows[i]).collect(),
-            mean: pick(&self.mean),
-            deviation: pick(&self.deviation),
-            latent_deviation: pick(&self.latent_deviation),
-            truth: self.truth.as_deref().map(pick),
-            trained_on: self.trained_on.as_ref().map(|t| positions.iter().map(|&i| t[i]).collect()),
-            ..self.clone()
-        }
     }
 
     /// Scores against the truth. `scale` is the target's scale in training.
@@ -148,12 +132,6 @@ impl ProcessModel {
         let extracted = self.extract(table, rows, options.truth)?;
         let ranges = self.header.input_ranges.as_ref();
         let inputs = ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default();
-        let trained_on = match (&extracted.y, self.fingerprints()) {
-            (Some(y), Some(known)) => Some(
-                table_fingerprints(extracted.x.as_ref(), y).into_iter().map(|f| known.contains(f)).collect(),
-            ),
-            _ => None,
-        };
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
             self.posterior.predict_by(x.as_ref(), options.variances)?;
@@ -170,7 +148,6 @@ impl ProcessModel {
             clipped,
             filled_cells: extracted.notes.filled_cells,
             solves,
-            trained_on,
             inputs,
         })
     }
@@ -209,7 +186,12 @@ impl ProcessModel {
         Ok(self.header.standardisation.features(extracted.x.as_ref()))
     }
 
-    fn extract(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Extracted, ModelError> {
+    pub(super) fn extract(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        truth: bool,
+    ) -> Result<Extracted, ModelError> {
         let Header { schema, kernel, .. } = &self.header;
         let extracted = schema.extract(table, rows, truth)?;
         let counts = kernel.count_columns(&schema.feature_names());

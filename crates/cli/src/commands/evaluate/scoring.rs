@@ -1,0 +1,256 @@
+//! What is to be found out about a model on data whose truth is known.
+
+use super::super::predict::solves_text;
+use super::super::{asked_data, limited, load};
+use super::text::{remark, trained_on};
+use crate::args::EvaluateArgs;
+use crate::output::{Failure, Remarks};
+use crate::settings::HeldOut;
+use posterior::data::Departure;
+use posterior::data::transform::{Corruption, SEVERITIES};
+use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
+use posterior::{
+    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
+    Question, Scores, Shift,
+};
+use std::collections::HashSet;
+
+/// Functions drawn for joint scores where no number is given.
+const JOINT_SAMPLES: usize = 100;
+
+/// A model with its scores.
+pub(crate) struct Scored {
+    pub name: String,
+    pub evaluation: Evaluation,
+    /// That its fit took.
+    pub seconds: Option<f64>,
+}
+
+/// Predictions on inputs of another kind, and how well they are told from the scored ones.
+pub(crate) struct Strange {
+    pub name: String,
+    pub compared: Comparison,
+    pub model_auc: OutOfDistribution,
+    pub baseline_auc: OutOfDistribution,
+}
+
+/// All that was found out.
+pub(crate) struct Findings {
+    /// What was scored, with all that is to be said about it.
+    pub data: ModelData,
+    /// What the scored rows are to the model.
+    pub rows: ScoredRows,
+    /// The model first, then those that it is compared with.
+    pub scored: Vec<Scored>,
+    /// Rows of the training, apart, where others are scored.
+    pub training: Option<Evaluation>,
+    /// Columns that are unlike those of training; none where the model does not say what those were.
+    pub unlike: Option<Vec<Departure>>,
+    pub shifts: Vec<ShiftCurves>,
+    pub strange: Option<Strange>,
+    pub joint: Vec<JointRow>,
+    pub planned_bytes: u64,
+}
+
+impl Findings {
+    /// One model's scores on rows that were held out.
+    pub(crate) fn held_out(
+        data: ModelData,
+        name: &str,
+        evaluation: Evaluation,
+        seconds: Option<f64>,
+    ) -> Self {
+        Self {
+            data,
+            rows: ScoredRows::HeldOut,
+            scored: vec![Scored { name: name.into(), evaluation, seconds }],
+            training: None,
+            unlike: None,
+            shifts: Vec::new(),
+            strange: None,
+            joint: Vec::new(),
+            planned_bytes: 0,
+        }
+    }
+
+    /// The model's own scores.
+    pub(crate) fn evaluation(&self) -> &Evaluation {
+        &self.scored[0].evaluation
+    }
+}
+
+/// Plans, says so, and scores.
+pub(super) fn find(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    question: &Question,
+    remarks: Remarks,
+) -> Result<Findings, Failure> {
+    let files = Files { data: &a.data, labels: &a.labels, truth: true, memory: question.memory };
+    let data = given(model, a, &files)?;
+    let strange_data = strange_data(model, a, question)?;
+    let mut plan = model.plan_scores(&data, 1 + a.compare.len(), question)?;
+    if let Some(others) = &strange_data {
+        plan = plan.then(&model.plan_scores(others, 1, question)?);
+    }
+    // Each model that is compared reads the data for itself, and what is shifted is a copy.
+    let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
+    plan = plan.beside(copies * data.memory());
+    plan.check(question.memory)?;
+    let copied = data.copied_bytes();
+    let Apart { rows, mut data, positions, training } = Apart::of(model, data)?;
+    if training.is_some() {
+        plan = plan.beside(copied);
+        plan.check(question.memory)?;
+    }
+    data.notes.extend(match &training {
+        Some(training) => remark(ScoredRows::Training, training.len()),
+        None => remark(rows, data.len()),
+    });
+    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.say(format!("plan: {plan}"));
+    let first = model.evaluate(&data, question)?;
+    let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
+    for path in &a.compare {
+        let other = load(path)?;
+        if other.predicts() != model.predicts() {
+            return Err(Failure::usage(format!(
+                "{} predicts something else: compare models of the same kind",
+                path.display()
+            )));
+        }
+        other.check(question)?;
+        let own = same_rows(&data, positions.as_deref(), limited(other.read(&files)?, a.limit)?)?;
+        let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
+        let notes = other.check_inputs(&own, a.allow_other_inputs)?;
+        for note in (seen > 0).then(|| trained_on(seen)).into_iter().chain(notes) {
+            let note = format!("{}: {note}", path.display());
+            remarks.say(format!("note: {note}"));
+            data.notes.push(note);
+        }
+        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let evaluation = other.evaluate(&own, question)?;
+        scored.push(Scored { name, evaluation, seconds: Some(other.seconds()) });
+    }
+    let shifts = shifts(model, a, &data, question)?;
+    let strange = strange_data.map(|others| strange(model, &scored[0].evaluation.compared, others, question));
+    let joint = match &a.joint_kappa {
+        None => Vec::new(),
+        Some(points) => {
+            let samples = a.samples.unwrap_or(JOINT_SAMPLES);
+            model.joint_scores(&data, &points.0, &Question { samples, ..question.clone() })?
+        }
+    };
+    let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
+    let mut inputs = scored[0].evaluation.compared.inputs.clone();
+    for evaluation in [Some(&scored[0].evaluation), training.as_ref()].into_iter().flatten() {
+        if let Some(solves) = &evaluation.compared.solves {
+            remarks.say(solves_text(solves));
+        }
+    }
+    if let Some(training) = &training {
+        inputs.merge(training.compared.inputs.clone());
+    }
+    let unlike = model.departures(&inputs);
+    unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
+    let (strange, planned_bytes) = (strange.transpose()?, plan.peak_bytes);
+    Ok(Findings { data, rows, scored, training, unlike, shifts, strange, joint, planned_bytes })
+}
+
+/// What the flags say is to be scored: the rows of a fold or a share, or all.
+fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
+    let held_out = HeldOut::new(a.folds.as_ref(), a.fold, a.test_fraction);
+    let seed = match held_out {
+        HeldOut::Nothing => return asked_data(model, files, a.limit, a.allow_other_inputs),
+        _ => model.split_seed()?,
+    };
+    let data = asked_data(model, files, a.limit, a.allow_other_inputs)?;
+    let Some((table, _)) = &data.table else {
+        return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
+    };
+    let split = held_out.split(table.rows(), seed)?;
+    let rows = if split.test.is_empty() { split.train } else { split.test };
+    Ok(data.selected(&data.examples_of(&rows))?)
+}
+
+/// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
+fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) -> Result<ModelData, Failure> {
+    let wanted: Vec<usize> = match (&scored.table, &own.table, positions) {
+        (Some((_, scored)), Some((_, rows)), _) => {
+            let scored: HashSet<usize> = scored.iter().copied().collect();
+            (0..rows.len()).filter(|&i| scored.contains(&rows[i])).collect()
+        }
+        (_, _, Some(positions)) => positions.to_vec(),
+        _ => return Ok(own),
+    };
+    if wanted.len() == own.len() { Ok(own) } else { own.selected(&wanted).map_err(Failure::from) }
+}
+
+/// Scores under rotations and corruptions.
+fn shifts(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    data: &ModelData,
+    question: &Question,
+) -> Result<Vec<ShiftCurves>, Failure> {
+    let mut out = Vec::new();
+    let mut curves = |parameter: String, steps: Vec<(f64, Shift)>| -> Result<(), Failure> {
+        let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
+        let mut methods = [named("model"), named("plain network")];
+        for (at, shift) in steps {
+            let found = model.evaluate(&data.shifted(shift, a.seed)?, question)?;
+            let (Scores::Classes(own), Scores::Classes(other)) = (&found.scores, &found.baseline) else {
+                return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
+            };
+            methods[1].method = found.compared.baseline_name.into();
+            for (curve, scores) in methods.iter_mut().zip([own, other]) {
+                curve.at.push(at);
+                curve.nll.push(scores.nll);
+                curve.ece.push(scores.ece);
+                curve.accuracy.push(scores.accuracy);
+                curve.entropy.push(scores.mean_entropy);
+            }
+        }
+        out.push(ShiftCurves { parameter, methods: methods.into(), references: Vec::new() });
+        Ok(())
+    };
+    if !a.rotate.is_empty() {
+        curves("rotation (degrees)".into(), a.rotate.iter().map(|&d| (d, Shift::Rotation(d))).collect())?;
+    }
+    for name in &a.corrupt {
+        let kind = Corruption::from_name(name).map_err(|e| Failure::usage(e.to_string()))?;
+        let steps = (0..=SEVERITIES).map(|s| (f64::from(s), Shift::Corruption(kind, s))).collect();
+        curves(format!("{} (severity)", kind.name()), steps)?;
+    }
+    Ok(out)
+}
+
+/// Inputs of another kind, where some were given.
+fn strange_data(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    question: &Question,
+) -> Result<Option<ModelData>, Failure> {
+    if a.ood.is_empty() {
+        return Ok(None);
+    }
+    if model.predicts() != PredictedKind::Classes {
+        return Err(Failure::usage("--ood is for classifiers".into()));
+    }
+    // That these leave the range is what they are for; another kind of numbers is a mistake.
+    let files = Files { data: &a.ood, labels: &[], truth: false, memory: question.memory };
+    asked_data(model, &files, a.limit, a.allow_other_inputs).map(Some)
+}
+
+/// How well uncertainty tells them from what was scored.
+fn strange(
+    model: &dyn Model,
+    inside: &Comparison,
+    data: ModelData,
+    question: &Question,
+) -> Result<Strange, Failure> {
+    let compared = model.comparison(&data, question)?;
+    let model_auc = OutOfDistribution::of(&inside.model, &compared.model)?;
+    let baseline_auc = OutOfDistribution::of(&inside.baseline, &compared.baseline)?;
+    Ok(Strange { name: data.name, compared, model_auc, baseline_auc })
+}
