@@ -2,7 +2,7 @@
 
 use crate::ModelError;
 use posterior_data::{ArrayValues, Column, NumericArray, Table, Values};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What came true.
@@ -122,16 +122,19 @@ impl ModelData {
         }
     }
 
-    /// Which examples stand in these rows of the table, as far as there are such.
+    /// Which examples stand in these rows of the table.
     pub fn examples_of(&self, rows: &[usize]) -> Vec<usize> {
+        let wanted: HashSet<usize> = rows.iter().copied().collect();
         let own = self.table.iter().flat_map(|(_, own)| own).enumerate();
-        let examples: HashMap<usize, usize> = own.map(|(example, row)| (*row, example)).collect();
-        rows.iter().filter_map(|row| examples.get(row).copied()).collect()
+        own.filter(|(_, row)| wanted.contains(row)).map(|(example, _)| example).collect()
     }
 
-    /// Where these rows of the table stand in new columns.
-    pub(crate) fn places(&self, rows: &[usize]) -> Vec<usize> {
-        if self.picked { self.examples_of(rows) } else { rows.to_vec() }
+    /// Where an example stands in new columns.
+    pub(crate) fn place(&self, example: usize) -> usize {
+        match &self.table {
+            Some((_, rows)) if !self.picked => rows[example],
+            _ => example,
+        }
     }
 
     /// A new column of [`Self::length`] rows with values for these examples, in order; NaN, an empty cell, elsewhere.

@@ -1,9 +1,8 @@
 //! **Scores of a model beside those of a simple competitor** on the same examples, and which of them it has learned from.
 //!
-//! A family says what it and its baseline predict ([`Model::comparison`]); everything here follows from that, for every family.
+//! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
 
-use crate::{Model, ModelData, ModelError, Predicted, Predictive, Truth, VarianceSolves};
-use posterior_data::InputMoments;
+use crate::{Model, ModelData, ModelError, Predicted, Predictive, Truth};
 use posterior_metrics::{
     Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, JointLogLikelihood,
     Probabilities, RegressionScores, UncertaintyScore, out_of_distribution_auc,
@@ -20,14 +19,8 @@ pub struct Comparison {
     pub baseline: Predictive,
     /// What that is, such as "plain network".
     pub baseline_name: &'static str,
-    /// What came true, where it was asked for.
-    pub truth: Option<Truth>,
     /// Standard deviation of the target in training.
     pub scale: f64,
-    /// How exact the model's variances by solves are, where there were solves.
-    pub solves: Option<VarianceSolves>,
-    /// Where the inputs lay, for [`Model::departures`].
-    pub inputs: InputMoments,
 }
 
 /// Scores of predictions, by what is predicted.
@@ -91,7 +84,7 @@ impl Comparison {
     /// # Errors
     /// When there are no truths, or they are of another kind than the predictions.
     pub fn scored(mut self) -> Result<Evaluation, ModelError> {
-        let Some(truth) = self.truth.take() else {
+        let Some(truth) = self.model.truth.take() else {
             return Err(ModelError::Request("there are no truths to score against".into()));
         };
         let scores = Scores::of(&self.model, &truth, self.scale)?;

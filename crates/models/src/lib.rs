@@ -8,6 +8,7 @@
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`AnyModel`] | a model file of either kind |
 
+mod answer;
 mod any;
 mod data;
 mod error;
@@ -23,12 +24,13 @@ mod process;
 mod shift;
 pub mod text;
 
+pub use answer::{Answer, PredictedInto, Question};
 pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
 pub use memory::peak_memory_bytes;
-pub use model::{Answer, Family, Files, Model, Portrait, PredictedInto, Question};
+pub use model::{Family, Files, Model, Portrait};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};

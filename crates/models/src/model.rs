@@ -1,12 +1,12 @@
 //! **What every model can be asked**, whatever its family.
 
+use crate::answer::check;
 use crate::{
-    Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan, TrainedOn,
-    VarianceMethod, VarianceSolves,
+    Answer, Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
+    Predictive, Question, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Column, Departure, InputMoments, NumericArray};
-use posterior_likelihoods::Integration;
+use posterior_data::{Departure, InputMoments, NumericArray};
 use posterior_networks::Graph;
 use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Note, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
@@ -53,90 +53,6 @@ pub struct Files<'a> {
     pub memory: u64,
 }
 
-/// How the numbers leave, which takes memory of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PredictedInto {
-    /// Columns in memory, or a file of text.
-    #[default]
-    Columns,
-    /// One array.
-    Array,
-    /// A Parquet file: encoded beside the columns.
-    Parquet,
-    /// Text that is printed at once.
-    Text,
-    /// A JSON document.
-    Json,
-}
-
-impl PredictedInto {
-    /// Bytes of a number on its way out, beside its column.
-    pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Self::Columns | Self::Array => 0,
-            Self::Parquet => 24,
-            Self::Text => 72,
-            Self::Json => 96,
-        }
-    }
-}
-
-/// What is asked about some rows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Question {
-    /// Quantiles of new observations, in (0, 1).
-    pub quantiles: Vec<f64>,
-    /// Quantiles of the noiseless function instead (networks).
-    pub latent: bool,
-    /// Only so many of the most probable classes (networks).
-    pub top: Option<usize>,
-    /// Joint draws of the noiseless function.
-    pub samples: usize,
-    /// Whether the draws are an array of their own ([`Answer::draws`]) instead of columns; networks have them no other way.
-    pub draws_apart: bool,
-    /// The covariance of all outputs of all inputs (networks).
-    pub joint: bool,
-    /// Seed of the draws.
-    pub seed: u64,
-    /// How uncertainty becomes a prediction; as fitted where absent (networks).
-    pub integration: Option<Integration>,
-    /// Where variances come from; from samples where absent (processes).
-    pub variances: Option<VarianceMethod>,
-    /// Whether truths are wanted, to be scored against ([`Model::comparison`]).
-    pub truth: bool,
-    /// Where the numbers go.
-    pub into: PredictedInto,
-    /// Bytes that all of it may take.
-    pub memory: u64,
-    /// Bytes of them that something else takes.
-    pub beside: u64,
-    /// Whether the plan says how long it takes, which may be measured.
-    pub timed: bool,
-}
-
-/// What a model says about some rows.
-#[derive(Clone, Debug, Default)]
-pub struct Answer {
-    /// Rows that have a prediction.
-    pub count: usize,
-    /// New columns, as long as [`ModelData::length`]; empty cells where a row has no prediction.
-    pub columns: Vec<Column>,
-    /// The predictions as one array where [`PredictedInto::Array`] was asked for.
-    pub array: Option<NumericArray>,
-    /// Joint draws that are no columns, as [`Model::sample`] gives them.
-    pub draws: Option<NumericArray>,
-    /// The joint covariance.
-    pub covariance: Option<NumericArray>,
-    /// Variances that rounding had made negative and that were raised to 0.
-    pub clipped: usize,
-    /// Cells that were filled in.
-    pub filled: usize,
-    /// How exact variances by solves are, where there were solves.
-    pub solves: Option<VarianceSolves>,
-    /// Where the inputs lay, for [`Model::departures`].
-    pub inputs: InputMoments,
-}
-
 /// What a report shows of a model beside its scores; what a family lacks is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Portrait {
@@ -144,10 +60,6 @@ pub struct Portrait {
     pub title: &'static str,
     /// Its method, in short.
     pub method: &'static str,
-    /// Name of the target.
-    pub target: String,
-    /// Names of the classes, where classes are predicted.
-    pub class_names: Vec<String>,
     /// What was learned, in units that people use.
     pub hyperparameters: Vec<Hyperparameter>,
     /// The lengthscale of each feature.
@@ -201,11 +113,28 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Name of the target.
+    fn target(&self) -> String;
+
+    /// Names of the classes; none where no classes are predicted.
+    fn class_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Refuses what its family has no answer to.
+    ///
+    /// # Errors
+    /// [`ModelError::NotTaken`], or [`ModelError::Usage`] with the way out.
+    fn check_family(&self, question: &Question) -> Result<(), ModelError>;
+
     /// Refuses a question that it has no answer to, before anything is read.
     ///
     /// # Errors
-    /// [`ModelError::NotTaken`] for what its family does not have, [`ModelError::Usage`] for what does not go together.
-    fn check(&self, question: &Question) -> Result<(), ModelError>;
+    /// As [`Self::check_family`]; [`ModelError::Usage`] for what does not go together.
+    fn check(&self, question: &Question) -> Result<(), ModelError> {
+        self.check_family(question)?;
+        check(question, self.predicts(), self.class_names().len())
+    }
 
     /// Reads files of the kind that it learned from.
     ///
@@ -219,17 +148,31 @@ pub trait Model: Send + Sync {
     /// [`ModelError::Request`].
     fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError>;
 
-    /// What predicting takes, the data included.
+    /// What predicting takes, the data included; or, where it is not 0, what scoring `scored` models of this kind takes.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
-    fn plan(&self, data: &ModelData, question: &Question) -> Result<PredictionPlan, ModelError>;
+    fn plan(
+        &self,
+        data: &ModelData,
+        question: &Question,
+        scored: usize,
+    ) -> Result<PredictionPlan, ModelError>;
 
-    /// Answers.
+    /// Predictive distributions of all examples that can be predicted, with truths and their densities where the question wants them.
     ///
     /// # Errors
-    /// When data and model do not fit, or the question has no answer.
-    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError>;
+    /// When data and model do not fit, or there are no truths.
+    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError>;
+
+    /// The same by a simple competitor that scores are judged by, with its name; `own` are the model's.
+    ///
+    /// # Errors
+    /// When data and model do not fit.
+    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError>;
+
+    /// Standard deviation of the target in training.
+    fn target_scale(&self) -> f64;
 
     /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by
     /// its seed, in its memory.
@@ -238,11 +181,31 @@ pub trait Model: Send + Sync {
     /// When they need more memory, or data and model do not fit.
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError>;
 
-    /// Predictive distributions of examples beside those of a simple competitor, with truths where the question wants them.
+    /// The covariance of all outputs of all examples, without noise, in the question's memory; regression in the target's units.
     ///
     /// # Errors
-    /// When data and model do not fit, or there are no truths.
-    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError>;
+    /// [`ModelError::NotTaken`] where the family has none; when it needs more memory, or data and model do not fit.
+    fn covariance(&self, _data: &ModelData, _question: &Question) -> Result<NumericArray, ModelError> {
+        Err(ModelError::NotTaken { flag: "joint", family: self.family() })
+    }
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// When data and model do not fit, or the question has no answer.
+    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
+        Answer::of(self, data, question)
+    }
+
+    /// Predictive distributions beside those of the competitor.
+    ///
+    /// # Errors
+    /// As [`Self::predictive`].
+    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
+        let model = self.predictive(data, question)?;
+        let (baseline_name, baseline) = self.baseline(data, &model)?;
+        Ok(Comparison { model, baseline, baseline_name, scale: self.target_scale() })
+    }
 
     /// Scores on examples with truths, beside those of the competitor.
     ///
@@ -251,17 +214,6 @@ pub trait Model: Send + Sync {
     fn evaluate(&self, data: &ModelData, question: &Question) -> Result<Evaluation, ModelError> {
         self.comparison(data, &Question { truth: true, ..question.clone() })?.scored()
     }
-
-    /// What scoring so many models of this kind on these data takes, the data included.
-    ///
-    /// # Errors
-    /// [`ModelError::PredictionMemory`] for more than is allowed.
-    fn plan_scores(
-        &self,
-        data: &ModelData,
-        models: usize,
-        question: &Question,
-    ) -> Result<PredictionPlan, ModelError>;
 
     /// Which examples with truths it has learned from, by their numbers; None where the data hold no truths, or where the model does not say what it learned from.
     ///

@@ -1,5 +1,7 @@
 //! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
 
+use crate::{Truth, VarianceSolves};
+use posterior_data::InputMoments;
 use posterior_metrics::{entropy, half_width_factor};
 use serde::Serialize;
 use std::f64::consts::PI;
@@ -53,9 +55,38 @@ pub struct Predictive {
     pub log_density: Option<Vec<f64>>,
     /// Latent variances that rounding had made negative and that were taken as zero.
     pub clipped: usize,
+    /// Which examples of the data these are, where some have no prediction.
+    pub examples: Option<Vec<usize>>,
+    /// What came true, where the question wanted it.
+    pub truth: Option<Truth>,
+    /// Cells that were filled in.
+    pub filled: usize,
+    /// How exact variances by solves are, where there were solves.
+    pub solves: Option<VarianceSolves>,
+    /// Where the inputs lay, for [`Model::departures`](crate::Model::departures).
+    pub inputs: InputMoments,
 }
 
 impl Predictive {
+    /// Of no examples yet: `width` numbers and as many `outputs` for each that is to come.
+    pub(crate) fn empty(predicted: Predicted, gaussian: bool, width: usize, outputs: usize) -> Self {
+        Self {
+            predicted,
+            gaussian,
+            width,
+            outputs,
+            latent_mean: Vec::new(),
+            latent_deviation: Vec::new(),
+            log_density: None,
+            clipped: 0,
+            examples: None,
+            truth: None,
+            filled: 0,
+            solves: None,
+            inputs: InputMoments::default(),
+        }
+    }
+
     /// Gaussian predictions of one number for each example, in the target's units, from means and the standard deviations of observations and of the function.
     pub(crate) fn gaussian(
         mean: Vec<f64>,
@@ -67,16 +98,9 @@ impl Predictive {
         let (variance, latent_variance) = (squared(deviation), squared(&latent_deviation));
         let density = |((m, v), y): ((&f64, &f64), &f64)| -0.5 * ((2.0 * PI * v).ln() + (y - m).powi(2) / v);
         let log_density = truths.map(|truths| mean.iter().zip(&variance).zip(truths).map(density).collect());
-        Self {
-            latent_mean: mean.clone(),
-            predicted: Predicted::Moments { mean, variance, latent_variance },
-            gaussian: true,
-            width: 1,
-            outputs: 1,
-            latent_deviation,
-            log_density,
-            clipped: 0,
-        }
+        let latent_mean = mean.clone();
+        let predicted = Predicted::Moments { mean, variance, latent_variance };
+        Self { latent_mean, latent_deviation, log_density, ..Self::empty(predicted, true, 1, 1) }
     }
 
     /// Number of examples.

@@ -129,7 +129,7 @@ fn at_once(
     let files = Files { data: &a.data, labels: &[], truth: false, memory: question.memory };
     let data = asked_data(model, &files, a.limit, a.allow_other_inputs)?;
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    let plan = model.plan(&data, question)?;
+    let plan = model.plan(&data, question, 0)?;
     remarks.say(format!("plan: {plan}"));
     let answer = model.predict(&data, question)?;
     report.planned_memory_bytes = plan.peak_bytes;
@@ -181,7 +181,7 @@ fn by_parts(
         if first {
             data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }
-        let plan = model.plan(&data, &Question { timed: first, ..question.clone() })?;
+        let plan = model.plan(&data, &Question { timed: first, ..question.clone() }, 0)?;
         if first {
             remarks.say(format!("plan: part by part; of the first part, {plan}"));
         }

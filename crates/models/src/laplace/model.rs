@@ -104,11 +104,6 @@ impl LaplaceModel {
         in_precision!(&self.numbers, fitted => fitted.laplace.likelihood())
     }
 
-    /// Name of the target; `y` where the data have none.
-    pub(super) fn target(&self) -> String {
-        self.header.data.target().unwrap_or("y").to_string()
-    }
-
     /// What negative log densities in the network's units lack of those in the target's.
     pub fn unit_shift(&self) -> f64 {
         super::predict::jacobian(self.likelihood(), self.header.data.target_scale().1)

@@ -46,25 +46,19 @@ impl LaplaceModel {
         let likelihood = if plain { &self.header.plain_likelihood } else { fitted.laplace.likelihood() };
         let rule = PredictiveRule::new(likelihood.clone(), integration)?;
         let (centre, scale) = self.header.data.target_scale();
-        let mut out = Predictive {
-            predicted: match rule.empty_prediction() {
-                Prediction::Classes(_) => Predicted::Classes(Vec::new()),
-                Prediction::Events(_) => Predicted::Events(Vec::new()),
-                Prediction::Moments { .. } => {
-                    Predicted::Moments { mean: Vec::new(), variance: Vec::new(), latent_variance: Vec::new() }
-                }
-            },
-            gaussian: is_gaussian(likelihood),
-            width: match likelihood {
-                OutputLikelihood::Categorical(c) => c.classes(),
-                other => other.target_width(),
-            },
-            outputs: likelihood.outputs(),
-            latent_mean: Vec::new(),
-            latent_deviation: Vec::new(),
-            log_density: data.truth.as_ref().map(|_| Vec::new()),
-            clipped: 0,
+        let predicted = match rule.empty_prediction() {
+            Prediction::Classes(_) => Predicted::Classes(Vec::new()),
+            Prediction::Events(_) => Predicted::Events(Vec::new()),
+            Prediction::Moments { .. } => {
+                Predicted::Moments { mean: Vec::new(), variance: Vec::new(), latent_variance: Vec::new() }
+            }
         };
+        let width = match likelihood {
+            OutputLikelihood::Categorical(c) => c.classes(),
+            other => other.target_width(),
+        };
+        let mut out = Predictive::empty(predicted, is_gaussian(likelihood), width, likelihood.outputs());
+        out.log_density = data.truth.as_ref().map(|_| Vec::new());
         let wanted = if out.log_density.is_some() {
             wanted(integration, likelihood)
         } else {
@@ -123,7 +117,7 @@ pub(super) fn kind(likelihood: &OutputLikelihood) -> PredictedKind {
 }
 
 /// Whether observations have additive noise.
-pub(super) fn is_gaussian(likelihood: &OutputLikelihood) -> bool {
+fn is_gaussian(likelihood: &OutputLikelihood) -> bool {
     use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
     matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
 }

@@ -2,13 +2,13 @@
 
 use super::{PredictOptions, Predictions, ProcessModel, describe, panel};
 use crate::{
-    Answer, Comparison, Family, Files, Model, ModelData, ModelError, Portrait, PredictedInto, PredictedKind,
-    PredictionPlan, Predictive, Question, TrainedOn, Truth,
+    Family, Files, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive,
+    Question, TrainedOn, Truth,
 };
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
-    ArrayValues, Column, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Table,
-    read_table, table_fingerprints,
+    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Table, read_table,
+    table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -31,8 +31,10 @@ fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
 }
 
 impl ProcessModel {
-    /// Predictions of a part of a table: there may be no row with one, and errors name rows of the file.
-    fn predict_part(&self, data: &ModelData, options: PredictOptions) -> Result<Predictions, ModelError> {
+    /// Predictions of rows of a table: of a part of a large one there may be no row with one, and errors name rows of the file.
+    fn predict_part(&self, data: &ModelData, question: &Question) -> Result<Predictions, ModelError> {
+        let options =
+            PredictOptions { truth: question.truth, variances: question.variances.unwrap_or_default() };
         let (table, rows) = table(data)?;
         match (data.part, self.predict_with(table, Some(rows), options)) {
             (Some(_), Err(ModelError::Data(DataError::NothingLeft { .. }))) => Ok(Predictions::default()),
@@ -85,7 +87,6 @@ impl Model for ProcessModel {
         Ok(Portrait {
             title: "A Gaussian process",
             method: "Gaussian process",
-            target: self.header.schema.target.clone(),
             hyperparameters: describe::hyperparameters(&self.header),
             lengthscales: describe::lengthscales(&self.header),
             posterior: panel::one_dimensional(self)?,
@@ -93,18 +94,12 @@ impl Model for ProcessModel {
         })
     }
 
-    fn check(&self, question: &Question) -> Result<(), ModelError> {
-        self.family().without(&[
-            (question.latent, "latent"),
-            (question.top.is_some(), "top"),
-            (question.joint, "joint"),
-            (question.integration.is_some(), "predictive"),
-        ])?;
-        if question.into == PredictedInto::Array {
-            let problem = "a Gaussian process writes columns of a table: name a .csv or .parquet file";
-            return Err(ModelError::Usage(problem.into()));
-        }
-        Ok(())
+    fn target(&self) -> String {
+        self.header.schema.target.clone()
+    }
+
+    fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        self.family().without(&[(question.joint, "joint"), (question.integration.is_some(), "predictive")])
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
@@ -117,85 +112,56 @@ impl Model for ProcessModel {
         Ok(Vec::new())
     }
 
-    fn plan(&self, data: &ModelData, question: &Question) -> Result<PredictionPlan, ModelError> {
-        self.plan_of((data.len(), table(data)?.0.memory()), question, 0)
+    fn plan(
+        &self,
+        data: &ModelData,
+        question: &Question,
+        scored: usize,
+    ) -> Result<PredictionPlan, ModelError> {
+        self.plan_of((data.len(), table(data)?.0.memory()), question, scored)
     }
 
-    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
-        self.check(question)?;
-        let options = PredictOptions { truth: false, variances: question.variances.unwrap_or_default() };
-        let predictions = self.predict_part(data, options)?;
-        let (rows, places) = (&predictions.rows[..], data.places(&predictions.rows));
-        let target = &self.header.schema.target;
-        let spread = |name: &str, values: Vec<f64>| data.numeric(format!("{target}_{name}"), &places, values);
-        let mut columns: Vec<Column> = vec![
-            spread("mean", predictions.mean.clone()),
-            spread("std", predictions.deviation.clone()),
-            spread("latent_std", predictions.latent_deviation.clone()),
-        ];
-        for &level in &question.quantiles {
-            columns.push(spread(&format!("q{level}"), predictions.quantile(level)));
-        }
-        let mut apart = None;
-        if question.samples > 0 && !rows.is_empty() {
-            let draws =
-                self.sample(table(data)?.0, rows, question.samples, question.seed, question.memory)?;
-            if question.draws_apart {
-                apart = Some(array(draws)?);
-            } else {
-                let named = draws.into_iter().enumerate();
-                columns.extend(named.map(|(k, draw)| spread(&format!("sample_{}", k + 1), draw)));
-            }
-        }
-        Ok(Answer {
-            count: rows.len(),
-            columns,
-            draws: apart,
-            clipped: predictions.clipped,
-            filled: predictions.filled_cells,
-            solves: predictions.solves,
-            inputs: predictions.inputs,
-            ..Answer::default()
-        })
+    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        let Predictions {
+            rows,
+            mean,
+            deviation,
+            latent_deviation,
+            truth,
+            clipped,
+            filled_cells,
+            solves,
+            inputs,
+        } = self.predict_part(data, question)?;
+        // Rows are left out, and stay in their order.
+        let mut left = rows.into_iter().peekable();
+        let own = table(data)?.1.iter().enumerate();
+        let examples = own.filter(|(_, row)| left.next_if_eq(*row).is_some()).map(|(example, _)| example);
+        let examples = Some(examples.collect());
+        let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
+        let truth = truth.map(|values| Truth::Values { values, width: 1 });
+        Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, inputs, ..own })
+    }
+
+    /// Always mean and deviation of the training targets.
+    fn baseline(&self, _: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+        let (n, standard) = (own.len(), &self.header.standardisation);
+        let constant = |value: f64| vec![value; n];
+        let truths = match &own.truth {
+            Some(Truth::Values { values, .. }) => Some(&values[..]),
+            _ => None,
+        };
+        let (mean, deviation) = (constant(standard.target_mean), constant(standard.target_scale));
+        Ok(("always the training mean", Predictive::gaussian(mean, &deviation, constant(0.0), truths)))
+    }
+
+    fn target_scale(&self) -> f64 {
+        self.header.standardisation.target_scale
     }
 
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let (table, rows) = table(data)?;
         array(self.sample(table, rows, question.samples, question.seed, question.memory)?)
-    }
-
-    /// The competitor always predicts mean and deviation of the training targets.
-    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
-        let (table, rows) = table(data)?;
-        let options =
-            PredictOptions { truth: question.truth, variances: question.variances.unwrap_or_default() };
-        let Predictions { mean, deviation, latent_deviation, truth, clipped, solves, inputs, .. } =
-            self.predict_with(table, Some(rows), options)?;
-        let (n, standard, truths) = (mean.len(), &self.header.standardisation, truth.as_deref());
-        let constant = |value: f64| vec![value; n];
-        Ok(Comparison {
-            model: Predictive { clipped, ..Predictive::gaussian(mean, &deviation, latent_deviation, truths) },
-            baseline: Predictive::gaussian(
-                constant(standard.target_mean),
-                &constant(standard.target_scale),
-                constant(0.0),
-                truths,
-            ),
-            baseline_name: "always the training mean",
-            truth: truth.map(|values| Truth::Values { values, width: 1 }),
-            scale: standard.target_scale,
-            solves,
-            inputs,
-        })
-    }
-
-    fn plan_scores(
-        &self,
-        data: &ModelData,
-        models: usize,
-        question: &Question,
-    ) -> Result<PredictionPlan, ModelError> {
-        self.plan_of((data.len(), table(data)?.0.memory()), question, models)
     }
 
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {

@@ -118,7 +118,7 @@ impl Shown<'_> {
         let report = ClassificationReport {
             dataset: findings.data.name.clone(),
             model: portrait.method.into(),
-            class_names: portrait.class_names.clone(),
+            class_names: self.model.class_names(),
             summary: self.model.summary(),
             scores: Some(*own),
             plain: Some(ClassificationBaseline { name: baseline.into(), scores: *plain }),
@@ -212,10 +212,10 @@ impl Shown<'_> {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
-        let Portrait { target, hyperparameters, lengthscales, posterior, .. } = &self.portrait;
+        let Portrait { hyperparameters, lengthscales, posterior, .. } = &self.portrait;
         Ok(RegressionReport {
             dataset,
-            target: target.clone(),
+            target: self.model.target(),
             summary,
             rows,
             scores: moments(scores),

@@ -89,9 +89,9 @@ pub(super) fn find(
     let files = Files { data: &a.data, labels: &a.labels, truth: true, memory: question.memory };
     let data = given(model, a, &files)?;
     let strange_data = strange_data(model, a, question)?;
-    let mut plan = model.plan_scores(&data, 1 + a.compare.len(), question)?;
+    let mut plan = model.plan(&data, question, 1 + a.compare.len())?;
     if let Some(others) = &strange_data {
-        plan = plan.then(&model.plan_scores(others, 1, question)?);
+        plan = plan.then(&model.plan(others, question, 1)?);
     }
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
     let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
@@ -142,14 +142,14 @@ pub(super) fn find(
         }
     };
     let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
-    let mut inputs = scored[0].evaluation.compared.inputs.clone();
+    let mut inputs = scored[0].evaluation.compared.model.inputs.clone();
     for evaluation in [Some(&scored[0].evaluation), training.as_ref()].into_iter().flatten() {
-        if let Some(solves) = &evaluation.compared.solves {
+        if let Some(solves) = &evaluation.compared.model.solves {
             remarks.say(solves_text(solves));
         }
     }
     if let Some(training) = &training {
-        inputs.merge(training.compared.inputs.clone());
+        inputs.merge(training.compared.model.inputs.clone());
     }
     let unlike = model.departures(&inputs);
     unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
