@@ -52,6 +52,8 @@ pub struct Question {
     pub draws_apart: bool,
     /// The covariance of all outputs of all inputs (networks).
     pub joint: bool,
+    /// Points in sets whose labels are scored jointly ([`Model::joint_scores`], networks).
+    pub joint_points: Vec<usize>,
     /// Seed of the draws.
     pub seed: u64,
     /// How uncertainty becomes a prediction; as fitted where absent (networks).

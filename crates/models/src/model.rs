@@ -1,6 +1,7 @@
 //! **What every model can be asked**, whatever its family.
 
 use crate::answer::check;
+use crate::text::table;
 use crate::{
     Answer, Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
     Predictive, Question, TrainedOn,
@@ -93,8 +94,17 @@ pub trait Model: Send + Sync {
     /// Everything that was added, chosen, dropped or is odd.
     fn notes(&self) -> Vec<Note>;
 
-    /// Facts, what was learned and notes for people.
-    fn described(&self) -> String;
+    /// What was learned and compared, as tables for people.
+    fn tables(&self) -> Vec<String>;
+
+    /// Facts, tables and notes for people.
+    fn described(&self) -> String {
+        let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
+        let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text)).collect();
+        let notes = (!notes.is_empty()).then(|| notes.join("\n"));
+        let parts = std::iter::once(table(&facts.collect::<Vec<_>>())).chain(self.tables()).chain(notes);
+        parts.collect::<Vec<_>>().join("\n\n")
+    }
 
     /// The same for programs.
     ///
@@ -231,16 +241,11 @@ pub trait Model: Send + Sync {
         ))
     }
 
-    /// Log-likelihoods of sets of so many `points` each, by as many functions drawn from the posterior as the question's `samples`, beside those of the competitor.
+    /// Log-likelihoods of sets of the question's `joint_points`, by as many functions drawn from the posterior as its `samples`, beside those of the competitor.
     ///
     /// # Errors
     /// [`ModelError::NotTaken`] where the family has none; when the data hold no truths, draws need more memory, or there are fewer examples than points in a set.
-    fn joint_scores(
-        &self,
-        _data: &ModelData,
-        _points: &[usize],
-        _question: &Question,
-    ) -> Result<Vec<JointRow>, ModelError> {
+    fn joint_scores(&self, _data: &ModelData, _question: &Question) -> Result<Vec<JointRow>, ModelError> {
         Err(ModelError::NotTaken { flag: "joint-kappa", family: self.family() })
     }
 

@@ -15,7 +15,7 @@ mod support;
 pub(crate) mod train;
 mod train_online;
 
-use crate::args::Cli;
+use crate::args::{Cli, QuestionArgs};
 use crate::output::{Failure, Remarks};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
@@ -59,15 +59,10 @@ fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
     })
 }
 
-/// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.
-fn asked_data(
-    model: &dyn Model,
-    files: &Files<'_>,
-    limit: Option<usize>,
-    allow_other_inputs: bool,
-) -> Result<ModelData, Failure> {
-    let mut data = limited(model.read(files)?, limit)?;
-    data.notes.extend(model.check_inputs(&data, allow_other_inputs)?);
+/// What a model is asked about: files of its kind, of which only the first examples may count, with remarks on them.
+fn asked_data(model: &dyn Model, files: &Files<'_>, asked: &QuestionArgs) -> Result<ModelData, Failure> {
+    let mut data = limited(model.read(files)?, asked.limit)?;
+    data.notes.extend(model.check_inputs(&data, asked.allow_other_inputs)?);
     Ok(data)
 }
 

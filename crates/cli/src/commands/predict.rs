@@ -3,7 +3,6 @@
 use super::{asked_data, in_parts, load, remarks};
 use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::RowProgress;
 use posterior::data::stream::TableParts;
@@ -47,7 +46,8 @@ struct Report {
 
 pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(a.threads)?;
+    let asked = &a.question;
+    set_threads(asked.threads)?;
     let remarks = remarks(cli);
     let array = a.out.as_deref().is_some_and(|p| has_extension(p, &["npy"]));
     let outputs = [
@@ -55,8 +55,8 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         (a.samples_out.as_deref(), OutputKind::Array),
         (a.joint.as_deref(), OutputKind::Array),
     ];
-    check_outputs(&outputs, a.data.iter().chain([&a.model]), a.force)?;
-    let model = load(&a.model)?;
+    check_outputs(&outputs, asked.data.iter().chain([&asked.model]), a.force)?;
+    let model = load(&asked.model)?;
     let model = &*model;
     let question = Question {
         quantiles: a.quantiles.clone(),
@@ -65,9 +65,6 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         samples: a.samples,
         draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
-        seed: a.seed,
-        integration: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
-        variances: a.variances.map(|variances| variances.method(a.memory)),
         into: match &a.out {
             Some(_) if array => PredictedInto::Array,
             Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,
@@ -75,18 +72,16 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
             None if cli.json => PredictedInto::Json,
             None => PredictedInto::Text,
         },
-        memory: memory(a.memory)?,
-        timed: true,
-        ..Question::default()
+        ..asked.question()?
     };
     model.check(&question)?;
     // What needs all rows together keeps a large table whole, unless someone asks for parts.
-    let whole = a.limit.is_some() || !model.answers_parts(&question);
+    let whole = asked.limit.is_some() || !model.answers_parts(&question);
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
-    match (&a.out, a.data.first()) {
+    match (&a.out, asked.data.first()) {
         (Some(out), Some(path)) if in_parts(a.stream.or(whole.then_some(false)), path)? => {
-            by_parts(&mut report, model, (&a.data, out), question, remarks)?;
+            by_parts(&mut report, model, (&asked.data, out), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
@@ -126,8 +121,8 @@ fn at_once(
     question: &Question,
 ) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let files = Files { data: &a.data, labels: &[], truth: false, memory: question.memory };
-    let data = asked_data(model, &files, a.limit, a.allow_other_inputs)?;
+    let files = Files { data: &a.question.data, labels: &[], truth: false, memory: question.memory };
+    let data = asked_data(model, &files, &a.question)?;
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
     let plan = model.plan(&data, question, 0)?;
     remarks.say(format!("plan: {plan}"));
@@ -209,13 +204,7 @@ impl Report {
         self.filled_cells += answer.filled;
         self.clipped_variances += answer.clipped;
         self.inputs.merge(answer.inputs.clone());
-        if let Some(VarianceSolves { residual, iterations }) = answer.solves {
-            let before = self.variance_solves.unwrap_or(VarianceSolves { residual: 0.0, iterations: 0 });
-            self.variance_solves = Some(VarianceSolves {
-                residual: before.residual.max(residual),
-                iterations: before.iterations + iterations,
-            });
-        }
+        self.variance_solves = VarianceSolves::of_all([self.variance_solves, answer.solves]);
     }
 }
 

@@ -41,8 +41,8 @@ impl Model for LaplaceModel {
         describe::notes(self)
     }
 
-    fn described(&self) -> String {
-        describe::described(self)
+    fn tables(&self) -> Vec<String> {
+        describe::tables(self)
     }
 
     fn report(&self) -> Result<Value, StoreError> {
@@ -149,13 +149,8 @@ impl Model for LaplaceModel {
         Ok(Some(TrainedOn::new(own.into_iter().map(|f| known.contains(f)).enumerate())))
     }
 
-    fn joint_scores(
-        &self,
-        data: &ModelData,
-        points: &[usize],
-        question: &Question,
-    ) -> Result<Vec<JointRow>, ModelError> {
-        super::joint::scores(self, data, points, question)
+    fn joint_scores(&self, data: &ModelData, question: &Question) -> Result<Vec<JointRow>, ModelError> {
+        super::joint::scores(self, data, question)
     }
 
     fn departures(&self, _: &InputMoments) -> Option<Vec<Departure>> {

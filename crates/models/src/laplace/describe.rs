@@ -230,11 +230,9 @@ pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
     }]
 }
 
-/// A model for people; also what `inspect` prints.
-pub(super) fn described(model: &LaplaceModel) -> String {
-    let facts: Vec<Vec<String>> =
-        summary(model).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
-    let mut parts = vec![table(&facts)];
+/// The prior, and the curvatures that were compared.
+pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
+    let mut parts = Vec::new();
     let groups = groups(model);
     if groups.len() > 1 {
         let mut rows = vec![["group", "prior precision", "effective dimensions"].map(String::from).to_vec()];
@@ -242,10 +240,9 @@ pub(super) fn described(model: &LaplaceModel) -> String {
             let effective = group.effective_dimensions.map(|e| format!("{e:.1}")).unwrap_or_default();
             rows.push(vec![group.name.clone(), number(group.precision), effective]);
         }
-        parts.push(format!("\n{}", table(&rows)));
-        if groups.len() > LISTED {
-            parts.push(format!("... and {} more groups (--json lists them)", groups.len() - LISTED));
-        }
+        let more = groups.len().saturating_sub(LISTED);
+        let more = (more > 0).then(|| format!("\n... and {more} more groups (--json lists them)"));
+        parts.push(table(&rows) + &more.unwrap_or_default());
     }
     if let Some(report) = &model.header().auto {
         let by = match report.compared_by {
@@ -270,13 +267,9 @@ pub(super) fn described(model: &LaplaceModel) -> String {
             let plain = number(plain + model.unit_shift());
             rows.push(vec!["plain network".into(), plain, String::new(), String::new()]);
         }
-        parts.push(format!("\n{}", table(&rows)));
+        parts.push(table(&rows));
     }
-    let notes: Vec<String> = notes(model).into_iter().map(|n| format!("note: {}", n.text)).collect();
-    if !notes.is_empty() {
-        parts.push(format!("\n{}", notes.join("\n")));
-    }
-    parts.join("\n")
+    parts
 }
 
 /// What programs are told.

@@ -8,13 +8,12 @@ use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
 use posterior_metrics::DyadicGroups;
 
-/// Of sets of `points` examples each, by dyadic sampling ([`DyadicGroups`]).
+/// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]).
 ///
 /// Memory: the draws of all weights, and the functions at some examples at a time.
 pub(super) fn scores(
     model: &LaplaceModel,
     data: &ModelData,
-    points: &[usize],
     question: &Question,
 ) -> Result<Vec<JointRow>, ModelError> {
     let Question { samples, seed, memory, .. } = *question;
@@ -56,7 +55,7 @@ pub(super) fn scores(
         let groups = DyadicGroups::new(points, seed);
         Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
     };
-    points.iter().map(row).collect()
+    question.joint_points.iter().map(row).collect()
 }
 
 impl LaplaceModel {

@@ -75,8 +75,8 @@ impl Model for ProcessModel {
         describe::notes(&self.header)
     }
 
-    fn described(&self) -> String {
-        describe::described(&self.header)
+    fn tables(&self) -> Vec<String> {
+        describe::tables(&self.header)
     }
 
     fn report(&self) -> Result<Value, StoreError> {
@@ -99,7 +99,11 @@ impl Model for ProcessModel {
     }
 
     fn check_family(&self, question: &Question) -> Result<(), ModelError> {
-        self.family().without(&[(question.joint, "joint"), (question.integration.is_some(), "predictive")])
+        self.family().without(&[
+            (question.joint, "joint"),
+            (question.integration.is_some(), "predictive"),
+            (!question.joint_points.is_empty(), "joint-kappa"),
+        ])
     }
 
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
@@ -186,7 +190,7 @@ impl Model for ProcessModel {
     fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
         let path = one(files)?;
         if !self.answers_parts(question) {
-            let problem = "--samples of this model, and --samples-out of any, are drawn for all rows together, which --stream never has; leave one out";
+            let problem = "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out";
             return Err(ModelError::Usage(problem.into()));
         }
         let schema = &self.header.schema;

@@ -58,6 +58,16 @@ pub struct VarianceSolves {
     pub iterations: usize,
 }
 
+impl VarianceSolves {
+    /// Of several sets of rows together.
+    pub fn of_all(sets: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        sets.into_iter().flatten().reduce(|a, b| Self {
+            residual: a.residual.max(b.residual),
+            iterations: a.iterations + b.iterations,
+        })
+    }
+}
+
 /// What is predicted besides means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PredictOptions {

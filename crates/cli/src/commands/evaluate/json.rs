@@ -74,7 +74,7 @@ impl<'a> Output<'a> {
             }),
             joint: &findings.joint,
             clipped_variances: compared.model.clipped,
-            variance_solves: compared.model.solves,
+            variance_solves: findings.solves,
             inputs_unlike_training: findings.unlike.as_deref(),
             notes: &findings.data.notes,
         })

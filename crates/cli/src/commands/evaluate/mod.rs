@@ -12,7 +12,7 @@ pub(super) mod text;
 
 use super::{load, remarks};
 use crate::args::{Cli, EvaluateArgs};
-use crate::laplace_settings::{chosen_integration, memory, only};
+use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use posterior::data::OutputKind;
 use posterior::report::Report;
@@ -35,21 +35,16 @@ struct Output<'a> {
 
 pub(crate) fn run(cli: &Cli, a: &EvaluateArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(a.threads)?;
-    let files = [&a.data, &a.labels, &a.compare, &a.ood];
-    let inputs = files.into_iter().flatten().chain(&a.folds).chain([&a.model]);
+    let asked = &a.question;
+    set_threads(asked.threads)?;
+    let files = [&asked.data, &a.labels, &a.compare, &a.ood];
+    let inputs = files.into_iter().flatten().chain(&a.folds).chain([&asked.model]);
     let report = a.report.as_deref();
     check_outputs(&[(report, OutputKind::Report)], inputs, a.force)?;
     only(a.samples.is_some(), "samples", a.joint_kappa.is_some(), "--joint-kappa")?;
-    let model = load(&a.model)?;
-    let question = Question {
-        integration: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
-        variances: a.variances.map(|variances| variances.method(a.memory)),
-        seed: a.seed,
-        memory: memory(a.memory)?,
-        timed: true,
-        ..Question::default()
-    };
+    let model = load(&asked.model)?;
+    let joint_points = a.joint_kappa.iter().flat_map(|points| points.0.clone()).collect();
+    let question = Question { joint_points, ..asked.question()? };
     model.check(&question)?;
     let findings = scoring::find(&*model, a, &question, remarks(cli))?;
     if let Some(path) = report {

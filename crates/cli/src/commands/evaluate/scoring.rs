@@ -4,14 +4,15 @@ use super::super::predict::solves_text;
 use super::super::{asked_data, limited, load};
 use super::text::{remark, trained_on};
 use crate::args::EvaluateArgs;
+use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
 use crate::settings::HeldOut;
-use posterior::data::Departure;
 use posterior::data::transform::{Corruption, SEVERITIES};
+use posterior::data::{Departure, InputMoments};
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
 use posterior::{
     Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
-    Question, Scores, Shift,
+    Question, Scores, Shift, VarianceSolves,
 };
 use std::collections::HashSet;
 
@@ -44,6 +45,8 @@ pub(crate) struct Findings {
     pub scored: Vec<Scored>,
     /// Rows of the training, apart, where others are scored.
     pub training: Option<Evaluation>,
+    /// How exact variances are, where they were solved for.
+    pub solves: Option<VarianceSolves>,
     /// Columns that are unlike those of training; none where the model does not say what those were.
     pub unlike: Option<Vec<Departure>>,
     pub shifts: Vec<ShiftCurves>,
@@ -65,6 +68,7 @@ impl Findings {
             rows: ScoredRows::HeldOut,
             scored: vec![Scored { name: name.into(), evaluation, seconds }],
             training: None,
+            solves: None,
             unlike: None,
             shifts: Vec::new(),
             strange: None,
@@ -86,7 +90,11 @@ pub(super) fn find(
     question: &Question,
     remarks: Remarks,
 ) -> Result<Findings, Failure> {
-    let files = Files { data: &a.data, labels: &a.labels, truth: true, memory: question.memory };
+    let files = Files { data: &a.question.data, labels: &a.labels, truth: true, memory: question.memory };
+    let shifted = !a.rotate.is_empty() || !a.corrupt.is_empty();
+    let classes = model.predicts() == PredictedKind::Classes;
+    only(shifted, "rotate and --corrupt", classes, "classifiers of images")?;
+    only(!a.ood.is_empty(), "ood", classes, "classifiers")?;
     let data = given(model, a, &files)?;
     let strange_data = strange_data(model, a, question)?;
     let mut plan = model.plan(&data, question, 1 + a.compare.len())?;
@@ -94,7 +102,7 @@ pub(super) fn find(
         plan = plan.then(&model.plan(others, question, 1)?);
     }
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
-    let copies = a.compare.len() as u64 + u64::from(!a.rotate.is_empty() || !a.corrupt.is_empty());
+    let copies = a.compare.len() as u64 + u64::from(shifted);
     plan = plan.beside(copies * data.memory());
     plan.check(question.memory)?;
     let copied = data.copied_bytes();
@@ -120,9 +128,9 @@ pub(super) fn find(
             )));
         }
         other.check(question)?;
-        let own = same_rows(&data, positions.as_deref(), limited(other.read(&files)?, a.limit)?)?;
+        let own = same_rows(&data, positions.as_deref(), limited(other.read(&files)?, a.question.limit)?)?;
         let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
-        let notes = other.check_inputs(&own, a.allow_other_inputs)?;
+        let notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
         for note in (seen > 0).then(|| trained_on(seen)).into_iter().chain(notes) {
             let note = format!("{}: {note}", path.display());
             remarks.say(format!("note: {note}"));
@@ -134,37 +142,32 @@ pub(super) fn find(
     }
     let shifts = shifts(model, a, &data, question)?;
     let strange = strange_data.map(|others| strange(model, &scored[0].evaluation.compared, others, question));
-    let joint = match &a.joint_kappa {
-        None => Vec::new(),
-        Some(points) => {
-            let samples = a.samples.unwrap_or(JOINT_SAMPLES);
-            model.joint_scores(&data, &points.0, &Question { samples, ..question.clone() })?
-        }
+    let joint = if question.joint_points.is_empty() {
+        Vec::new()
+    } else {
+        let samples = a.samples.unwrap_or(JOINT_SAMPLES);
+        model.joint_scores(&data, &Question { samples, ..question.clone() })?
     };
     let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
-    let mut inputs = scored[0].evaluation.compared.model.inputs.clone();
-    for evaluation in [Some(&scored[0].evaluation), training.as_ref()].into_iter().flatten() {
-        if let Some(solves) = &evaluation.compared.model.solves {
-            remarks.say(solves_text(solves));
-        }
-    }
-    if let Some(training) = &training {
-        inputs.merge(training.compared.model.inputs.clone());
-    }
+    let own = [Some(&scored[0].evaluation), training.as_ref()].map(|e| e.map(|e| &e.compared.model));
+    let solves = VarianceSolves::of_all(own.map(|own| own.and_then(|own| own.solves)));
+    solves.iter().for_each(|solves| remarks.say(solves_text(solves)));
+    let mut inputs = InputMoments::default();
+    own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
     let unlike = model.departures(&inputs);
     unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
     let (strange, planned_bytes) = (strange.transpose()?, plan.peak_bytes);
-    Ok(Findings { data, rows, scored, training, unlike, shifts, strange, joint, planned_bytes })
+    Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
 }
 
 /// What the flags say is to be scored: the rows of a fold or a share, or all.
 fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
     let held_out = HeldOut::new(a.folds.as_ref(), a.fold, a.test_fraction);
     let seed = match held_out {
-        HeldOut::Nothing => return asked_data(model, files, a.limit, a.allow_other_inputs),
+        HeldOut::Nothing => return asked_data(model, files, &a.question),
         _ => model.split_seed()?,
     };
-    let data = asked_data(model, files, a.limit, a.allow_other_inputs)?;
+    let data = asked_data(model, files, &a.question)?;
     let Some((table, _)) = &data.table else {
         return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
     };
@@ -198,7 +201,7 @@ fn shifts(
         let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
         let mut methods = [named("model"), named("plain network")];
         for (at, shift) in steps {
-            let found = model.evaluate(&data.shifted(shift, a.seed)?, question)?;
+            let found = model.evaluate(&data.shifted(shift, question.seed)?, question)?;
             let (Scores::Classes(own), Scores::Classes(other)) = (&found.scores, &found.baseline) else {
                 return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
             };
@@ -234,12 +237,9 @@ fn strange_data(
     if a.ood.is_empty() {
         return Ok(None);
     }
-    if model.predicts() != PredictedKind::Classes {
-        return Err(Failure::usage("--ood is for classifiers".into()));
-    }
     // That these leave the range is what they are for; another kind of numbers is a mistake.
     let files = Files { data: &a.ood, labels: &[], truth: false, memory: question.memory };
-    asked_data(model, &files, a.limit, a.allow_other_inputs).map(Some)
+    asked_data(model, &files, &a.question).map(Some)
 }
 
 /// How well uncertainty tells them from what was scored.
