@@ -7,7 +7,7 @@ mod network;
 mod online;
 mod optimize;
 
-use crate::laplace_settings::{chosen_integration, memory};
+use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
@@ -158,8 +158,8 @@ pub(crate) struct QuestionArgs {
     pub seed: u64,
 
     /// Most memory that the table, its predictions, joint draws, covariances and exact variances may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
@@ -173,7 +173,7 @@ impl QuestionArgs {
             integration: chosen_integration(self.predictive, self.predictive_samples, self.seed)?,
             variances: self.variances.map(|variances| variances.method(self.memory)),
             seed: self.seed,
-            memory: memory(self.memory)?,
+            memory: self.memory,
             timed: true,
             ..Question::default()
         })
@@ -231,15 +231,11 @@ pub(crate) enum VariancesArg {
 }
 
 impl VariancesArg {
-    /// The library's choice; solves may need so many gigabytes.
-    pub(crate) fn method(self, gigabytes: f64) -> VarianceMethod {
+    /// The library's choice; solves may need so many bytes.
+    pub(crate) fn method(self, memory_limit: u64) -> VarianceMethod {
         match self {
             Self::Samples => VarianceMethod::Samples,
-            Self::Exact => VarianceMethod::Solves {
-                tolerance: 1e-4,
-                iterations: 1000,
-                memory_limit: (gigabytes.max(0.0) * 1e9) as u64,
-            },
+            Self::Exact => VarianceMethod::Solves { tolerance: 1e-4, iterations: 1000, memory_limit },
         }
     }
 }
@@ -313,8 +309,8 @@ pub(crate) struct InspectArgs {
     pub support: bool,
 
     /// Most memory that reading a table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 }
 
 #[derive(Debug, Args)]

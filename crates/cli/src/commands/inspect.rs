@@ -3,7 +3,6 @@
 use super::predict::has_extension;
 use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
-use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
 use posterior::FORMAT_VERSION;
 use posterior::data::{Column, Values};
@@ -75,7 +74,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if arguments.support {
         return Err(Failure::usage("--support is for networks".into()));
     }
-    let limit = memory(arguments.memory)?;
+    let limit = arguments.memory;
     let rows = read(path, limit, remarks(cli))?;
     // Beside the cells, those of one column in order.
     let needed = rows.memory().saturating_add(16 * rows.rows() as u64);

@@ -107,7 +107,8 @@ impl Model for LaplaceModel {
         };
         let plan = self.plan_prediction(data, question.integration, times, (columns, question.into));
         let joint = self.joint_bytes(data.len(), question.samples, question.joint);
-        let plan = plan.beside(joint.saturating_add(question.beside));
+        let mut plan = plan.beside(joint.saturating_add(question.beside));
+        plan.samples = question.samples;
         plan.check(question.memory)?;
         Ok(plan)
     }

@@ -2,7 +2,7 @@
 
 use super::rates::{dense_rate, seconds_of_batch};
 use super::{ProcessModel, ProcessPosterior, VarianceMethod};
-use crate::{Family, ModelError, PredictionPlan, Question};
+use crate::{ModelError, PredictionPlan, Question};
 use faer::MatRef;
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::Kernel;
@@ -46,7 +46,6 @@ impl ProcessModel {
         let parts = [inputs, outputs, block, leaving, table, question.beside];
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
         let mut plan = PredictionPlan {
-            family: Family::Process,
             rows,
             samples,
             peak_bytes: parts.into_iter().fold(0, u64::saturating_add),
