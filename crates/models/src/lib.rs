@@ -7,6 +7,7 @@
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`AnyModel`] | a model file of either kind |
+//! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
 
 mod answer;
 mod any;
