@@ -99,7 +99,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         }
     }
     if let Some(solves) = &report.variance_solves {
-        remarks.say(solves_text(solves));
+        remarks.say(solves);
     }
     if let Some(out) = &report.out {
         remarks.say(format!("{} predictions written to {}", report.n, out.display()));
@@ -206,14 +206,6 @@ impl Report {
         self.inputs.merge(answer.inputs.clone());
         self.variance_solves = VarianceSolves::of_all([self.variance_solves, answer.solves]);
     }
-}
-
-/// Solves in words.
-pub(crate) fn solves_text(solves: &VarianceSolves) -> String {
-    let VarianceSolves { residual, iterations } = solves;
-    format!(
-        "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
-    )
 }
 
 fn as_json(columns: &[Column]) -> serde_json::Value {

@@ -2,6 +2,7 @@
 
 use super::LaplaceModel;
 use super::asked::no_truths;
+use super::model::in_precision;
 use super::predict::{jacobian, target};
 use crate::{JointRow, ModelData, ModelError, Question};
 use posterior_laplace::LaplaceError;
@@ -37,7 +38,8 @@ pub(super) fn scores(
     let own_units = |f: f64| if outputs == 1 { (f - units.0) / units.1 } else { f };
     let each = (memory / 32 / (samples * outputs).max(1) as u64).clamp(1, 1 << 20) as usize;
     // In function space values at different inputs must be drawn together.
-    let each = if model.is_function_space() { n } else { each };
+    let function_space = in_precision!(&model.numbers, fitted => fitted.laplace.function_space().is_some());
+    let each = if function_space { n } else { each };
     for range in pieces(n, each) {
         let piece = data.selected(&range.clone().collect::<Vec<_>>())?;
         let functions = model.function_samples(&piece, samples, seed, memory)?;
@@ -56,11 +58,4 @@ pub(super) fn scores(
         Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
     };
     question.joint_points.iter().map(row).collect()
-}
-
-impl LaplaceModel {
-    /// Whether the posterior is one over functions at training points.
-    pub fn is_function_space(&self) -> bool {
-        super::model::in_precision!(&self.numbers, fitted => fitted.laplace.function_space().is_some())
-    }
 }

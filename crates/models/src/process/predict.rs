@@ -2,7 +2,7 @@
 
 use super::{Header, ModelError, ProcessModel};
 use crate::predictive::standard_quantile;
-use faer::{Mat, MatRef};
+use faer::Mat;
 use posterior_data::{Extracted, InputMoments, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
@@ -56,6 +56,16 @@ pub struct VarianceSolves {
     pub residual: f64,
     /// Iterations of all blocks.
     pub iterations: usize,
+}
+
+impl std::fmt::Display for VarianceSolves {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { residual, iterations } = self;
+        write!(
+            out,
+            "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
+        )
+    }
 }
 
 impl VarianceSolves {
@@ -184,7 +194,11 @@ impl ProcessModel {
             return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
         }
         let extracted = self.extract(table, rows, false)?;
-        self.sample_at(extracted.x.as_ref(), count, seed)
+        let standard = &self.header.standardisation;
+        let x = standard.features(extracted.x.as_ref());
+        let mut rng = Streams::new(seed).stream("model/samples");
+        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
+        Ok((0..count).map(|j| draws.col(j).iter().map(|v| standard.target_back(*v)).collect()).collect())
     }
 
     /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
@@ -207,25 +221,5 @@ impl ProcessModel {
         let counts = kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         Ok(extracted)
-    }
-
-    /// As [`ProcessModel::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
-    ///
-    /// # Errors
-    /// As [`ProcessModel::predict`].
-    pub fn sample_at(
-        &self,
-        x: MatRef<'_, f64>,
-        count: usize,
-        seed: u64,
-    ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let x = self.header.standardisation.features(x);
-        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
-            return Err(ModelError::TooManySamples { wanted: count, kept });
-        }
-        let mut rng = Streams::new(seed).stream("model/samples");
-        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
-        let back = |v: &f64| self.header.standardisation.target_back(*v);
-        Ok((0..count).map(|j| draws.col(j).iter().map(back).collect()).collect())
     }
 }

@@ -1,9 +1,8 @@
 //! What is to be found out about a model on data whose truth is known.
 
-use super::super::predict::solves_text;
-use super::super::{asked_data, limited, load};
 use super::text::{remark, trained_on};
 use crate::args::EvaluateArgs;
+use crate::commands::{asked_data, limited, load};
 use crate::laplace_settings::only;
 use crate::output::{Failure, Remarks};
 use crate::settings::HeldOut;
@@ -151,7 +150,7 @@ pub(super) fn find(
     let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
     let own = [Some(&scored[0].evaluation), training.as_ref()].map(|e| e.map(|e| &e.compared.model));
     let solves = VarianceSolves::of_all(own.map(|own| own.and_then(|own| own.solves)));
-    solves.iter().for_each(|solves| remarks.say(solves_text(solves)));
+    solves.iter().for_each(|solves| remarks.say(solves));
     let mut inputs = InputMoments::default();
     own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
     let unlike = model.departures(&inputs);
