@@ -13,7 +13,7 @@ use posterior::{
     Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
     Question, Scores, Shift, VarianceSolves,
 };
-use std::collections::HashSet;
+use std::path::Path;
 
 /// Functions drawn for joint scores where no number is given.
 const JOINT_SAMPLES: usize = 100;
@@ -119,28 +119,14 @@ pub(super) fn find(
     let first = model.evaluate(&data, question)?;
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
-        let other = load(path)?;
-        if other.predicts() != model.predicts() {
-            return Err(Failure::usage(format!(
-                "{} predicts something else: compare models of the same kind",
-                path.display()
-            )));
-        }
-        other.check(question)?;
-        let own = same_rows(&data, positions.as_deref(), limited(other.read(&files)?, a.question.limit)?)?;
-        let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
-        let notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
-        for note in (seen > 0).then(|| trained_on(seen)).into_iter().chain(notes) {
-            let note = format!("{}: {note}", path.display());
-            remarks.say(format!("note: {note}"));
-            data.notes.push(note);
-        }
-        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let evaluation = other.evaluate(&own, question)?;
-        scored.push(Scored { name, evaluation, seconds: Some(other.seconds()) });
+        let (other, notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
+        notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        data.notes.extend(notes);
+        scored.push(other);
     }
     let shifts = shifts(model, a, &data, question)?;
-    let strange = strange_data.map(|others| strange(model, &scored[0].evaluation.compared, others, question));
+    let inside = &scored[0].evaluation.compared;
+    let strange = strange_data.map(|others| strange(model, inside, others, question)).transpose()?;
     let joint = if question.joint_points.is_empty() {
         Vec::new()
     } else {
@@ -155,7 +141,7 @@ pub(super) fn find(
     own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
     let unlike = model.departures(&inputs);
     unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
-    let (strange, planned_bytes) = (strange.transpose()?, plan.peak_bytes);
+    let planned_bytes = plan.peak_bytes;
     Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
 }
 
@@ -175,13 +161,37 @@ fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<Model
     Ok(data.selected(&data.examples_of(&rows))?)
 }
 
+/// Another model on the rows that the first is scored on, and what is to be said about that.
+fn beside(
+    path: &Path,
+    (model, a, question): (&dyn Model, &EvaluateArgs, &Question),
+    files: &Files<'_>,
+    (scored, positions): (&ModelData, Option<&[usize]>),
+) -> Result<(Scored, Vec<String>), Failure> {
+    let shown = path.display();
+    let other = load(path)?;
+    if other.predicts() != model.predicts() {
+        return Err(Failure::usage(format!(
+            "{shown} predicts something else: compare models of the same kind"
+        )));
+    }
+    other.check(question)?;
+    let own = same_rows(scored, positions, limited(other.read(files)?, a.question.limit)?)?;
+    // Of another family it may take more than the first.
+    other.plan(&own, &Question { timed: false, ..question.clone() }, 1)?;
+    let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
+    let mut notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
+    notes.splice(..0, (seen > 0).then(|| trained_on(seen)));
+    let notes = notes.into_iter().map(|note| format!("{shown}: {note}")).collect();
+    let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let evaluation = other.evaluate(&own, question)?;
+    Ok((Scored { name, evaluation, seconds: Some(other.seconds()) }, notes))
+}
+
 /// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
 fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) -> Result<ModelData, Failure> {
     let wanted: Vec<usize> = match (&scored.table, &own.table, positions) {
-        (Some((_, scored)), Some((_, rows)), _) => {
-            let scored: HashSet<usize> = scored.iter().copied().collect();
-            (0..rows.len()).filter(|&i| scored.contains(&rows[i])).collect()
-        }
+        (Some((_, rows)), Some(_), _) => own.examples_of(rows),
         (_, _, Some(positions)) => positions.to_vec(),
         _ => return Ok(own),
     };
