@@ -71,7 +71,8 @@ pub struct Portrait {
     pub evidence: Vec<Curves>,
 }
 
-/// A fitted model of any family.
+/// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
+/// follow from it, the same for all.
 pub trait Model: Send + Sync {
     /// Its family.
     fn family(&self) -> Family;

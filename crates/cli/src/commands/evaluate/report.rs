@@ -43,12 +43,8 @@ pub(crate) fn sections(
             vec![shown.events(own, plain, &truth.events())?]
         }
         _ => {
-            let name = &findings.data.name;
-            let training = findings
-                .training
-                .as_ref()
-                .map(|e| shown.values(e, ScoredRows::Training, format!("{name}: rows of the training")));
-            let first = shown.values(first, findings.rows, name.clone());
+            let training = findings.training.as_ref().map(|e| shown.values(e, ScoredRows::Training));
+            let first = shown.values(first, findings.rows);
             std::iter::once(first).chain(training).collect::<Result<_, _>>()?
         }
     })
@@ -197,7 +193,7 @@ impl Shown<'_> {
     }
 
     /// Numbers.
-    fn values(&self, evaluation: &Evaluation, rows: ScoredRows, dataset: String) -> Result<Section, Failure> {
+    fn values(&self, evaluation: &Evaluation, rows: ScoredRows) -> Result<Section, Failure> {
         let Evaluation { compared, truth, scores, baseline, nll_difference } = evaluation;
         let (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) =
             (&compared.model.predicted, truth)
@@ -214,7 +210,10 @@ impl Shown<'_> {
         }));
         let Portrait { hyperparameters, lengthscales, posterior, .. } = &self.portrait;
         Ok(RegressionReport {
-            dataset,
+            dataset: match rows {
+                ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
+                _ => self.findings.data.name.clone(),
+            },
             target: self.model.target(),
             summary,
             rows,
