@@ -2,38 +2,18 @@
 
 use super::demo_networks;
 use super::evaluate::scoring::Findings;
-use super::evaluate::{json, report as page, text};
+use super::evaluate::{json as scores, report as page, text};
 use super::remarks;
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
-use posterior::metrics::Average;
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
 use posterior::{FitRequest, Model as _, ModelData, ProcessModel, Question, peak_memory_bytes};
-use serde::Serialize;
-use serde_json::Value;
-use std::path::PathBuf;
+use serde_json::json;
 use std::time::Instant;
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Output {
-    curve: Value,
-    table: Value,
-    /// A network's two classes.
-    moons: Value,
-    /// The NLL with error bars minus that of the plain network.
-    moons_nll_difference: Option<Average>,
-    /// The curve again, by a network.
-    network: Value,
-    report: PathBuf,
-    files: Vec<PathBuf>,
-    seconds: f64,
-    peak_memory_bytes: Option<u64>,
-}
 
 /// A problem with its model and its scores.
 struct Solved {
@@ -78,18 +58,20 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     let [curve, table] = &solved[..] else { return Err(Failure::new("the demo solves two problems".into())) };
     let seconds = started.elapsed().as_secs_f64();
     if cli.json {
-        let flat = |findings: &Findings| json::flat(&findings.evaluation().scores);
-        return print_json(&Output {
-            curve: flat(&curve.findings)?,
-            table: flat(&table.findings)?,
-            moons: flat(&networks.moons)?,
-            moons_nll_difference: networks.moons.evaluation().nll_difference,
-            network: flat(&networks.curve)?,
-            report,
-            files,
-            seconds,
-            peak_memory_bytes: peak_memory_bytes(),
-        });
+        let flat = |findings: &Findings| scores::flat(&findings.evaluation().scores);
+        return print_json(&json!({
+            "curve": flat(&curve.findings)?,
+            "table": flat(&table.findings)?,
+            // A network's two classes, and its NLL with error bars minus that of the plain network.
+            "moons": flat(&networks.moons)?,
+            "moons_nll_difference": networks.moons.evaluation().nll_difference,
+            // The curve again, by a network.
+            "network": flat(&networks.curve)?,
+            "report": report.display().to_string(),
+            "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+            "seconds": seconds,
+            "peak_memory_bytes": peak_memory_bytes(),
+        }));
     }
     let learned =
         ProcessModel::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
