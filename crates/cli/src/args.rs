@@ -7,6 +7,8 @@ mod network;
 mod online;
 mod optimize;
 
+use crate::laplace_settings::chosen_integration;
+use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::FitArgs;
@@ -14,8 +16,8 @@ pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, Tu
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};
-use posterior::VarianceMethod;
 use posterior::options::numbers;
+use posterior::{Question, VarianceMethod};
 use std::path::PathBuf;
 
 /// Predictions that say how sure they are.
@@ -120,51 +122,20 @@ pub(crate) struct DemoArgs {
     pub seed: u64,
 }
 
+// What is asked of which model about which rows, by `predict` and `evaluate`. (A documentation comment would become the commands' own.)
 #[derive(Debug, Args)]
-pub(crate) struct PredictArgs {
+pub(crate) struct QuestionArgs {
     /// Model file
     #[arg(long, value_name = "MODEL")]
     pub model: PathBuf,
 
-    /// Table with the features (other columns are carried along); for networks also arrays, images or features, several of which are put together
+    /// Table with the features, and the truth where that is asked for (other columns are carried along); for networks also arrays, images or features, several of which are put together
     #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
     pub data: Vec<PathBuf>,
-
-    /// File to write to, .csv or .parquet; for arrays and images also .npy [default: CSV on standard output]
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-
-    /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out")]
-    pub stream: Option<bool>,
-
-    /// Quantiles of new observations to add
-    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]
-    pub quantiles: Vec<f64>,
-
-    /// Joint draws of the noiseless function: columns to add, or for networks an array [N, examples, outputs] in --samples-out
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=100_000))]
-    pub samples: usize,
 
     /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
     #[arg(long, value_enum)]
     pub variances: Option<VariancesArg>,
-
-    /// Networks: where the draws go
-    #[arg(long, value_name = "FILE.npy", requires = "samples")]
-    pub samples_out: Option<PathBuf>,
-
-    /// Networks: write the covariance of all outputs of all inputs, without noise
-    #[arg(long, value_name = "FILE.npy")]
-    pub joint: Option<PathBuf>,
-
-    /// Networks: quantiles of the noiseless function instead of new observations
-    #[arg(long)]
-    pub latent: bool,
-
-    /// Networks: write only the K most probable classes
-    #[arg(long, value_name = "K", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub top: Option<usize>,
 
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
@@ -178,25 +149,77 @@ pub(crate) struct PredictArgs {
     #[arg(long)]
     pub allow_other_inputs: bool,
 
-    /// Networks: only the first N examples
+    /// Only the first N examples
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
     pub limit: Option<usize>,
 
-    /// Seed of the draws
+    /// Seed of draws and corruptions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
     /// Most memory that the table, its predictions, joint draws, covariances and exact variances may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
-
-    /// Replace files that are there even if they hold no predictions
-    #[arg(long)]
-    pub force: bool,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub threads: Option<usize>,
+}
+
+impl QuestionArgs {
+    /// As the library has it.
+    pub(crate) fn question(&self) -> Result<Question, Failure> {
+        Ok(Question {
+            integration: chosen_integration(self.predictive, self.predictive_samples, self.seed)?,
+            variances: self.variances.map(|variances| variances.method(self.memory)),
+            seed: self.seed,
+            memory: self.memory,
+            timed: true,
+            ..Question::default()
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub question: QuestionArgs,
+
+    /// File to write to: .csv, .parquet, or an array .npy [default: CSV on standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Read and write the table part by part, with --out: what stays in memory is one part (32 MB of the model's numbers or of cells) [default: from 256 MB on]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", requires = "out", conflicts_with = "limit")]
+    pub stream: Option<bool>,
+
+    /// Quantiles of new observations to add
+    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = numbers::share)]
+    pub quantiles: Vec<f64>,
+
+    /// Joint draws of the noiseless function: columns to add, for networks always an array in --samples-out
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::whole(0..=100_000))]
+    pub samples: usize,
+
+    /// Write the draws there, [N, examples, outputs], instead of into columns
+    #[arg(long, value_name = "FILE.npy", requires = "samples")]
+    pub samples_out: Option<PathBuf>,
+
+    /// Networks: write the covariance of all outputs of all inputs, without noise
+    #[arg(long, value_name = "FILE.npy")]
+    pub joint: Option<PathBuf>,
+
+    /// Quantiles of the noiseless function instead of new observations
+    #[arg(long)]
+    pub latent: bool,
+
+    /// Classifiers: write only the K most probable classes
+    #[arg(long, value_name = "K", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub top: Option<usize>,
+
+    /// Replace files that are there even if they hold no predictions
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -208,32 +231,19 @@ pub(crate) enum VariancesArg {
 }
 
 impl VariancesArg {
-    /// The library's choice; solves may need so many gigabytes.
-    pub(crate) fn method(choice: Option<Self>, gigabytes: f64) -> VarianceMethod {
-        match choice {
-            None | Some(Self::Samples) => VarianceMethod::Samples,
-            Some(Self::Exact) => VarianceMethod::Solves {
-                tolerance: 1e-4,
-                iterations: 1000,
-                memory_limit: (gigabytes.max(0.0) * 1e9) as u64,
-            },
+    /// The library's choice; solves may need so many bytes.
+    pub(crate) fn method(self, memory_limit: u64) -> VarianceMethod {
+        match self {
+            Self::Samples => VarianceMethod::Samples,
+            Self::Exact => VarianceMethod::Solves { tolerance: 1e-4, iterations: 1000, memory_limit },
         }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EvaluateArgs {
-    /// Model file
-    #[arg(long, value_name = "MODEL")]
-    pub model: PathBuf,
-
-    /// Table with features and truth; for networks also arrays, images or features, several of which are put together
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_delimiter = ',')]
-    pub data: Vec<PathBuf>,
-
-    /// Where variances of sdd, sgd and cg come from; other models have them in closed form [default: samples]
-    #[arg(long, value_enum)]
-    pub variances: Option<VariancesArg>,
+    #[command(flatten)]
+    pub question: QuestionArgs,
 
     /// Networks: labels of data that hold none
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
@@ -259,11 +269,11 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, requires = "report")]
     pub force: bool,
 
-    /// Networks: other models of the same kind, side by side
+    /// Other models that predict the same, side by side
     #[arg(long, value_name = "MODEL", num_args = 1.., value_delimiter = ',')]
     pub compare: Vec<PathBuf>,
 
-    /// Networks: inputs of another kind, to be told from these by their uncertainty
+    /// Classifiers: inputs of another kind, to be told from these by their uncertainty
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub ood: Vec<PathBuf>,
 
@@ -282,34 +292,6 @@ pub(crate) struct EvaluateArgs {
     /// Networks: functions drawn for --joint-kappa [default: 100]
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub samples: Option<usize>,
-
-    /// Networks: how uncertainty becomes a prediction [default: as fitted]
-    #[arg(long, value_enum)]
-    pub predictive: Option<PredictiveArg>,
-
-    /// Networks: draws of --predictive monte-carlo [default: 1000]
-    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
-    pub predictive_samples: Option<usize>,
-
-    /// Networks: take inputs of another kind than at the fit (bytes for floating-point numbers, say) as they are
-    #[arg(long)]
-    pub allow_other_inputs: bool,
-
-    /// Networks: only the first N examples
-    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
-    pub limit: Option<usize>,
-
-    /// Seed of draws and corruptions
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-
-    /// Most memory that the table, its predictions, draws and exact variances may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
-
-    /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = numbers::threads)]
-    pub threads: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -327,8 +309,8 @@ pub(crate) struct InspectArgs {
     pub support: bool,
 
     /// Most memory that reading a table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 }
 
 #[derive(Debug, Args)]

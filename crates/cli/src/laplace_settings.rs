@@ -2,6 +2,7 @@
 
 use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 use crate::output::Failure;
+use crate::settings::beside;
 use posterior::data::Selection;
 use posterior::laplace::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat,
@@ -37,16 +38,6 @@ pub(crate) fn chosen_integration(
 /// Draws of a predictive where no number is given.
 const PREDICTIVE_SAMPLES: usize = 1000;
 
-/// A number of gigabytes in bytes.
-pub(crate) fn memory(gigabytes: f64) -> Result<u64, Failure> {
-    let fine = gigabytes.is_finite() && gigabytes > 0.0;
-    if fine {
-        Ok((gigabytes * 1e9) as u64)
-    } else {
-        Err(Failure::usage("--memory must be a positive number".into()))
-    }
-}
-
 /// The data of a fit.
 pub(crate) fn data(a: &LaplaceArgs) -> DataSource {
     DataSource {
@@ -78,7 +69,7 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
     if let Some(chosen) = chosen_integration(a.predictive, a.predictive_samples, a.seed)? {
         options.integration = chosen;
     }
-    options.memory = memory(a.memory)?;
+    options.memory = a.memory;
     Ok(options)
 }
 
@@ -190,7 +181,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         tune: tune_of(tune, a.folds),
         noise: a.noise.unwrap_or_default(),
         mode: a.mode,
-        memory: memory(a.memory)?,
+        memory: a.memory,
         seed: a.seed,
         ..FitOptions::default()
     };
@@ -223,11 +214,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
 
 /// Where the sums of an interrupted fit go.
 pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
-    a.checkpoint.clone().unwrap_or_else(|| {
-        let mut name = a.out.clone().into_os_string();
-        name.push(".checkpoint");
-        PathBuf::from(name)
-    })
+    a.checkpoint.clone().unwrap_or_else(|| beside(&a.out))
 }
 
 /// Weights and curvature.

@@ -35,8 +35,8 @@ impl Failure {
 /// An error of the library, in its own words; a question that makes no sense is wrong usage.
 impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let usage =
-            matches!((&error as &dyn std::any::Any).downcast_ref(), Some(posterior::ModelError::Usage(_)));
+        let error_of_model = (&error as &dyn std::any::Any).downcast_ref();
+        let usage = error_of_model.is_some_and(posterior::ModelError::is_usage);
         Self { message: error.to_string(), status: if usage { 2 } else { 1 } }
     }
 }

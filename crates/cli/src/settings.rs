@@ -59,8 +59,8 @@ impl FitArgs {
     }
 }
 
-/// `MODEL.checkpoint`
-fn beside(out: &Path) -> PathBuf {
+/// Where the checkpoint of a fit goes unless told otherwise: `MODEL.checkpoint`.
+pub(crate) fn beside(out: &Path) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_os_string();
     name.push(".checkpoint");
     out.with_file_name(name)

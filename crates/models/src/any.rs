@@ -23,6 +23,14 @@ impl AnyModel {
         }
     }
 
+    /// The same for good.
+    pub fn into_model(self) -> Box<dyn Model> {
+        match self {
+            Self::Process(model) => model,
+            Self::Laplace(model) => model,
+        }
+    }
+
     /// Opens a model file, whatever its method.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 
 use crate::ModelError;
 use posterior_data::{ArrayValues, Column, NumericArray, Table, Values};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What came true.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,14 @@ impl Truth {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Whether events happened; nothing where these are classes.
+    pub fn events(&self) -> Vec<bool> {
+        match self {
+            Self::Classes(_) => Vec::new(),
+            Self::Values { values, .. } => values.iter().map(|v| *v > 0.5).collect(),
+        }
+    }
 }
 
 /// What a model is asked about: inputs in their own units, with truths where there are some.
@@ -42,7 +52,7 @@ pub struct ModelData {
     /// What came true, where it was asked for.
     pub truth: Option<Truth>,
     /// The table they came from, with the rows that could be used.
-    pub table: Option<(Table, Vec<usize>)>,
+    pub table: Option<(Arc<Table>, Vec<usize>)>,
     /// The first row of a part of a large table.
     pub part: Option<usize>,
     /// Whether only some examples were picked.
@@ -66,7 +76,7 @@ impl ModelData {
         let name = table.source.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let inputs = NumericArray::new(vec![rows.len(), 0], ArrayValues::U8(Vec::new()))?;
         let notes = table.notes.clone();
-        Ok(Self { notes, table: Some((table, rows)), ..Self::new(name, inputs, None) })
+        Ok(Self { notes, table: Some((Arc::new(table), rows)), ..Self::new(name, inputs, None) })
     }
 
     /// Number of examples.
@@ -112,6 +122,21 @@ impl ModelData {
         }
     }
 
+    /// Which examples stand in these rows of the table.
+    pub fn examples_of(&self, rows: &[usize]) -> Vec<usize> {
+        let wanted: HashSet<usize> = rows.iter().copied().collect();
+        let own = self.table.iter().flat_map(|(_, own)| own).enumerate();
+        own.filter(|(_, row)| wanted.contains(row)).map(|(example, _)| example).collect()
+    }
+
+    /// Where an example stands in new columns.
+    pub(crate) fn place(&self, example: usize) -> usize {
+        match &self.table {
+            Some((_, rows)) if !self.picked => rows[example],
+            _ => example,
+        }
+    }
+
     /// A new column of [`Self::length`] rows with values for these examples, in order; NaN, an empty cell, elsewhere.
     pub(crate) fn numeric(
         &self,
@@ -138,10 +163,8 @@ impl ModelData {
 
     /// The table with new columns in the place of older ones of the same names; of the new columns alone where there is no table. A whole table keeps its rows, of others those that were picked.
     pub fn with_columns(self, columns: Vec<Column>) -> Table {
-        let Some((mut table, rows)) = self.table else { return Table::new("predictions", columns) };
-        if self.picked {
-            table = table.select(&rows);
-        }
+        let Some((table, rows)) = self.table else { return Table::new("predictions", columns) };
+        let mut table = if self.picked { table.select(&rows) } else { Arc::unwrap_or_clone(table) };
         table.columns.retain(|c| !columns.iter().any(|new| new.name == c.name));
         table.columns.extend(columns);
         table
@@ -149,13 +172,18 @@ impl ModelData {
 
     /// Bytes that it holds.
     pub fn memory(&self) -> u64 {
+        self.copied_bytes() + self.table.as_ref().map_or(0, |(table, _)| table.memory())
+    }
+
+    /// Bytes of them that another selection of all examples would hold as well: a table is shared.
+    pub fn copied_bytes(&self) -> u64 {
         let truth = match &self.truth {
             None => 0,
             Some(Truth::Classes(classes)) => classes.len() as u64 * 8,
             Some(Truth::Values { values, .. }) => values.len() as u64 * 8,
         };
-        let table = self.table.as_ref().map_or(0, |(table, rows)| table.memory() + rows.len() as u64 * 8);
-        self.inputs.values().memory() + truth + table
+        let rows = self.table.as_ref().map_or(0, |(_, rows)| rows.len() as u64 * 8);
+        self.inputs.values().memory() + truth + rows
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong between files and predictions.
 
-use crate::PredictionPlan;
 use crate::network::NetworkFileError;
+use crate::{Family, PredictionPlan};
 use posterior_data::DataError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
@@ -36,6 +36,14 @@ pub enum ModelError {
     /// A question that this model has no answer to.
     #[error("{0}")]
     Usage(String),
+    /// A part of a question that this family has no answer to.
+    #[error("this model is {}, which takes no --{flag}", family.one())]
+    NotTaken {
+        /// What asks for it on the command line.
+        flag: &'static str,
+        /// The model's family.
+        family: Family,
+    },
     /// Things that do not fit each other.
     #[error("{0}")]
     Request(String),
@@ -154,6 +162,11 @@ impl From<GraphError> for ModelError {
 }
 
 impl ModelError {
+    /// Whether the question was wrong, rather than the answer impossible.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_) | Self::NotTaken { .. })
+    }
+
     /// Whether the caller's own wish to stop was the reason.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Interrupted | Self::Laplace(LaplaceError::Interrupted))

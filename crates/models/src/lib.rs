@@ -24,29 +24,38 @@
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
 //! | [`AnyModel`] | a model file of either kind |
+//! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
 
+mod answer;
 mod any;
 mod data;
 mod error;
+mod evaluation;
 pub mod laplace;
 mod memory;
 mod model;
 pub mod network;
 pub mod options;
 mod plan;
+mod predictive;
 mod process;
+mod shift;
 pub mod text;
 
+pub use answer::{Answer, PredictedInto, Question};
 pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
+pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
 pub use memory::peak_memory_bytes;
-pub use model::{Answer, Family, Files, Model, PredictedInto, Question};
+pub use model::{Family, Files, Model, Portrait};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
+pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
     CheckScores, CheckedOn, Chosen, EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary,
     Header, Hyperparameter, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
     ScalablePlan, ScalableSummary, Solver, TriedMethod, VarianceMethod, VarianceSolves, choose,
 };
+pub use shift::Shift;

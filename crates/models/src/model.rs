@@ -1,11 +1,15 @@
 //! **What every model can be asked**, whatever its family.
 
-use crate::process::{VarianceMethod, VarianceSolves};
-use crate::{ModelData, ModelError, PredictionPlan};
+use crate::answer::check;
+use crate::text::table;
+use crate::{
+    Answer, Comparison, Evaluation, JointRow, ModelData, ModelError, PredictedKind, PredictionPlan,
+    Predictive, Question, TrainedOn,
+};
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Column, Departure, InputMoments, NumericArray};
-use posterior_likelihoods::Integration;
-use posterior_report::{Note, SummaryRow};
+use posterior_data::{Departure, InputMoments, NumericArray};
+use posterior_networks::Graph;
+use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Note, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -20,11 +24,19 @@ pub enum Family {
 }
 
 impl Family {
-    /// One of them, and several, in words.
-    pub fn names(self) -> (&'static str, &'static str) {
+    /// One of them, in words.
+    pub fn one(self) -> &'static str {
         match self {
-            Self::Process => ("a Gaussian process", "Gaussian processes"),
-            Self::Network => ("a network", "networks"),
+            Self::Process => "a Gaussian process",
+            Self::Network => "a network",
+        }
+    }
+
+    /// Refuses the first of these flags that is given: the family takes none of them.
+    pub(crate) fn without(self, flags: &[(bool, &'static str)]) -> Result<(), ModelError> {
+        match flags.iter().find(|(given, _)| *given) {
+            Some((_, flag)) => Err(ModelError::NotTaken { flag, family: self }),
+            None => Ok(()),
         }
     }
 }
@@ -42,90 +54,34 @@ pub struct Files<'a> {
     pub memory: u64,
 }
 
-/// How the numbers leave, which takes memory of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PredictedInto {
-    /// Columns in memory, or a file of text.
-    #[default]
-    Columns,
-    /// One array.
-    Array,
-    /// A Parquet file: encoded beside the columns.
-    Parquet,
-    /// Text that is printed at once.
-    Text,
-    /// A JSON document.
-    Json,
-}
-
-impl PredictedInto {
-    /// Bytes of a number on its way out, beside its column.
-    pub(crate) fn bytes(self) -> u64 {
-        match self {
-            Self::Columns | Self::Array => 0,
-            Self::Parquet => 24,
-            Self::Text => 72,
-            Self::Json => 96,
-        }
-    }
-}
-
-/// What is asked about some rows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Question {
-    /// Quantiles of new observations, in (0, 1).
-    pub quantiles: Vec<f64>,
-    /// Quantiles of the noiseless function instead (networks).
-    pub latent: bool,
-    /// Only so many of the most probable classes (networks).
-    pub top: Option<usize>,
-    /// Joint draws of the noiseless function.
-    pub samples: usize,
-    /// The covariance of all outputs of all inputs (networks).
-    pub joint: bool,
-    /// Seed of the draws.
-    pub seed: u64,
-    /// How uncertainty becomes a prediction; as fitted where absent (networks).
-    pub integration: Option<Integration>,
-    /// Where variances come from (processes).
-    pub variances: VarianceMethod,
-    /// Where the numbers go.
-    pub into: PredictedInto,
-    /// Bytes that all of it may take.
-    pub memory: u64,
-    /// Bytes of them that something else takes.
-    pub beside: u64,
-    /// Whether the plan says how long it takes, which may be measured.
-    pub timed: bool,
-}
-
-/// What a model says about some rows.
+/// What a report shows of a model beside its scores; what a family lacks is empty.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
-    /// Rows that have a prediction.
-    pub count: usize,
-    /// New columns, as long as [`ModelData::length`]; empty cells where a row has no prediction.
-    pub columns: Vec<Column>,
-    /// The predictions as one array where [`PredictedInto::Array`] was asked for.
-    pub array: Option<NumericArray>,
-    /// Joint draws that are no columns, `[draws, examples, outputs]`.
-    pub draws: Option<NumericArray>,
-    /// The joint covariance.
-    pub covariance: Option<NumericArray>,
-    /// Variances that rounding had made negative and that were raised to 0.
-    pub clipped: usize,
-    /// Cells that were filled in.
-    pub filled: usize,
-    /// How exact variances by solves are, where there were solves.
-    pub solves: Option<VarianceSolves>,
-    /// Where the inputs lay, for [`Model::departures`].
-    pub inputs: InputMoments,
+pub struct Portrait {
+    /// What it is, as the beginning of a title.
+    pub title: &'static str,
+    /// Its method, in short.
+    pub method: &'static str,
+    /// What was learned, in units that people use.
+    pub hyperparameters: Vec<Hyperparameter>,
+    /// The lengthscale of each feature.
+    pub lengthscales: Vec<FeatureLengthscale>,
+    /// The posterior over a grid, for models of one numeric input.
+    pub posterior: Option<PosteriorPanel>,
+    /// Scores along hyperparameters.
+    pub evidence: Vec<Curves>,
 }
 
-/// A fitted model of any family.
+/// A fitted model of any family. What is required is what only the family knows; refusals ([`Self::check`]), answers ([`Self::predict`]), scores ([`Self::evaluate`]) and descriptions
+/// follow from it, the same for all.
 pub trait Model: Send + Sync {
     /// Its family.
     fn family(&self) -> Family;
+
+    /// What it predicts.
+    fn predicts(&self) -> PredictedKind;
+
+    /// Seconds that its fit took.
+    fn seconds(&self) -> f64;
 
     /// Writes its file in one step.
     ///
@@ -139,14 +95,57 @@ pub trait Model: Send + Sync {
     /// Everything that was added, chosen, dropped or is odd.
     fn notes(&self) -> Vec<Note>;
 
-    /// Facts, what was learned and notes for people.
-    fn described(&self) -> String;
+    /// What was learned and compared, as tables for people.
+    fn tables(&self) -> Vec<String>;
+
+    /// Facts, tables and notes for people.
+    fn described(&self) -> String {
+        let facts = self.summary().into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]);
+        let notes: Vec<String> = self.notes().into_iter().map(|n| format!("note: {}", n.text)).collect();
+        let notes = (!notes.is_empty()).then(|| notes.join("\n"));
+        let parts = std::iter::once(table(&facts.collect::<Vec<_>>())).chain(self.tables()).chain(notes);
+        parts.collect::<Vec<_>>().join("\n\n")
+    }
 
     /// The same for programs.
     ///
     /// # Errors
     /// When JSON cannot hold it.
     fn report(&self) -> Result<Value, StoreError>;
+
+    /// What a report shows of it.
+    ///
+    /// # Errors
+    /// When the posterior over a grid cannot be computed.
+    fn portrait(&self) -> Result<Portrait, ModelError>;
+
+    /// The structure of its network, if it is one.
+    fn graph(&self) -> Option<&Graph> {
+        None
+    }
+
+    /// Name of the target.
+    fn target(&self) -> String;
+
+    /// Names of the classes; none where no classes are predicted.
+    fn class_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Refuses what its family has no answer to.
+    ///
+    /// # Errors
+    /// [`ModelError::NotTaken`], or [`ModelError::Usage`] with the way out.
+    fn check_family(&self, question: &Question) -> Result<(), ModelError>;
+
+    /// Refuses a question that it has no answer to, before anything is read.
+    ///
+    /// # Errors
+    /// As [`Self::check_family`]; [`ModelError::Usage`] for what does not go together.
+    fn check(&self, question: &Question) -> Result<(), ModelError> {
+        self.check_family(question)?;
+        check(question, self.predicts(), self.class_names().len())
+    }
 
     /// Reads files of the kind that it learned from.
     ///
@@ -160,26 +159,105 @@ pub trait Model: Send + Sync {
     /// [`ModelError::Request`].
     fn check_inputs(&self, data: &ModelData, allowed: bool) -> Result<Vec<String>, ModelError>;
 
-    /// What predicting takes, the data included.
+    /// What predicting takes, the data included; or, where it is not 0, what scoring `scored` models of this kind takes.
     ///
     /// # Errors
     /// [`ModelError::PredictionMemory`] for more than is allowed.
-    fn plan(&self, data: &ModelData, question: &Question) -> Result<PredictionPlan, ModelError>;
+    fn plan(
+        &self,
+        data: &ModelData,
+        question: &Question,
+        scored: usize,
+    ) -> Result<PredictionPlan, ModelError>;
+
+    /// Predictive distributions of all examples that can be predicted, with truths and their densities where the question wants them.
+    ///
+    /// # Errors
+    /// When data and model do not fit, or there are no truths.
+    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError>;
+
+    /// The same by a simple competitor that scores are judged by, with its name; `own` are the model's.
+    ///
+    /// # Errors
+    /// When data and model do not fit.
+    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError>;
+
+    /// Standard deviation of the target in training.
+    fn target_scale(&self) -> f64;
+
+    /// Joint draws of the noiseless function at all examples that have a prediction, `[draws, examples, outputs]`, regression in the target's units; as many as the question's `samples`, by
+    /// its seed, in its memory.
+    ///
+    /// # Errors
+    /// When they need more memory, or data and model do not fit.
+    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError>;
+
+    /// The covariance of all outputs of all examples, without noise, in the question's memory; regression in the target's units.
+    ///
+    /// # Errors
+    /// [`ModelError::NotTaken`] where the family has none; when it needs more memory, or data and model do not fit.
+    fn covariance(&self, _data: &ModelData, _question: &Question) -> Result<NumericArray, ModelError> {
+        Err(ModelError::NotTaken { flag: "joint", family: self.family() })
+    }
 
     /// Answers.
     ///
     /// # Errors
     /// When data and model do not fit, or the question has no answer.
-    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError>;
+    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
+        Answer::of(self, data, question)
+    }
+
+    /// Predictive distributions beside those of the competitor.
+    ///
+    /// # Errors
+    /// As [`Self::predictive`].
+    fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
+        let model = self.predictive(data, question)?;
+        let (baseline_name, baseline) = self.baseline(data, &model)?;
+        Ok(Comparison { model, baseline, baseline_name, scale: self.target_scale() })
+    }
+
+    /// Scores on examples with truths, beside those of the competitor.
+    ///
+    /// # Errors
+    /// As [`Self::comparison`]; also when truths and predictions are of different kinds.
+    fn evaluate(&self, data: &ModelData, question: &Question) -> Result<Evaluation, ModelError> {
+        self.comparison(data, &Question { truth: true, ..question.clone() })?.scored()
+    }
+
+    /// Which examples with truths it has learned from, by their numbers; None where the data hold no truths, or where the model does not say what it learned from.
+    ///
+    /// # Errors
+    /// When data and model do not fit.
+    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError>;
+
+    /// The seed by which rows of its table were left out of the fit.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] where fits of the family leave out none.
+    fn split_seed(&self) -> Result<u64, ModelError> {
+        Err(ModelError::Usage(
+            "--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into(),
+        ))
+    }
+
+    /// Log-likelihoods of sets of the question's `joint_points`, by as many functions drawn from the posterior as its `samples`, beside those of the competitor.
+    ///
+    /// # Errors
+    /// [`ModelError::NotTaken`] where the family has none; when the data hold no truths, draws need more memory, or there are fewer examples than points in a set.
+    fn joint_scores(&self, _data: &ModelData, _question: &Question) -> Result<Vec<JointRow>, ModelError> {
+        Err(ModelError::NotTaken { flag: "joint-kappa", family: self.family() })
+    }
 
     /// Inputs that are unlike those of training: in other units, or far outside. None where that is not known or said otherwise ([`Self::check_inputs`]).
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>>;
 
-    /// How a large table of `path` is read part by part for a question.
+    /// How a large table is read part by part for a question.
     ///
     /// # Errors
-    /// [`ModelError::Usage`] where predictions need all rows together, or the family reads no parts.
-    fn cut(&self, path: &Path, question: &Question) -> Result<StreamOptions, ModelError>;
+    /// [`ModelError::Usage`] where predictions need all rows together, [`ModelError::NotTaken`] where the family reads no parts.
+    fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError>;
 
     /// Whether a question can be answered part by part.
     fn answers_parts(&self, question: &Question) -> bool;

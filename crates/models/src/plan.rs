@@ -1,14 +1,11 @@
 //! What predictions take, counted before they are made.
 
-use crate::{Family, ModelError};
+use crate::ModelError;
 use serde::Serialize;
 
 /// What predicting takes, the data included.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PredictionPlan {
-    /// Whose predictions.
-    #[serde(skip)]
-    pub family: Family,
     /// Rows, or examples.
     pub rows: usize,
     /// Joint draws.
@@ -28,17 +25,12 @@ pub struct PredictionPlan {
 impl std::fmt::Display for PredictionPlan {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { rows, samples, peak_bytes, flops, seconds, .. } = self;
-        let megabytes = *peak_bytes as f64 / 1e6;
-        if self.family == Family::Network {
-            write!(
-                out,
-                "predictions of {rows} examples need {megabytes:.3} MB of memory with the data, {flops:.1e} operations"
-            )?;
-            return seconds.map_or(Ok(()), |s| write!(out, ", about {:.0} s", s.ceil()));
-        }
         let draws = if *samples > 0 { format!(" and {samples} joint draws") } else { String::new() };
-        write!(out, "predictions of {rows} rows{draws} need {megabytes:.3} MB of memory")?;
-        write!(out, " and {:.3} Gflop", flops / 1e9)?;
+        let (megabytes, gflop) = (*peak_bytes as f64 / 1e6, flops / 1e9);
+        write!(
+            out,
+            "predictions of {rows} rows{draws} need {megabytes:.3} MB of memory and {gflop:.3} Gflop"
+        )?;
         seconds.map_or(Ok(()), |s| write!(out, ", about {} on this machine", crate::process::time(s)))
     }
 }
@@ -77,16 +69,10 @@ impl PredictionPlan {
 
     /// Why it is refused, and the way out.
     pub(crate) fn refusal(&self, limit: u64) -> String {
-        match self.family {
-            Family::Process => format!(
-                "{self}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows, draws (--samples) or quantiles (--quantiles); `predict --stream` reads, \
-                 predicts and writes part by part",
-                limit as f64 / 1e6
-            ),
-            Family::Network => format!(
-                "predicting {} examples needs {} bytes, above the limit of {limit}: take fewer examples (--limit), or allow more memory (--memory GB)",
-                self.rows, self.peak_bytes
-            ),
-        }
+        format!(
+            "{self}, above the limit of {:.3} MB: allow more memory (--memory GB), or ask for fewer rows (--limit), draws (--samples) or quantiles (--quantiles); `predict --stream` reads, \
+             predicts and writes tables of processes part by part",
+            limit as f64 / 1e6
+        )
     }
 }

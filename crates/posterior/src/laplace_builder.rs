@@ -3,11 +3,10 @@
 use crate::arrays::{ArraysError, Inputs, Labels};
 use posterior_data::ReadOptions;
 use posterior_laplace::{Approximation, Weights};
-use posterior_models::ModelError;
 use posterior_models::laplace::{
-    Arrays, CurvatureChoice, InMemory, LaplaceModel, LaplacePredictions, LaplaceRequest, LikelihoodKind,
-    ModelData, NetworkSource,
+    Arrays, CurvatureChoice, InMemory, LaplaceModel, LaplaceRequest, LikelihoodKind, ModelData, NetworkSource,
 };
+use posterior_models::{ModelError, Predictive};
 use posterior_networks::{Network, NetworkError, Precision};
 use posterior_optim::Signal;
 use std::path::{Path, PathBuf};
@@ -231,7 +230,7 @@ impl FittedLaplace {
     ///
     /// # Errors
     /// Inputs of another size or of another kind of numbers than those of the fit, numbers that are not finite.
-    pub fn predict<X: Inputs + ?Sized>(&self, x: &X) -> Result<LaplacePredictions, ErrorBarsError> {
+    pub fn predict<X: Inputs + ?Sized>(&self, x: &X) -> Result<Predictive, ErrorBarsError> {
         let inputs = x.to_array().map_err(ErrorBarsError::from)?;
         self.answer(&ModelData::new("the inputs", inputs, None))
     }
@@ -243,13 +242,13 @@ impl FittedLaplace {
     pub fn predict_files<P: Into<PathBuf>>(
         &self,
         data: impl IntoIterator<Item = P>,
-    ) -> Result<LaplacePredictions, ErrorBarsError> {
+    ) -> Result<Predictive, ErrorBarsError> {
         let files: Vec<PathBuf> = data.into_iter().map(Into::into).collect();
         self.answer(&self.model.read(&files, &[], false, &ReadOptions::for_arrays())?)
     }
 
     /// Refuses numbers of another kind, as `posterior predict` does; [`Self::model`] predicts them all the same.
-    fn answer(&self, data: &ModelData) -> Result<LaplacePredictions, ErrorBarsError> {
+    fn answer(&self, data: &ModelData) -> Result<Predictive, ErrorBarsError> {
         self.model.check_inputs(data, false)?;
         Ok(self.model.predict(data, None)?)
     }

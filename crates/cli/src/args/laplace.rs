@@ -232,8 +232,8 @@ pub(crate) struct LaplaceArgs {
     pub float64: bool,
 
     /// Most memory that the fit may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -45,8 +45,8 @@ pub(crate) struct ForwardArgs {
     pub strip_softmax: bool,
 
     /// Most memory that reading the inputs may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
@@ -210,8 +210,8 @@ pub(crate) struct TrainArgs {
     pub resume: bool,
 
     /// Most memory that reading the data may need, and that weights and activations may need beside them, in GB
-    #[arg(long, value_name = "GB", default_value_t = 8.0, value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = numbers::threads)]

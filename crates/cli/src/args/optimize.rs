@@ -59,8 +59,8 @@ pub(crate) struct StartArgs {
     pub candidates: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "candidates", value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", requires = "candidates", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Columns of the candidates to describe them by [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "candidates")]
@@ -151,8 +151,8 @@ pub(crate) struct TellArgs {
     pub results: Option<PathBuf>,
 
     /// Most memory that reading the table may need, in gigabytes
-    #[arg(long, value_name = "GB", default_value_t = 8.0, requires = "results", value_parser = numbers::gigabytes)]
-    pub memory: f64,
+    #[arg(long, value_name = "GB", default_value = "8", requires = "results", value_parser = numbers::bytes)]
+    pub memory: u64,
 
     /// Replace what was told before
     #[arg(long)]

@@ -1,43 +1,24 @@
 //! `posterior demo`: four made-up problems, from data to report: two for Gaussian processes, two for networks (`demo_networks`).
 
 use super::demo_networks;
-use super::evaluate_process::{Evaluation, evaluate, one_dimensional, section};
+use super::evaluate::scoring::Findings;
+use super::evaluate::{json as scores, report as page, text};
 use super::remarks;
-use super::scores::{score_table, write_report};
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, print, print_json};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
-use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::optim::Signal;
 use posterior::report::{Report, Section};
-use posterior::{FitRequest, ProcessModel, VarianceMethod, peak_memory_bytes};
-use serde::Serialize;
-use std::path::PathBuf;
+use posterior::{FitRequest, Model as _, ModelData, ProcessModel, Question, peak_memory_bytes};
+use serde_json::json;
 use std::time::Instant;
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Output {
-    curve: RegressionScores,
-    table: RegressionScores,
-    /// A network's two classes.
-    moons: ClassificationScores,
-    /// The NLL with error bars minus that of the plain network.
-    moons_nll_difference: Option<Average>,
-    /// The curve again, by a network.
-    network: RegressionScores,
-    report: PathBuf,
-    files: Vec<PathBuf>,
-    seconds: f64,
-    peak_memory_bytes: Option<u64>,
-}
 
 /// A problem with its model and its scores.
 struct Solved {
     model: ProcessModel,
-    evaluation: Evaluation,
+    findings: Findings,
 }
 
 pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
@@ -66,7 +47,7 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     let networks = demo_networks::solve(arguments.seed, folder, &interrupt)?;
     files.extend(networks.files.iter().cloned());
     let report = folder.join("report.html");
-    write_report(
+    page::write(
         &report,
         &Report::new(
             "Predictions that say how sure they are",
@@ -77,42 +58,39 @@ pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     let [curve, table] = &solved[..] else { return Err(Failure::new("the demo solves two problems".into())) };
     let seconds = started.elapsed().as_secs_f64();
     if cli.json {
-        let (curve, table) = (curve.evaluation.scores, table.evaluation.scores);
-        return print_json(&Output {
-            curve,
-            table,
-            moons: networks.moons,
-            moons_nll_difference: networks.moons_nll_difference,
-            network: networks.curve,
-            report,
-            files,
-            seconds,
-            peak_memory_bytes: peak_memory_bytes(),
-        });
+        let flat = |findings: &Findings| scores::flat(&findings.evaluation().scores);
+        return print_json(&json!({
+            "curve": flat(&curve.findings)?,
+            "table": flat(&table.findings)?,
+            // A network's two classes, and its NLL with error bars minus that of the plain network.
+            "moons": flat(&networks.moons)?,
+            "moons_nll_difference": networks.moons.evaluation().nll_difference,
+            // The curve again, by a network.
+            "network": flat(&networks.curve)?,
+            "report": report.display().to_string(),
+            "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+            "seconds": seconds,
+            "peak_memory_bytes": peak_memory_bytes(),
+        }));
     }
     let learned =
         ProcessModel::header(&table.model).hyperparameter("noise_variance").map_or(0.0, |v| v[0].sqrt())
             * table.model.header().standardisation.target_scale;
     print("\nA curve with a gap in its data (scores on rows that were held out):\n")?;
-    print(shown(curve))?;
+    print(text::scores(&curve.findings.scored))?;
     print("\nA table with ten columns, five of which do not matter:\n")?;
-    print(shown(table))?;
+    print(text::scores(&table.findings.scored))?;
     print(
         "\nTwo moons from sixty noisy points, by a network that was trained before it got its error bars:\n",
     )?;
-    print(&networks.moons_text)?;
+    print(text::scores(&networks.moons.scored))?;
     print("\nThe curve again, by a network:\n")?;
-    print(&networks.curve_text)?;
+    print(text::scores(&networks.curve.scored))?;
     print(format!(
         "\nThe table's noise has standard deviation 1; the model learned {learned:.3}. No prediction can have a smaller typical error.\n\nLook at the report: {}\nTry it yourself:    posterior inspect {}\nDone in {seconds:.1} s.",
         report.display(),
         folder.join("moons.posterior").display()
     ))
-}
-
-fn shown(solved: &Solved) -> String {
-    let evaluation = &solved.evaluation;
-    score_table(&[("Gaussian process", &evaluation.scores), ("always the mean", &evaluation.baseline)])
 }
 
 fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Result<Solved, Failure> {
@@ -132,8 +110,10 @@ fn solve(table: &Table, kernel: &str, seed: u64, interrupt: &Interrupt) -> Resul
     if model.was_interrupted() {
         return Err(Failure::new("interrupted".into()));
     }
-    let evaluation = evaluate(&model, table, &split.test, VarianceMethod::Samples)?;
-    Ok(Solved { model, evaluation })
+    let data = ModelData::of_table(table.select(&split.test))?;
+    let evaluation = model.evaluate(&data, &Question::default())?;
+    let findings = Findings::held_out(data, "Gaussian process", evaluation, None);
+    Ok(Solved { model, findings })
 }
 
 fn sections(solved: &[Solved]) -> Result<Vec<Section>, Failure> {
@@ -149,11 +129,15 @@ fn sections(solved: &[Solved]) -> Result<Vec<Section>, Failure> {
     ];
     let mut out = Vec::new();
     for (one, (title, text)) in solved.iter().zip(texts) {
-        let mut section = section(&one.model, &one.evaluation, title, text)?;
-        if section.posterior.is_some() {
-            section.posterior = one_dimensional(&one.model, Some(synthetic::curve))?;
+        for mut section in page::sections(&one.model, one.model.portrait()?, &one.findings)? {
+            if let Section::Regression(report) = &mut section {
+                (report.dataset, report.description) = (title.into(), text.into());
+                if let Some(panel) = &mut report.posterior {
+                    panel.true_function = panel.grid.iter().map(|x| synthetic::curve(*x)).collect();
+                }
+            }
+            out.push(section);
         }
-        out.push(section.into());
     }
     Ok(out)
 }

@@ -1,34 +1,28 @@
 //! The demo's two networks: trained here, then given error bars.
 
-use super::evaluate_network::scores_text;
-use super::network_report::{Findings, Scored, class_section, value_section};
+use super::evaluate::report::sections;
+use super::evaluate::scoring::Findings;
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use posterior::data::{
     Column, Schema, Selection, Split, Standardisation, Table, Values, synthetic, write_table,
 };
-use posterior::laplace::{
-    Evaluation, LaplaceModel, LaplacePredictions, NetworkDescription, Predicted, SavedPrecision,
-};
+use posterior::laplace::{LaplaceModel, NetworkDescription, SavedPrecision};
 use posterior::likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, FitOptions};
-use posterior::metrics::{Average, ClassificationScores, RegressionScores};
 use posterior::network::Preparation;
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, Graph, GraphBuilder, GraphError, Network};
 use posterior::optim::{Reason, Rule, Schedule, Signal};
-use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, ScoredRows, Section};
+use posterior::report::{Plane, PlaneKind, PlanePanel, PosteriorPanel, Section};
+use posterior::{Model as _, Predicted, Predictive, Question};
 use std::path::{Path, PathBuf};
 
 /// What came of both.
 pub(crate) struct Networks {
-    pub moons: ClassificationScores,
-    /// The NLL with error bars minus that of the plain network, point by point.
-    pub moons_nll_difference: Option<Average>,
-    pub moons_text: String,
-    pub curve: RegressionScores,
-    pub curve_text: String,
+    pub moons: Findings,
+    pub curve: Findings,
     pub sections: Vec<Section>,
     pub files: Vec<PathBuf>,
 }
@@ -38,22 +32,11 @@ const MOONS: usize = 400;
 const MOONS_UNSEEN: f64 = 0.85;
 
 pub(crate) fn solve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Result<Networks, Failure> {
-    let (moons, moons_text, moons_section, mut files) = moons(seed, folder, interrupt)?;
-    let (curve, curve_text, curve_section, own) = curve(seed, folder, interrupt)?;
+    let (moons, mut sections, mut files) = moons(seed, folder, interrupt)?;
+    let (curve, of_curve, own) = curve(seed, folder, interrupt)?;
+    sections.extend(of_curve);
     files.extend(own);
-    let moons_nll_difference = match &moons_section {
-        Section::Classification(report) => report.nll_difference,
-        _ => None,
-    };
-    Ok(Networks {
-        moons,
-        moons_nll_difference,
-        moons_text,
-        curve,
-        curve_text,
-        sections: vec![moons_section, curve_section],
-        files,
-    })
+    Ok(Networks { moons, curve, sections, files })
 }
 
 /// Fully connected layers with tanh between them.
@@ -111,9 +94,9 @@ fn fit<T: SavedPrecision>(
         .map_err(Failure::from)
 }
 
-type Solved<S> = Result<(S, String, Section, Vec<PathBuf>), Failure>;
+type Solved = Result<(Findings, Vec<Section>, Vec<PathBuf>), Failure>;
 
-fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<ClassificationScores> {
+fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let points = synthetic::two_moons(MOONS, 0.4, Streams::new(seed))?;
     let mut table = points.table();
     // Names instead of numbers, as tables have them.
@@ -154,23 +137,11 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
     write_table(&table, &data_path)?;
     model.save(&model_path)?;
     let data = model.read_rows(test_table, true)?;
-    let evaluation = model.evaluate(&data, None)?;
+    let evaluation = model.evaluate(&data, &Question::default())?;
     let plane = plane(&model, &xy, &points.labels)?;
-    let findings = Findings {
-        rows: ScoredRows::HeldOut,
-        training: None,
-        scored: vec![Scored { name: "model".into(), evaluation, seconds: Some(model.header().seconds) }],
-        shifts: Vec::new(),
-        strange: None,
-        joint: Vec::new(),
-    };
-    let text = scores_text(&findings.scored);
-    let Evaluation::Classes(classes) = &findings.scored[0].evaluation else {
-        return Err(Failure::new("the moons are classes".into()));
-    };
-    let scores = classes.scores;
-    let mut section = class_section(&model, &data, classes, &findings)?;
-    if let Section::Classification(report) = &mut section {
+    let findings = Findings::held_out(data, "model", evaluation, Some(model.seconds()));
+    let mut sections = sections(&model, model.portrait()?, &findings)?;
+    if let Some(Section::Classification(report)) = sections.first_mut() {
         report.dataset = "Two moons".into();
         report.description = "Sixty noisy points, and a small network that was trained until it had learned them by heart: it is far too sure of the others. The same \
                               network with error bars (linearised Laplace, full curvature) knows how little sixty points say, between the moons and far from them. Where data \
@@ -178,7 +149,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<Classificati
             .into();
         report.plane = Some(plane);
     }
-    Ok((scores, text, section, vec![data_path, model_path]))
+    Ok((findings, sections, vec![data_path, model_path]))
 }
 
 /// Predictions of network and model over the plane.
@@ -193,7 +164,7 @@ fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Fail
     let table = Table::new("grid", vec![Column::numeric("x1", x), Column::numeric("x2", y)]);
     let data = model.read_rows(table, false)?;
     let (own, plain) = (model.predict(&data, None)?, model.predict_plain(&data)?);
-    let second = |p: &LaplacePredictions| match &p.predicted {
+    let second = |p: &Predictive| match &p.predicted {
         Predicted::Classes(p) => p.iter().skip(1).step_by(2).copied().collect(),
         _ => Vec::new(),
     };
@@ -221,7 +192,7 @@ fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Fail
     })
 }
 
-fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionScores> {
+fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let table = synthetic::curve_with_gap(160, Streams::new(seed));
     let split = Split::random(table.rows(), 0.3, Streams::new(seed));
     let selection = Selection { target: "y".into(), ..Selection::default() };
@@ -243,20 +214,16 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved<RegressionSc
     let model_path = folder.join("network.posterior");
     model.save(&model_path)?;
     let data = model.read_rows(table.select(&split.test), true)?;
-    let evaluation = model.evaluate(&data, None)?;
-    let scored = [Scored { name: "network with error bars".into(), evaluation, seconds: None }];
-    let text = scores_text(&scored);
-    let Evaluation::Values(values) = &scored[0].evaluation else {
-        return Err(Failure::new("the curve is numbers".into()));
-    };
-    let mut section = value_section(&model, &data, ScoredRows::HeldOut, values);
-    if let Section::Regression(report) = &mut section {
+    let evaluation = model.evaluate(&data, &Question::default())?;
+    let findings = Findings::held_out(data, "network with error bars", evaluation, None);
+    let mut sections = sections(&model, model.portrait()?, &findings)?;
+    if let Some(Section::Regression(report)) = sections.first_mut() {
         report.dataset = "The curve by a network".into();
         report.description = "A network of two hidden layers, trained as usual, then given error bars. The band opens in the gap; the network's own prediction does not change."
             .into();
         report.posterior = Some(panel(&model, &table.select(&split.train))?);
     }
-    Ok((values.scores, text, section, vec![model_path]))
+    Ok((findings, sections, vec![model_path]))
 }
 
 /// The posterior over a grid.
@@ -299,9 +266,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("posterior-demo-test-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for seed in 0..5 {
-            let (_, _, section, _) = moons(seed, &folder, &Interrupt::listen()).unwrap();
-            let Section::Classification(report) = section else { panic!("the moons are classes") };
-            let difference = report.nll_difference.unwrap();
+            let (findings, ..) = moons(seed, &folder, &Interrupt::listen()).unwrap();
+            let difference = findings.evaluation().nll_difference.unwrap();
             // Beyond what chance explains, as the report's verdict judges.
             assert!(
                 difference.mean + 1.96 * difference.standard_error.unwrap() < 0.0,

@@ -5,42 +5,11 @@ use crate::args::{Cli, FitArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
-use posterior::data::Notes;
 use posterior::data::stream::count_rows;
-use posterior::{FitRequest, Hyperparameter, Method, Model as _, Prepared, ProcessModel, peak_memory_bytes};
-use serde::Serialize;
+use posterior::{FitRequest, Method, Model as _, Prepared, ProcessModel, peak_memory_bytes};
+use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Instant;
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report<'a> {
-    method: &'a str,
-    choice: &'a str,
-    n: usize,
-    features: Vec<String>,
-    target: &'a str,
-    kernel: String,
-    log_evidence: Option<f64>,
-    large_table: Option<&'a posterior::ScalableSummary>,
-    /// How good it is on rows that had no part in it.
-    check: Option<&'a posterior::FitCheck>,
-    at_bounds: &'a [(String, f64)],
-    hyperparameters: &'a [Hyperparameter],
-    hyperpriors: &'a [posterior::gp::Hyperprior],
-    steps: usize,
-    evaluations: usize,
-    ended: posterior::optim::Reason,
-    starts: &'a [posterior::optim::Attempt],
-    jitter: f64,
-    largest_jitter: f64,
-    planned_memory_bytes: u64,
-    peak_memory_bytes: Option<u64>,
-    seconds: f64,
-    data: &'a Notes,
-    notes: Vec<String>,
-    seed: u64,
-    model: String,
-}
 
 pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let started = Instant::now();
@@ -84,11 +53,7 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     }
     model.save(&arguments.out)?;
     if cli.json {
-        return print_json(&report(
-            &model,
-            started.elapsed().as_secs_f64(),
-            arguments.out.display().to_string(),
-        ));
+        return print_json(&report(&model, started.elapsed().as_secs_f64(), &arguments.out));
     }
     if !cli.quiet {
         print(model.described())?;
@@ -111,34 +76,37 @@ fn prepare(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Resul
     Ok(Prepared::from_table(&rows, &split.train, request)?)
 }
 
-fn report(model: &ProcessModel, seconds: f64, out: String) -> Report<'_> {
+/// What `--json` prints.
+fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
     let header = model.header();
     let fit = &header.fit;
-    Report {
-        method: &header.method,
-        choice: &fit.choice,
-        n: header.rows,
-        features: header.schema.feature_names(),
-        target: &header.schema.target,
-        kernel: header.kernel.to_string(),
-        log_evidence: fit.log_evidence,
-        large_table: fit.scalable.as_ref(),
-        check: fit.check.as_ref(),
-        at_bounds: &fit.at_bounds,
-        hyperparameters: &header.hyperparameters,
-        hyperpriors: &fit.hyperpriors,
-        steps: fit.steps,
-        evaluations: fit.evaluations,
-        ended: fit.reason,
-        starts: &fit.attempts,
-        jitter: header.cholesky.jitter,
-        largest_jitter: fit.largest_jitter,
-        planned_memory_bytes: fit.plan.peak_bytes,
-        peak_memory_bytes: peak_memory_bytes(),
-        seconds,
-        data: &fit.data,
-        notes: model.notes().into_iter().map(|n| n.text).collect(),
-        seed: header.seed,
-        model: out,
-    }
+    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+    json!({
+        "method": header.method,
+        "choice": fit.choice,
+        "n": header.rows,
+        "features": header.schema.feature_names(),
+        "target": header.schema.target,
+        "kernel": header.kernel.to_string(),
+        "log_evidence": fit.log_evidence,
+        "large_table": fit.scalable,
+        // How good it is on rows that had no part in it.
+        "check": fit.check,
+        "at_bounds": fit.at_bounds,
+        "hyperparameters": header.hyperparameters,
+        "hyperpriors": fit.hyperpriors,
+        "steps": fit.steps,
+        "evaluations": fit.evaluations,
+        "ended": fit.reason,
+        "starts": fit.attempts,
+        "jitter": header.cholesky.jitter,
+        "largest_jitter": fit.largest_jitter,
+        "planned_memory_bytes": fit.plan.peak_bytes,
+        "peak_memory_bytes": peak_memory_bytes(),
+        "seconds": seconds,
+        "data": fit.data,
+        "notes": notes,
+        "seed": header.seed,
+        "model": out.display().to_string(),
+    })
 }

@@ -2,7 +2,6 @@
 
 use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
-use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, print_json, set_threads};
 use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
 use posterior::network::{Strip, forward, open_network};
@@ -36,7 +35,7 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let remarks = remarks(cli);
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
     let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)?;
-    let reading = ReadOptions { memory_limit: memory(arguments.memory)? };
+    let reading = ReadOptions { memory_limit: arguments.memory };
     let data = read_images(&arguments.data, &reading)?;
     let forwarded = forward(&opened, &data)?;
     write_npy(&arguments.out, &forwarded.outputs)?;

@@ -3,13 +3,13 @@
 use super::predict::has_extension;
 use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
-use crate::laplace_settings::memory;
 use crate::output::{Failure, number, print, print_json, table};
+use posterior::FORMAT_VERSION;
 use posterior::data::{Column, Values};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
-use posterior::{AnyModel, FORMAT_VERSION};
 use serde::Serialize;
+use serde_json::json;
 
 /// What `--json` prints for a model.
 #[derive(Serialize)]
@@ -63,12 +63,9 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if !is_table(path) {
         let model = load(path)?;
         if arguments.support {
-            let AnyModel::Laplace(model) = &model else {
-                return Err(Failure::usage("--support is for networks".into()));
-            };
-            return support::run(cli, model.graph());
+            let none = || Failure::usage("--support is for networks".into());
+            return support::run(cli, model.graph().ok_or_else(none)?);
         }
-        let model = model.model();
         if !cli.json {
             return print(model.described());
         }
@@ -78,7 +75,7 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     if arguments.support {
         return Err(Failure::usage("--support is for networks".into()));
     }
-    let limit = memory(arguments.memory)?;
+    let limit = arguments.memory;
     let rows = read(path, limit, remarks(cli))?;
     // Beside the cells, those of one column in order.
     let needed = rows.memory().saturating_add(16 * rows.rows() as u64);
@@ -110,31 +107,6 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     print(format!("{} rows\n\n{}", rows.rows(), table(&out)))
 }
 
-/// What `--json` prints for a network.
-#[derive(Serialize)]
-struct NetworkReport<'a> {
-    kind: &'static str,
-    format: &'static str,
-    input: &'a [usize],
-    output: &'a [usize],
-    parameters: usize,
-    constants: usize,
-    flops: u64,
-    activations: usize,
-    layers: Vec<LayerReport<'a>>,
-    notes: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct LayerReport<'a> {
-    name: &'a str,
-    operation: &'static str,
-    output: &'a [usize],
-    parameters: usize,
-    constants: usize,
-    flops: u64,
-}
-
 /// The layer table of a network.
 fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) -> Result<(), Failure> {
     let table = describe(graph);
@@ -142,29 +114,28 @@ fn layers(cli: &Cli, format: &'static str, graph: &Graph, notes: Vec<String>) ->
         notes.iter().for_each(|note| remarks(cli).say(format!("note: {note}")));
         return print(table);
     }
-    print_json(&NetworkReport {
-        kind: "network",
-        format,
-        input: graph.input_shape(),
-        output: graph.output_shape(),
-        parameters: table.parameters,
-        constants: table.constants,
-        flops: table.flops,
-        activations: table.activations,
-        layers: table
-            .rows
-            .iter()
-            .map(|row| LayerReport {
-                name: &row.name,
-                operation: row.operation,
-                output: &row.output_shape,
-                parameters: row.parameters,
-                constants: row.constants,
-                flops: row.flops,
-            })
-            .collect(),
-        notes,
-    })
+    let layers = table.rows.iter().map(|row| {
+        json!({
+            "name": row.name,
+            "operation": row.operation,
+            "output": row.output_shape,
+            "parameters": row.parameters,
+            "constants": row.constants,
+            "flops": row.flops,
+        })
+    });
+    print_json(&json!({
+        "kind": "network",
+        "format": format,
+        "input": graph.input_shape(),
+        "output": graph.output_shape(),
+        "parameters": table.parameters,
+        "constants": table.constants,
+        "flops": table.flops,
+        "activations": table.activations,
+        "layers": layers.collect::<Vec<_>>(),
+        "notes": notes,
+    }))
 }
 
 /// Whether the name is that of a table; everything else is tried as a model.

@@ -4,26 +4,22 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 mod demo_networks;
 pub(crate) mod evaluate;
-mod evaluate_network;
-mod evaluate_process;
 pub(crate) mod experiment;
 pub(crate) mod fit;
 pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
-mod network_report;
 pub(crate) mod optimize;
 pub(crate) mod predict;
-mod scores;
 mod support;
 pub(crate) mod train;
 mod train_online;
 
-use crate::args::Cli;
+use crate::args::{Cli, QuestionArgs};
 use crate::output::{Failure, Remarks};
 use posterior::data::stream::is_streamable;
 use posterior::data::{ReadOptions, Table, read_table};
-use posterior::{AnyModel, Family, Files, Model, ModelData, StoreError};
+use posterior::{AnyModel, Files, Model, ModelData, StoreError};
 use std::path::Path;
 
 /// Remarks as this command line wants them.
@@ -53,9 +49,9 @@ fn in_parts(asked: Option<bool>, path: &Path) -> Result<bool, Failure> {
     Ok(asked.unwrap_or(large && able))
 }
 
-/// Opens a model of either kind.
-fn load(path: &Path) -> Result<AnyModel, Failure> {
-    AnyModel::load(path).map_err(|error| match error {
+/// Opens a model of any family.
+fn load(path: &Path) -> Result<Box<dyn Model>, Failure> {
+    AnyModel::load(path).map(AnyModel::into_model).map_err(|error| match error {
         StoreError::Read { path, source } => {
             Failure::new(format!("cannot read the model {}: {source}", path.display()))
         }
@@ -63,15 +59,10 @@ fn load(path: &Path) -> Result<AnyModel, Failure> {
     })
 }
 
-/// What a model is asked about: files of its kind, of which at most the first `limit` examples count, with remarks on them.
-fn asked_data(
-    model: &dyn Model,
-    files: &Files<'_>,
-    limit: Option<usize>,
-    allow_other_inputs: bool,
-) -> Result<ModelData, Failure> {
-    let mut data = limited(model.read(files)?, limit)?;
-    data.notes.extend(model.check_inputs(&data, allow_other_inputs)?);
+/// What a model is asked about: files of its kind, of which only the first examples may count, with remarks on them.
+fn asked_data(model: &dyn Model, files: &Files<'_>, asked: &QuestionArgs) -> Result<ModelData, Failure> {
+    let mut data = limited(model.read(files)?, asked.limit)?;
+    data.notes.extend(model.check_inputs(&data, asked.allow_other_inputs)?);
     Ok(data)
 }
 
@@ -82,17 +73,5 @@ fn limited(mut data: ModelData, limit: Option<usize>) -> Result<ModelData, Failu
         Some(0) => Err(Failure::usage("--limit must be at least 1".into())),
         Some(count) if count < data.len() => Ok(data.selected(&(0..count).collect::<Vec<_>>())?),
         _ => Ok(data),
-    }
-}
-
-/// Refuses flags that belong to another family of models.
-fn refuse_flags(family: Family, given: &[(bool, &str, Family)]) -> Result<(), Failure> {
-    match given.iter().find(|(given, _, of)| *given && *of != family) {
-        Some((_, name, of)) => Err(Failure::usage(format!(
-            "--{name} is for {}, this model is {}",
-            of.names().1,
-            family.names().0
-        ))),
-        None => Ok(()),
     }
 }

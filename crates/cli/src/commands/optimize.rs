@@ -7,7 +7,6 @@ mod trial;
 use super::{read, remarks};
 use crate::args::{AskArgs, Cli, LockArgs, OptimizeCommand, StartArgs, TellArgs};
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::memory;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::StageProgress;
 use posterior::data::{LockHolder, OutputKind, Values};
@@ -147,7 +146,7 @@ fn refuse_existing(arguments: &StartArgs) -> Result<(), Failure> {
 
 /// The numeric columns of a table as axes that just hold them.
 fn candidates(cli: &Cli, arguments: &StartArgs, path: &Path) -> Result<(Space, Candidates), Failure> {
-    let rows = read(path, memory(arguments.memory)?, remarks(cli))?;
+    let rows = read(path, arguments.memory, remarks(cli))?;
     let names = if arguments.features.is_empty() { rows.names() } else { arguments.features.clone() };
     let mut axes = Vec::new();
     let mut columns = Vec::new();
@@ -224,7 +223,7 @@ fn tell(cli: &Cli, arguments: &TellArgs) -> Result<(), Failure> {
     };
     // Read before the lock is taken.
     let results = match &arguments.results {
-        Some(path) => results(cli, path, memory(arguments.memory)?)?,
+        Some(path) => results(cli, path, arguments.memory)?,
         None => Vec::new(),
     };
     let (news, campaign) =

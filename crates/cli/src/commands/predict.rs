@@ -1,9 +1,8 @@
 //! `posterior predict`
 
-use super::{asked_data, in_parts, load, refuse_flags, remarks};
-use crate::args::{Cli, PredictArgs, VariancesArg};
+use super::{asked_data, in_parts, load, remarks};
+use crate::args::{Cli, PredictArgs};
 use crate::interrupt::Interrupt;
-use crate::laplace_settings::{chosen_integration, memory};
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::RowProgress;
 use posterior::data::stream::TableParts;
@@ -13,7 +12,7 @@ use posterior::data::{
 };
 use posterior::optim::Signal;
 use posterior::{
-    Answer, Family, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
+    Answer, Files, Model, ModelData, PredictedInto, Question, VarianceSolves, peak_memory_bytes,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -47,7 +46,8 @@ struct Report {
 
 pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     let started = Instant::now();
-    set_threads(a.threads)?;
+    let asked = &a.question;
+    set_threads(asked.threads)?;
     let remarks = remarks(cli);
     let array = a.out.as_deref().is_some_and(|p| has_extension(p, &["npy"]));
     let outputs = [
@@ -55,50 +55,33 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         (a.samples_out.as_deref(), OutputKind::Array),
         (a.joint.as_deref(), OutputKind::Array),
     ];
-    check_outputs(&outputs, a.data.iter().chain([&a.model]), a.force)?;
-    let model = load(&a.model)?;
-    let model = model.model();
-    refuse_flags(
-        model.family(),
-        &[
-            (a.samples_out.is_some(), "samples-out", Family::Network),
-            (a.joint.is_some(), "joint", Family::Network),
-            (a.latent, "latent", Family::Network),
-            (a.top.is_some(), "top", Family::Network),
-            (a.predictive.is_some(), "predictive", Family::Network),
-            (a.limit.is_some(), "limit", Family::Network),
-            (a.variances.is_some(), "variances", Family::Process),
-            (a.stream.is_some(), "stream", Family::Process),
-        ],
-    )?;
-    if model.family() == Family::Network && (a.samples > 0) != a.samples_out.is_some() {
-        return Err(Failure::usage("networks write function draws to a file of their own: give --samples N and --samples-out FILE.npy".into()));
-    }
+    check_outputs(&outputs, asked.data.iter().chain([&asked.model]), a.force)?;
+    let model = load(&asked.model)?;
+    let model = &*model;
     let question = Question {
         quantiles: a.quantiles.clone(),
         latent: a.latent,
         top: a.top,
         samples: a.samples,
+        draws_apart: a.samples_out.is_some(),
         joint: a.joint.is_some(),
-        seed: a.seed,
-        integration: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
-        variances: VariancesArg::method(a.variances, a.memory),
         into: match &a.out {
-            Some(_) if array && model.family() == Family::Network => PredictedInto::Array,
+            Some(_) if array => PredictedInto::Array,
             Some(out) if has_extension(out, &["parquet", "pq"]) => PredictedInto::Parquet,
             Some(_) => PredictedInto::Columns,
             None if cli.json => PredictedInto::Json,
             None => PredictedInto::Text,
         },
-        memory: memory(a.memory)?,
-        timed: true,
-        ..Question::default()
+        ..asked.question()?
     };
+    model.check(&question)?;
+    // What needs all rows together keeps a large table whole, unless someone asks for parts.
+    let whole = asked.limit.is_some() || !model.answers_parts(&question);
     let mut report =
         Report { samples_out: a.samples_out.clone(), joint: a.joint.clone(), ..Report::default() };
-    match (&a.out, &a.data[..]) {
-        (Some(out), [path]) if by_parts_asked(model, a, path, &question)? => {
-            by_parts(&mut report, model, (path, out), question, remarks)?;
+    match (&a.out, asked.data.first()) {
+        (Some(out), Some(path)) if in_parts(a.stream.or(whole.then_some(false)), path)? => {
+            by_parts(&mut report, model, (&asked.data, out), question, remarks)?;
         }
         _ => at_once(cli, &mut report, model, a, &question)?,
     }
@@ -116,7 +99,7 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
         }
     }
     if let Some(solves) = &report.variance_solves {
-        remarks.say(solves_text(solves));
+        remarks.say(solves);
     }
     if let Some(out) = &report.out {
         remarks.say(format!("{} predictions written to {}", report.n, out.display()));
@@ -129,19 +112,6 @@ pub(crate) fn run(cli: &Cli, a: &PredictArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a table is read part by part; draws that are joint over all rows keep it whole unless someone asks for parts.
-fn by_parts_asked(
-    model: &dyn Model,
-    a: &PredictArgs,
-    path: &Path,
-    question: &Question,
-) -> Result<bool, Failure> {
-    if model.family() == Family::Network {
-        return Ok(false);
-    }
-    in_parts(a.stream.or((!model.answers_parts(question)).then_some(false)), path)
-}
-
 /// Predicts data that are read whole; prints the predictions where they go to no file. Everything is computed before anything is written.
 fn at_once(
     cli: &Cli,
@@ -151,10 +121,10 @@ fn at_once(
     question: &Question,
 ) -> Result<(), Failure> {
     let remarks = remarks(cli);
-    let files = Files { data: &a.data, labels: &[], truth: false, memory: question.memory };
-    let data = asked_data(model, &files, a.limit, a.allow_other_inputs)?;
+    let files = Files { data: &a.question.data, labels: &[], truth: false, memory: question.memory };
+    let data = asked_data(model, &files, &a.question)?;
     data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    let plan = model.plan(&data, question)?;
+    let plan = model.plan(&data, question, 0)?;
     remarks.say(format!("plan: {plan}"));
     let answer = model.predict(&data, question)?;
     report.planned_memory_bytes = plan.peak_bytes;
@@ -180,13 +150,15 @@ fn at_once(
 fn by_parts(
     report: &mut Report,
     model: &dyn Model,
-    (path, out): (&Path, &Path),
+    (files, out): (&[PathBuf], &Path),
     question: Question,
     remarks: Remarks,
 ) -> Result<(), Failure> {
-    let cut = model.cut(path, &question)?;
+    let cut = model.cut(files, &question)?;
     // The reader holds a part as text, too.
     let question = Question { beside: cut.part_bytes as u64, ..question };
+    // More than one table has been refused.
+    let path = &files[0];
     let mut parts = TableParts::open(path, &cut)?;
     report.out = Some(out.into());
     let progress = RowProgress::new(remarks.silent, Interrupt::listen());
@@ -204,7 +176,7 @@ fn by_parts(
         if first {
             data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         }
-        let plan = model.plan(&data, &Question { timed: first, ..question.clone() })?;
+        let plan = model.plan(&data, &Question { timed: first, ..question.clone() }, 0)?;
         if first {
             remarks.say(format!("plan: part by part; of the first part, {plan}"));
         }
@@ -232,22 +204,8 @@ impl Report {
         self.filled_cells += answer.filled;
         self.clipped_variances += answer.clipped;
         self.inputs.merge(answer.inputs.clone());
-        if let Some(VarianceSolves { residual, iterations }) = answer.solves {
-            let before = self.variance_solves.unwrap_or(VarianceSolves { residual: 0.0, iterations: 0 });
-            self.variance_solves = Some(VarianceSolves {
-                residual: before.residual.max(residual),
-                iterations: before.iterations + iterations,
-            });
-        }
+        self.variance_solves = VarianceSolves::of_all([self.variance_solves, answer.solves]);
     }
-}
-
-/// Solves in words.
-pub(crate) fn solves_text(solves: &VarianceSolves) -> String {
-    let VarianceSolves { residual, iterations } = solves;
-    format!(
-        "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
-    )
 }
 
 fn as_json(columns: &[Column]) -> serde_json::Value {

@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::laplace_settings::only;
 use crate::output::{Failure, check_outputs, number, print, print_json, set_threads, table};
 use crate::progress::TrainProgress;
+use crate::settings::beside;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
@@ -14,7 +15,6 @@ use posterior::networks::train::{Augmentation, TrainOptions};
 use posterior::networks::{Architecture, Precision};
 use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
-use std::path::PathBuf;
 
 pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
@@ -70,11 +70,7 @@ fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
 
 fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
     check_flags(a)?;
-    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| {
-        let mut name = a.out.clone().into_os_string();
-        name.push(".checkpoint");
-        PathBuf::from(name)
-    });
+    let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
     let architecture = Architecture::read(&a.architecture)?;
     // Sizes that fit no network are a mistake in this file, so say which.
     architecture.graph().map_err(|e| Failure::new(format!("{}: {e}", a.architecture.display())))?;
@@ -125,10 +121,10 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
             patience: a.patience,
             seed: a.seed,
         },
-        online: train_online::options(&a.online, (a.memory.max(0.0) * 1e9) as u64, a.seed),
+        online: train_online::options(&a.online, a.memory, a.seed),
         out: a.out.clone(),
         checkpoint: Some(CheckpointRequest { path: checkpoint, every: a.checkpoint_every, resume: a.resume }),
-        memory: (a.memory.max(0.0) * 1e9) as u64,
+        memory: a.memory,
     })
 }
 

@@ -310,6 +310,16 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
     assert!((apart - nll(&seen)).abs() < 1e-9 && apart < nll(&both) - 0.05, "{both}");
     let report = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(report.contains("trained on rows with the same numbers as 60"));
+    // A model of another family beside it, on the same rows.
+    json(at, "fit gp --data train.csv --target y --steps 5 --out gp.posterior");
+    let compared = json(at, "evaluate --model m.posterior --data both.csv --compare gp.posterior");
+    let process = json(at, "evaluate --model gp.posterior --data test.csv");
+    assert_eq!(
+        (&compared["models"][0]["scores"], &compared["n"]),
+        (&both["models"][0]["scores"], &both["n"])
+    );
+    let rmse = number(&compared["models"][1]["scores"]["scores"]["rmse"]);
+    assert!((rmse - number(&process["rmse"])).abs() < 1e-9, "{compared}");
     let output =
         posterior(at).args(["evaluate", "--model", "m.posterior", "--data", "both.csv"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("60 rows that the model was trained on"));
@@ -319,7 +329,7 @@ fn rows_that_the_fit_has_seen_are_scored_apart() {
         let planned = number(&json(at, &line)["planned_memory_bytes"]);
         assert!(planned > 0.0);
         let text = error(at, &format!("{line} --memory {}", 0.9e-9 * planned));
-        assert!(text.contains("predicting 400 examples needs") && !text.contains("plan:"), "{text}");
+        assert!(text.contains("predictions of 400 rows need") && !text.contains("plan:"), "{text}");
         assert!(error(at, &format!("{line} --memory 1e-6")).contains("the memory limit for reading"));
     }
     // What was added later is seen too.

@@ -253,3 +253,60 @@ fn reading_keeps_to_the_memory_that_was_given() {
         assert!(said.contains("memory limit"), "{line}\n{said}");
     }
 }
+
+#[test]
+fn processes_are_asked_what_networks_are() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --test-fraction 0.3 --out m.posterior"));
+    json(at, &format!("{FIT} --test-fraction 0.3 --kernel linear --out other.posterior"));
+    // Side by side, on the same rows: those that were left out, whatever else is in the table.
+    for flags in ["--test-fraction 0.3", ""] {
+        let scores =
+            json(at, &format!("evaluate --model m.posterior --data t.csv --compare other.posterior {flags}"));
+        let [own, other] = [0, 1].map(|k| scores["models"][k]["scores"]["scores"].clone());
+        assert_eq!((&scores["kind"], &own["n"], &other["n"]), (&"values".into(), &30.into(), &30.into()));
+        assert_eq!((&own["rmse"], &scores["plain"]["scores"]), (&scores["rmse"], &scores["baseline"]));
+        assert!(
+            other["rmse"].as_f64() > own["rmse"].as_f64()
+                && scores["nll_difference"]["mean"].as_f64() < Some(0.0)
+        );
+    }
+    let scores = json(at, "evaluate --model m.posterior --data t.csv --limit 40");
+    assert_eq!(scores["n"].as_u64().unwrap() + scores["rows_trained_on"].as_u64().unwrap(), 40);
+    // The first rows, quantiles of the function, arrays.
+    let first = json(at, "predict --model m.posterior --data t.csv --limit 7 --quantiles 0.975 --latent");
+    let column = |name: &str| first["predictions"][name].as_array().unwrap().clone();
+    assert_eq!((first["n"].as_u64(), column("y_mean").len()), (Some(7), 7));
+    for row in 0..7 {
+        let [mean, deviation, quantile] =
+            ["y_mean", "y_latent_std", "y_q0.975"].map(|name| column(name)[row].as_f64().unwrap());
+        assert!(((quantile - mean) / deviation - 1.959964).abs() < 1e-6, "{row}");
+    }
+    let whole = json(at, "predict --model m.posterior --data t.csv");
+    assert_eq!(whole["predictions"]["y_mean"].as_array().unwrap()[..7], column("y_mean"));
+    json(at, "predict --model m.posterior --data t.csv --samples 3 --samples-out f.npy --out p.npy");
+    let shape = |name: &str| {
+        let bytes = std::fs::read(at.join(name)).unwrap();
+        String::from_utf8_lossy(&bytes[..128]).split_once("'shape': ").unwrap().1[..11].to_string()
+    };
+    assert_eq!([shape("f.npy"), shape("p.npy")], ["(3, 100, 1)", "(100, 3, 1)"]);
+    // What it has no answer to is wrong usage, found out before anything is read.
+    for (flags, expected) in [
+        ("predict --top 2", "--top is for classes"),
+        ("predict --joint j.npy", "a Gaussian process, which takes no --joint"),
+        ("predict --samples 2 --out p.npy --force", "need named columns"),
+        ("predict --limit 3 --stream --out p.csv", "cannot be used with"),
+        ("predict --samples 2 --samples-out g.npy --stream --out p.csv", "drawn jointly"),
+        ("evaluate --joint-kappa 2", "takes no --joint-kappa"),
+        ("evaluate --rotate 10", "classifiers of images"),
+        ("evaluate --ood t.csv", "classifiers"),
+        ("evaluate --labels t.csv", "takes no --labels"),
+    ] {
+        let (command, flags) = flags.split_once(' ').unwrap();
+        let output = run(at, &format!("{command} --model m.posterior --data t.csv {flags}"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{flags}\n{said}");
+        assert!(!said.contains("plan:"), "{said}");
+    }
+}

@@ -9,6 +9,7 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Array, Precision};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl LaplaceModel {
     /// Reads files of the kind that the model learned from: a table with the same columns; arrays or images; features. Truths come from the table, the files themselves or
@@ -73,7 +74,7 @@ impl LaplaceModel {
     fn checked(&self, raw: Raw, first: &Path, table: Option<Table>) -> Result<ModelData, ModelError> {
         let Raw { name, inputs, truths, rows, notes, .. } = raw.fit_for(self.graph().input_shape(), first)?;
         let truth = truths.map(|(values, width)| self.truth(values, width)).transpose()?;
-        let table = table.map(|table| (table, rows));
+        let table = table.map(|table| (Arc::new(table), rows));
         Ok(ModelData { notes, table, ..ModelData::new(name, inputs, truth) })
     }
 

@@ -4,7 +4,7 @@ use super::{LaplaceHeader, LaplaceModel};
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_report::{Note, SummaryRow};
+use posterior_report::{Curves, Line, Note, SummaryRow};
 use serde::Serialize;
 
 /// Groups of the prior that are listed.
@@ -203,11 +203,36 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
     out
 }
 
-/// A model for people; also what `inspect` prints.
-pub(super) fn described(model: &LaplaceModel) -> String {
-    let facts: Vec<Vec<String>> =
-        summary(model).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
-    let mut parts = vec![table(&facts)];
+/// The search for hyperparameters: held-out scores along the grid.
+pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
+    let Some(report) = &header.summary.held_out else { return Vec::new() };
+    let mut points: Vec<(f64, f64)> = report
+        .grid
+        .iter()
+        .filter(|p| p.noise_variance == report.grid[0].noise_variance)
+        .map(|p| (p.precision_factor, p.nll))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let line = Line {
+        name: "held-out NLL".into(),
+        x: points.iter().map(|p| p.0).collect(),
+        y: points.iter().map(|p| p.1).collect(),
+        optimum: Some(report.best.precision_factor),
+        ..Line::default()
+    };
+    vec![Curves {
+        title: "Held-out score along the prior precision".into(),
+        x: "factor on the starting precisions".into(),
+        y: "NLL (nats)".into(),
+        x_logarithmic: true,
+        lines: vec![line],
+        ..Curves::default()
+    }]
+}
+
+/// The prior, and the curvatures that were compared.
+pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
+    let mut parts = Vec::new();
     let groups = groups(model);
     if groups.len() > 1 {
         let mut rows = vec![["group", "prior precision", "effective dimensions"].map(String::from).to_vec()];
@@ -215,10 +240,9 @@ pub(super) fn described(model: &LaplaceModel) -> String {
             let effective = group.effective_dimensions.map(|e| format!("{e:.1}")).unwrap_or_default();
             rows.push(vec![group.name.clone(), number(group.precision), effective]);
         }
-        parts.push(format!("\n{}", table(&rows)));
-        if groups.len() > LISTED {
-            parts.push(format!("... and {} more groups (--json lists them)", groups.len() - LISTED));
-        }
+        let more = groups.len().saturating_sub(LISTED);
+        let more = (more > 0).then(|| format!("\n... and {more} more groups (--json lists them)"));
+        parts.push(table(&rows) + &more.unwrap_or_default());
     }
     if let Some(report) = &model.header().auto {
         let by = match report.compared_by {
@@ -243,13 +267,9 @@ pub(super) fn described(model: &LaplaceModel) -> String {
             let plain = number(plain + model.unit_shift());
             rows.push(vec!["plain network".into(), plain, String::new(), String::new()]);
         }
-        parts.push(format!("\n{}", table(&rows)));
+        parts.push(table(&rows));
     }
-    let notes: Vec<String> = notes(model).into_iter().map(|n| format!("note: {}", n.text)).collect();
-    if !notes.is_empty() {
-        parts.push(format!("\n{}", notes.join("\n")));
-    }
-    parts.join("\n")
+    parts
 }
 
 /// What programs are told.

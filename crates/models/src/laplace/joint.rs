@@ -1,85 +1,61 @@
 //! Joint log-likelihoods of several labels, which see whether a posterior knows how its errors depend on each other.
 
+use super::LaplaceModel;
+use super::asked::no_truths;
+use super::model::in_precision;
 use super::predict::{jacobian, target};
-use super::{LaplaceModel, ModelData};
-use crate::ModelError;
+use crate::{JointRow, ModelData, ModelError, Question};
 use posterior_laplace::LaplaceError;
 use posterior_linalg::tiles::pieces;
-use posterior_metrics::{DyadicGroups, JointLogLikelihood};
-use serde::{Deserialize, Serialize};
+use posterior_metrics::DyadicGroups;
 
-/// Joint scores for one number of points in a set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JointRow {
-    /// Points in a set, kappa.
-    pub points: usize,
-    /// The model.
-    pub model: JointLogLikelihood,
-    /// Its plain network.
-    pub plain: JointLogLikelihood,
-}
-
-impl LaplaceModel {
-    /// Joint log-likelihoods of sets of `points` examples each, by `samples` functions drawn from the posterior (dyadic sampling, see
-    /// [`DyadicGroups`]), beside those of the plain network.
-    ///
-    /// Memory: the draws of all weights, and the functions at some examples at a time.
-    ///
-    /// # Errors
-    /// When the data hold no truths, draws would pass `memory` bytes, or there are fewer examples than points in a set.
-    pub fn joint_scores(
-        &self,
-        data: &ModelData,
-        points: &[usize],
-        samples: usize,
-        seed: u64,
-        memory: u64,
-    ) -> Result<Vec<JointRow>, ModelError> {
-        let Some(truth) = &data.truth else {
-            return Err(ModelError::Request(format!("{}: there are no truths to score against", data.name)));
-        };
-        let weights = (samples as u64).saturating_mul(self.weights() as u64).saturating_mul(16);
-        if weights > memory {
-            return Err(LaplaceError::Memory {
-                what: format!("{samples} draws of {} weights", self.weights()),
-                needed: weights,
-                allowed: memory,
-                remedy: "draw fewer functions, or allow more (--memory GB)".into(),
-            }
-            .into());
+/// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]).
+///
+/// Memory: the draws of all weights, and the functions at some examples at a time.
+pub(super) fn scores(
+    model: &LaplaceModel,
+    data: &ModelData,
+    question: &Question,
+) -> Result<Vec<JointRow>, ModelError> {
+    let Question { samples, seed, memory, .. } = *question;
+    let Some(truth) = &data.truth else { return Err(no_truths(data)) };
+    let weights = (samples as u64).saturating_mul(model.weights() as u64).saturating_mul(16);
+    if weights > memory {
+        return Err(LaplaceError::Memory {
+            what: format!("{samples} draws of {} weights", model.weights()),
+            needed: weights,
+            allowed: memory,
+            remedy: "draw fewer functions, or allow more (--memory GB)".into(),
         }
-        let units = self.header.data.target_scale();
-        let outputs: usize = self.graph().output_shape().iter().product();
-        let n = data.len();
-        let mut table = vec![0.0; samples * n];
-        let likelihood = self.likelihood().clone();
-        // Functions come in the target's units where these are the target's.
-        let own_units = |f: f64| if outputs == 1 { (f - units.0) / units.1 } else { f };
-        let each = (memory / 32 / (samples * outputs).max(1) as u64).clamp(1, 1 << 20) as usize;
-        // In function space values at different inputs must be drawn together.
-        let each = if self.is_function_space() { n } else { each };
-        for range in pieces(n, each) {
-            let piece = data.selected(&range.clone().collect::<Vec<_>>())?;
-            let functions = self.function_samples(&piece, samples, seed, memory)?;
-            for (k, function) in functions.chunks_exact(range.len() * outputs).enumerate() {
-                for (i, f) in function.chunks_exact(outputs).enumerate() {
-                    let f: Vec<f64> = f.iter().map(|f| own_units(*f)).collect();
-                    let y = target(truth, range.start + i, units);
-                    table[k * n + range.start + i] =
-                        likelihood.log_density(&y, &f) - jacobian(&likelihood, units.1);
-                }
+        .into());
+    }
+    let units = model.header.data.target_scale();
+    let outputs: usize = model.graph().output_shape().iter().product();
+    let n = data.len();
+    let mut table = vec![0.0; samples * n];
+    let likelihood = model.likelihood().clone();
+    // Functions come in the target's units where these are the target's.
+    let own_units = |f: f64| if outputs == 1 { (f - units.0) / units.1 } else { f };
+    let each = (memory / 32 / (samples * outputs).max(1) as u64).clamp(1, 1 << 20) as usize;
+    // In function space values at different inputs must be drawn together.
+    let function_space = in_precision!(&model.numbers, fitted => fitted.laplace.function_space().is_some());
+    let each = if function_space { n } else { each };
+    for range in pieces(n, each) {
+        let piece = data.selected(&range.clone().collect::<Vec<_>>())?;
+        let functions = model.function_samples(&piece, samples, seed, memory)?;
+        for (k, function) in functions.chunks_exact(range.len() * outputs).enumerate() {
+            for (i, f) in function.chunks_exact(outputs).enumerate() {
+                let f: Vec<f64> = f.iter().map(|f| own_units(*f)).collect();
+                let y = target(truth, range.start + i, units);
+                table[k * n + range.start + i] =
+                    likelihood.log_density(&y, &f) - jacobian(&likelihood, units.1);
             }
         }
-        let plain = self.predict_plain(data)?.log_density.unwrap_or_default();
-        let row = |&points: &usize| {
-            let groups = DyadicGroups::new(points, seed);
-            Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
-        };
-        points.iter().map(row).collect()
     }
-
-    /// Whether the posterior is one over functions at training points.
-    pub fn is_function_space(&self) -> bool {
-        super::model::in_precision!(&self.numbers, fitted => fitted.laplace.function_space().is_some())
-    }
+    let plain = model.predict_plain(data)?.log_density.unwrap_or_default();
+    let row = |&points: &usize| {
+        let groups = DyadicGroups::new(points, seed);
+        Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
+    };
+    question.joint_points.iter().map(row).collect()
 }

@@ -30,7 +30,7 @@
 //! | `asked`, `describe` | what any model can be asked; a network in words |
 //! | `data` | inputs (and truths) to ask the model about |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
-//! | `evaluate`, `shift`, `joint` | scores beside the plain network's, under shift, of several labels together |
+//! | `joint` | scores of several labels together |
 
 mod asked;
 mod checkpoint;
@@ -38,7 +38,6 @@ mod continued;
 mod data;
 mod decay;
 mod describe;
-mod evaluate;
 mod file;
 mod fit;
 mod header;
@@ -53,22 +52,18 @@ mod predict_plan;
 mod request;
 mod samples;
 mod seen;
-mod shift;
 mod source;
 mod tensors;
 mod training;
 
 pub use crate::data::{ModelData, Truth};
-pub use evaluate::{ClassEvaluation, Evaluation, EventEvaluation, OutOfDistribution, ValueEvaluation};
+pub use crate::predictive::{Predicted, Predictive};
 pub use fit::NetworkDescription;
 pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
-pub use joint::JointRow;
 pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};
-pub use predict::{LaplacePredictions, Predicted};
 pub use request::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat, Preprocess,
     ValidationSource,
 };
-pub use shift::Shift;

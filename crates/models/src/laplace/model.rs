@@ -2,7 +2,7 @@
 
 use super::LaplaceHeader;
 use posterior_data::RowFingerprints;
-use posterior_laplace::Laplace;
+use posterior_laplace::{Laplace, UnseenScores};
 use posterior_networks::{Network, Precision};
 use std::sync::Arc;
 
@@ -102,6 +102,17 @@ impl LaplaceModel {
     /// The likelihood, with learned noise.
     pub fn likelihood(&self) -> &posterior_likelihoods::OutputLikelihood {
         in_precision!(&self.numbers, fitted => fitted.laplace.likelihood())
+    }
+
+    /// What negative log densities in the network's units lack of those in the target's.
+    pub fn unit_shift(&self) -> f64 {
+        super::predict::jacobian(self.likelihood(), self.header.data.target_scale().1)
+    }
+
+    /// Scores on rows that the network had not seen at the fit, if there were some, in the target's units.
+    pub fn unseen(&self) -> Option<UnseenScores> {
+        let (scores, shift) = (self.header.summary.unseen?, self.unit_shift());
+        Some(UnseenScores { nll: scores.nll + shift, plain_nll: scores.plain_nll + shift, ..scores })
     }
 
     /// Number of weights with a posterior.

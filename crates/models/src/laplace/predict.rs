@@ -1,111 +1,16 @@
 //! Predictions of a model and, for comparison, of its plain network.
 
 use super::model::in_precision;
-use super::{Fitted, LaplaceModel, ModelData, SavedPrecision, Truth};
-use crate::ModelError;
+use super::{Fitted, LaplaceModel, SavedPrecision};
+use crate::{ModelData, ModelError, Predicted, PredictedKind, Predictive, Truth};
 use posterior_laplace::{Latent, Wanted, tune::wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::tiles::pieces;
-use posterior_metrics::{entropy, half_width_factor};
 use posterior_networks::Array;
 use rayon::prelude::*;
 
 /// Examples whose covariances are kept at one time.
 pub(super) const PIECE: usize = 512;
-
-/// What is predicted, by kind of likelihood; `width` numbers for each example.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Predicted {
-    /// Class probabilities.
-    Classes(Vec<f64>),
-    /// Probabilities of events.
-    Events(Vec<f64>),
-    /// Moments in the target's units.
-    Moments {
-        /// Means of observations.
-        mean: Vec<f64>,
-        /// Variances of observations, noise included.
-        variance: Vec<f64>,
-        /// Variances without noise.
-        latent_variance: Vec<f64>,
-    },
-}
-
-/// Predictions of a set of examples.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LaplacePredictions {
-    /// What is predicted.
-    pub predicted: Predicted,
-    /// Whether observations are Gaussian given the input, so that they have simple quantiles.
-    pub gaussian: bool,
-    /// Numbers for each example: classes, events, or numbers of a target.
-    pub width: usize,
-    /// Outputs of the network for each example.
-    pub outputs: usize,
-    /// Outputs of the network, `[examples, outputs]`, in its own units.
-    pub latent_mean: Vec<f64>,
-    /// Standard deviations of the outputs.
-    pub latent_deviation: Vec<f64>,
-    /// `log p(y | x)` of each example in nats, in the target's units, where truths are known.
-    pub log_density: Option<Vec<f64>>,
-    /// Latent variances that rounding had made negative and that were taken as zero.
-    pub clipped: usize,
-}
-
-impl LaplacePredictions {
-    /// Number of examples.
-    pub fn len(&self) -> usize {
-        self.latent_mean.len() / self.outputs.max(1)
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Probabilities of classes or events; None for numbers.
-    pub fn probabilities(&self) -> Option<&[f64]> {
-        match &self.predicted {
-            Predicted::Classes(p) | Predicted::Events(p) => Some(p),
-            Predicted::Moments { .. } => None,
-        }
-    }
-
-    /// The `count` most probable classes of each example, most probable first, with their probabilities.
-    pub fn top(&self, count: usize) -> Vec<Vec<(usize, f64)>> {
-        let Predicted::Classes(p) = &self.predicted else { return Vec::new() };
-        let top = |row: &[f64]| {
-            let mut order: Vec<usize> = (0..row.len()).collect();
-            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
-            order.truncate(count);
-            order.into_iter().map(|c| (c, row[c])).collect()
-        };
-        p.chunks_exact(self.width).map(top).collect()
-    }
-
-    /// Entropy of each example's class probabilities (or the sum over its events), nats; empty for numbers.
-    pub fn entropies(&self) -> Vec<f64> {
-        match &self.predicted {
-            Predicted::Classes(p) => p.chunks_exact(self.width).map(entropy).collect(),
-            Predicted::Events(p) => {
-                let both = |p: &f64| entropy(&[*p, 1.0 - p]);
-                p.chunks_exact(self.width).map(|row| row.iter().map(both).sum()).collect()
-            }
-            Predicted::Moments { .. } => Vec::new(),
-        }
-    }
-
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise; None for other predictions.
-    pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
-        let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
-        if !self.gaussian {
-            return None;
-        }
-        let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
-        let variances = if noise { variance } else { latent_variance };
-        Some(mean.iter().zip(variances).map(|(m, v)| m + z * v.sqrt()).collect())
-    }
-}
 
 impl LaplaceModel {
     /// Predicts examples; with another integration than the model's own, if one is given. Where the data hold truths, their log densities are computed on the way.
@@ -118,7 +23,7 @@ impl LaplaceModel {
         &self,
         data: &ModelData,
         integration: Option<Integration>,
-    ) -> Result<LaplacePredictions, ModelError> {
+    ) -> Result<Predictive, ModelError> {
         in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, integration, false))
     }
 
@@ -126,7 +31,7 @@ impl LaplaceModel {
     ///
     /// # Errors
     /// When inputs do not fit.
-    pub fn predict_plain(&self, data: &ModelData) -> Result<LaplacePredictions, ModelError> {
+    pub fn predict_plain(&self, data: &ModelData) -> Result<Predictive, ModelError> {
         in_precision!(&self.numbers, fitted => self.predict_in(fitted, data, Some(Integration::PlugIn), true))
     }
 
@@ -136,30 +41,24 @@ impl LaplaceModel {
         data: &ModelData,
         integration: Option<Integration>,
         plain: bool,
-    ) -> Result<LaplacePredictions, ModelError> {
+    ) -> Result<Predictive, ModelError> {
         let integration = integration.unwrap_or(fitted.laplace.integration());
         let likelihood = if plain { &self.header.plain_likelihood } else { fitted.laplace.likelihood() };
         let rule = PredictiveRule::new(likelihood.clone(), integration)?;
         let (centre, scale) = self.header.data.target_scale();
-        let mut out = LaplacePredictions {
-            predicted: match rule.empty_prediction() {
-                Prediction::Classes(_) => Predicted::Classes(Vec::new()),
-                Prediction::Events(_) => Predicted::Events(Vec::new()),
-                Prediction::Moments { .. } => {
-                    Predicted::Moments { mean: Vec::new(), variance: Vec::new(), latent_variance: Vec::new() }
-                }
-            },
-            gaussian: is_gaussian(likelihood),
-            width: match likelihood {
-                OutputLikelihood::Categorical(c) => c.classes(),
-                other => other.target_width(),
-            },
-            outputs: likelihood.outputs(),
-            latent_mean: Vec::new(),
-            latent_deviation: Vec::new(),
-            log_density: data.truth.as_ref().map(|_| Vec::new()),
-            clipped: 0,
+        let predicted = match rule.empty_prediction() {
+            Prediction::Classes(_) => Predicted::Classes(Vec::new()),
+            Prediction::Events(_) => Predicted::Events(Vec::new()),
+            Prediction::Moments { .. } => {
+                Predicted::Moments { mean: Vec::new(), variance: Vec::new(), latent_variance: Vec::new() }
+            }
         };
+        let width = match likelihood {
+            OutputLikelihood::Categorical(c) => c.classes(),
+            other => other.target_width(),
+        };
+        let mut out = Predictive::empty(predicted, is_gaussian(likelihood), width, likelihood.outputs());
+        out.log_density = data.truth.as_ref().map(|_| Vec::new());
         let wanted = if out.log_density.is_some() {
             wanted(integration, likelihood)
         } else {
@@ -208,13 +107,22 @@ pub(super) fn jacobian(likelihood: &OutputLikelihood, scale: f64) -> f64 {
     if is_gaussian(likelihood) { likelihood.target_width() as f64 * scale.ln() } else { 0.0 }
 }
 
+/// What is predicted under a likelihood.
+pub(super) fn kind(likelihood: &OutputLikelihood) -> PredictedKind {
+    match likelihood {
+        OutputLikelihood::Categorical(_) => PredictedKind::Classes,
+        OutputLikelihood::Bernoulli(_) => PredictedKind::Events,
+        _ => PredictedKind::Values,
+    }
+}
+
 /// Whether observations have additive noise.
 fn is_gaussian(likelihood: &OutputLikelihood) -> bool {
     use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
     matches!(likelihood, Gaussian(_) | FullGaussian(_) | HeteroscedasticGaussian(_))
 }
 
-impl LaplacePredictions {
+impl Predictive {
     fn push(&mut self, prediction: Prediction, (centre, scale): (f64, f64)) {
         match (&mut self.predicted, prediction) {
             (Predicted::Classes(all), Prediction::Classes(p))

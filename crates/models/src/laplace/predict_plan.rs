@@ -3,7 +3,7 @@
 use super::LaplaceModel;
 use super::model::in_precision;
 use super::predict::{PIECE, moments_need};
-use crate::{Family, ModelData, PredictedInto, PredictionPlan};
+use crate::{ModelData, PredictedInto, PredictionPlan};
 use posterior_laplace::tune::wanted;
 use posterior_likelihoods::Integration;
 
@@ -49,7 +49,6 @@ impl LaplaceModel {
             let peak = parts.into_iter().fold(0, u64::saturating_add);
             let flops = times as f64 * fitted.laplace.latent_flops(&fitted.network, data.len());
             PredictionPlan {
-                family: Family::Network,
                 rows: data.len(),
                 samples: 0,
                 peak_bytes: peak,

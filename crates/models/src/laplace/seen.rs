@@ -1,6 +1,6 @@
 //! Which rows a model has learned from: a fingerprint of each, so that scoring them again is not taken for a test.
 
-use super::{LaplaceModel, ModelData, Truth};
+use crate::Truth;
 use posterior_data::{ArrayValues, NumericArray, row_fingerprint};
 
 /// The fingerprint of each example's numbers as they stand in the file.
@@ -32,20 +32,11 @@ pub(super) fn with_truths<T: IntoIterator<Item = f64>>(
 }
 
 impl Truth {
-    fn of(&self, example: usize) -> Vec<f64> {
+    /// Numbers of an example.
+    pub(super) fn of(&self, example: usize) -> Vec<f64> {
         match self {
             Self::Classes(classes) => vec![classes[example] as f64],
             Self::Values { values, width } => values[example * width..(example + 1) * width].to_vec(),
         }
-    }
-}
-
-impl LaplaceModel {
-    /// For each example with its truth, whether the fit had one with the same numbers, validation data included; None where the data hold no truths, or where the model does not say what
-    /// it learned from: those of older releases, and fits to data in memory.
-    pub fn trained_on(&self, data: &ModelData) -> Option<Vec<bool>> {
-        let (known, truth) = (self.fingerprints.as_ref()?, data.truth.as_ref()?);
-        let own = with_truths(fingerprints(&data.inputs), |i| truth.of(i));
-        Some(own.into_iter().map(|f| known.contains(f)).collect())
     }
 }

@@ -1,24 +1,40 @@
 //! A process as a [`Model`].
 
-use super::{PredictOptions, Predictions, ProcessModel, describe};
-use crate::{Answer, Family, Files, Model, ModelData, ModelError, PredictionPlan, Question};
+use super::{PredictOptions, Predictions, ProcessModel, describe, panel};
+use crate::{
+    Family, Files, Model, ModelData, ModelError, Portrait, PredictedKind, PredictionPlan, Predictive,
+    Question, TrainedOn, Truth,
+};
 use posterior_data::stream::{StreamOptions, TableParts};
-use posterior_data::{Column, DataError, Departure, Feature, InputMoments, ReadOptions, Table, read_table};
-use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
+use posterior_data::{
+    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Table, read_table,
+    table_fingerprints,
+};
+use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The one table that a process is asked about.
+fn one(files: &[PathBuf]) -> Result<&Path, ModelError> {
+    match files {
+        [path] => Ok(path),
+        _ => Err(ModelError::Usage("a Gaussian process takes one table".into())),
+    }
+}
 
 /// The table of data, with the rows that were asked about.
 fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
-    let table = data.table.as_ref().map(|(table, rows)| (table, &rows[..]));
+    let table = data.table.as_ref().map(|(table, rows)| (&**table, &rows[..]));
     table.ok_or_else(|| ModelError::Request("a Gaussian process is asked about the rows of a table".into()))
 }
 
 impl ProcessModel {
-    /// Predictions of a part of a table: there may be no row with one, and errors name rows of the file.
-    fn predict_part(&self, data: &ModelData, options: PredictOptions) -> Result<Predictions, ModelError> {
+    /// Predictions of rows of a table: of a part of a large one there may be no row with one, and errors name rows of the file.
+    fn predict_part(&self, data: &ModelData, question: &Question) -> Result<Predictions, ModelError> {
+        let options =
+            PredictOptions { truth: question.truth, variances: question.variances.unwrap_or_default() };
         let (table, rows) = table(data)?;
         match (data.part, self.predict_with(table, Some(rows), options)) {
             (Some(_), Err(ModelError::Data(DataError::NothingLeft { .. }))) => Ok(Predictions::default()),
@@ -26,39 +42,25 @@ impl ProcessModel {
             (_, other) => other,
         }
     }
+}
 
-    /// What scoring so many rows of a table takes.
-    ///
-    /// # Errors
-    /// [`ModelError::PredictionMemory`].
-    pub fn plan_scores(
-        &self,
-        table: &Table,
-        rows: usize,
-        question: &Question,
-    ) -> Result<PredictionPlan, ModelError> {
-        self.plan_of((rows, table.memory()), question, true)
-    }
-
-    /// One row for each number that was learned, in units that people use.
-    pub fn hyperparameters(&self) -> Vec<Hyperparameter> {
-        describe::hyperparameters(&self.header)
-    }
-
-    /// The lengthscale of each feature in its first kernel that has one for each.
-    pub fn lengthscales(&self) -> Vec<FeatureLengthscale> {
-        describe::lengthscales(&self.header)
-    }
-
-    /// Whether draws are joint over rows, all of which must be there.
-    fn draws_together(&self, question: &Question) -> bool {
-        question.samples > 0 && self.posterior.stored_samples().is_none()
-    }
+/// Draws `[draws, rows, 1]`.
+fn array(draws: Vec<Vec<f64>>) -> Result<NumericArray, ModelError> {
+    let shape = vec![draws.len(), draws.first().map_or(0, Vec::len), 1];
+    Ok(NumericArray::new(shape, ArrayValues::F64(draws.concat()))?)
 }
 
 impl Model for ProcessModel {
     fn family(&self) -> Family {
         Family::Process
+    }
+
+    fn predicts(&self) -> PredictedKind {
+        PredictedKind::Values
+    }
+
+    fn seconds(&self) -> f64 {
+        self.header.fit.seconds
     }
 
     fn save(&self, path: &Path) -> Result<(), StoreError> {
@@ -73,19 +75,40 @@ impl Model for ProcessModel {
         describe::notes(&self.header)
     }
 
-    fn described(&self) -> String {
-        describe::described(&self.header)
+    fn tables(&self) -> Vec<String> {
+        describe::tables(&self.header)
     }
 
     fn report(&self) -> Result<Value, StoreError> {
         Ok(json!({ "kind": "model", "header": serde_json::to_value(&self.header)? }))
     }
 
+    fn portrait(&self) -> Result<Portrait, ModelError> {
+        Ok(Portrait {
+            title: "A Gaussian process",
+            method: "Gaussian process",
+            hyperparameters: describe::hyperparameters(&self.header),
+            lengthscales: describe::lengthscales(&self.header),
+            posterior: panel::one_dimensional(self)?,
+            ..Portrait::default()
+        })
+    }
+
+    fn target(&self) -> String {
+        self.header.schema.target.clone()
+    }
+
+    fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        self.family().without(&[
+            (question.joint, "joint"),
+            (question.integration.is_some(), "predictive"),
+            (!question.joint_points.is_empty(), "joint-kappa"),
+        ])
+    }
+
     fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
-        let [path] = files.data else {
-            return Err(ModelError::Usage("a Gaussian process takes one table".into()));
-        };
-        ModelData::of_table(read_table(path, &ReadOptions { memory_limit: files.memory })?)
+        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
+        ModelData::of_table(read_table(one(files.data)?, &ReadOptions { memory_limit: files.memory })?)
     }
 
     fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
@@ -93,39 +116,70 @@ impl Model for ProcessModel {
         Ok(Vec::new())
     }
 
-    fn plan(&self, data: &ModelData, question: &Question) -> Result<PredictionPlan, ModelError> {
-        self.plan_of((data.len(), table(data)?.0.memory()), question, false)
+    fn plan(
+        &self,
+        data: &ModelData,
+        question: &Question,
+        scored: usize,
+    ) -> Result<PredictionPlan, ModelError> {
+        self.plan_of((data.len(), table(data)?.0.memory()), question, scored)
     }
 
-    fn predict(&self, data: &ModelData, question: &Question) -> Result<Answer, ModelError> {
-        let options = PredictOptions { truth: false, variances: question.variances };
-        let predictions = self.predict_part(data, options)?;
-        let rows = &predictions.rows[..];
-        let target = &self.header.schema.target;
-        let spread = |name: &str, values: Vec<f64>| data.numeric(format!("{target}_{name}"), rows, values);
-        let mut columns: Vec<Column> = vec![
-            spread("mean", predictions.mean.clone()),
-            spread("std", predictions.deviation.clone()),
-            spread("latent_std", predictions.latent_deviation.clone()),
-        ];
-        for &level in &question.quantiles {
-            columns.push(spread(&format!("q{level}"), predictions.quantile(level)));
-        }
-        if question.samples > 0 && !rows.is_empty() {
-            let draws =
-                self.sample(table(data)?.0, rows, question.samples, question.seed, question.memory)?;
-            let named = draws.into_iter().enumerate();
-            columns.extend(named.map(|(k, draw)| spread(&format!("sample_{}", k + 1), draw)));
-        }
-        Ok(Answer {
-            count: rows.len(),
-            columns,
-            clipped: predictions.clipped,
-            filled: predictions.filled_cells,
-            solves: predictions.solves,
-            inputs: predictions.inputs,
-            ..Answer::default()
-        })
+    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        let Predictions {
+            rows,
+            mean,
+            deviation,
+            latent_deviation,
+            truth,
+            clipped,
+            filled_cells,
+            solves,
+            inputs,
+        } = self.predict_part(data, question)?;
+        // Rows are left out, and stay in their order.
+        let mut left = rows.into_iter().peekable();
+        let own = table(data)?.1.iter().enumerate();
+        let examples = own.filter(|(_, row)| left.next_if_eq(*row).is_some()).map(|(example, _)| example);
+        let examples = Some(examples.collect());
+        let own = Predictive::gaussian(mean, &deviation, latent_deviation, truth.as_deref());
+        let truth = truth.map(|values| Truth::Values { values, width: 1 });
+        Ok(Predictive { examples, truth, clipped, filled: filled_cells, solves, inputs, ..own })
+    }
+
+    /// Always mean and deviation of the training targets.
+    fn baseline(&self, _: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+        let (n, standard) = (own.len(), &self.header.standardisation);
+        let constant = |value: f64| vec![value; n];
+        let truths = match &own.truth {
+            Some(Truth::Values { values, .. }) => Some(&values[..]),
+            _ => None,
+        };
+        let (mean, deviation) = (constant(standard.target_mean), constant(standard.target_scale));
+        Ok(("always the training mean", Predictive::gaussian(mean, &deviation, constant(0.0), truths)))
+    }
+
+    fn target_scale(&self) -> f64 {
+        self.header.standardisation.target_scale
+    }
+
+    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        let (table, rows) = table(data)?;
+        array(self.sample(table, rows, question.samples, question.seed, question.memory)?)
+    }
+
+    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
+        let Some(known) = self.fingerprints() else { return Ok(None) };
+        let (table, rows) = table(data)?;
+        let extracted = self.extract(table, rows, true)?;
+        let fingerprints =
+            table_fingerprints(extracted.x.as_ref(), extracted.y.as_deref().unwrap_or_default());
+        let seen = fingerprints.into_iter().map(|f| known.contains(f));
+        Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+    }
+
+    fn split_seed(&self) -> Result<u64, ModelError> {
+        Ok(self.header.seed)
     }
 
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
@@ -133,9 +187,10 @@ impl Model for ProcessModel {
     }
 
     /// Cells that the model does not look at pass through as text, whatever they look like in which part, and a part's inputs and draws take no more than its cells would.
-    fn cut(&self, path: &Path, question: &Question) -> Result<StreamOptions, ModelError> {
-        if self.draws_together(question) {
-            let problem = "--samples of this model are drawn jointly for all rows, which --stream never has; leave one out";
+    fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
+        let path = one(files)?;
+        if !self.answers_parts(question) {
+            let problem = "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out";
             return Err(ModelError::Usage(problem.into()));
         }
         let schema = &self.header.schema;
@@ -158,7 +213,8 @@ impl Model for ProcessModel {
         Ok(options)
     }
 
+    /// Not where draws are joint over rows, all of which must be there, or are one array.
     fn answers_parts(&self, question: &Question) -> bool {
-        !self.draws_together(question)
+        question.samples == 0 || (self.posterior.stored_samples().is_some() && !question.draws_apart)
     }
 }

@@ -318,16 +318,8 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     out
 }
 
-/// A model for people; also what `inspect` prints.
-pub(crate) fn described(header: &Header) -> String {
-    let facts: Vec<Vec<String>> =
-        summary(header).into_iter().map(|row| vec![format!("{}: {}", row.label, row.value)]).collect();
-    let learned: Vec<Vec<String>> =
-        hyperparameters(header).into_iter().map(|h| vec![h.name, number(h.value), h.unit]).collect();
-    let notes: Vec<String> = notes(header).into_iter().map(|n| format!("note: {}", n.text)).collect();
-    let mut parts = vec![table(&facts), String::new(), table(&learned)];
-    if !notes.is_empty() {
-        parts.push(format!("\n{}", notes.join("\n")));
-    }
-    parts.join("\n")
+/// What was learned.
+pub(super) fn tables(header: &Header) -> Vec<String> {
+    let row = |h: Hyperparameter| vec![h.name, number(h.value), h.unit];
+    vec![table(&hyperparameters(header).into_iter().map(row).collect::<Vec<_>>())]
 }

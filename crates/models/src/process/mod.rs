@@ -10,6 +10,7 @@
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
 //! | `predict_plan` | what that takes |
+//! | `panel` | the posterior over a grid, for one input |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
@@ -20,6 +21,7 @@ mod describe;
 mod file;
 mod fit;
 mod header;
+mod panel;
 mod posterior;
 mod predict;
 mod predict_plan;

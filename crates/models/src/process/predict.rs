@@ -1,11 +1,12 @@
 //! From a table to predictions, in the target's own units.
 
 use super::{Header, ModelError, ProcessModel};
-use faer::{Mat, MatRef};
-use posterior_data::{Extracted, InputMoments, Table, table_fingerprints};
+use crate::predictive::standard_quantile;
+use faer::Mat;
+use posterior_data::{Extracted, InputMoments, Table};
 use posterior_gp::{Posterior, Prediction};
 use posterior_linalg::random::Streams;
-use posterior_metrics::{Gaussians, RegressionScores, half_width_factor};
+use posterior_metrics::{Gaussians, RegressionScores};
 use serde::Serialize;
 
 /// Gaussian predictions for rows of a table, in units of the target.
@@ -27,8 +28,6 @@ pub struct Predictions {
     pub filled_cells: usize,
     /// How exact variances by solves are, where there were solves.
     pub solves: Option<VarianceSolves>,
-    /// For each predicted row whether the model was trained on a row of the same numbers; where true targets were asked for and the model knows its rows.
-    pub trained_on: Option<Vec<bool>>,
     /// Where the inputs lay, in their own units; [`Model::departures`](crate::Model::departures) compares.
     pub inputs: InputMoments,
 }
@@ -59,6 +58,26 @@ pub struct VarianceSolves {
     pub iterations: usize,
 }
 
+impl std::fmt::Display for VarianceSolves {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { residual, iterations } = self;
+        write!(
+            out,
+            "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
+        )
+    }
+}
+
+impl VarianceSolves {
+    /// Of several sets of rows together.
+    pub fn of_all(sets: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        sets.into_iter().flatten().reduce(|a, b| Self {
+            residual: a.residual.max(b.residual),
+            iterations: a.iterations + b.iterations,
+        })
+    }
+}
+
 /// What is predicted besides means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PredictOptions {
@@ -71,23 +90,8 @@ pub struct PredictOptions {
 impl Predictions {
     /// The quantile of each new observation at `level` in (0, 1).
     pub fn quantile(&self, level: f64) -> Vec<f64> {
-        // The central interval of level |2p - 1| ends at the p-quantile.
-        let z = half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum();
+        let z = standard_quantile(level);
         self.mean.iter().zip(&self.deviation).map(|(m, s)| m + z * s).collect()
-    }
-
-    /// The predictions at these positions.
-    pub fn select(&self, positions: &[usize]) -> Self {
-        let pick = |values: &[f64]| positions.iter().map(|&i| values[i]).collect::<Vec<_>>();
-        Self {
-            rows: positions.iter().map(|&i| self.rows[i]).collect(),
-            mean: pick(&self.mean),
-            deviation: pick(&self.deviation),
-            latent_deviation: pick(&self.latent_deviation),
-            truth: self.truth.as_deref().map(pick),
-            trained_on: self.trained_on.as_ref().map(|t| positions.iter().map(|&i| t[i]).collect()),
-            ..self.clone()
-        }
     }
 
     /// Scores against the truth. `scale` is the target's scale in training.
@@ -148,12 +152,6 @@ impl ProcessModel {
         let extracted = self.extract(table, rows, options.truth)?;
         let ranges = self.header.input_ranges.as_ref();
         let inputs = ranges.map(|r| r.moments(extracted.x.as_ref())).unwrap_or_default();
-        let trained_on = match (&extracted.y, self.fingerprints()) {
-            (Some(y), Some(known)) => Some(
-                table_fingerprints(extracted.x.as_ref(), y).into_iter().map(|f| known.contains(f)).collect(),
-            ),
-            _ => None,
-        };
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let (Prediction { mean, latent_variance, noise_variance, clipped }, solves) =
             self.posterior.predict_by(x.as_ref(), options.variances)?;
@@ -170,7 +168,6 @@ impl ProcessModel {
             clipped,
             filled_cells: extracted.notes.filled_cells,
             solves,
-            trained_on,
             inputs,
         })
     }
@@ -197,7 +194,11 @@ impl ProcessModel {
             return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
         }
         let extracted = self.extract(table, rows, false)?;
-        self.sample_at(extracted.x.as_ref(), count, seed)
+        let standard = &self.header.standardisation;
+        let x = standard.features(extracted.x.as_ref());
+        let mut rng = Streams::new(seed).stream("model/samples");
+        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
+        Ok((0..count).map(|j| draws.col(j).iter().map(|v| standard.target_back(*v)).collect()).collect())
     }
 
     /// The rows of a table as the posterior takes them: standardised features, m x D, of the rows that could be used.
@@ -209,31 +210,16 @@ impl ProcessModel {
         Ok(self.header.standardisation.features(extracted.x.as_ref()))
     }
 
-    fn extract(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Extracted, ModelError> {
+    pub(super) fn extract(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        truth: bool,
+    ) -> Result<Extracted, ModelError> {
         let Header { schema, kernel, .. } = &self.header;
         let extracted = schema.extract(table, rows, truth)?;
         let counts = kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
         Ok(extracted)
-    }
-
-    /// As [`ProcessModel::sample`] at the rows of a matrix of features (m x D) in their own units; counts must not be negative.
-    ///
-    /// # Errors
-    /// As [`ProcessModel::predict`].
-    pub fn sample_at(
-        &self,
-        x: MatRef<'_, f64>,
-        count: usize,
-        seed: u64,
-    ) -> Result<Vec<Vec<f64>>, ModelError> {
-        let x = self.header.standardisation.features(x);
-        if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
-            return Err(ModelError::TooManySamples { wanted: count, kept });
-        }
-        let mut rng = Streams::new(seed).stream("model/samples");
-        let (draws, _) = self.posterior.sample(x.as_ref(), 0, count, &mut rng)?;
-        let back = |v: &f64| self.header.standardisation.target_back(*v);
-        Ok((0..count).map(|j| draws.col(j).iter().map(back).collect()).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rates::{dense_rate, seconds_of_batch};
 use super::{ProcessModel, ProcessPosterior, VarianceMethod};
-use crate::{Family, ModelError, PredictionPlan, Question};
+use crate::{ModelError, PredictionPlan, Question};
 use faer::MatRef;
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::Kernel;
@@ -20,20 +20,22 @@ struct Work {
 }
 
 impl ProcessModel {
-    /// What predicting `rows` rows of a table of so many bytes takes beside the model itself; refuses what is above the question's memory, before anything is measured.
+    /// What predicting `rows` rows of a table of so many bytes takes beside the model itself; refuses what is above the question's memory, before anything is measured. `scored` models are scored
+    /// on them, none where they are only predicted.
     pub(super) fn plan_of(
         &self,
         (rows, table): (usize, u64),
         question: &Question,
-        scored: bool,
+        scored: usize,
     ) -> Result<PredictionPlan, ModelError> {
-        let Question { samples, into, variances, .. } = *question;
+        let Question { samples, into, .. } = *question;
+        let variances = question.variances.unwrap_or_default();
         let (m, d) = (rows as u64, self.header.schema.features.len() as u64);
         let numbers = |counts: &[u64]| counts.iter().fold(NUMBER, |all, c| all.saturating_mul(*c));
         // Columns, matrix, standardised matrix.
         let inputs = numbers(&[3, m, d]);
         // Means, variances, deviations, row numbers and what holds them; with truths, fingerprints, a constant prediction and sorted copies.
-        let outputs = numbers(&[if scored { 60 } else { 20 }, m]);
+        let outputs = numbers(&[if scored > 0 { 60 * scored as u64 } else { 20 }, m]);
         let (block, flops) = self.blocks(rows);
         let columns = (3 + question.quantiles.len() as u64).saturating_add(samples as u64);
         let leaving = (NUMBER + into.bytes()).saturating_mul(m).saturating_mul(columns);
@@ -44,7 +46,6 @@ impl ProcessModel {
         let parts = [inputs, outputs, block, leaving, table, question.beside];
         let drawn = if samples > 0 { self.sample_flops(rows, samples) } else { 0.0 };
         let mut plan = PredictionPlan {
-            family: Family::Process,
             rows,
             samples,
             peak_bytes: parts.into_iter().fold(0, u64::saturating_add),

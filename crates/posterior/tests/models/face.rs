@@ -1,7 +1,6 @@
 //! The ten-line programs: plain matrices, files, functions.
 
 use faer::Mat;
-use posterior::laplace::{LaplacePredictions, Predicted};
 use posterior::linalg::random::Streams;
 use posterior::linearised::{Approximation, Weights};
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
@@ -10,6 +9,7 @@ use posterior::networks::{Architecture, Array, Network};
 use posterior::optim::{Rule, Schedule, Signal};
 use posterior::options::MethodName;
 use posterior::{ErrorBarsError, FittedGp, FittedLaplace, Gp, Laplace, ProcessError, Rows};
+use posterior::{Predicted, Predictive};
 
 fn truth(a: f64, b: f64) -> f64 {
     (2.0 * a).sin() + 0.5 * b
@@ -136,7 +136,7 @@ fn plane() -> (Network<f64>, Architecture, Vec<[f64; 2]>, Vec<f64>) {
     (trained.network, architecture, x, y)
 }
 
-fn moments(predictions: &LaplacePredictions) -> (&[f64], &[f64]) {
+fn moments(predictions: &Predictive) -> (&[f64], &[f64]) {
     let Predicted::Moments { mean, variance, .. } = &predictions.predicted else { panic!("numbers") };
     (mean, variance)
 }

@@ -1,6 +1,5 @@
 //! Networks with error bars: every curvature comes back from its file with the same predictions; damaged files are refused.
 
-use posterior::AnyModel;
 use posterior::data::{ArrayValues, NumericArray, synthetic};
 use posterior::laplace::{LaplaceModel, ModelData, NetworkDescription, Predicted, SavedPrecision, Truth};
 use posterior::likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood, Poisson};
@@ -11,6 +10,7 @@ use posterior::linearised::{
 use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Activation, Array, GraphBuilder, Network, Precision};
 use posterior::optim::{Rule, Schedule, Signal};
+use posterior::{AnyModel, Model as _, Question};
 use std::path::Path;
 
 /// Two moons and a small network trained on them.
@@ -346,7 +346,9 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     )
     .unwrap();
     let points = data(&xy, 2, Some(Truth::Classes(classes)));
-    let rows = model.joint_scores(&points, &[1, 2], 4000, 3, 1 << 30).unwrap();
+    let question =
+        Question { joint_points: vec![1, 2], samples: 4000, seed: 3, memory: 1 << 30, ..Question::default() };
+    let rows = model.joint_scores(&points, &question).unwrap();
     let sampled = model.predict(&points, Some(Integration::MonteCarlo { samples: 4000, seed: 1 })).unwrap();
     let mean = |p: Vec<f64>| p.iter().sum::<f64>() / p.len() as f64;
     // A probability of 4,000 draws is known to 0.5 / sqrt(4000) = 0.008; labels here have mean probabilities above one half.
@@ -354,7 +356,6 @@ fn one_label_at_a_time_joint_scores_are_the_monte_carlo_scores() {
     let plain = mean(model.predict_plain(&points).unwrap().log_density.unwrap());
     assert!((rows[0].plain.mean - plain).abs() < 1e-12);
     assert_eq!((rows[1].points, rows[1].model.labels), (2, 10));
-    assert!(
-        model.joint_scores(&points, &[1], 4000, 3, 1000).unwrap_err().to_string().contains("above the limit")
-    );
+    let refused = model.joint_scores(&points, &Question { memory: 1000, ..question }).unwrap_err();
+    assert!(refused.to_string().contains("above the limit"));
 }

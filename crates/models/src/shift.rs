@@ -1,7 +1,6 @@
 //! The same images rotated or corrupted, to see how predictions hold up away from the training data.
 
-use super::ModelData;
-use crate::ModelError;
+use crate::{ModelData, ModelError};
 use posterior_data::ArrayValues;
 use posterior_data::transform::{ChannelOrder, Corruption, ImageFormat, Interpolation, corrupt, rotate};
 use posterior_linalg::random::Streams;

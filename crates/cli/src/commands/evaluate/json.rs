@@ -1,0 +1,100 @@
+//! Findings for programs: the same keys for every family.
+
+use super::scoring::{Findings, Scored};
+use crate::output::Failure;
+use posterior::data::Departure;
+use posterior::metrics::Average;
+use posterior::report::{ScoredRows, ShiftCurves};
+use posterior::{Evaluation, JointRow, Predicted, PredictedKind, Scores, VarianceSolves};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// What programs are told.
+#[derive(Serialize)]
+pub(super) struct Output<'a> {
+    /// Scores of the model, and those of the baseline.
+    #[serde(flatten)]
+    scores: Map<String, Value>,
+    kind: PredictedKind,
+    data: &'a str,
+    /// What the rows of these scores are to the model: held-out, training or unknown.
+    scored_rows: ScoredRows,
+    /// Rows given that the model was trained on, where its file says so.
+    rows_trained_on: Option<usize>,
+    models: Vec<Value>,
+    /// Scores of rows that the model has learned from, where others are scored above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training_rows: Option<Map<String, Value>>,
+    nll_difference: Option<Average>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    shifts: &'a [ShiftCurves],
+    out_of_distribution: Option<Value>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    joint: &'a [JointRow],
+    clipped_variances: usize,
+    /// How exact variances are, where they were solved for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance_solves: Option<VarianceSolves>,
+    /// Columns that are unlike those of training; none where the model does not say what those were.
+    inputs_unlike_training: Option<&'a [Departure]>,
+    notes: &'a [String],
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn of(findings: &'a Findings) -> Result<Self, Failure> {
+        let first = findings.evaluation();
+        let compared = &first.compared;
+        let model =
+            |s: &Scored| json!({ "name": s.name, "seconds": s.seconds, "scores": s.evaluation.scores });
+        let training = |e: &Evaluation| -> Result<Map<String, Value>, Failure> {
+            let mut scores = scores(e)?;
+            scores.insert("scores".into(), serde_json::to_value(e.scores)?);
+            Ok(scores)
+        };
+        Ok(Self {
+            scores: scores(first)?,
+            kind: match compared.model.predicted {
+                Predicted::Classes(_) => PredictedKind::Classes,
+                Predicted::Events(_) => PredictedKind::Events,
+                Predicted::Moments { .. } => PredictedKind::Values,
+            },
+            data: &findings.data.name,
+            scored_rows: findings.rows,
+            rows_trained_on: match (findings.rows, &findings.training) {
+                (ScoredRows::Unknown, _) => None,
+                (ScoredRows::Training, _) => Some(first.len()),
+                (ScoredRows::HeldOut, rows) => Some(rows.as_ref().map_or(0, Evaluation::len)),
+            },
+            models: findings.scored.iter().map(model).collect(),
+            training_rows: findings.training.as_ref().map(training).transpose()?,
+            nll_difference: first.nll_difference,
+            shifts: &findings.shifts,
+            out_of_distribution: findings.strange.as_ref().map(|s| {
+                json!({ "data": s.name, "n": s.compared.model.len(), "model": s.model_auc, "plain": s.baseline_auc })
+            }),
+            joint: &findings.joint,
+            clipped_variances: compared.model.clipped,
+            variance_solves: findings.solves,
+            inputs_unlike_training: findings.unlike.as_deref(),
+            notes: &findings.data.notes,
+        })
+    }
+}
+
+/// Scores without what is special to a likelihood.
+pub(crate) fn flat(scores: &Scores) -> serde_json::Result<Value> {
+    match scores {
+        Scores::Classes(scores) => serde_json::to_value(scores),
+        Scores::Events(scores) => serde_json::to_value(scores),
+        Scores::Values { scores, .. } => serde_json::to_value(scores),
+    }
+}
+
+/// Scores of a set of rows: the model's as they are, `baseline` beside them, and `plain`, the baseline's with what is special to the likelihood.
+fn scores(evaluation: &Evaluation) -> Result<Map<String, Value>, Failure> {
+    let Value::Object(mut out) = flat(&evaluation.scores)? else { return Ok(Map::new()) };
+    out.insert("n".into(), evaluation.len().into());
+    out.insert("baseline".into(), flat(&evaluation.baseline)?);
+    out.insert("plain".into(), serde_json::to_value(evaluation.baseline)?);
+    Ok(out)
+}

@@ -1,0 +1,265 @@
+//! What is to be found out about a model on data whose truth is known.
+
+use super::text::{remark, trained_on};
+use crate::args::EvaluateArgs;
+use crate::commands::{asked_data, limited, load};
+use crate::laplace_settings::only;
+use crate::output::{Failure, Remarks};
+use crate::settings::HeldOut;
+use posterior::data::transform::{Corruption, SEVERITIES};
+use posterior::data::{Departure, InputMoments};
+use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
+use posterior::{
+    Apart, Comparison, Evaluation, Files, JointRow, Model, ModelData, OutOfDistribution, PredictedKind,
+    Question, Scores, Shift, VarianceSolves,
+};
+use std::path::Path;
+
+/// Functions drawn for joint scores where no number is given.
+const JOINT_SAMPLES: usize = 100;
+
+/// A model with its scores.
+pub(crate) struct Scored {
+    pub name: String,
+    pub evaluation: Evaluation,
+    /// That its fit took.
+    pub seconds: Option<f64>,
+}
+
+/// Predictions on inputs of another kind, and how well they are told from the scored ones.
+pub(crate) struct Strange {
+    pub name: String,
+    pub compared: Comparison,
+    pub model_auc: OutOfDistribution,
+    pub baseline_auc: OutOfDistribution,
+}
+
+/// All that was found out.
+pub(crate) struct Findings {
+    /// What was scored, with all that is to be said about it.
+    pub data: ModelData,
+    /// What the scored rows are to the model.
+    pub rows: ScoredRows,
+    /// The model first, then those that it is compared with.
+    pub scored: Vec<Scored>,
+    /// Rows of the training, apart, where others are scored.
+    pub training: Option<Evaluation>,
+    /// How exact variances are, where they were solved for.
+    pub solves: Option<VarianceSolves>,
+    /// Columns that are unlike those of training; none where the model does not say what those were.
+    pub unlike: Option<Vec<Departure>>,
+    pub shifts: Vec<ShiftCurves>,
+    pub strange: Option<Strange>,
+    pub joint: Vec<JointRow>,
+    pub planned_bytes: u64,
+}
+
+impl Findings {
+    /// One model's scores on rows that were held out.
+    pub(crate) fn held_out(
+        data: ModelData,
+        name: &str,
+        evaluation: Evaluation,
+        seconds: Option<f64>,
+    ) -> Self {
+        Self {
+            data,
+            rows: ScoredRows::HeldOut,
+            scored: vec![Scored { name: name.into(), evaluation, seconds }],
+            training: None,
+            solves: None,
+            unlike: None,
+            shifts: Vec::new(),
+            strange: None,
+            joint: Vec::new(),
+            planned_bytes: 0,
+        }
+    }
+
+    /// The model's own scores.
+    pub(crate) fn evaluation(&self) -> &Evaluation {
+        &self.scored[0].evaluation
+    }
+}
+
+/// Plans, says so, and scores.
+pub(super) fn find(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    question: &Question,
+    remarks: Remarks,
+) -> Result<Findings, Failure> {
+    let files = Files { data: &a.question.data, labels: &a.labels, truth: true, memory: question.memory };
+    let shifted = !a.rotate.is_empty() || !a.corrupt.is_empty();
+    let classes = model.predicts() == PredictedKind::Classes;
+    only(shifted, "rotate and --corrupt", classes, "classifiers of images")?;
+    only(!a.ood.is_empty(), "ood", classes, "classifiers")?;
+    let data = given(model, a, &files)?;
+    let strange_data = strange_data(model, a, question)?;
+    let mut plan = model.plan(&data, question, 1 + a.compare.len())?;
+    if let Some(others) = &strange_data {
+        plan = plan.then(&model.plan(others, question, 1)?);
+    }
+    // Each model that is compared reads the data for itself, and what is shifted is a copy.
+    let copies = a.compare.len() as u64 + u64::from(shifted);
+    plan = plan.beside(copies * data.memory());
+    plan.check(question.memory)?;
+    let copied = data.copied_bytes();
+    let Apart { rows, mut data, positions, training } = Apart::of(model, data)?;
+    if training.is_some() {
+        plan = plan.beside(copied);
+        plan.check(question.memory)?;
+    }
+    data.notes.extend(match &training {
+        Some(training) => remark(ScoredRows::Training, training.len()),
+        None => remark(rows, data.len()),
+    });
+    data.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+    remarks.say(format!("plan: {plan}"));
+    let first = model.evaluate(&data, question)?;
+    let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
+    for path in &a.compare {
+        let (other, notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
+        notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
+        data.notes.extend(notes);
+        scored.push(other);
+    }
+    let shifts = shifts(model, a, &data, question)?;
+    let inside = &scored[0].evaluation.compared;
+    let strange = strange_data.map(|others| strange(model, inside, others, question)).transpose()?;
+    let joint = if question.joint_points.is_empty() {
+        Vec::new()
+    } else {
+        let samples = a.samples.unwrap_or(JOINT_SAMPLES);
+        model.joint_scores(&data, &Question { samples, ..question.clone() })?
+    };
+    let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
+    let own = [Some(&scored[0].evaluation), training.as_ref()].map(|e| e.map(|e| &e.compared.model));
+    let solves = VarianceSolves::of_all(own.map(|own| own.and_then(|own| own.solves)));
+    solves.iter().for_each(|solves| remarks.say(solves));
+    let mut inputs = InputMoments::default();
+    own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
+    let unlike = model.departures(&inputs);
+    unlike.iter().flatten().for_each(|departure| remarks.say(format!("warning: {departure}")));
+    let planned_bytes = plan.peak_bytes;
+    Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
+}
+
+/// What the flags say is to be scored: the rows of a fold or a share, or all.
+fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<ModelData, Failure> {
+    let held_out = HeldOut::new(a.folds.as_ref(), a.fold, a.test_fraction);
+    let seed = match held_out {
+        HeldOut::Nothing => return asked_data(model, files, &a.question),
+        _ => model.split_seed()?,
+    };
+    let data = asked_data(model, files, &a.question)?;
+    let Some((table, _)) = &data.table else {
+        return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
+    };
+    let split = held_out.split(table.rows(), seed)?;
+    let rows = if split.test.is_empty() { split.train } else { split.test };
+    Ok(data.selected(&data.examples_of(&rows))?)
+}
+
+/// Another model on the rows that the first is scored on, and what is to be said about that.
+fn beside(
+    path: &Path,
+    (model, a, question): (&dyn Model, &EvaluateArgs, &Question),
+    files: &Files<'_>,
+    (scored, positions): (&ModelData, Option<&[usize]>),
+) -> Result<(Scored, Vec<String>), Failure> {
+    let shown = path.display();
+    let other = load(path)?;
+    if other.predicts() != model.predicts() {
+        return Err(Failure::usage(format!(
+            "{shown} predicts something else: compare models of the same kind"
+        )));
+    }
+    other.check(question)?;
+    let own = same_rows(scored, positions, limited(other.read(files)?, a.question.limit)?)?;
+    // Of another family it may take more than the first.
+    other.plan(&own, &Question { timed: false, ..question.clone() }, 1)?;
+    let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
+    let mut notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
+    notes.splice(..0, (seen > 0).then(|| trained_on(seen)));
+    let notes = notes.into_iter().map(|note| format!("{shown}: {note}")).collect();
+    let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let evaluation = other.evaluate(&own, question)?;
+    Ok((Scored { name, evaluation, seconds: Some(other.seconds()) }, notes))
+}
+
+/// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
+fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) -> Result<ModelData, Failure> {
+    let wanted: Vec<usize> = match (&scored.table, &own.table, positions) {
+        (Some((_, rows)), Some(_), _) => own.examples_of(rows),
+        (_, _, Some(positions)) => positions.to_vec(),
+        _ => return Ok(own),
+    };
+    if wanted.len() == own.len() { Ok(own) } else { own.selected(&wanted).map_err(Failure::from) }
+}
+
+/// Scores under rotations and corruptions.
+fn shifts(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    data: &ModelData,
+    question: &Question,
+) -> Result<Vec<ShiftCurves>, Failure> {
+    let mut out = Vec::new();
+    let mut curves = |parameter: String, steps: Vec<(f64, Shift)>| -> Result<(), Failure> {
+        let named = |name: &str| ShiftCurve { method: name.into(), ..ShiftCurve::default() };
+        let mut methods = [named("model"), named("plain network")];
+        for (at, shift) in steps {
+            let found = model.evaluate(&data.shifted(shift, question.seed)?, question)?;
+            let (Scores::Classes(own), Scores::Classes(other)) = (&found.scores, &found.baseline) else {
+                return Err(Failure::usage("--rotate and --corrupt are for classifiers of images".into()));
+            };
+            methods[1].method = found.compared.baseline_name.into();
+            for (curve, scores) in methods.iter_mut().zip([own, other]) {
+                curve.at.push(at);
+                curve.nll.push(scores.nll);
+                curve.ece.push(scores.ece);
+                curve.accuracy.push(scores.accuracy);
+                curve.entropy.push(scores.mean_entropy);
+            }
+        }
+        out.push(ShiftCurves { parameter, methods: methods.into(), references: Vec::new() });
+        Ok(())
+    };
+    if !a.rotate.is_empty() {
+        curves("rotation (degrees)".into(), a.rotate.iter().map(|&d| (d, Shift::Rotation(d))).collect())?;
+    }
+    for name in &a.corrupt {
+        let kind = Corruption::from_name(name).map_err(|e| Failure::usage(e.to_string()))?;
+        let steps = (0..=SEVERITIES).map(|s| (f64::from(s), Shift::Corruption(kind, s))).collect();
+        curves(format!("{} (severity)", kind.name()), steps)?;
+    }
+    Ok(out)
+}
+
+/// Inputs of another kind, where some were given.
+fn strange_data(
+    model: &dyn Model,
+    a: &EvaluateArgs,
+    question: &Question,
+) -> Result<Option<ModelData>, Failure> {
+    if a.ood.is_empty() {
+        return Ok(None);
+    }
+    // That these leave the range is what they are for; another kind of numbers is a mistake.
+    let files = Files { data: &a.ood, labels: &[], truth: false, memory: question.memory };
+    asked_data(model, &files, &a.question).map(Some)
+}
+
+/// How well uncertainty tells them from what was scored.
+fn strange(
+    model: &dyn Model,
+    inside: &Comparison,
+    data: ModelData,
+    question: &Question,
+) -> Result<Strange, Failure> {
+    let compared = model.comparison(&data, question)?;
+    let model_auc = OutOfDistribution::of(&inside.model, &compared.model)?;
+    let baseline_auc = OutOfDistribution::of(&inside.baseline, &compared.baseline)?;
+    Ok(Strange { name: data.name, compared, model_auc, baseline_auc })
+}

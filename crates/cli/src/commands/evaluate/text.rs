@@ -1,0 +1,175 @@
+//! Findings in words.
+
+use super::scoring::{Findings, Scored};
+use crate::output::{number, table};
+use posterior::metrics::RegressionScores;
+use posterior::report::ScoredRows;
+use posterior::{OutOfDistribution, Scores};
+
+/// What stands above the scores of `n` rows.
+fn heading(rows: ScoredRows, n: usize) -> String {
+    match rows {
+        ScoredRows::HeldOut => format!("{n} rows that the model was not trained on"),
+        ScoredRows::Training => {
+            format!("{n} rows that the model was trained on: how well it fits, not how well it predicts")
+        }
+        ScoredRows::Unknown => format!("{n} rows"),
+    }
+}
+
+/// What must be known to read scores, of which `n` rows are of the training or unknown.
+pub(super) fn remark(rows: ScoredRows, n: usize) -> Option<String> {
+    match rows {
+        ScoredRows::HeldOut => None,
+        ScoredRows::Training => Some(trained_on(n)),
+        ScoredRows::Unknown => Some(
+            "the model file does not say which rows it was trained on (older releases do not, nor fits to data in memory): if it was trained on these, their scores say nothing of new rows".into(),
+        ),
+    }
+}
+
+/// Of `n` rows that a model was trained on.
+pub(super) fn trained_on(n: usize) -> String {
+    format!(
+        "the model was trained on rows with the same numbers as {n} of these; new rows come out worse than their scores say (leave rows out of the fit: --test-fraction or --folds of a process, a file of their own for a network)"
+    )
+}
+
+/// A number with its standard error.
+pub(super) fn plus_minus(mean: f64, standard_error: Option<f64>) -> String {
+    let error = standard_error.map(|e| format!(" +- {}", number(e))).unwrap_or_default();
+    format!("{}{error}", number(mean))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
+/// All of it for people.
+pub(super) fn findings(findings: &Findings) -> String {
+    let baseline = findings.evaluation().compared.baseline_name;
+    let set = |rows, scored: &[Scored]| {
+        format!("{}\n{}", heading(rows, scored[0].evaluation.len()), scores(scored))
+    };
+    let mut parts = vec![set(findings.rows, &findings.scored)];
+    if let Some(rows) = &findings.training {
+        let one = Scored { name: "model".into(), evaluation: rows.clone(), seconds: None };
+        parts.push(set(ScoredRows::Training, &[one]));
+    }
+    let other = format!("({baseline})");
+    for shift in &findings.shifts {
+        let head = [&shift.parameter, "NLL", &other, "accuracy", "ECE", &other];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        let [own, plain] = &shift.methods[..] else { continue };
+        for i in 0..own.at.len() {
+            rows.push(vec![
+                own.at[i].to_string(),
+                number(own.nll[i]),
+                number(plain.nll[i]),
+                format!("{:.1} %", 100.0 * own.accuracy[i]),
+                number(own.ece[i]),
+                number(plain.ece[i]),
+            ]);
+        }
+        parts.push(table(&rows));
+    }
+    if let Some(strange) = &findings.strange {
+        let row = |name: &str, auc: &OutOfDistribution| {
+            vec![name.to_string(), format!("{:.4}", auc.entropy), format!("{:.4}", auc.maximum_probability)]
+        };
+        let head =
+            [format!("{} told from these (AUC)", strange.name), "by entropy".into(), "by probability".into()];
+        parts.push(table(&[
+            head.to_vec(),
+            row("model", &strange.model_auc),
+            row(baseline, &strange.baseline_auc),
+        ]));
+    }
+    if !findings.joint.is_empty() {
+        let head = ["labels scored jointly", "log-likelihood of the model", &format!("of the {baseline}")];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for row in &findings.joint {
+            rows.push(vec![
+                format!("{} points, {} labels", row.points, row.model.labels),
+                plus_minus(row.model.mean, row.model.standard_error),
+                plus_minus(row.plain.mean, row.plain.standard_error),
+            ]);
+        }
+        parts.push(table(&rows));
+    }
+    parts.join("\n\n")
+}
+
+/// Scores side by side, those of the first model's baseline at the end.
+pub(crate) fn scores(scored: &[Scored]) -> String {
+    let Some(first) = scored.first().map(|s| &s.evaluation) else { return String::new() };
+    let baseline = (first.compared.baseline_name, &first.baseline);
+    let named: Vec<(&str, &Scores)> =
+        scored.iter().map(|s| (s.name.as_str(), &s.evaluation.scores)).chain([baseline]).collect();
+    let probabilities = |last: &str| {
+        let mut rows = vec![["", "accuracy", "NLL", "ECE", "Brier", last].map(String::from).to_vec()];
+        rows.extend(named.iter().filter_map(|(name, scores)| {
+            let (accuracy, [nll, ece, brier], last) = match scores {
+                Scores::Classes(s) => (s.accuracy, [s.nll, s.ece, s.brier], percent(s.mean_confidence)),
+                Scores::Events(s) => (s.accuracy, [s.nll, s.ece, s.brier], s.auc.map_or("-".into(), number)),
+                Scores::Values { .. } => return None,
+            };
+            Some(vec![name.to_string(), percent(accuracy), number(nll), number(ece), number(brier), last])
+        }));
+        table(&rows)
+    };
+    match (&first.scores, &first.baseline) {
+        (Scores::Classes(_), _) => {
+            let difference = first.nll_difference.map(|d| plus_minus(d.mean, d.standard_error));
+            format!(
+                "{}\n({} examples; NLL of the model minus that of the {}: {})",
+                probabilities("mean confidence"),
+                first.len(),
+                baseline.0,
+                difference.unwrap_or_default()
+            )
+        }
+        (Scores::Events(own), _) => format!("{}\n({} events)", probabilities("AUC"), own.events),
+        (Scores::Values { nll, .. }, other) => {
+            let models = named.iter().filter_map(|(name, scores)| match scores {
+                Scores::Values { scores, .. } => Some((*name, scores)),
+                _ => None,
+            });
+            let text = moments(&models.collect::<Vec<_>>());
+            match other {
+                Scores::Values { nll: other, .. } if !first.compared.model.gaussian => format!(
+                    "{text}\nNLL of the counts themselves: {} ({} {}); the scores above take them as Gaussian with the same moments",
+                    number(*nll),
+                    baseline.0,
+                    number(*other)
+                ),
+                _ => text,
+            }
+        }
+    }
+}
+
+/// Scores of means and variances side by side.
+fn moments(models: &[(&str, &RegressionScores)]) -> String {
+    let percent =
+        |share: f64| if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { "–".to_string() };
+    type Cell = fn(&RegressionScores) -> f64;
+    let rows: [(&str, Cell, bool); 8] = [
+        ("typical error (RMSE)", |s| s.rmse, false),
+        ("mean absolute error", |s| s.mae, false),
+        ("share of the variance explained (R²)", |s| s.r2.unwrap_or(f64::NAN), true),
+        ("CRPS (error, sureness included)", |s| s.crps, false),
+        ("NLL (surprise, in nats)", |s| s.nll, false),
+        ("truths inside the 95 % interval", |s| s.coverage_95, true),
+        ("mean width of that interval", |s| s.width_95, false),
+        ("calibration error (CQM, 0 is perfect)", |s| s.cqm, false),
+    ];
+    let mut out =
+        vec![std::iter::once(String::new()).chain(models.iter().map(|(name, _)| name.to_string())).collect()];
+    for (label, value, is_share) in rows {
+        let show = |s: &RegressionScores| if is_share { percent(value(s)) } else { number(value(s)) };
+        out.push(std::iter::once(label.to_string()).chain(models.iter().map(|(_, s)| show(s))).collect());
+    }
+    let n = models.first().map_or(0, |(_, s)| s.n);
+    format!("{}\n({n} rows, in units of the target)", table(&out))
+}

@@ -1,0 +1,257 @@
+//! **Questions and answers**: what may be asked about some rows, and how predictive distributions of any family become columns and arrays.
+
+use crate::{
+    Model, ModelData, ModelError, Predicted, PredictedKind, Predictive, VarianceMethod, VarianceSolves,
+};
+use posterior_data::{ArrayValues, Column, InputMoments, NumericArray};
+use posterior_likelihoods::Integration;
+
+/// Classes beyond this are written by --top only, unless the output is an array.
+const MOST_CLASS_COLUMNS: usize = 1000;
+
+/// How the numbers leave, which takes memory of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PredictedInto {
+    /// Columns in memory, or a file of text.
+    #[default]
+    Columns,
+    /// One array.
+    Array,
+    /// A Parquet file: encoded beside the columns.
+    Parquet,
+    /// Text that is printed at once.
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+impl PredictedInto {
+    /// Bytes of a number on its way out, beside its column.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::Columns | Self::Array => 0,
+            Self::Parquet => 24,
+            Self::Text => 72,
+            Self::Json => 96,
+        }
+    }
+}
+
+/// What is asked about some rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// Quantiles of new observations, in (0, 1).
+    pub quantiles: Vec<f64>,
+    /// Quantiles of the noiseless function instead.
+    pub latent: bool,
+    /// Only so many of the most probable classes.
+    pub top: Option<usize>,
+    /// Joint draws of the noiseless function.
+    pub samples: usize,
+    /// Whether the draws are an array of their own ([`Answer::draws`]) instead of columns; networks have them no other way.
+    pub draws_apart: bool,
+    /// The covariance of all outputs of all inputs (networks).
+    pub joint: bool,
+    /// Points in sets whose labels are scored jointly ([`Model::joint_scores`], networks).
+    pub joint_points: Vec<usize>,
+    /// Seed of the draws.
+    pub seed: u64,
+    /// How uncertainty becomes a prediction; as fitted where absent (networks).
+    pub integration: Option<Integration>,
+    /// Where variances come from; from samples where absent (processes).
+    pub variances: Option<VarianceMethod>,
+    /// Whether truths are wanted, to be scored against ([`Model::evaluate`]).
+    pub truth: bool,
+    /// Where the numbers go.
+    pub into: PredictedInto,
+    /// Bytes that all of it may take.
+    pub memory: u64,
+    /// Bytes of them that something else takes.
+    pub beside: u64,
+    /// Whether the plan says how long it takes, which may be measured.
+    pub timed: bool,
+}
+
+/// What a model says about some rows.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Rows that have a prediction.
+    pub count: usize,
+    /// New columns, as long as [`ModelData::length`]; empty cells where a row has no prediction.
+    pub columns: Vec<Column>,
+    /// The predictions as one array where [`PredictedInto::Array`] was asked for.
+    pub array: Option<NumericArray>,
+    /// Joint draws that are no columns, as [`Model::sample`] gives them.
+    pub draws: Option<NumericArray>,
+    /// The joint covariance.
+    pub covariance: Option<NumericArray>,
+    /// Variances that rounding had made negative and that were raised to 0.
+    pub clipped: usize,
+    /// Cells that were filled in.
+    pub filled: usize,
+    /// How exact variances by solves are, where there were solves.
+    pub solves: Option<VarianceSolves>,
+    /// Where the inputs lay, for [`Model::departures`].
+    pub inputs: InputMoments,
+}
+
+impl Answer {
+    /// Of any family: its predictive distributions as columns or an array, with draws and covariance where these were asked for.
+    pub(crate) fn of<M: Model + ?Sized>(
+        model: &M,
+        data: &ModelData,
+        question: &Question,
+    ) -> Result<Self, ModelError> {
+        model.check(question)?;
+        let predictions = model.predictive(data, question)?;
+        let mut answer = Self { count: predictions.len(), clipped: predictions.clipped, ..Self::default() };
+        (answer.filled, answer.solves) = (predictions.filled, predictions.solves);
+        match question.into {
+            PredictedInto::Array => answer.array = Some(array(&predictions)?),
+            _ => answer.columns = columns(model, data, &predictions, question)?,
+        }
+        if question.samples > 0 && !predictions.is_empty() {
+            let draws = model.sample(data, question)?;
+            if question.draws_apart {
+                answer.draws = Some(draws);
+            } else {
+                let (places, target) = (places(data, &predictions), model.target());
+                let draws = draws.to_f64();
+                for (k, draw) in draws.chunks_exact(predictions.latent_mean.len()).enumerate() {
+                    let name = format!("{target}_sample_{}", k + 1);
+                    answer.columns.push(data.numeric(name, &places, draw.iter().copied()));
+                }
+            }
+        }
+        if question.joint {
+            answer.covariance = Some(model.covariance(data, question)?);
+        }
+        answer.inputs = predictions.inputs;
+        Ok(answer)
+    }
+}
+
+/// Refuses what does not go together, for a model that predicts this, of so many classes.
+pub(crate) fn check(question: &Question, predicts: PredictedKind, classes: usize) -> Result<(), ModelError> {
+    let Question { top, latent, .. } = *question;
+    let quantiles = !question.quantiles.is_empty();
+    let draws = question.samples > 0 && !question.draws_apart;
+    let array = question.into == PredictedInto::Array;
+    let problem = if array && (quantiles || top.is_some() || latent || draws) {
+        "--quantiles, --top, --latent and --samples without --samples-out need named columns: write .csv or .parquet"
+    } else if top == Some(0) {
+        "--top must be at least 1"
+    } else if top.is_some() && classes == 0 {
+        "--top is for classes"
+    } else if predicts != PredictedKind::Values && (quantiles || latent) {
+        "--quantiles and --latent are for numbers, this model predicts probabilities"
+    } else if latent && !quantiles {
+        "--latent says which --quantiles to write: give some"
+    } else if !array && top.is_none() && classes > MOST_CLASS_COLUMNS {
+        return Err(ModelError::Usage(format!(
+            "{classes} classes make too many columns: choose --top K, or write .npy"
+        )));
+    } else {
+        return Ok(());
+    };
+    Err(ModelError::Usage(problem.into()))
+}
+
+/// Where predictions stand in new columns.
+fn places(data: &ModelData, predictions: &Predictive) -> Vec<usize> {
+    match &predictions.examples {
+        Some(examples) => examples.iter().map(|&example| data.place(example)).collect(),
+        None => (0..predictions.len()).map(|example| data.place(example)).collect(),
+    }
+}
+
+/// Probabilities `[examples, classes]`, or `[examples, 3, width]` of mean, standard deviation and latent standard deviation.
+fn array(predictions: &Predictive) -> Result<NumericArray, ModelError> {
+    let (count, width) = (predictions.len(), predictions.width);
+    let (shape, values) = match &predictions.predicted {
+        Predicted::Classes(p) | Predicted::Events(p) => (vec![count, width], p.clone()),
+        Predicted::Moments { mean, variance, latent_variance } => {
+            let mut values = Vec::with_capacity(3 * mean.len());
+            for i in 0..count {
+                let own = i * width..(i + 1) * width;
+                values.extend_from_slice(&mean[own.clone()]);
+                values.extend(variance[own.clone()].iter().map(|v| v.sqrt()));
+                values.extend(latent_variance[own].iter().map(|v| v.sqrt()));
+            }
+            (vec![count, 3, width], values)
+        }
+    };
+    Ok(NumericArray::new(shape, ArrayValues::F64(values))?)
+}
+
+/// The new columns, as long as the table; empty cells where a row has no prediction.
+fn columns<M: Model + ?Sized>(
+    model: &M,
+    data: &ModelData,
+    predictions: &Predictive,
+    question: &Question,
+) -> Result<Vec<Column>, ModelError> {
+    let places = &places(data, predictions);
+    let numeric = |name: String, values: Vec<f64>| data.numeric(name, places, values);
+    let text = |name: &str, values: Vec<String>| data.text(name, places, values);
+    let width = predictions.width;
+    let target = model.target();
+    let each = |k: usize, values: &[f64]| values.iter().skip(k).step_by(width).copied().collect::<Vec<_>>();
+    let mut out = Vec::new();
+    match &predictions.predicted {
+        Predicted::Classes(p) => {
+            let names = model.class_names();
+            let best = predictions.top(1);
+            out.push(text("predicted", best.iter().map(|top| names[top[0].0].clone()).collect()));
+            out.push(numeric("max_probability".into(), best.iter().map(|top| top[0].1).collect()));
+            out.push(numeric("entropy".into(), predictions.entropies()));
+            let deviation =
+                |(i, top): (usize, &Vec<(usize, f64)>)| predictions.latent_deviation[i * width + top[0].0];
+            out.push(numeric("latent_std".into(), best.iter().enumerate().map(deviation).collect()));
+            match question.top {
+                Some(count) => {
+                    let tops = predictions.top(count.min(width));
+                    for k in 0..count.min(width) {
+                        let name = |top: &Vec<(usize, f64)>| names[top[k].0].clone();
+                        out.push(text(&format!("class_{}", k + 1), tops.iter().map(name).collect()));
+                        out.push(numeric(
+                            format!("probability_{}", k + 1),
+                            tops.iter().map(|top| top[k].1).collect(),
+                        ));
+                    }
+                }
+                None => {
+                    for (k, name) in names.iter().enumerate() {
+                        out.push(numeric(format!("p_{name}"), each(k, p)));
+                    }
+                }
+            }
+        }
+        Predicted::Events(p) => {
+            for k in 0..width {
+                let suffix = if width > 1 { format!("_{}", k + 1) } else { String::new() };
+                out.push(numeric(format!("probability{suffix}"), each(k, p)));
+                out.push(numeric(format!("latent_std{suffix}"), each(k, &predictions.latent_deviation)));
+            }
+            out.push(numeric("entropy".into(), predictions.entropies()));
+        }
+        Predicted::Moments { mean, variance, latent_variance } => {
+            for k in 0..width {
+                let name = |what: &str| {
+                    if width > 1 { format!("{target}_{}_{what}", k + 1) } else { format!("{target}_{what}") }
+                };
+                let root = |v: &[f64]| each(k, v).into_iter().map(f64::sqrt).collect::<Vec<_>>();
+                out.push(numeric(name("mean"), each(k, mean)));
+                out.push(numeric(name("std"), root(variance)));
+                out.push(numeric(name("latent_std"), root(latent_variance)));
+                for &level in &question.quantiles {
+                    let Some(quantiles) = predictions.quantiles(level, !question.latent) else {
+                        return Err(ModelError::Usage("--quantiles are for Gaussian noise; the other predictions have means and standard deviations".into()));
+                    };
+                    out.push(numeric(name(&format!("q{level}")), each(k, &quantiles)));
+                }
+            }
+        }
+    }
+    Ok(out)
+}

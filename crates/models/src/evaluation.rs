@@ -1,0 +1,212 @@
+//! **Scores of a model beside those of a simple competitor** on the same examples, and which of them it has learned from.
+//!
+//! A family says what it and its baseline predict ([`Model::predictive`], [`Model::baseline`]); everything here follows from that, for every family.
+
+use crate::{Model, ModelData, ModelError, Predicted, Predictive, Truth};
+use posterior_metrics::{
+    Average, BinaryEvents, BinaryScores, Classes, ClassificationScores, Gaussians, JointLogLikelihood,
+    Probabilities, RegressionScores, UncertaintyScore, out_of_distribution_auc,
+};
+use posterior_report::ScoredRows;
+use serde::{Deserialize, Serialize};
+
+/// Predictions of a model and of a simple competitor, its baseline, for the same examples.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The model's.
+    pub model: Predictive,
+    /// The competitor's.
+    pub baseline: Predictive,
+    /// What that is, such as "plain network".
+    pub baseline_name: &'static str,
+    /// Standard deviation of the target in training.
+    pub scale: f64,
+}
+
+/// Scores of predictions, by what is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Scores {
+    /// Of class probabilities.
+    Classes(ClassificationScores),
+    /// Of probabilities of events.
+    Events(BinaryScores),
+    /// Of means and variances of numbers.
+    Values {
+        /// Those of Gaussians with these moments, also where counts are predicted.
+        scores: RegressionScores,
+        /// Mean negative log density of an example under the model's own likelihood.
+        #[serde(rename = "nll_of_the_likelihood")]
+        nll: f64,
+    },
+}
+
+impl Scores {
+    fn of(predictive: &Predictive, truth: &Truth, scale: f64) -> Result<Self, ModelError> {
+        Ok(match (&predictive.predicted, truth) {
+            (Predicted::Classes(p), Truth::Classes(labels)) => {
+                Self::Classes(Classes::new(p, predictive.width, labels)?.scores())
+            }
+            (Predicted::Events(p), Truth::Values { .. }) => {
+                Self::Events(BinaryEvents::new(p, predictive.width, &truth.events())?.scores())
+            }
+            (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) => {
+                let densities = predictive.log_density.as_deref().unwrap_or_default();
+                let nll = -densities.iter().sum::<f64>() / densities.len().max(1) as f64;
+                Self::Values { scores: Gaussians::new(mean, variance, values)?.scores(scale)?, nll }
+            }
+            _ => {
+                let problem = "the truths are not of the kind that the model predicts";
+                return Err(ModelError::Request(problem.into()));
+            }
+        })
+    }
+}
+
+/// What a model is worth on data whose truth is known.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// What it and its baseline predict.
+    pub compared: Comparison,
+    /// What came true.
+    pub truth: Truth,
+    /// The model's scores.
+    pub scores: Scores,
+    /// The baseline's.
+    pub baseline: Scores,
+    /// NLL of the model minus that of the baseline, example by example; none for events.
+    pub nll_difference: Option<Average>,
+}
+
+impl Comparison {
+    /// Scores both against what came true.
+    ///
+    /// # Errors
+    /// When there are no truths, or they are of another kind than the predictions.
+    pub fn scored(mut self) -> Result<Evaluation, ModelError> {
+        let Some(truth) = self.model.truth.take() else {
+            return Err(ModelError::Request("there are no truths to score against".into()));
+        };
+        let scores = Scores::of(&self.model, &truth, self.scale)?;
+        let baseline = Scores::of(&self.baseline, &truth, self.scale)?;
+        let surprise = |predictive: &Predictive| -> Result<Option<Vec<f64>>, ModelError> {
+            let log_likelihoods = match (&predictive.predicted, &truth) {
+                (Predicted::Classes(p), Truth::Classes(labels)) => {
+                    Some(Classes::new(p, predictive.width, labels)?.log_likelihoods())
+                }
+                (Predicted::Moments { .. }, _) => predictive.log_density.clone(),
+                _ => None,
+            };
+            Ok(log_likelihoods.map(|all| all.into_iter().map(|l| -l).collect()))
+        };
+        let nll_difference = match (surprise(&self.model)?, surprise(&self.baseline)?) {
+            (Some(own), Some(other)) => Some(Average::of_differences(&own, &other)?),
+            _ => None,
+        };
+        Ok(Evaluation { compared: self, truth, scores, baseline, nll_difference })
+    }
+}
+
+impl Evaluation {
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.compared.model.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Joint scores for one number of points in a set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JointRow {
+    /// Points in a set, kappa.
+    pub points: usize,
+    /// The model.
+    pub model: JointLogLikelihood,
+    /// Its baseline.
+    pub plain: JointLogLikelihood,
+}
+
+/// How well inputs of another kind are told from familiar ones: areas under the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutOfDistribution {
+    /// By the entropy of the prediction.
+    pub entropy: f64,
+    /// By its largest probability.
+    pub maximum_probability: f64,
+}
+
+impl OutOfDistribution {
+    /// Of class predictions on familiar and on other inputs.
+    ///
+    /// # Errors
+    /// When these are no class probabilities, or numbers of classes differ.
+    pub fn of(inside: &Predictive, outside: &Predictive) -> Result<Self, ModelError> {
+        let (Predicted::Classes(a), Predicted::Classes(b)) = (&inside.predicted, &outside.predicted) else {
+            let problem = "inputs of another kind are told from familiar ones by class probabilities: this model predicts none";
+            return Err(ModelError::Request(problem.into()));
+        };
+        let (a, b) = (Probabilities::new(a, inside.width)?, Probabilities::new(b, outside.width)?);
+        Ok(Self {
+            entropy: out_of_distribution_auc(&a, &b, UncertaintyScore::Entropy)?,
+            maximum_probability: out_of_distribution_auc(&a, &b, UncertaintyScore::MaximumProbability)?,
+        })
+    }
+}
+
+/// Examples by whether a model has learned from such; examples that it cannot use are in neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrainedOn {
+    /// Those that it has not learned from.
+    pub unseen: Vec<usize>,
+    /// Those of which its training had one with the same numbers.
+    pub seen: Vec<usize>,
+}
+
+impl TrainedOn {
+    /// From what is known of each of these examples.
+    pub(crate) fn new(examples: impl IntoIterator<Item = (usize, bool)>) -> Self {
+        let mut out = Self::default();
+        for (example, seen) in examples {
+            if seen { out.seen.push(example) } else { out.unseen.push(example) }
+        }
+        out
+    }
+}
+
+/// Examples to score, apart from those that a model has learned from: their scores say how well it fits, not how well it predicts.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    /// What the scored examples are to the model.
+    pub rows: ScoredRows,
+    /// What is scored: examples that the model has not learned from; all, where it has learned from all or does not know.
+    pub data: ModelData,
+    /// Which of the examples given these are, where they are not all.
+    pub positions: Option<Vec<usize>>,
+    /// The others.
+    pub training: Option<ModelData>,
+}
+
+impl Apart {
+    /// Parts data with truths.
+    ///
+    /// # Errors
+    /// When they do not fit the model.
+    pub fn of(model: &dyn Model, data: ModelData) -> Result<Self, ModelError> {
+        let whole = |rows, data| Ok(Self { rows, data, positions: None, training: None });
+        let Some(TrainedOn { unseen, seen }) = model.trained_on(&data)? else {
+            return whole(ScoredRows::Unknown, data);
+        };
+        match (unseen.is_empty(), seen.is_empty()) {
+            (_, true) => whole(ScoredRows::HeldOut, data),
+            (true, false) => whole(ScoredRows::Training, data),
+            (false, false) => {
+                let (rest, training) = (data.selected(&unseen)?, Some(data.selected(&seen)?));
+                Ok(Self { rows: ScoredRows::HeldOut, data: rest, positions: Some(unseen), training })
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! **Predictive distributions** of a set of examples, of every family: what is predicted, and the latent marginals behind it.
+
+use crate::{Truth, VarianceSolves};
+use posterior_data::InputMoments;
+use posterior_metrics::{entropy, half_width_factor};
+use serde::Serialize;
+use std::f64::consts::PI;
+
+/// What a model predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PredictedKind {
+    /// Classes.
+    Classes,
+    /// Events that happen or not.
+    Events,
+    /// Numbers and counts.
+    Values,
+}
+
+/// What is predicted, by kind of likelihood; `width` numbers for each example.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicted {
+    /// Class probabilities.
+    Classes(Vec<f64>),
+    /// Probabilities of events.
+    Events(Vec<f64>),
+    /// Moments in the target's units.
+    Moments {
+        /// Means of observations.
+        mean: Vec<f64>,
+        /// Variances of observations, noise included.
+        variance: Vec<f64>,
+        /// Variances without noise.
+        latent_variance: Vec<f64>,
+    },
+}
+
+/// Predictions of a set of examples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictive {
+    /// What is predicted.
+    pub predicted: Predicted,
+    /// Whether observations are Gaussian given the input, so that they have simple quantiles.
+    pub gaussian: bool,
+    /// Numbers for each example: classes, events, or numbers of a target.
+    pub width: usize,
+    /// Latent values of each example: outputs of a network, functions of a process.
+    pub outputs: usize,
+    /// Means of the latent values, `[examples, outputs]`: a network's in its own units, a process's in the target's.
+    pub latent_mean: Vec<f64>,
+    /// Their standard deviations.
+    pub latent_deviation: Vec<f64>,
+    /// `log p(y | x)` of each example in nats, in the target's units, where truths are known.
+    pub log_density: Option<Vec<f64>>,
+    /// Latent variances that rounding had made negative and that were taken as zero.
+    pub clipped: usize,
+    /// Which examples of the data these are, where some have no prediction.
+    pub examples: Option<Vec<usize>>,
+    /// What came true, where the question wanted it.
+    pub truth: Option<Truth>,
+    /// Cells that were filled in.
+    pub filled: usize,
+    /// How exact variances by solves are, where there were solves.
+    pub solves: Option<VarianceSolves>,
+    /// Where the inputs lay, for [`Model::departures`](crate::Model::departures).
+    pub inputs: InputMoments,
+}
+
+impl Predictive {
+    /// Of no examples yet: `width` numbers and as many `outputs` for each that is to come.
+    pub(crate) fn empty(predicted: Predicted, gaussian: bool, width: usize, outputs: usize) -> Self {
+        Self {
+            predicted,
+            gaussian,
+            width,
+            outputs,
+            latent_mean: Vec::new(),
+            latent_deviation: Vec::new(),
+            log_density: None,
+            clipped: 0,
+            examples: None,
+            truth: None,
+            filled: 0,
+            solves: None,
+            inputs: InputMoments::default(),
+        }
+    }
+
+    /// Gaussian predictions of one number for each example, in the target's units, from means and the standard deviations of observations and of the function.
+    pub(crate) fn gaussian(
+        mean: Vec<f64>,
+        deviation: &[f64],
+        latent_deviation: Vec<f64>,
+        truths: Option<&[f64]>,
+    ) -> Self {
+        let squared = |deviations: &[f64]| deviations.iter().map(|s| s * s).collect::<Vec<_>>();
+        let (variance, latent_variance) = (squared(deviation), squared(&latent_deviation));
+        let density = |((m, v), y): ((&f64, &f64), &f64)| -0.5 * ((2.0 * PI * v).ln() + (y - m).powi(2) / v);
+        let log_density = truths.map(|truths| mean.iter().zip(&variance).zip(truths).map(density).collect());
+        let latent_mean = mean.clone();
+        let predicted = Predicted::Moments { mean, variance, latent_variance };
+        Self { latent_mean, latent_deviation, log_density, ..Self::empty(predicted, true, 1, 1) }
+    }
+
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        self.latent_mean.len() / self.outputs.max(1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Probabilities of classes or events; None for numbers.
+    pub fn probabilities(&self) -> Option<&[f64]> {
+        match &self.predicted {
+            Predicted::Classes(p) | Predicted::Events(p) => Some(p),
+            Predicted::Moments { .. } => None,
+        }
+    }
+
+    /// The `count` most probable classes of each example, most probable first, with their probabilities.
+    pub fn top(&self, count: usize) -> Vec<Vec<(usize, f64)>> {
+        let Predicted::Classes(p) = &self.predicted else { return Vec::new() };
+        let top = |row: &[f64]| {
+            let mut order: Vec<usize> = (0..row.len()).collect();
+            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+            order.truncate(count);
+            order.into_iter().map(|c| (c, row[c])).collect()
+        };
+        p.chunks_exact(self.width).map(top).collect()
+    }
+
+    /// Entropy of each example's class probabilities (or the sum over its events), nats; empty for numbers.
+    pub fn entropies(&self) -> Vec<f64> {
+        match &self.predicted {
+            Predicted::Classes(p) => p.chunks_exact(self.width).map(entropy).collect(),
+            Predicted::Events(p) => {
+                let both = |p: &f64| entropy(&[*p, 1.0 - p]);
+                p.chunks_exact(self.width).map(|row| row.iter().map(both).sum()).collect()
+            }
+            Predicted::Moments { .. } => Vec::new(),
+        }
+    }
+
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise; None for other predictions.
+    pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
+        let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
+        if !self.gaussian {
+            return None;
+        }
+        let z = standard_quantile(level);
+        let variances = if noise { variance } else { latent_variance };
+        Some(mean.iter().zip(variances).map(|(m, v)| m + z * v.sqrt()).collect())
+    }
+}
+
+/// The quantile of the standard normal distribution at `level` in (0, 1): the central interval of level |2p - 1| ends there.
+pub(crate) fn standard_quantile(level: f64) -> f64 {
+    half_width_factor((2.0 * level - 1.0).abs()) * (level - 0.5).signum()
+}

@@ -1,0 +1,53 @@
+//! The posterior over a grid, for a model with one numeric feature.
+
+use super::{ModelError, ProcessModel};
+use posterior_data::{Column, Feature, Table};
+use posterior_report::PosteriorPanel;
+
+/// Points of the grid; joint draws cost the cube of it.
+const GRID: usize = 300;
+
+/// Draws that are shown, where the model keeps as many.
+const SAMPLES: usize = 6;
+
+/// The posterior over a grid that reaches a little beyond the training rows; none for several features, or one of categories.
+pub(super) fn one_dimensional(model: &ProcessModel) -> Result<Option<PosteriorPanel>, ModelError> {
+    let header = model.header();
+    let [Feature::Number { column, .. }] = &header.schema.features[..] else { return Ok(None) };
+    let standard = &header.standardisation;
+    let back = |z: f64| standard.feature_means[0] + standard.feature_scales[0] * z;
+    let (train_input, train_target): (Vec<f64>, Vec<f64>) = match model.posterior().training() {
+        Some((inputs, targets)) => (
+            inputs.col(0).iter().map(|z| back(*z)).collect(),
+            targets.col(0).iter().map(|z| standard.target_back(*z)).collect(),
+        ),
+        None => (Vec::new(), Vec::new()),
+    };
+    // Two standard deviations on either side where the model keeps no rows.
+    let ends = |from: f64, pick: fn(f64, f64) -> f64| {
+        train_input.iter().copied().reduce(pick).unwrap_or_else(|| back(from))
+    };
+    let (low, high) = (ends(-2.0, f64::min), ends(2.0, f64::max));
+    let margin = 0.08 * (high - low).max(standard.feature_scales[0] * 1e-3);
+    // Counts have no margin below zero.
+    let counts = !header.kernel.count_columns(&header.schema.feature_names()).is_empty();
+    let start = (low - margin).max(if counts { 0.0 } else { f64::NEG_INFINITY });
+    let at = |k: usize| start + (high + margin - start) * k as f64 / (GRID - 1) as f64;
+    let grid: Vec<f64> = (0..GRID).map(at).collect();
+    let table = Table::new("grid", vec![Column::numeric(column, grid.clone())]);
+    let predictions = model.predict(&table, None)?;
+    let rows: Vec<usize> = (0..GRID).collect();
+    let count = model.posterior().stored_samples().map_or(SAMPLES, |kept| kept.min(SAMPLES));
+    let samples = model.sample(&table, &rows, count, header.seed, u64::MAX)?;
+    Ok(Some(PosteriorPanel {
+        input: column.clone(),
+        grid,
+        mean: predictions.mean,
+        latent_standard_deviation: predictions.latent_deviation,
+        observed_standard_deviation: predictions.deviation,
+        samples,
+        train_input,
+        train_target,
+        ..PosteriorPanel::default()
+    }))
+}
