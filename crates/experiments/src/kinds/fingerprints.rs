@@ -154,7 +154,7 @@ fn counts(
 fn iterative(
     settings: &Settings,
     method: &MethodSettings,
-    matrix: &TanimotoMatrix<f64, SparseCounts<f64>>,
+    matrix: &TanimotoMatrix<f64>,
     (train, test): (&SparseCounts<f64>, &Arc<SparseCounts<f64>>),
     y: &[f64],
     context: &mut Context<'_>,
@@ -213,7 +213,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let (gram, cross) = (brute_force(x, x, variance), brute_force(z, x, variance));
     let reference = textbook(&gram, &cross, y, variance, noise)?;
     let (train, test) = (Arc::new(counts(&made, 0..n)?), Arc::new(counts(&made, n..n + m)?));
-    let matrix = TanimotoMatrix::<f64, _>::of_rows(train.clone(), variance);
+    let matrix = TanimotoMatrix::of_rows(train.clone(), variance);
     let mut sparse = Mat::zeros(n, n);
     matrix.columns_into(&(0..n).collect::<Vec<_>>(), sparse.as_mut());
     let identity = Mat::<f64>::identity(n, n);

@@ -45,16 +45,6 @@ impl Cholesky {
         }
         diagonal
     }
-
-    /// `tr(A⁻¹ B)` for a symmetric `B` given by its n x k root, `B = R Rᵀ`: `‖L⁻¹R‖²`. Cost `n²k` flops.
-    ///
-    /// The form that gradients of evidences need when `∂A/∂θ` has low rank; for a full `∂A/∂θ`
-    /// use [`Cholesky::into_inverse`] once and take inner products.
-    pub fn inverse_trace_of_root(&self, root: MatRef<'_, f64>) -> f64 {
-        let mut white = root.to_owned();
-        self.solve_factor_in_place(white.as_mut());
-        white.squared_norm_l2()
-    }
 }
 
 /// `L <- L⁻¹`, lower triangle in place.
