@@ -138,16 +138,4 @@ mod tests {
         });
         assert!((0..64).all(|i| column[(i, 0)] == (i / 32 * 32) as f64));
     }
-
-    #[test]
-    fn folds_do_not_depend_on_the_number_of_threads() {
-        let sum = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let visit = |sum: &mut f32, rows: Range<usize>, columns: Range<usize>| {
-                *sum += 1.0 / (1 + rows.start * 97 + columns.start) as f32;
-            };
-            pool.install(|| fold_tiles((500, 700), 3, Cover::Full, || 0.0f32, visit, |a, b| a + b)).to_bits()
-        };
-        assert!([2, 3, 7].into_iter().all(|threads| sum(threads) == sum(1)));
-    }
 }
