@@ -1,6 +1,6 @@
-//! Inducing-point descent in experiments: which points carry the weights, and what posterior samples are fitted to.
+//! What posterior samples of descent on inducing points are fitted to.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, refused};
 use super::gaussian::{Covariance, Job, normals};
 use faer::{Mat, MatRef};
 use posterior_gp::GpError;
@@ -9,7 +9,6 @@ use posterior_gp::iterative::{
     InducingDescentOptions, InducingProblem, KernelFeatures, PathwiseModel, PathwisePosterior,
     PathwiseSettings, SolveObserver, Start, StoredTargets, Support, solve_inducing,
 };
-use posterior_kernels::inducing::InducingChoice;
 use posterior_kernels::{cross, gram};
 use posterior_linalg::Real;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -24,22 +23,6 @@ const BLOCK: usize = 512;
 /// Most inducing points whose covariance matrix is factored.
 const MOST_FACTORED: usize = 8000;
 
-/// Settings of inducing-point descent.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct InducingDescentSettings {
-    /// How inducing points are chosen.
-    pub(crate) choice: InducingChoice,
-    /// Most of them; covers and pruning need no limit.
-    pub(crate) points: Option<usize>,
-    /// What posterior samples are fitted to.
-    #[serde(default)]
-    pub(crate) targets: PriorTargets,
-    /// Batches, step sizes and averages.
-    #[serde(default)]
-    pub(crate) options: InducingDescentOptions,
-}
-
 /// The function part of a posterior sample's targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -51,70 +34,38 @@ pub(crate) enum PriorTargets {
     Exact,
 }
 
-impl InducingDescentSettings {
-    /// What is wrong with them.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
-        match (self.choice, self.points) {
-            (_, Some(0)) => Some("inducing-descent: `points` must be at least 1"),
-            (InducingChoice::Random | InducingChoice::KMeans | InducingChoice::GreedyVariance, None) => {
-                Some("inducing-descent: this `choice` needs `points`")
-            }
-            _ => None,
-        }
-    }
-
-    /// Chooses the points and finds their weights. The settings' time counts from here.
-    pub(crate) fn condition<T: Real>(
-        &self,
-        model: PathwiseModel<T>,
-        job: &Job<'_>,
-        settings: PathwiseSettings,
-        observer: &mut SolveObserver<'_, T>,
-    ) -> Result<PathwisePosterior<T>, ExperimentError> {
-        let started = std::time::Instant::now();
-        let kernel = job.covariance.kernel::<f64>()?;
-        let most = self.points.unwrap_or(job.data.rows());
-        let points = self.choice.points(&*kernel, job.data.inputs(), most, Streams::new(job.seed))?;
-        let mut settings = settings;
-        settings.budget.time = settings.budget.time.map(|limit| limit.saturating_sub(started.elapsed()));
-        let seed = self.options.seed.wrapping_add(job.seed);
-        let options = InducingDescentOptions { seed, ..self.options.clone() };
-        if self.targets == PriorTargets::Approximate {
-            let support = Support::Inducing(points, options);
-            return Ok(model.condition(job.data.clone(), support, settings, Start::Zero, observer)?);
-        }
-        let function = interpolated(job.covariance, job.data.inputs(), points.as_ref(), &settings)?;
-        let (n, s) = (job.data.rows(), settings.samples);
-        let white = normals(n, s, Streams::new(job.seed), "experiment/sample-noise");
-        let deviation = job.noise_variance.sqrt();
-        let y = job.data.targets();
-        // The data first, which have no noise to be told from their function.
-        let targets = Mat::from_fn(n, s + 1, |i, j| match j.checked_sub(1) {
-            Some(j) => T::from_f64(function[(i, j)]),
-            None => T::from_f64(y[(i, 0)]),
-        });
-        let noise = Mat::from_fn(n, s + 1, |i, j| match j.checked_sub(1) {
-            Some(j) => T::from_f64(deviation * white[(i, j)]),
-            None => T::ZERO,
-        });
-        let narrow = |m: MatRef<'_, f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| T::from_f64(m[(i, j)]));
-        let (x, z) = (narrow(job.data.inputs()), narrow(points.as_ref()));
-        let variances = vec![T::from_f64(job.noise_variance); n];
-        let targets = StoredTargets::new(targets.as_ref(), Some(noise.as_ref()))?;
-        let features =
-            KernelFeatures { kernel: &*model.kernel, points: z.as_ref(), settings: settings.features };
-        let problem = InducingProblem::new(
-            &*model.kernel,
-            x.as_ref(),
-            z.as_ref(),
-            &variances,
-            &targets,
-            Some(&features),
-        )?;
-        let solution = solve_inducing(&options, &problem, Start::Zero, &settings.budget, observer)?;
-        let support = Support::Inducing(points, options);
-        Ok(PathwisePosterior::from_parts(model, job.data.clone(), support, settings, solution)?)
-    }
+/// Descent on inducing points whose samples' targets are interpolated from them.
+pub(crate) fn condition<T: Real>(
+    model: PathwiseModel<T>,
+    job: &Job<'_>,
+    (points, options): (Mat<f64>, InducingDescentOptions),
+    settings: PathwiseSettings,
+    observer: &mut SolveObserver<'_, T>,
+) -> Result<PathwisePosterior<T>, ExperimentError> {
+    let function = interpolated(job.covariance, job.data.inputs(), points.as_ref(), &settings)?;
+    let (n, s) = (job.data.rows(), settings.samples);
+    let white = normals(n, s, Streams::new(job.seed), "experiment/sample-noise");
+    let deviation = job.noise_variance.sqrt();
+    let y = job.data.targets();
+    // The data first, which have no noise to be told from their function.
+    let targets = Mat::from_fn(n, s + 1, |i, j| match j.checked_sub(1) {
+        Some(j) => T::from_f64(function[(i, j)]),
+        None => T::from_f64(y[(i, 0)]),
+    });
+    let noise = Mat::from_fn(n, s + 1, |i, j| match j.checked_sub(1) {
+        Some(j) => T::from_f64(deviation * white[(i, j)]),
+        None => T::ZERO,
+    });
+    let narrow = |m: MatRef<'_, f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| T::from_f64(m[(i, j)]));
+    let (x, z) = (narrow(job.data.inputs()), narrow(points.as_ref()));
+    let variances = vec![T::from_f64(job.noise_variance); n];
+    let targets = StoredTargets::new(targets.as_ref(), Some(noise.as_ref()))?;
+    let features = KernelFeatures { kernel: &*model.kernel, points: z.as_ref(), settings: settings.features };
+    let problem =
+        InducingProblem::new(&*model.kernel, x.as_ref(), z.as_ref(), &variances, &targets, Some(&features))?;
+    let solution = solve_inducing(&options, &problem, Start::Zero, &settings.budget, observer)?;
+    let support = Support::Inducing(points, options);
+    Ok(PathwisePosterior::from_parts(model, job.data.clone(), support, settings, solution)?)
 }
 
 /// `K_XZ K_ZZ⁻¹ f(Z)` (n x s) of the prior functions that the settings' seed stands for.
@@ -126,9 +77,9 @@ fn interpolated(
 ) -> Result<Mat<f64>, ExperimentError> {
     let m = z.nrows();
     if m > MOST_FACTORED {
-        return Err(ExperimentError::Setting(format!(
+        return refused(format!(
             "exact prior targets factor the covariance of the inducing points, at most {MOST_FACTORED}; there are {m}"
-        )));
+        ));
     }
     let kernel = covariance.kernel::<f64>()?;
     let draws =
