@@ -16,7 +16,7 @@ use posterior_models::{
     FitRequest, FitStage, Hyperparameter, Method, Prepared, ProcessModel, ProcessPosterior, Solver,
 };
 use posterior_optim::{Progress, Signal};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, de};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toml::{Table, Value};
@@ -25,7 +25,8 @@ pub(crate) use super::covariance::{Covariance, normals};
 
 /// An entry of `[[method]]`: a name, a method with its options as `posterior fit gp` has them (keys are flags; what several methods of a file share may
 /// stand in `[methods]`), and what only experiments ask for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Table")]
 pub(crate) struct MethodSettings {
     /// Its name in tables.
     pub(crate) name: String,
@@ -178,7 +179,7 @@ impl TryFrom<Table> for MethodSettings {
     type Error = toml::de::Error;
 
     fn try_from(table: Table) -> Result<Self, toml::de::Error> {
-        /// What stands beside options.
+        /// Options, and what stands beside them.
         #[derive(Deserialize)]
         #[serde(rename_all = "kebab-case")]
         struct Entry {
@@ -187,28 +188,17 @@ impl TryFrom<Table> for MethodSettings {
             #[serde(default)]
             prior_targets: PriorTargets,
             time_budget: Option<f64>,
+            #[serde(flatten)]
+            options: Method,
         }
-        let Entry { name, beyond: over, prior_targets, time_budget } =
-            Value::Table(table.clone()).try_into()?;
-        let mut options = table.clone();
-        ["name", "beyond", "prior-targets", "time-budget"].into_iter().for_each(|key| {
-            options.remove(key);
-        });
-        let options: Method = Value::Table(options).try_into()?;
+        let entry: Entry = Value::Table(table.clone()).try_into()?;
+        let Entry { name, beyond: over, prior_targets, time_budget, options } = entry;
         let beyond = match (over, options.solver(0)) {
             (Some(over), Some(solver)) => Some(beyond(solver, &over)?),
-            (Some(_), None) => {
-                return Err(de::Error::custom(format!("{} has no `beyond`", options.name())));
-            }
+            (Some(_), None) => return Err(de::Error::custom(format!("{} has no `beyond`", options.name()))),
             (None, _) => None,
         };
         Ok(Self { name, options, beyond, prior_targets, time_budget, table })
-    }
-}
-
-impl<'de> Deserialize<'de> for MethodSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(Table::deserialize(deserializer)?).map_err(|e| de::Error::custom(e.message()))
     }
 }
 
@@ -240,7 +230,9 @@ impl MethodSettings {
     pub(crate) fn with(&self, over: &Table) -> Result<Self, ExperimentError> {
         let mut table = self.table.clone();
         table.extend(over.clone());
-        Self::try_from(table).map_err(|e| self.wrong(e.message()))
+        let changed = Self::try_from(table).map_err(|e| self.wrong(e.message()))?;
+        changed.check()?;
+        Ok(changed)
     }
 
     /// Most steps.
@@ -300,7 +292,7 @@ impl MethodSettings {
                     ProcessPosterior::Double(self.condition(job, &mut |p, _| watch(p, true))?)
                 }
             };
-            (Arc::new(posterior), None)
+            (Arc::new(posterior), 0)
         };
         let (found, points) = match &*posterior {
             ProcessPosterior::Single(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
@@ -310,7 +302,7 @@ impl MethodSettings {
         };
         let run = Run {
             seconds: started.elapsed().as_secs_f64(),
-            steps: steps.or(found.map(|progress| progress.step)).unwrap_or(0),
+            steps: found.map_or(steps, |progress| progress.step),
             step_size: found.and_then(|progress| progress.step_size),
             points,
             posterior,
@@ -319,12 +311,13 @@ impl MethodSettings {
         if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(run) }
     }
 
-    /// As `posterior fit gp` does it, on numbers in standard units: with the job's prior and noise for its hyperparameters, which `auto` learns itself.
+    /// As `posterior fit gp` does it, on numbers in standard units: with the job's prior and noise for its hyperparameters, which `auto` learns itself. Also the
+    /// steps taken.
     fn as_the_program(
         &self,
         job: &Job<'_>,
         watch: &mut dyn FnMut(&Progress, bool) -> Signal,
-    ) -> Result<(Arc<ProcessPosterior>, Option<usize>), ExperimentError> {
+    ) -> Result<(Arc<ProcessPosterior>, usize), ExperimentError> {
         let mut request = FitRequest {
             method: self.options.clone(),
             time_budget: self.time_budget.or(job.time_budget),
@@ -345,7 +338,7 @@ impl MethodSettings {
             watch(progress, *stage == FitStage::Solve)
         })?;
         let steps = model.header().fit.steps;
-        Ok((model.into_posterior(), Some(steps)))
+        Ok((model.into_posterior(), steps))
     }
 
     /// With a solver that the program has no options for.

@@ -577,8 +577,7 @@ fn methods_may_have_folds_and_samples_of_their_own() {
     assert!(second(&outcome, "nll") != second(&whole, "nll"));
     for wrong in ["SDD = [7]", "other = [0]"] {
         let text = FOLDS.replace("[[set]]", &format!("[folds_of]\n{wrong}\n[[set]]"));
-        let error =
-            run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap_err();
+        let error = parse(&text).unwrap_err();
         assert!(error.to_string().contains("folds_of"), "{error}");
     }
 }
@@ -588,7 +587,7 @@ fn methods_may_have_folds_and_samples_of_their_own() {
 fn sets_may_have_options_of_their_own() {
     let numbers = |before: &str| {
         let text = FOLDS.replace("[[set]]", &format!("{before}\n[[set]]"));
-        run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue)
+        parse(&text).and_then(|e| run(&e, &RunOptions::default(), &mut |_| Signal::Continue))
     };
     let nll = |outcome: &Outcome, method: &str| number(outcome, &["sets", "made up", method, "nll"]);
     let plain = numbers("").unwrap();
