@@ -34,7 +34,6 @@
 //! | [`NumericArray`] | numbers of any rank: [`read_array`], [`read_images`] and [`ImageSet`] for NPY, NPZ, IDX and CIFAR files |
 //! | [`read_feature_matrix`] | numbers from any of these files as one matrix, with a column of labels apart |
 //! | [`transform`] | images rotated and corrupted, for tests under shift |
-//! | [`point_cloud`] | images as sets of tokens |
 //! | [`synthetic`] | seeded problems with known truth |
 //!
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
@@ -45,7 +44,6 @@ mod error;
 mod features;
 mod fingerprint;
 mod limits;
-pub mod point_cloud;
 mod ranges;
 mod read;
 mod schema;

@@ -1,6 +1,6 @@
 //! Priors of Gaussian processes from text and numbers, and functions drawn from them.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, refused};
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
@@ -30,14 +30,17 @@ impl Covariance {
     pub(crate) fn matern32(deviation: f64, lengthscales: &[f64]) -> Result<Self, ExperimentError> {
         let positive = |v: &f64| v.is_finite() && *v > 0.0;
         if lengthscales.is_empty() || !positive(&deviation) || !lengthscales.iter().all(positive) {
-            return Err(ExperimentError::Setting(
-                "signal and lengthscales must be positive, with a lengthscale for each column".into(),
-            ));
+            return refused("signal and lengthscales must be positive, with a lengthscale for each column");
         }
         let mut values = vec![deviation * deviation];
         values.extend_from_slice(lengthscales);
         let dimension = lengthscales.len();
         Ok(Self { expression: "matern32(ard)".parse()?, values: Some(values), dimension })
+    }
+
+    /// Its text.
+    pub(crate) fn expression(&self) -> &KernelExpression {
+        &self.expression
     }
 
     /// Columns of the points.

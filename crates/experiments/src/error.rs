@@ -116,3 +116,11 @@ impl From<posterior_models::ModelError> for ExperimentError {
         Self::Model(Box::new(error))
     }
 }
+
+/// Refuses settings, saying in words what is wrong with them.
+///
+/// # Errors
+/// Always: [`ExperimentError::Setting`].
+pub(crate) fn refused<V>(problem: impl Into<String>) -> Result<V, ExperimentError> {
+    Err(ExperimentError::Setting(problem.into()))
+}

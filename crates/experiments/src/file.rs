@@ -6,52 +6,39 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// An experiment as its file describes it, checked.
-#[derive(Clone, Debug)]
+/// An experiment as its file describes it, checked: keys that all kinds share; the rest are settings of the kind.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Experiment {
     /// The file's name without its ending.
+    #[serde(skip)]
     pub name: String,
     /// The file.
+    #[serde(skip)]
     pub path: PathBuf,
     /// Heading.
     pub title: String,
     /// What is reproduced.
     pub source: String,
     /// A sentence or two on what is to be seen.
+    #[serde(default)]
     pub description: String,
     /// Which code runs it.
     pub kind: String,
     /// Seeds; numbers are averaged over them.
+    #[serde(default = "first_seed")]
     pub seeds: Vec<u64>,
     /// What differs from the source.
+    #[serde(default)]
     pub reductions: Vec<String>,
     /// Published numbers.
+    #[serde(default)]
     pub published: Vec<Published>,
     /// What should come out.
-    pub expectations: Vec<Expectation>,
-    pub(crate) settings: Table,
-    pub(crate) quick: Option<Table>,
-}
-
-/// The keys that all kinds share; the rest are settings of the kind.
-#[derive(Deserialize)]
-struct File {
-    title: String,
-    source: String,
-    #[serde(default)]
-    description: String,
-    kind: String,
-    #[serde(default = "first_seed")]
-    seeds: Vec<u64>,
-    #[serde(default)]
-    reductions: Vec<String>,
-    #[serde(default)]
-    published: Vec<Published>,
     #[serde(default, rename = "expect")]
-    expectations: Vec<Expectation>,
-    quick: Option<Table>,
+    pub expectations: Vec<Expectation>,
+    pub(crate) quick: Option<Table>,
     #[serde(flatten)]
-    settings: Table,
+    pub(crate) settings: Table,
 }
 
 fn first_seed() -> Vec<u64> {
@@ -92,21 +79,10 @@ impl Experiment {
     /// As [`Self::read`].
     pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
         let wrong = |problem: String| ExperimentError::File { path: path.into(), problem };
-        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        let experiment = Self {
-            name: path.file_stem().map_or_else(|| "experiment".into(), |s| s.to_string_lossy().into_owned()),
-            path: path.into(),
-            title: file.title,
-            source: file.source,
-            description: file.description,
-            kind: file.kind,
-            seeds: file.seeds,
-            reductions: file.reductions,
-            published: file.published,
-            expectations: file.expectations,
-            settings: file.settings,
-            quick: file.quick,
-        };
+        let mut experiment: Self = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        experiment.name =
+            path.file_stem().map_or_else(|| "experiment".into(), |s| s.to_string_lossy().into_owned());
+        experiment.path = path.into();
         if experiment.seeds.is_empty() {
             return Err(wrong("`seeds` is empty: give at least one".into()));
         }
@@ -114,10 +90,10 @@ impl Experiment {
             return Err(wrong(format!("expectation {problem}")));
         }
         let kind = experiment.code()?;
-        (kind.check)(&experiment.settings).map_err(|e| wrong(e.message().to_string()))?;
+        (kind.check)(&experiment.settings).map_err(|e| wrong(e.to_string()))?;
         if experiment.quick.is_some() {
             let (settings, _) = experiment.settings(true)?;
-            (kind.check)(&settings).map_err(|e| wrong(format!("with [quick]: {}", e.message())))?;
+            (kind.check)(&settings).map_err(|e| wrong(format!("with [quick]: {e}")))?;
         }
         Ok(experiment)
     }
@@ -184,23 +160,16 @@ pub fn list(folder: &Path) -> Result<Vec<Listed>, ExperimentError> {
             continue;
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        listed.push(match Experiment::read(&path) {
-            Ok(e) => Listed {
-                name,
-                path,
-                title: e.title,
-                source: e.source,
-                kind: e.kind,
-                quick: e.quick.is_some(),
-            },
-            Err(error) => Listed {
-                name,
-                path,
-                title: error.to_string(),
-                source: String::new(),
-                kind: String::new(),
-                quick: false,
-            },
+        let found = Experiment::read(&path);
+        let of =
+            |text: fn(&Experiment) -> &str| found.as_ref().map_or_else(|_| String::new(), |e| text(e).into());
+        listed.push(Listed {
+            title: found.as_ref().map_or_else(ToString::to_string, |e| e.title.clone()),
+            source: of(|e| &e.source),
+            kind: of(|e| &e.kind),
+            quick: found.is_ok_and(|e| e.quick.is_some()),
+            name,
+            path,
         });
     }
     listed.sort_by(|a, b| a.name.cmp(&b.name));

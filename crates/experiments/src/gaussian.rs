@@ -1,79 +1,60 @@
-//! Gaussian processes in experiments: one way to run any method.
+//! Gaussian processes in experiments: methods in the words of `posterior fit gp`, and one way to run any of them.
 
-use super::ExperimentError;
-use super::automatic::{self, AutomaticSettings};
 use super::context::Context;
-use super::inducing_descent::InducingDescentSettings;
-use posterior_gp::inducing::InducingPosterior;
-use posterior_gp::inducing::stochastic::{
-    StochasticGp, StochasticOptions, VariationalOptimizer, fit_stochastic,
-};
+use super::error::{ExperimentError, refused};
+use super::prior_targets::{self, PriorTargets};
+use faer::MatRef;
 use posterior_gp::iterative::{
-    Budget, Method, PathwiseModel, PathwisePosterior, PathwiseSettings, SolveObserver, Start, Support,
+    Budget, Method as RowsMethod, PathwiseModel, PathwisePosterior, SolveObserver, Start, Support,
 };
-use posterior_gp::{GpError, Mean, MeanForm, Observations, Posterior, Prediction};
-use posterior_kernels::features::FeatureSettings;
-use posterior_kernels::inducing::InducingChoice;
+use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
-use posterior_optim::Progress;
-use serde::Deserialize;
+use posterior_models::options::{KernelPrecision, MethodName};
+use posterior_models::{
+    FitRequest, FitStage, Hyperparameter, Method, Prepared, ProcessModel, ProcessPosterior, Solver,
+};
+use posterior_optim::{Progress, Signal};
+use serde::{Deserialize, de};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toml::{Table, Value};
 
 pub(crate) use super::covariance::{Covariance, normals};
 
-/// How many bits kernels are computed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Precision {
-    /// 32.
-    Single,
-    /// 64.
-    Double,
-}
-
-/// An entry of `[[method]]`: a solver for the weights of all rows, descent for those of inducing points, or variational inducing points.
+/// An entry of `[[method]]`: a name, a method with its options as `posterior fit gp` has them (keys are flags; what several methods of a file share may
+/// stand in `[methods]`), and what only experiments ask for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Table")]
 pub(crate) struct MethodSettings {
     /// Its name in tables.
     pub(crate) name: String,
-    /// Most steps (iterations, batches).
-    pub(crate) steps: usize,
-    /// Relative residual at which a solver stops; 0 unless given.
-    pub(crate) tolerance: Option<f64>,
-    /// Posterior samples of a solver, where they are not as many as for the others.
-    pub(crate) samples: Option<usize>,
-    /// A solver.
-    pub(crate) solver: Option<Method>,
-    /// The stochastic variational method.
-    pub(crate) inducing: Option<InducingSettings>,
-    /// Stochastic descent for the weights of inducing points.
-    #[serde(rename = "inducing-descent")]
-    pub(crate) inducing_descent: Option<InducingDescentSettings>,
-    /// The default of `fit gp`, which learns its hyperparameters itself.
-    pub(crate) automatic: Option<AutomaticSettings>,
+    /// The method.
+    pub(crate) options: Method,
+    /// Its solver with the published settings of `beyond`, for which the program has no options.
+    beyond: Option<Solver>,
+    /// What posterior samples on inducing points are fitted to.
+    prior_targets: PriorTargets,
+    /// Seconds for the whole fit.
+    time_budget: Option<f64>,
+    /// As the file has it.
+    table: Table,
 }
 
-/// Settings of the stochastic variational method; hyperparameters stay what they are.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct InducingSettings {
-    /// Inducing points.
-    pub(crate) points: usize,
-    /// How they are chosen.
-    #[serde(default)]
-    pub(crate) choice: InducingChoice,
-    /// Whether they move.
-    pub(crate) learn_inputs: bool,
-    /// Rows of a batch.
-    pub(crate) batch: usize,
-    /// Length of natural-gradient steps; Adam moves everything if absent.
-    pub(crate) natural_length: Option<f64>,
-    /// Step size of Adam.
-    pub(crate) learning_rate: f64,
-}
+/// Options without which nothing is left but a solver for given right-hand sides.
+const OF_SOLVERS: [&str; 10] = [
+    "name",
+    "method",
+    "beyond",
+    "iterations",
+    "batch",
+    "step-size",
+    "momentum",
+    "tolerance",
+    "preconditioner",
+    "rank",
+];
 
 /// What is to be fitted, and how precisely.
 #[derive(Clone, Debug)]
@@ -84,38 +65,17 @@ pub(crate) struct Job<'a> {
     pub(crate) noise_variance: f64,
     /// Inputs and one target.
     pub(crate) data: &'a Observations,
-    /// Posterior samples, at least 1.
-    pub(crate) samples: usize,
-    /// Features of prior functions.
-    pub(crate) features: usize,
-    /// Precision of solvers; inducing points always compute in double.
-    pub(crate) precision: Precision,
-    /// Bytes for a kernel matrix in memory.
-    pub(crate) cache_bytes: usize,
-    /// Most time in the solver.
-    pub(crate) time: Option<Duration>,
+    /// Seconds for the whole fit, for methods without a budget of their own.
+    pub(crate) time_budget: Option<f64>,
     /// Seed of everything random.
     pub(crate) seed: u64,
-}
-
-/// A posterior.
-#[derive(Debug)]
-pub(crate) enum Fitted {
-    /// Weights on all rows in single precision.
-    Single(Box<PathwisePosterior<f32>>),
-    /// Weights on all rows in double precision.
-    Double(Box<PathwisePosterior<f64>>),
-    /// Inducing points.
-    Inducing(Box<InducingPosterior>),
-    /// Whatever the default kept.
-    Automatic(Box<posterior_models::ProcessModel>),
 }
 
 /// A posterior, and what it took.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The posterior.
-    pub(crate) fitted: Fitted,
+    pub(crate) posterior: Arc<ProcessPosterior>,
     /// Seconds in all: prior functions, cached matrices, preconditioners and inducing points included.
     pub(crate) seconds: f64,
     /// Steps taken.
@@ -128,14 +88,18 @@ pub(crate) struct Run {
     pub(crate) trace: Vec<(f64, f64)>,
 }
 
-impl Fitted {
+impl Run {
     /// Marginals.
-    pub(crate) fn predict(&self, x: faer::MatRef<'_, f64>) -> Result<Prediction, GpError> {
-        match self {
-            Self::Single(posterior) => posterior.predict(x),
-            Self::Double(posterior) => posterior.predict(x),
-            Self::Inducing(posterior) => posterior.predict(x),
-            Self::Automatic(model) => automatic::predict(model, x),
+    pub(crate) fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, ExperimentError> {
+        Ok(self.posterior.predict(x)?)
+    }
+
+    /// Where the weights of an iterative solver stand.
+    pub(crate) fn support(&self) -> Option<&Support> {
+        match &*self.posterior {
+            ProcessPosterior::Single(posterior) => Some(posterior.support()),
+            ProcessPosterior::Double(posterior) => Some(posterior.support()),
+            ProcessPosterior::Exact(_) | ProcessPosterior::Inducing(_) => None,
         }
     }
 }
@@ -150,25 +114,14 @@ pub(crate) fn check_names<'a>(
         if name.is_empty() || name.contains('.') || seen.contains(&name) {
             let problem =
                 format!("[[{what}]]: `{name}` is no name; give each one of its own, without points");
-            return Err(ExperimentError::Setting(problem));
+            return refused(problem);
         }
         seen.push(name);
     }
     if seen.is_empty() {
-        return Err(ExperimentError::Setting(format!("[[{what}]]: give at least one")));
+        return refused(format!("[[{what}]]: give at least one"));
     }
     Ok(())
-}
-
-/// A solver with a seed added to its own, so that folds and repetitions see other batches.
-pub(crate) fn seeded(solver: &Method, seed: u64) -> Method {
-    let mut solver = solver.clone();
-    match &mut solver {
-        Method::DualDescent(options) => options.seed = options.seed.wrapping_add(seed),
-        Method::Descent(options) => options.seed = options.seed.wrapping_add(seed),
-        Method::Direct | Method::ConjugateGradients(_) => {}
-    }
-    solver
 }
 
 /// The methods of a file, checked.
@@ -177,45 +130,138 @@ pub(crate) fn check_methods(methods: &[MethodSettings]) -> Result<(), Experiment
     methods.iter().try_for_each(MethodSettings::check)
 }
 
+/// The keys of a method's options.
+fn keys(options: &Method) -> Result<Vec<String>, serde_json::Error> {
+    let known = serde_json::to_value(options)?;
+    Ok(known.as_object().into_iter().flat_map(|known| known.keys().cloned()).collect())
+}
+
+/// Lays the options that the methods of a file share under those of each method that has them; `auto` is what a user gets who gives none.
+pub(crate) fn share_options(settings: &mut Table) {
+    let Some(Value::Table(shared)) = settings.remove("methods") else { return };
+    let methods = settings.get_mut("method").into_iter().flat_map(|methods| match methods {
+        Value::Array(all) => all.iter_mut().filter_map(Value::as_table_mut).collect(),
+        Value::Table(one) => vec![one],
+        _ => Vec::new(),
+    });
+    for method in methods {
+        let name = method.get("method").and_then(|name| name.clone().try_into::<MethodName>().ok());
+        let Some(name) = name.filter(|name| *name != MethodName::Auto) else { continue };
+        let known = keys(&Method::from(name)).unwrap_or_default();
+        for (key, value) in shared.iter().filter(|(key, _)| known.contains(key)) {
+            method.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// The solver with other settings laid over its own.
+fn beyond(solver: Solver, over: &Table) -> Result<Solver, toml::de::Error> {
+    let lay = |own: Result<Value, toml::ser::Error>| -> Result<Value, toml::de::Error> {
+        let mut own = own.map_err(de::Error::custom)?;
+        if let Some(key) = over.keys().find(|key| ["batch", "step_size", "seed"].contains(&key.as_str())) {
+            return Err(de::Error::custom(format!("`{key}` in `beyond` is an option of the method")));
+        }
+        if let Value::Table(own) = &mut own {
+            own.extend(over.clone());
+        }
+        Ok(own)
+    };
+    Ok(match solver {
+        Solver::Rows(RowsMethod::Descent(options)) => {
+            Solver::Rows(RowsMethod::Descent(lay(Value::try_from(options))?.try_into()?))
+        }
+        Solver::Inducing(options) => Solver::Inducing(lay(Value::try_from(options))?.try_into()?),
+        _ => return Err(de::Error::custom("`beyond` is for the methods sgd and inducing-sgd")),
+    })
+}
+
+impl TryFrom<Table> for MethodSettings {
+    type Error = toml::de::Error;
+
+    fn try_from(table: Table) -> Result<Self, toml::de::Error> {
+        /// Options, and what stands beside them.
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        struct Entry {
+            name: String,
+            beyond: Option<Table>,
+            #[serde(default)]
+            prior_targets: PriorTargets,
+            time_budget: Option<f64>,
+            #[serde(flatten)]
+            options: Method,
+        }
+        let entry: Entry = Value::Table(table.clone()).try_into()?;
+        let Entry { name, beyond: over, prior_targets, time_budget, options } = entry;
+        let beyond = match (over, options.solver(0)) {
+            (Some(over), Some(solver)) => Some(beyond(solver, &over)?),
+            (Some(_), None) => return Err(de::Error::custom(format!("{} has no `beyond`", options.name()))),
+            (None, _) => None,
+        };
+        Ok(Self { name, options, beyond, prior_targets, time_budget, table })
+    }
+}
+
 impl MethodSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let wrong =
-            |problem: &str| Err(ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name)));
-        let given = [
-            self.solver.is_some(),
-            self.inducing.is_some(),
-            self.inducing_descent.is_some(),
-            self.automatic.is_some(),
-        ];
-        if given.iter().filter(|g| **g).count() != 1 {
-            return wrong("give one of `solver`, `inducing`, `inducing-descent` and `automatic`");
+    fn wrong(&self, problem: &str) -> ExperimentError {
+        ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name))
+    }
+
+    fn check(&self) -> Result<(), ExperimentError> {
+        let Budget { steps, tolerance, .. } = self.options.budget(None);
+        if steps == 0 || !(tolerance >= 0.0 && tolerance.is_finite()) {
+            return Err(self.wrong("`iterations` must be at least 1 and `tolerance` zero or positive"));
         }
-        if self.automatic.as_ref().is_some_and(|a| !(a.seconds > 0.0 && a.seconds.is_finite())) {
-            return wrong("`seconds` of `automatic` must be a positive number");
+        let counts = self.options.iterative().map(|i| [i.sampling.samples, i.sampling.random_features]);
+        if counts.is_some_and(|counts| counts.contains(&0)) {
+            return Err(self.wrong("`samples` and `random-features` must be at least 1"));
         }
-        if self.solver.is_none() && self.tolerance.is_some() {
-            return wrong("inducing points have no residual, so `tolerance` means nothing");
+        if self.time_budget.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
+            return Err(self.wrong("`time-budget` is a positive number of seconds"));
         }
-        if self.samples == Some(0)
-            || (self.samples.is_some() && (self.inducing.is_some() || self.automatic.is_some()))
-        {
-            return wrong("`samples` are those of a solver or of inducing-descent, at least 1");
-        }
-        if let Some(problem) = self.inducing_descent.as_ref().and_then(InducingDescentSettings::problem) {
-            return wrong(problem);
-        }
-        if self.tolerance.is_some_and(|t| !(t >= 0.0 && t.is_finite())) {
-            return wrong("`tolerance` must be zero or positive");
-        }
-        if self.steps == 0 {
-            return wrong("`steps` must be at least 1");
+        let targets = self.prior_targets != PriorTargets::Approximate;
+        if targets && !matches!(self.options, Method::InducingSgd(_)) {
+            return Err(self.wrong("`prior-targets` are those of inducing-sgd"));
         }
         Ok(())
     }
 
-    /// The solver with a seed added to its own.
-    pub(crate) fn seeded_solver(&self, seed: u64) -> Option<Method> {
-        Some(seeded(self.solver.as_ref()?, seed))
+    /// The same with other options.
+    pub(crate) fn with(&self, over: &Table) -> Result<Self, ExperimentError> {
+        let mut table = self.table.clone();
+        table.extend(over.clone());
+        let changed = Self::try_from(table).map_err(|e| self.wrong(e.message()))?;
+        changed.check()?;
+        Ok(changed)
+    }
+
+    /// Most steps.
+    pub(crate) fn steps(&self) -> usize {
+        self.options.steps()
+    }
+
+    /// The solver of weights on all rows, and when it ends; all other options are refused.
+    pub(crate) fn rows_solver(&self, seed: u64) -> Result<(RowsMethod, Budget), ExperimentError> {
+        if let Some(key) = self.table.keys().find(|key| !OF_SOLVERS.contains(&key.as_str())) {
+            return Err(
+                self.wrong(&format!("`{key}` has no meaning here, where a solver is looked at alone"))
+            );
+        }
+        match self.solver(seed) {
+            Some(Solver::Rows(solver)) => Ok((solver, self.options.budget(None))),
+            _ => Err(self.wrong("weights on all rows are looked at here: use cg, sgd or sdd")),
+        }
+    }
+
+    /// The solver with this seed.
+    fn solver(&self, seed: u64) -> Option<Solver> {
+        let mut solver = self.beyond.clone().or_else(|| self.options.solver(seed))?;
+        match &mut solver {
+            Solver::Rows(RowsMethod::Descent(options)) => options.seed = seed,
+            Solver::Inducing(options) => options.seed = seed,
+            _ => {}
+        }
+        Some(solver)
     }
 
     /// Fits, telling the context each step as `stage`.
@@ -226,120 +272,104 @@ impl MethodSettings {
         context: &mut Context<'_>,
     ) -> Result<Run, ExperimentError> {
         let started = Instant::now();
-        let mut run = match &self.inducing {
-            _ if let Some(automatic) = &self.automatic => automatic.fit(job, stage, context)?,
-            Some(inducing) => self.vary(inducing, job, started, stage, context)?,
-            None if job.precision == Precision::Single => {
-                let (posterior, trace) = self.condition::<f32>(job, stage, context)?;
-                Run::of(
-                    posterior.solution().progress,
-                    posterior.solution().weights.nrows(),
-                    trace,
-                    Fitted::Single(posterior),
-                )
-            }
-            None => {
-                let (posterior, trace) = self.condition::<f64>(job, stage, context)?;
-                Run::of(
-                    posterior.solution().progress,
-                    posterior.solution().weights.nrows(),
-                    trace,
-                    Fitted::Double(posterior),
-                )
-            }
-        };
-        run.seconds = started.elapsed().as_secs_f64();
-        if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(run) }
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn condition<T: Real>(
-        &self,
-        job: &Job<'_>,
-        stage: &str,
-        context: &mut Context<'_>,
-    ) -> Result<(Box<PathwisePosterior<T>>, Vec<(f64, f64)>), ExperimentError> {
-        let model = PathwiseModel::<T> {
-            kernel: job.covariance.kernel()?,
-            mean: Mean::new(MeanForm::Zero, job.covariance.dimension(), 1),
-            noise: Gaussian::new(job.noise_variance, 0.0),
-        };
-        let settings = PathwiseSettings {
-            budget: Budget { steps: self.steps, time: job.time, tolerance: self.tolerance.unwrap_or(0.0) },
-            samples: self.samples.unwrap_or(job.samples),
-            features: FeatureSettings { count: job.features, ..FeatureSettings::default() },
-            // As published.
-            samples_per_features: None,
-            seed: job.seed,
-            cache_bytes: job.cache_bytes,
-        };
         let (mut trace, mut next) = (Vec::new(), 1);
-        let observer: &mut SolveObserver<'_, T> = &mut |progress, _| {
+        let mut watch = |progress: &Progress, solves: bool| {
             // A twentieth further each time: a few hundred points of a run of any length.
-            if progress.step >= next {
+            if solves && progress.step >= next {
                 trace.push((progress.elapsed.as_secs_f64(), progress.residual.unwrap_or(f64::NAN)));
                 next = progress.step + 1 + progress.step / 20;
             }
             context.tell(stage, progress.step, progress.steps_planned)
         };
-        let posterior = match (&self.inducing_descent, self.seeded_solver(job.seed)) {
-            (Some(inducing), _) => inducing.condition(model, job, settings, observer)?,
-            (None, Some(solver)) => {
-                let support = Support::Rows(solver);
-                model.condition(job.data.clone(), support, settings, Start::Zero, observer)?
-            }
-            (None, None) => {
-                return Err(ExperimentError::Setting(format!("[[method]] `{}` has no method", self.name)));
-            }
+        let (posterior, steps) = if self.beyond.is_none() && self.prior_targets == PriorTargets::Approximate {
+            self.as_the_program(job, &mut watch)?
+        } else {
+            let posterior = match self.options.precision() {
+                KernelPrecision::Single => {
+                    ProcessPosterior::Single(self.condition(job, &mut |p, _| watch(p, true))?)
+                }
+                KernelPrecision::Double => {
+                    ProcessPosterior::Double(self.condition(job, &mut |p, _| watch(p, true))?)
+                }
+            };
+            (Arc::new(posterior), 0)
         };
-        Ok((Box::new(posterior), trace))
+        let (found, points) = match &*posterior {
+            ProcessPosterior::Single(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
+            ProcessPosterior::Double(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
+            ProcessPosterior::Inducing(p) => (None, p.inducing().nrows()),
+            ProcessPosterior::Exact(p) => (None, p.data().rows()),
+        };
+        let run = Run {
+            seconds: started.elapsed().as_secs_f64(),
+            steps: found.map_or(steps, |progress| progress.step),
+            step_size: found.and_then(|progress| progress.step_size),
+            points,
+            posterior,
+            trace,
+        };
+        if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(run) }
     }
 
-    fn vary(
+    /// As `posterior fit gp` does it, on numbers in standard units: with the job's prior and noise for its hyperparameters, which `auto` learns itself. Also the
+    /// steps taken.
+    fn as_the_program(
         &self,
-        inducing: &InducingSettings,
         job: &Job<'_>,
-        started: Instant,
-        stage: &str,
-        context: &mut Context<'_>,
-    ) -> Result<Run, ExperimentError> {
-        let kernel = job.covariance.kernel::<f64>()?;
-        let streams = Streams::new(job.seed);
-        let points = inducing.choice.points(&*kernel, job.data.inputs(), inducing.points, streams)?;
-        let count = points.nrows();
-        let noise = Box::new(Gaussian::new(job.noise_variance, 0.0));
-        let mut model = StochasticGp::new(kernel, MeanForm::Zero, noise, points)?;
-        (model.learn_hyperparameters, model.learn_inducing) = (false, inducing.learn_inputs);
-        let variational = match inducing.natural_length {
-            Some(length) => VariationalOptimizer::NaturalGradient { length, warm_up: 20 },
-            None => VariationalOptimizer::Adam,
-        };
-        let options = StochasticOptions {
-            steps: self.steps,
-            batch: inducing.batch,
-            variational,
-            learning_rate: inducing.learning_rate,
+        watch: &mut dyn FnMut(&Progress, bool) -> Signal,
+    ) -> Result<(Arc<ProcessPosterior>, usize), ExperimentError> {
+        let mut request = FitRequest {
+            method: self.options.clone(),
+            time_budget: self.time_budget.or(job.time_budget),
             seed: job.seed,
-            time: job.time.map(|limit| limit.saturating_sub(started.elapsed())),
-            ..StochasticOptions::default()
+            ..FitRequest::default()
         };
-        let fit = fit_stochastic(model, job.data, &options, None, &mut |progress, _| {
-            context.tell(stage, progress.step, progress.steps_planned)
+        if self.options.name() != MethodName::Auto {
+            let mut hyperparameters = Hyperparameter::of(&*job.covariance.kernel::<f64>()?);
+            hyperparameters
+                .push(Hyperparameter { name: "noise_variance".into(), values: vec![job.noise_variance] });
+            request.kernel = job.covariance.expression().clone();
+            request.mean = MeanForm::Zero;
+            request.hyperparameters = Some(hyperparameters);
+            (request.noise_floor, request.memory) = (0.0, u64::MAX);
+        }
+        let prepared = Prepared::standardised(job.data.clone());
+        let model = ProcessModel::fit_prepared(prepared, &request, &mut |progress, stage| {
+            watch(progress, *stage == FitStage::Solve)
         })?;
-        Ok(Run {
-            fitted: Fitted::Inducing(Box::new(fit.posterior)),
-            seconds: 0.0,
-            steps: fit.steps,
-            points: count,
-            step_size: None,
-            trace: Vec::new(),
-        })
+        let steps = model.header().fit.steps;
+        Ok((model.into_posterior(), steps))
     }
-}
 
-impl Run {
-    fn of(progress: Progress, points: usize, trace: Vec<(f64, f64)>, fitted: Fitted) -> Self {
-        let Progress { step: steps, step_size, .. } = progress;
-        Self { fitted, seconds: 0.0, steps, points, step_size, trace }
+    /// With a solver that the program has no options for.
+    fn condition<T: Real>(
+        &self,
+        job: &Job<'_>,
+        observer: &mut SolveObserver<'_, T>,
+    ) -> Result<PathwisePosterior<T>, ExperimentError> {
+        let (Some(solver), Some(iterative)) = (self.solver(job.seed), self.options.iterative()) else {
+            return Err(self.wrong("there is no solver to speak of"));
+        };
+        let model = PathwiseModel::<T> {
+            kernel: job.covariance.kernel()?,
+            mean: Mean::new(MeanForm::Zero, job.covariance.dimension(), 1),
+            noise: Gaussian::new(job.noise_variance, 0.0),
+        };
+        let seconds = self.time_budget.or(job.time_budget);
+        let time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let settings = iterative.conditioning(self.options.budget(time), job.seed);
+        let support = match (solver, self.options.inducing()) {
+            (Solver::Rows(solver), _) => Support::Rows(solver),
+            (Solver::Inducing(options), Some(asked)) => {
+                let (kernel, streams) = (job.covariance.kernel::<f64>()?, Streams::new(job.seed));
+                let points = asked.choice().points(&*kernel, job.data.inputs(), asked.inducing, streams)?;
+                if self.prior_targets == PriorTargets::Exact {
+                    return prior_targets::condition(model, job, (points, options), settings, observer);
+                }
+                Support::Inducing(points, options)
+            }
+            _ => return Err(self.wrong("there is no solver to speak of")),
+        };
+        Ok(model.condition(job.data.clone(), support, settings, Start::Zero, observer)?)
     }
 }

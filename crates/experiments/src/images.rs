@@ -1,6 +1,6 @@
 //! Labelled images from files, or made up.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, refused};
 use posterior_data::{ArrayValues, ImageSet, ReadOptions};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Augmentation, Examples, Images, Subset, Targets};
@@ -41,13 +41,13 @@ impl ImageSettings {
     pub(crate) fn read(&self, base: &Path) -> Result<(Shared, Shared), ExperimentError> {
         let positive = self.deviation > 0.0 && self.deviation.is_finite() && self.mean.is_finite();
         if self.train == 0 || self.test == 0 || self.classes < 2 || self.classes > 1000 || !positive {
-            return Err(ExperimentError::Setting(
-                "[data]: `train` and `test` must be at least 1, `classes` between 2 and 1000, `deviation` positive".into(),
-            ));
+            return refused(
+                "[data]: `train` and `test` must be at least 1, `classes` between 2 and 1000, `deviation` positive",
+            );
         }
         if self.folder.as_os_str().is_empty() {
             if self.train.saturating_add(self.test) > 100_000 {
-                return Err(ExperimentError::Setting("[data]: at most 100000 images are made up".into()));
+                return refused("[data]: at most 100000 images are made up");
             }
             return Ok((self.made_up("train", self.train)?, self.made_up("test", self.test)?));
         }
@@ -71,9 +71,7 @@ impl ImageSettings {
         let shape = set.images.example_shape().to_vec();
         let (_, values) = set.images.into_parts();
         let (ArrayValues::U8(bytes), Some(labels), [height, width]) = (values, set.labels, &shape[..]) else {
-            return Err(ExperimentError::Setting(
-                "[data]: the files hold no labelled grey images of bytes".into(),
-            ));
+            return refused("[data]: the files hold no labelled grey images of bytes");
         };
         self.images([1, *height, *width], bytes, labels, count)
     }
@@ -86,10 +84,7 @@ impl ImageSettings {
         count: usize,
     ) -> Result<Shared, ExperimentError> {
         if let Some(label) = labels.iter().find(|l| **l as usize >= self.classes) {
-            return Err(ExperimentError::Setting(format!(
-                "[data]: there is a label {label}, but `classes` is {}",
-                self.classes
-            )));
+            return refused(format!("[data]: there is a label {label}, but `classes` is {}", self.classes));
         }
         let available = labels.len();
         let whole: Shared = Arc::new(Images::<f32>::new(

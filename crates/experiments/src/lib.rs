@@ -37,11 +37,10 @@
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
-//! | `covariance`, `gaussian`, `inducing_descent`, `automatic` | Gaussian processes: priors, methods, one fit for all |
+//! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
 //! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
 
-mod automatic;
 mod claims;
 mod context;
 mod covariance;
@@ -49,12 +48,12 @@ mod error;
 mod file;
 mod gaussian;
 mod images;
-mod inducing_descent;
 mod journal;
 mod kinds;
 mod measured;
 mod numbers;
 mod outcome;
+mod prior_targets;
 mod run;
 mod tables;
 mod tangent;

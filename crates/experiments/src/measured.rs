@@ -39,6 +39,18 @@ impl NumberTable {
     }
 }
 
+impl NumberTable {
+    /// One row for each quantity, with the path of its value.
+    pub(crate) fn of_quantities(title: &str, head: [&str; 2], rows: &[(&str, &str)]) -> Self {
+        Self {
+            title: title.into(),
+            head: head.map(String::from).to_vec(),
+            rows: rows.iter().map(|(name, path)| (name.to_string(), vec![path.to_string()])).collect(),
+            caption: String::new(),
+        }
+    }
+}
+
 /// What one run found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {

@@ -1,6 +1,6 @@
 //! Tables in standard folds, as experiments on regression read them, and tables that are made up in their place.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, refused};
 use super::gaussian::{Covariance, check_names, normals};
 use faer::Mat;
 use posterior_data::{ReadOptions, Standardisation, Table, Values, read_table};
@@ -50,7 +50,7 @@ pub(crate) fn check_tables(
     folder: &Path,
     rows: Option<usize>,
 ) -> Result<(), ExperimentError> {
-    let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
+    let wrong = |problem: &str| refused(problem);
     check_names("set", sets.iter().map(|s| s.name.as_str()))?;
     if sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
         return wrong("[[set]]: `noise` must be positive");
@@ -90,11 +90,11 @@ fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
     let Table { columns, .. } = read_table(path, &ReadOptions::default())?;
     let numeric = columns.into_iter().map(|column| match column.values {
         Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => Ok(values),
-        _ => Err(ExperimentError::Setting(format!(
+        _ => refused(format!(
             "{}: column `{}` holds something else than finite numbers",
             path.display(),
             column.name
-        ))),
+        )),
     });
     numeric.collect()
 }
@@ -126,17 +126,15 @@ impl Source {
         let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
         let folds = numbers(&folder.join(format!("{name}.fold.csv.gz")))?;
         let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
-            return Err(ExperimentError::Setting(format!(
-                "`{name}`: a target and one column of folds are needed"
-            )));
+            return refused(format!("`{name}`: a target and one column of folds are needed"));
         };
         if table.len() != columns || folds.len() != y.len() {
             let found = table.len();
-            return Err(ExperimentError::Setting(format!(
+            return refused(format!(
                 "`{name}`: {columns} lengthscales for {found} columns, {} folds for {} rows",
                 folds.len(),
                 y.len()
-            )));
+            ));
         }
         let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
         Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect() })
@@ -168,7 +166,7 @@ impl Source {
         let (test, mut train): (Vec<usize>, Vec<usize>) =
             (0..self.y.len()).partition(|&i| self.folds[i] == fold);
         if test.is_empty() || train.is_empty() {
-            return Err(ExperimentError::Setting(format!("fold {fold} has no rows")));
+            return refused(format!("fold {fold} has no rows"));
         }
         if let Some(most) = most.filter(|m| *m < train.len()) {
             train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));

@@ -1,6 +1,6 @@
 //! Problems in one dimension, and the grid on which posteriors are seen.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, refused};
 use posterior_data::synthetic::{self, ToyRegression};
 use posterior_gp::Prediction;
 use posterior_linalg::random::Streams;
@@ -66,12 +66,10 @@ pub(crate) fn column(values: &[f64]) -> Array<f64> {
 impl ToySettings {
     pub(crate) fn make(&self, seed: u64) -> Result<Toy, ExperimentError> {
         if self.every == 0 || self.grid < 2 || self.grid > 100_000 {
-            return Err(ExperimentError::Setting(
-                "[data]: `every` must be at least 1 and `grid` between 2 and 100000".into(),
-            ));
+            return refused("[data]: `every` must be at least 1 and `grid` between 2 and 100000");
         }
         if !(self.margin >= 0.0 && self.margin.is_finite()) {
-            return Err(ExperimentError::Setting("[data]: `margin` must be zero or positive".into()));
+            return refused("[data]: `margin` must be zero or positive");
         }
         let streams = Streams::new(self.seed.unwrap_or(seed));
         let ToyRegression { x, y, noise, .. } = match self.problem {
@@ -92,7 +90,7 @@ impl ToySettings {
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (x, y): (Vec<f64>, Vec<f64>) = rows.into_iter().step_by(self.every).unzip();
         let [low, .., high] = x[..] else {
-            return Err(ExperimentError::Setting("[data]: `every` leaves fewer than two rows".into()));
+            return refused("[data]: `every` leaves fewer than two rows");
         };
         let gaps = x.windows(2).filter(|w| w[1] - w[0] > 0.1 * (high - low)).map(|w| (w[0], w[1])).collect();
         let width = high - low + 2.0 * self.margin;

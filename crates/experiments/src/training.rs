@@ -1,7 +1,7 @@
 //! Networks, described as in architecture files, and their training.
 
-use super::ExperimentError;
 use super::context::Context;
+use super::error::{ExperimentError, refused};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Loss, TrainOptions, Trained, train};
 use posterior_networks::{Architecture, Network, Precision};
@@ -55,7 +55,7 @@ impl TrainingSettings {
         let epochs = match (self.steps, self.epochs) {
             (Some(steps), None) => steps.div_ceil(per_epoch),
             (None, Some(epochs)) => epochs,
-            _ => return Err(ExperimentError::Setting("[training] needs either `steps` or `epochs`".into())),
+            _ => return refused("[training] needs either `steps` or `epochs`"),
         };
         let adam = |decoupled| Rule::Adam {
             beta1: 0.9,
@@ -72,7 +72,7 @@ impl TrainingSettings {
             }
         };
         if self.rule != RuleName::Sgd && self.momentum != 0.0 {
-            return Err(ExperimentError::Setting("[training]: `momentum` belongs to rule = \"sgd\"".into()));
+            return refused("[training]: `momentum` belongs to rule = \"sgd\"");
         }
         Ok(TrainOptions {
             loss,
@@ -102,11 +102,11 @@ impl TrainingSettings {
         let seed = context.seed;
         let network = Network::<T>::initialised(architecture.graph()?, Streams::new(seed))?;
         if network.graph().input_shape() != examples.input_shape() {
-            return Err(ExperimentError::Setting(format!(
+            return refused(format!(
                 "[network] takes inputs of shape {:?}, the data have shape {:?}",
                 network.graph().input_shape(),
                 examples.input_shape()
-            )));
+            ));
         }
         let options = self.options(examples.len(), loss, seed)?;
         let Trained { network, reason, state, .. } =

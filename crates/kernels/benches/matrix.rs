@@ -9,7 +9,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use posterior_kernels::KernelExpression;
 use posterior_kernels::matrix::KernelMatrix;
-use posterior_kernels::tanimoto::{BinaryRows, SparseCounts, TanimotoMatrix};
+use posterior_kernels::tanimoto::{SparseCounts, TanimotoMatrix};
 use posterior_linalg::operator::{LinearOperator, RowAccess};
 use posterior_linalg::random::Streams;
 use rand::RngExt;
@@ -102,7 +102,6 @@ fn fingerprints(c: &mut Criterion) {
         }
     }
     let sparse = Arc::new(SparseCounts::from_dense(dense.as_ref()).unwrap());
-    let bits = Arc::new(BinaryRows::presence(&sparse));
     let names: Vec<String> = (0..d).map(|i| format!("x{i}")).collect();
     let kernel = "tanimoto".parse::<KernelExpression>().unwrap().build::<f32>(&names).unwrap();
     let v = Mat::<f32>::from_fn(n, 1, |i, _| (i as f32).sin());
@@ -114,8 +113,6 @@ fn fingerprints(c: &mut Criterion) {
     group.bench_function("dense", |b| b.iter(|| matrix.apply(v.as_ref(), out.as_mut())));
     let matrix = TanimotoMatrix::of_rows(sparse, 1.0);
     group.bench_function("sparse", |b| b.iter(|| matrix.apply(v.as_ref(), out.as_mut())));
-    let matrix = TanimotoMatrix::of_rows(bits, 1.0);
-    group.bench_function("bits", |b| b.iter(|| matrix.apply(v.as_ref(), out.as_mut())));
     group.finish();
 }
 

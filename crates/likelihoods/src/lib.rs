@@ -25,13 +25,11 @@
 //! | [`expectation`] | expected log densities under a Gaussian, for variational inference; quadrature |
 //! | [`predictive`] | what will be observed when latent values are Gaussian, also correlated, by several rules |
 //! | [`NoiseStatistics`] | the noise covariance that expectation maximisation would choose |
-//! | [`joint_log_density`] | many observations at once, averaged over sampled functions |
 //! | `special` | softmax, normal tails, digamma |
 
 mod distributions;
 mod error;
 pub mod expectation;
-mod joint;
 mod likelihood;
 mod noise_statistics;
 mod output_likelihood;
@@ -44,7 +42,6 @@ pub use distributions::{
 };
 pub use error::LikelihoodError;
 pub use expectation::{GaussHermite, Slopes};
-pub use joint::{JointPoint, joint_log_density};
 pub use likelihood::{CloneLikelihood, Likelihood};
 pub use noise_statistics::NoiseStatistics;
 pub use output_likelihood::OutputLikelihood;

@@ -19,7 +19,7 @@
 //! |---|---|
 //! | [`cholesky`] | `A = L Lᵀ` with reported jitter; solves, inverse, updates |
 //! | [`dense`] | products, triangular solves, eigenvalues and QR on all threads, with bits that do not depend on their number |
-//! | [`operator`] | matrices as maps: dense, diagonal, low rank, Kronecker, sums, products, with structure tags |
+//! | [`operator`] | matrices as maps: dense, sums, products, transposes; access to single rows |
 //! | [`solve`] | conjugate gradients, preconditioners, traces and log-determinants from products alone |
 //! | [`tiles`] | matrices cut into cache-sized pieces, visited in parallel with reproducible results |
 //! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |

@@ -1,8 +1,7 @@
 //! Matrices cut into **tiles** that fit the cache, visited in parallel.
 //!
 //! Columns are cut first: with column-major storage each strip of columns is one piece of memory. A matrix with fewer strips than
-//! would keep the threads busy has its strips cut into tiles for different threads, too. Results of
-//! reductions are merged in the order of the strips, so they are the same whichever thread did which, and for any number of them.
+//! would keep the threads busy has its strips cut into tiles for different threads, too.
 
 use crate::Real;
 use faer::MatMut;
@@ -78,31 +77,6 @@ fn cut_rows<'a, T>(
         .collect()
 }
 
-/// Folds over the tiles of an `rows` x `columns` matrix that is not stored: each strip of columns starts from `init`, visits
-/// its tiles from top to bottom, and the strips are merged from left to right.
-pub fn fold_tiles<A: Send>(
-    shape: (usize, usize),
-    tile: usize,
-    cover: Cover,
-    init: impl Fn() -> A + Sync,
-    visit: impl Fn(&mut A, Range<usize>, Range<usize>) + Sync,
-    merge: impl Fn(A, A) -> A,
-) -> A {
-    let strips: Vec<Range<usize>> = pieces(shape.1, tile).collect();
-    let parts: Vec<A> = strips
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|columns| {
-            let mut part = init();
-            for rows in covered(shape.0, &columns, tile, cover) {
-                visit(&mut part, rows, columns.clone());
-            }
-            part
-        })
-        .collect();
-    parts.into_iter().reduce(merge).unwrap_or_else(init)
-}
-
 fn covered(
     rows: usize,
     columns: &Range<usize>,
@@ -163,34 +137,5 @@ mod tests {
             });
         });
         assert!((0..64).all(|i| column[(i, 0)] == (i / 32 * 32) as f64));
-    }
-
-    #[test]
-    fn folds_do_not_depend_on_the_number_of_threads() {
-        let sum = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let visit = |sum: &mut f32, rows: Range<usize>, columns: Range<usize>| {
-                *sum += 1.0 / (1 + rows.start * 97 + columns.start) as f32;
-            };
-            pool.install(|| fold_tiles((500, 700), 3, Cover::Full, || 0.0f32, visit, |a, b| a + b)).to_bits()
-        };
-        assert!([2, 3, 7].into_iter().all(|threads| sum(threads) == sum(1)));
-    }
-
-    #[test]
-    fn folds_merge_in_order() {
-        let order = fold_tiles(
-            (6, 9),
-            2,
-            Cover::Lower,
-            Vec::new,
-            |v, r, c| v.push((r.start, c.start)),
-            |a, b| [a, b].concat(),
-        );
-        let expected: Vec<(usize, usize)> = (0..9)
-            .step_by(2)
-            .flat_map(|c| (0..6).step_by(2).filter(move |&r| r + 2 > c).map(move |r| (r, c)))
-            .collect();
-        assert_eq!(order, expected);
     }
 }

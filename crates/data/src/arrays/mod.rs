@@ -25,8 +25,8 @@ mod npz;
 mod source;
 mod write;
 
+pub(crate) use array::same_type;
 pub use array::{ArrayValues, NonFinite, NumericArray};
-pub(crate) use array::{each_type, same_type};
 pub use cifar::{CifarImages, CifarLabels, read_cifar};
 pub use idx::read_idx;
 pub use image_set::ImageSet;

@@ -13,7 +13,6 @@
 //! | [`sine_toy`] | a sine with training, validation and test rows |
 //! | [`count_fingerprints`] | sparse counts with a target drawn from a Tanimoto process |
 //! | [`two_moons`] | two interleaved half circles |
-//! | [`gaussian_blobs`] | any number of normal classes at known centres |
 
 mod classic;
 mod fingerprints;
@@ -28,5 +27,5 @@ pub use fingerprints::{
 };
 pub use matern::{MATERN_LENGTHSCALE, MATERN_NOISE, matern_toy};
 pub use network_toys::{CLUSTERED_NOISE, CLUSTERS, SINE_NOISE, SineToy, clustered_toy, sine_toy};
-pub use points::{LabelledPoints, gaussian_blobs, two_moons};
+pub use points::{LabelledPoints, two_moons};
 pub use toy::ToyRegression;

@@ -16,7 +16,7 @@ pub struct LabelledPoints {
     pub features: NumericArray,
     /// The class of each (n), from 0. Classes take turns, so that any run of rows is balanced.
     pub labels: Vec<u32>,
-    /// The centre of each class, in D coordinates: the mean of [`gaussian_blobs`]; for [`two_moons`] that of the circle.
+    /// The centre of each class, in D coordinates: that of the circle.
     pub centres: Vec<Vec<f64>>,
 }
 
@@ -70,60 +70,6 @@ pub fn two_moons(n: usize, noise: f64, streams: Streams) -> Result<LabelledPoint
     })
 }
 
-/// Classes with normal points of standard deviation `spread` in each of the `dimensions` about their centres. The centres are the
-/// corners of a regular polygon in the first two coordinates, 2 apart from their neighbours (in one dimension: points on a line,
-/// 2 apart), and 0 in all others, so that any further coordinates are noise.
-///
-/// All is known: with equal shares, the probability of class c at x is the softmax of `-|x - centre_c|² / (2 spread²)`.
-///
-/// # Errors
-/// [`DataError::Argument`] without dimensions or classes, with fewer rows than classes, or for a spread that is not a positive
-/// number; [`DataError::Oversized`] beyond 8 GiB.
-pub fn gaussian_blobs(
-    classes: usize,
-    dimensions: usize,
-    n: usize,
-    spread: f64,
-    streams: Streams,
-) -> Result<LabelledPoints, DataError> {
-    let at_least_one = |argument, value: usize| match value {
-        0 => Err(DataError::Argument {
-            argument,
-            value: "0".into(),
-            reason: "there must be at least one".into(),
-        }),
-        _ => Ok(()),
-    };
-    at_least_one("classes", classes)?;
-    at_least_one("dimensions", dimensions)?;
-    check_rows(n, dimensions)?;
-    if classes > n {
-        let reason = format!("there must be at least one row for each class, but n is {n}");
-        return Err(DataError::Argument { argument: "classes", value: classes.to_string(), reason });
-    }
-    finite_at_least("spread", spread, f64::MIN_POSITIVE)?;
-    // Neighbours on a circle of radius r are 2 r sin(π / classes) apart; one class alone stands at the origin.
-    let radius = if classes > 1 { (PI / classes as f64).sin().recip() } else { 0.0 };
-    let centre = |class: usize| {
-        let mut centre = vec![0.0; dimensions];
-        if dimensions == 1 {
-            centre[0] = 2.0 * class as f64 - (classes - 1) as f64;
-        } else {
-            let angle = 2.0 * PI * class as f64 / classes as f64;
-            (centre[0], centre[1]) = (radius * angle.cos(), radius * angle.sin());
-        }
-        centre
-    };
-    let centres: Vec<Vec<f64>> = (0..classes).map(centre).collect();
-    let mut rng = streams.stream("data/gaussian-blobs");
-    LabelledPoints::new("Gaussian blobs", n, centres.clone(), |class, out| {
-        out.extend(centres[class].iter().map(|at| {
-            let error: f64 = StandardNormal.sample(&mut rng);
-            at + spread * error
-        }));
-    })
-}
-
 fn check_rows(n: usize, dimensions: usize) -> Result<(), DataError> {
     if n == 0 {
         let reason = "there must be at least one row".into();
@@ -159,45 +105,6 @@ mod tests {
     }
 
     #[test]
-    fn blobs_have_their_centres_spread_and_best_error() {
-        let (n, spread) = (6_000, 0.9);
-        for (classes, dimensions) in [(2, 1), (3, 2), (5, 4), (1, 3)] {
-            let blobs = gaussian_blobs(classes, dimensions, n, spread, Streams::new(2)).unwrap();
-            let x = blobs.features.to_f64();
-            let each = n as f64 / classes as f64;
-            let mut square = 0.0;
-            for (c, centre) in blobs.centres.iter().enumerate() {
-                if classes > 1 {
-                    let next = &blobs.centres[(c + 1) % classes];
-                    let apart = centre.iter().zip(next).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-                    assert!((apart - 2.0).abs() < 1e-12);
-                }
-                for j in 0..dimensions {
-                    let values = || (c..n).step_by(classes).map(|i| x[i * dimensions + j]);
-                    assert!((values().sum::<f64>() / each - centre[j]).abs() < 5.0 * spread / each.sqrt());
-                    square += values().map(|v| ((v - centre[j]) / spread).powi(2)).sum::<f64>();
-                }
-            }
-            let count = (n * dimensions) as f64;
-            assert!((square / count - 1.0).abs() < 5.0 * (2.0 / count).sqrt());
-        }
-        // Two classes 2 apart: the best rule is the sign, wrong with probability Φ(-1 / spread) = Φ(-1.111...).
-        let blobs = gaussian_blobs(2, 1, n, spread, Streams::new(3)).unwrap();
-        let wrong = blobs
-            .features
-            .to_f64()
-            .iter()
-            .zip(&blobs.labels)
-            .filter(|(x, c)| (**x > 0.0) != (**c == 1))
-            .count();
-        let expected = 0.133_260_262_902_505;
-        assert!(
-            (wrong as f64 / n as f64 - expected).abs()
-                < 5.0 * (expected * (1.0 - expected) / n as f64).sqrt()
-        );
-    }
-
-    #[test]
     fn what_cannot_be_made_is_refused() {
         let streams = Streams::new(0);
         let messages = [
@@ -205,11 +112,6 @@ mod tests {
             two_moons(5, f64::NAN, streams),
             two_moons(5, -0.5, streams),
             two_moons(usize::MAX, 0.1, streams),
-            gaussian_blobs(0, 2, 5, 1.0, streams),
-            gaussian_blobs(2, 0, 5, 1.0, streams),
-            gaussian_blobs(2, 2, 5, 0.0, streams),
-            gaussian_blobs(usize::MAX, 1, 5, 1.0, streams),
-            gaussian_blobs(2, usize::MAX, 5, 1.0, streams),
         ]
         .map(|made| made.unwrap_err().to_string());
         for (message, part) in messages.iter().zip([
@@ -217,11 +119,6 @@ mod tests {
             "`noise` is NaN: it must be a finite number of at least 0",
             "`noise` is -0.5",
             "bytes",
-            "`classes` is 0",
-            "`dimensions` is 0",
-            "`spread` is 0",
-            "at least one row for each class, but n is 5",
-            "points",
         ]) {
             assert!(message.contains(part), "{message}");
         }

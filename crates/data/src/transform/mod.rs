@@ -28,39 +28,5 @@ mod rotation;
 
 pub use corruption::{Corruption, SEVERITIES, corrupt};
 pub use format::{ChannelOrder, ImageFormat};
-pub(crate) use format::{Geometry, require_pixels};
+use format::{Geometry, require_pixels};
 pub use rotation::{Interpolation, rotate};
-
-use crate::{DataError, ImageSet};
-use posterior_linalg::random::Streams;
-
-impl ImageSet {
-    /// The images turned by [`rotate`], with their labels.
-    ///
-    /// # Errors
-    /// As [`rotate`].
-    pub fn rotated(
-        &self,
-        channels: ChannelOrder,
-        degrees: f64,
-        interpolation: Interpolation,
-    ) -> Result<Self, DataError> {
-        let images = rotate(&self.images, channels, degrees, interpolation)?;
-        Ok(Self { images, labels: self.labels.clone() })
-    }
-
-    /// The images changed by [`corrupt`], with their labels.
-    ///
-    /// # Errors
-    /// As [`corrupt`].
-    pub fn corrupted(
-        &self,
-        format: ImageFormat,
-        corruption: Corruption,
-        severity: u8,
-        streams: Streams,
-    ) -> Result<Self, DataError> {
-        let images = corrupt(&self.images, format, corruption, severity, streams)?;
-        Ok(Self { images, labels: self.labels.clone() })
-    }
-}

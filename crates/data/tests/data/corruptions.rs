@@ -4,7 +4,7 @@ use crate::common::shared;
 use posterior_data::transform::{
     ChannelOrder, Corruption, ImageFormat, Interpolation, SEVERITIES, corrupt, rotate,
 };
-use posterior_data::{ArrayValues, DataError, ImageSet, NumericArray, ReadOptions, read_images};
+use posterior_data::{ArrayValues, DataError, NumericArray, ReadOptions, read_images};
 use posterior_linalg::random::Streams;
 use rand::RngExt;
 
@@ -259,11 +259,4 @@ fn small_empty_and_wrong_images() {
     }
     let unknown = Corruption::from_name("fog").unwrap_err();
     assert!(matches!(unknown, DataError::Argument { .. }) && unknown.to_string().contains("gaussian-blur"));
-}
-
-#[test]
-fn sets_keep_their_labels() {
-    let set = ImageSet { images: pictures(2), labels: Some(vec![3, 1]) };
-    let found = set.corrupted(ImageFormat::default(), Corruption::Contrast, 2, seed()).unwrap();
-    assert_eq!((found.labels, found.images), (set.labels, run(&set.images, Corruption::Contrast, 2)));
 }

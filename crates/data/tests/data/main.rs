@@ -8,5 +8,4 @@ mod bad_inputs;
 mod common;
 mod corruptions;
 mod feature_matrices;
-mod point_clouds;
 mod rotation;

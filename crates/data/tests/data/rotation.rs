@@ -1,7 +1,7 @@
 //! Rotations: exact quarter turns, nearest neighbours by brute force, linear images that bilinear interpolation keeps exactly.
 
-use posterior_data::transform::{ChannelOrder, ImageFormat, Interpolation, rotate};
-use posterior_data::{ArrayValues, DataError, ImageSet, NumericArray};
+use posterior_data::transform::{ChannelOrder, Interpolation, rotate};
+use posterior_data::{ArrayValues, DataError, NumericArray};
 use posterior_linalg::random::Streams;
 use rand::RngExt;
 
@@ -196,12 +196,4 @@ fn what_cannot_be_turned_is_refused_and_nothing_stays_nothing() {
         let undefined = array(&[1, 3, 3], ArrayValues::F64(vec![f64::NAN; 9]));
         assert_eq!(turn(&undefined, 20.0, interpolation).shape(), [1, 3, 3]);
     }
-}
-
-#[test]
-fn sets_keep_their_labels() {
-    let set = ImageSet { images: random_bytes(&[2, 4, 4]), labels: Some(vec![3, 1]) };
-    let turned = set.rotated(ImageFormat::default().channels, 90.0, Interpolation::Nearest).unwrap();
-    assert_eq!(turned.labels, set.labels);
-    assert_eq!(turned.images, turn(&set.images, 90.0, Interpolation::Nearest));
 }

@@ -2,9 +2,9 @@
 //!
 //! Serves figure 1 of VaLLA (approximations of the curvature), and figures 5.1 and 5.2 of the thesis (whose norm the evidence charges for; means of the linear model).
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{Toy, ToySettings, column, mean};
 use crate::training::TrainingSettings;
@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     #[serde(rename = "method")]
     methods: Vec<MethodSettings>,
 }
+
+impl Checked for Settings {}
 
 fn one() -> f64 {
     1.0
@@ -206,8 +208,7 @@ fn roughness(values: &[f64]) -> f64 {
 }
 
 /// Trains the network, fits every method, compares.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let reference = match &settings.reference {
         None => 0,
         Some(name) => settings.methods.iter().position(|m| m.name == *name).ok_or_else(|| {
@@ -215,7 +216,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         })?,
     };
     if settings.methods.is_empty() {
-        return Err(ExperimentError::Setting("there is no [[method]]".into()));
+        return refused("there is no [[method]]");
     }
     let toy = settings.data.make(context.seed)?;
     let (network, facts) = settings.training.train(&settings.network, &toy.examples(), Loss::Mse, context)?;
@@ -260,7 +261,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         numbers: json!({ "methods": methods }),
         series: Value::Object(series),
         tables: vec![table],
-        figures: figures(&settings, &toy, &found),
+        figures: figures(settings, &toy, &found),
         facts,
         notes: Vec::new(),
     })
@@ -269,46 +270,35 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
 fn figures(settings: &Settings, toy: &Toy, found: &[Found]) -> Vec<Item> {
     let panels = found
         .iter()
-        .map(|one| TitledPosterior {
-            title: one.name.clone(),
-            posterior: toy.panel(&one.mean, &one.deviation, one.noise_variance),
+        .map(|one| {
+            TitledPosterior::new(one.name.clone(), toy.panel(&one.mean, &one.deviation, one.noise_variance))
         })
         .collect();
-    let mut items = vec![Item::Posteriors(PosteriorPanels {
-        title: "Posteriors".into(),
-        target: "y".into(),
-        panels,
-        caption: "Mean with two standard deviations: of the function (dark) and of new observations (light)."
-            .into(),
-    })];
+    let mut items = vec![
+        PosteriorPanels::new(
+            "Posteriors",
+            "y",
+            panels,
+            "Mean with two standard deviations: of the function (dark) and of new observations (light).",
+        )
+        .into(),
+    ];
     let lines = |values: &dyn Fn(&Found) -> Vec<f64>| {
-        let line = |one: &Found| Line {
-            name: one.name.clone(),
-            x: toy.grid.clone(),
-            y: values(one),
-            ..Line::default()
-        };
+        let line = |one: &Found| Line::new(one.name.clone(), toy.grid.clone(), values(one));
         found.iter().map(line).collect::<Vec<Line>>()
     };
-    items.push(Item::Curves(Curves {
-        title: "Standard deviation of the function".into(),
-        x: "x".into(),
-        y: "standard deviation".into(),
-        y_logarithmic: true,
-        lines: lines(&|one| one.deviation.clone()),
-        ..Curves::default()
-    }));
+    items.push(
+        Curves::new(
+            "Standard deviation of the function",
+            "x",
+            "standard deviation",
+            lines(&|one| one.deviation.clone()),
+        )
+        .logarithmic(false, true)
+        .into(),
+    );
     if settings.methods.iter().any(|m| m.mean == MeanName::Linear) {
-        items.push(Item::Curves(Curves {
-            title: "Predictive means".into(),
-            x: "x".into(),
-            y: "mean".into(),
-            lines: lines(&|one| one.mean.clone()),
-            caption:
-                "The linear model's mean interpolates as its Jacobian features do; the network's is smoother."
-                    .into(),
-            ..Curves::default()
-        }));
+        items.push(Curves::new("Predictive means", "x", "mean", lines(&|one| one.mean.clone())).captioned("The linear model's mean interpolates as its Jacobian features do; the network's is smoother.").into());
     }
     items
 }

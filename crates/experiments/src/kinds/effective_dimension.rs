@@ -1,9 +1,9 @@
 //! Two estimators of the effective dimension from few posterior samples, held against closed forms (thesis figure 6.3).
 
+use super::Checked;
 use super::conjugate::{Conjugate, Update};
-use super::settings;
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::tangent::{TrainedToy, product};
 use crate::toy::{ToySettings, mean};
@@ -30,20 +30,20 @@ pub(crate) struct Settings {
     precision: Option<f64>,
 }
 
+impl Checked for Settings {}
+
 fn variance(values: &[f64]) -> f64 {
     let centre = mean(values.iter().copied());
     values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
 /// Trains the network, draws exact posterior samples, estimates.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (samples, repetitions) = (settings.samples, settings.repetitions);
     if samples == 0 || repetitions < 2 || samples.saturating_mul(repetitions) > 10_000_000 {
-        return Err(ExperimentError::Setting(
-            "`samples` must be at least 1, `repetitions` at least 2, and their product at most ten million"
-                .into(),
-        ));
+        return refused(
+            "`samples` must be at least 1, `repetitions` at least 2, and their product at most ten million",
+        );
     }
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let tangent = trained.tangent(&trained.network)?;
@@ -106,18 +106,15 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             ],
             "Closed forms: 2/k Σ t² and 2/k Σ (1 - t)² with t = λ / (λ + a) over the eigenvalues of the curvature.",
         ),
-        NumberTable {
-            title: "The model".into(),
-            head: ["quantity", "value"].map(String::from).to_vec(),
-            rows: [
+        NumberTable::of_quantities(
+            "The model",
+            ["quantity", "value"],
+            &[
                 ("prior precision", "precision"),
                 ("weights", "dimension"),
                 ("effective dimension", "effective_dimension"),
-            ]
-            .map(|(name, path)| (name.to_string(), vec![path.to_string()]))
-            .to_vec(),
-            caption: String::new(),
-        },
+            ],
+        ),
     ];
     let figure = Distributions {
         title: "Estimates".into(),

@@ -2,11 +2,11 @@
 //!
 //! Serves figures 6.1 and 6.2 of the thesis, and holds learned precisions against a search by brute force.
 
+use super::Checked;
 use super::bands::CurvatureName;
 use super::conjugate::{Conjugate, Learned, Update};
-use super::settings;
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::tangent::{Tangent, TrainedToy, product};
 use crate::toy::ToySettings;
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     #[serde(default)]
     curvatures: Vec<CurvatureName>,
 }
+
+impl Checked for Settings {}
 
 fn one_per_cent() -> f64 {
     0.01
@@ -179,14 +181,13 @@ fn fitted(
 }
 
 /// Trains the network and follows the evidence.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (low, high) = settings.precisions;
     let positive = low > 0.0 && low < high && high.is_finite();
     if !positive || !(3..=10_000).contains(&settings.points) || settings.starts.is_empty() {
-        return Err(ExperimentError::Setting(
-            "`precisions` must be two positive numbers in ascending order, `points` between 3 and 10000, and `starts` not empty".into(),
-        ));
+        return refused(
+            "`precisions` must be two positive numbers in ascending order, `points` between 3 and 10000, and `starts` not empty",
+        );
     }
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let tangent = trained.tangent(&trained.network)?;
@@ -278,15 +279,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             "Brute force: the largest exact marginal likelihood of the tangent model over a grid, refined.",
         ));
     }
-    tables.push(NumberTable {
-        title: "Optima".into(),
-        head: ["evidence", "precision"].map(String::from).to_vec(),
-        rows: vec![
-            ("brute force".into(), vec!["brute_force.precision".into()]),
-            ("norm of the trained weights".into(), vec!["trained.precision".into()]),
-        ],
-        caption: String::new(),
-    });
+    tables.push(NumberTable::of_quantities(
+        "Optima",
+        ["evidence", "precision"],
+        &[("brute force", "brute_force.precision"), ("norm of the trained weights", "trained.precision")],
+    ));
     Ok(Measured {
         numbers,
         series,
@@ -316,11 +313,12 @@ fn figures(
     let top = drawn.mode.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let bottom = drawn.mode.iter().copied().fold(f64::INFINITY, f64::min);
     let height = (top - bottom).max(1.0);
-    let trace = |(name, values): (String, Vec<f64>)| Line {
-        name,
-        x: (0..values.len().min(200)).map(|i| i as f64).collect(),
-        y: values.into_iter().take(200).collect(),
-        ..Line::default()
+    let trace = |(name, values): (String, Vec<f64>)| {
+        Line::new(
+            name,
+            (0..values.len().min(200)).map(|i| i as f64).collect(),
+            values.into_iter().take(200).collect(),
+        )
     };
     vec![
         Item::Curves(Curves {
@@ -338,14 +336,6 @@ fn figures(
             caption: "Diamonds: optima. The exact evidence is a Cholesky factor of the tangent model's covariance at every point.".into(),
             ..Curves::default()
         }),
-        Item::Curves(Curves {
-            title: "Precision by step".into(),
-            x: "step".into(),
-            y: "prior precision a".into(),
-            y_logarithmic: true,
-            lines: traces.into_iter().map(trace).collect(),
-            caption: "At most 200 steps are drawn.".into(),
-            ..Curves::default()
-        }),
+        Curves::new("Precision by step", "step", "prior precision a", traces.into_iter().map(trace).collect()).logarithmic(false, true).captioned("At most 200 steps are drawn.").into(),
     ]
 }

@@ -1,15 +1,15 @@
 //! Gaussian processes with the Tanimoto kernel on made-up fingerprints: exact agreement with brute force, hyperparameters learned from data as good as
 //! those that made them, iterative solvers with random hashes.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::gaussian::{MethodSettings, check_methods, normals};
 use crate::measured::{Measured, NumberTable};
 use faer::{Mat, MatRef};
 use posterior_data::synthetic::{CountFingerprints, FingerprintSettings, count_fingerprints};
 use posterior_gp::exact::{ExactGp, FitOptions, fit};
-use posterior_gp::iterative::{Budget, Problem, Start, solve};
+use posterior_gp::iterative::{Problem, Start, solve};
 use posterior_gp::{GpError, MeanForm, Observations, Posterior};
 use posterior_kernels::composite::Scaled;
 use posterior_kernels::tanimoto::{SparseCounts, SparseFeatures, Tanimoto, TanimotoMatrix};
@@ -21,11 +21,10 @@ use posterior_linalg::operator::{LinearOperator, RowAccess};
 use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_metrics::Gaussians;
-use posterior_report::{Item, PosteriorPanel, SummaryRow};
+use posterior_report::{Item, PosteriorPanel, PosteriorPanels, SummaryRow};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -59,23 +58,20 @@ pub(crate) struct Settings {
     methods: Vec<MethodSettings>,
 }
 
-impl Settings {
+impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
         check_methods(&self.methods)?;
-        if self.methods.iter().any(|m| m.solver.is_none()) {
-            return wrong("[[method]]: give each a `solver`");
-        }
+        self.methods.iter().try_for_each(|m| m.rows_solver(0).map(|_| ()))?;
         if ["generating", "learned", "brute force"].iter().any(|n| self.methods.iter().any(|m| m.name == *n))
         {
-            return wrong("[[method]]: `generating`, `learned` and `brute force` are there anyway");
+            return refused("[[method]]: `generating`, `learned` and `brute force` are there anyway");
         }
         if [self.train, self.test, self.samples, self.features, self.learning_steps].contains(&0) {
-            return wrong("`train`, `test`, `samples`, `features` and `learning_steps` must be at least 1");
+            return refused("`train`, `test`, `samples`, `features` and `learning_steps` must be at least 1");
         }
         let positive = |v: f64| v > 0.0 && v.is_finite();
         if ![self.variance, self.noise, self.start].into_iter().all(positive) {
-            return wrong("`variance`, `noise` and `start` must be positive");
+            return refused("`variance`, `noise` and `start` must be positive");
         }
         Ok(())
     }
@@ -154,7 +150,7 @@ fn counts(
 fn iterative(
     settings: &Settings,
     method: &MethodSettings,
-    matrix: &TanimotoMatrix<f64, SparseCounts<f64>>,
+    matrix: &TanimotoMatrix<f64>,
     (train, test): (&SparseCounts<f64>, &Arc<SparseCounts<f64>>),
     y: &[f64],
     context: &mut Context<'_>,
@@ -170,8 +166,7 @@ fn iterative(
     let errors = Mat::from_fn(n, 1 + s, |i, j| if j == 0 { 0.0 } else { settings.noise * white[(i, j - 1)] });
     let system = System::uniform(matrix, settings.noise * settings.noise).map_err(GpError::from)?;
     let problem = Problem::new(&system, function.as_ref(), Some(errors.as_ref()))?;
-    let solver = method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
-    let budget = Budget { tolerance: method.tolerance.unwrap_or(0.0), ..Budget::steps(method.steps) };
+    let (solver, budget) = method.rows_solver(context.seed)?;
     let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, _| {
         context.tell(&method.name, progress.step, progress.steps_planned)
     })?;
@@ -189,9 +184,7 @@ fn iterative(
 }
 
 /// Makes fingerprints up, computes the posterior in every way, compares.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (n, m) = (settings.train, settings.test);
     context.step("fingerprints", 0, 1)?;
     let shape = FingerprintSettings {
@@ -213,7 +206,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let (gram, cross) = (brute_force(x, x, variance), brute_force(z, x, variance));
     let reference = textbook(&gram, &cross, y, variance, noise)?;
     let (train, test) = (Arc::new(counts(&made, 0..n)?), Arc::new(counts(&made, n..n + m)?));
-    let matrix = TanimotoMatrix::<f64, _>::of_rows(train.clone(), variance);
+    let matrix = TanimotoMatrix::of_rows(train.clone(), variance);
     let mut sparse = Mat::zeros(n, n);
     matrix.columns_into(&(0..n).collect::<Vec<_>>(), sparse.as_mut());
     let identity = Mat::<f64>::identity(n, n);
@@ -256,13 +249,12 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     methods.insert("generating".into(), scores(&reference, noise, truth, function)?);
     methods.insert("learned".into(), scores(&learned, learned_noise, truth, function)?);
     for method in &settings.methods {
-        let own = iterative(&settings, method, &matrix, (&train, &test), y, context)?;
+        let own = iterative(settings, method, &matrix, (&train, &test), y, context)?;
         let mut numbers = scores(&own, noise, truth, function)?;
         numbers["mean_difference"] = json!(largest(&own.mean, &reference.mean));
         methods.insert(method.name.clone(), numbers);
     }
     let names = ["generating", "learned"].into_iter().chain(settings.methods.iter().map(|m| m.name.as_str()));
-    let value = |title: &str, path: &str| (title.to_string(), vec![path.to_string()]);
     let tables = vec![
         NumberTable::by_name(
             "Predictions of test rows",
@@ -279,19 +271,18 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             ],
             "Generating: brute force with the hyperparameters that made the data. Iterative methods have these too; their variances come from samples.",
         ),
-        NumberTable {
-            title: "Agreement with brute force, and hyperparameters".into(),
-            head: ["quantity", "value"].map(String::from).to_vec(),
-            rows: vec![
-                value("entries of sparse matrices, largest difference", "agreement.entries"),
-                value("entries of the dense kernel, largest difference", "agreement.dense_entries"),
-                value("means, largest difference", "agreement.means"),
-                value("variances, largest difference", "agreement.variances"),
-                value("learned variance over the true one", "learned.variance_ratio"),
-                value("learned noise over the true one (standard deviations)", "learned.noise_ratio"),
+        NumberTable::of_quantities(
+            "Agreement with brute force, and hyperparameters",
+            ["quantity", "value"],
+            &[
+                ("entries of sparse matrices, largest difference", "agreement.entries"),
+                ("entries of the dense kernel, largest difference", "agreement.dense_entries"),
+                ("means, largest difference", "agreement.means"),
+                ("variances, largest difference", "agreement.variances"),
+                ("learned variance over the true one", "learned.variance_ratio"),
+                ("learned noise over the true one (standard deviations)", "learned.noise_ratio"),
             ],
-            caption: String::new(),
-        },
+        ),
     ];
     Ok(Measured {
         numbers: json!({
@@ -337,15 +328,13 @@ fn ordered(reference: &Marginals, learned: &Marginals, noise: f64, truth: &[f64]
         title: title.into(),
         posterior: panel(found),
     };
-    Item::Posteriors(posterior_report::PosteriorPanels {
-        title: "Test rows".into(),
-        target: "y".into(),
-        panels: vec![
-            titled("generating hyperparameters", reference),
-            titled("learned hyperparameters", learned),
-        ],
-        caption: "Points are what was observed at the test rows, which no posterior has seen.".into(),
-    })
+    PosteriorPanels::new(
+        "Test rows",
+        "y",
+        vec![titled("generating hyperparameters", reference), titled("learned hyperparameters", learned)],
+        "Points are what was observed at the test rows, which no posterior has seen.",
+    )
+    .into()
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //!
 //! Serves table 5.1 and figure 5.3 of the thesis.
 
+use super::Checked;
 use super::bands::CurvatureName;
-use super::settings;
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     #[serde(rename = "network")]
     networks: Vec<NetworkSettings>,
 }
+
+impl Checked for Settings {}
 
 /// One `[[network]]`.
 #[derive(Deserialize)]
@@ -103,7 +105,7 @@ fn scores(
         };
         for i in 0..indices.len() {
             let Prediction::Classes(own) = rule.predict(latent.example(i))? else {
-                return Err(ExperimentError::Setting("the likelihood is not one of classes".into()));
+                return refused("the likelihood is not one of classes");
             };
             probabilities.extend(own);
         }
@@ -121,10 +123,9 @@ fn standard_deviation(values: &[f64]) -> f64 {
 }
 
 /// Trains every network, fits four posteriors to each, scores them on test images.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     if settings.networks.is_empty() {
-        return Err(ExperimentError::Setting("there is no [[network]]".into()));
+        return refused("there is no [[network]]");
     }
     let (train, test) = settings.data.read(context.folder)?;
     let likelihood = OutputLikelihood::Categorical(Categorical::new(settings.data.classes)?);

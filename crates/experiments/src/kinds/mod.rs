@@ -17,6 +17,7 @@ mod toy_processes;
 
 use super::ExperimentError;
 use super::context::Context;
+use super::gaussian::share_options;
 use super::measured::Measured;
 use serde::de::DeserializeOwned;
 use toml::Table;
@@ -28,7 +29,7 @@ pub(crate) struct Kind {
     /// What it does.
     pub(crate) about: &'static str,
     /// Whether settings are those of this kind.
-    pub(crate) check: fn(&Table) -> Result<(), toml::de::Error>,
+    pub(crate) check: fn(&Table) -> Result<(), ExperimentError>,
     /// Runs one seed.
     pub(crate) run: fn(&Table, &mut Context<'_>) -> Result<Measured, ExperimentError>,
 }
@@ -40,8 +41,8 @@ macro_rules! kinds {
         pub(crate) const KINDS: &[Kind] = &[$(Kind {
             name: $name,
             about: $about,
-            check: check::<$module::Settings>,
-            run: $module::run,
+            check: |table| settings::<$module::Settings>(table).map(|_| ()),
+            run: |table, context| $module::run(&settings(table)?, context),
         }),*];
     };
 }
@@ -67,11 +68,19 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     KINDS.iter().map(|k| (k.name, k.about))
 }
 
-fn check<S: DeserializeOwned>(settings: &Table) -> Result<(), toml::de::Error> {
-    settings.clone().try_into::<S>().map(|_| ())
+/// Settings that know which numbers make sense.
+trait Checked: DeserializeOwned {
+    /// Refuses others.
+    fn check(&self) -> Result<(), ExperimentError> {
+        Ok(())
+    }
 }
 
-/// The settings of a kind, checked when the file was read.
-fn settings<S: DeserializeOwned>(table: &Table) -> Result<S, ExperimentError> {
-    table.clone().try_into::<S>().map_err(|e| ExperimentError::Setting(e.message().to_string()))
+/// The settings of a kind, checked.
+fn settings<S: Checked>(table: &Table) -> Result<S, ExperimentError> {
+    let mut table = table.clone();
+    share_options(&mut table);
+    let settings: S = table.try_into().map_err(|e| ExperimentError::Setting(e.message().to_string()))?;
+    settings.check()?;
+    Ok(settings)
 }

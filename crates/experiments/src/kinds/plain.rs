@@ -1,9 +1,9 @@
 //! Plain Laplace, which runs the network at sampled weights, against linearised Laplace, which runs its tangent (thesis figure 3.5).
 
+use super::Checked;
 use super::bands::CurvatureName;
-use super::settings;
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::tangent::TrainedToy;
 use crate::toy::{ToySettings, column, mean};
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     /// Samples that are drawn.
     shown: usize,
 }
+
+impl Checked for Settings {}
 
 /// Functions drawn from one posterior.
 struct Sampled {
@@ -64,15 +66,14 @@ impl Sampled {
 }
 
 /// Trains the network, fits one posterior, draws from both.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     if settings.samples < 2
         || settings.samples > 100_000
         || settings.curvature == CurvatureName::FunctionSpace
     {
-        return Err(ExperimentError::Setting(
-            "`samples` must lie between 2 and 100000, and `curvature` must be one from which weights can be drawn (not function-space)".into(),
-        ));
+        return refused(
+            "`samples` must lie between 2 and 100000, and `curvature` must be one from which weights can be drawn (not function-space)",
+        );
     }
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let toy = &trained.toy;
@@ -126,15 +127,9 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         );
         let first: Vec<&Vec<f64>> = sampled.grid.iter().take(settings.shown).collect();
         series.insert(name.into(), json!({"mean": centre, "deviation": spread, "samples": first}));
-        panels.push(TitledPosterior {
-            title: format!("{name} Laplace"),
-            posterior: toy.panel(&centre, &spread, variance),
-        });
-        let line = |(k, f): (usize, &&Vec<f64>)| Line {
-            name: format!("sample {}", k + 1),
-            x: toy.grid.clone(),
-            y: f.to_vec(),
-            ..Line::default()
+        panels.push(TitledPosterior::new(format!("{name} Laplace"), toy.panel(&centre, &spread, variance)));
+        let line = |(k, f): (usize, &&Vec<f64>)| {
+            Line::new(format!("sample {}", k + 1), toy.grid.clone(), f.to_vec())
         };
         // The data stand in the panels; the range of the targets keeps plain samples from hiding everything.
         let (low, high) =
@@ -152,12 +147,13 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     series.insert("grid".into(), json!(toy.grid));
     figures.insert(
         0,
-        Item::Posteriors(PosteriorPanels {
-            title: "Posteriors".into(),
-            target: "y".into(),
+        PosteriorPanels::new(
+            "Posteriors",
+            "y",
             panels,
-            caption: format!("Mean and two standard deviations of {count} functions."),
-        }),
+            format!("Mean and two standard deviations of {count} functions."),
+        )
+        .into(),
     );
     let tables = vec![NumberTable::by_name(
         "Training data under each posterior",

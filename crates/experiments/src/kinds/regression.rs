@@ -2,14 +2,13 @@
 //!
 //! Serves tables 4.1, 4.2 and 4.3 and figure 4.8 of the thesis.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
-use crate::gaussian::{Job, MethodSettings, Precision, Run, check_methods};
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{Job, MethodSettings, Run, check_methods};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
 use crate::tables::{Fold, SetSettings, Source, check_tables};
-use posterior_gp::iterative::Method;
 use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, StandardisedScores};
 use posterior_report::{Curves, Item, Line, SummaryRow};
@@ -30,14 +29,8 @@ pub(crate) struct Settings {
     folds: Vec<usize>,
     /// Most training rows, chosen by chance; all if absent. As many are made up without a folder.
     rows: Option<usize>,
-    /// Posterior samples, from which variances are taken.
-    samples: usize,
-    /// Random features of a prior function.
-    features: usize,
-    /// Precision of kernels.
-    precision: Precision,
-    /// Megabytes that may hold a kernel matrix.
-    cache_mb: usize,
+    /// Random features of the function that made-up targets come from.
+    truth_features: usize,
     #[serde(rename = "set")]
     sets: Vec<SetSettings>,
     #[serde(rename = "method")]
@@ -45,64 +38,54 @@ pub(crate) struct Settings {
     /// Folds by method, where they are not all: for methods that take long.
     #[serde(default)]
     folds_of: BTreeMap<String, Vec<usize>>,
-    /// Steps by set and method, where they are not the method's own.
-    #[serde(default)]
-    steps: BTreeMap<String, BTreeMap<String, usize>>,
     /// Shares of its steps after which each method is scored as well: fits of their own, since averages depend on how many steps are planned.
     #[serde(default)]
     shares: Vec<f64>,
-    /// Solvers by set and method, where they are not the method's own.
+    /// Options by set and method, where they are not the method's own.
     #[serde(default)]
-    solvers: BTreeMap<String, BTreeMap<String, Method>>,
+    options: BTreeMap<String, BTreeMap<String, Table>>,
 }
 
 impl Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
-        check_methods(&self.methods)?;
-        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
-        if self.samples == 0 || self.features == 0 {
-            return wrong("`samples` and `features` must be at least 1");
-        }
-        if self.shares.iter().any(|s| !(*s > 0.0 && *s < 1.0)) || !self.shares.is_sorted() {
-            return wrong("`shares` are between 0 and 1, ascending");
-        }
-        for method in self.folds_of.keys() {
-            if !self.methods.iter().any(|m| m.name == *method) || self.folds_of(method).is_empty() {
-                return wrong("[folds_of] names methods and some of `folds`, at least one");
-            }
-        }
-        let set = |name: &String| self.sets.iter().any(|s| s.name == *name);
-        let method = |name: &String| self.methods.iter().find(|m| m.name == *name);
-        let steps = |(name, own): (&String, &BTreeMap<String, usize>)| {
-            set(name) && own.iter().all(|(m, steps)| *steps > 0 && method(m).is_some())
-        };
-        if !self.steps.iter().all(steps) {
-            return wrong("[steps] names sets, their methods and numbers of steps from 1");
-        }
-        let solvers = |(name, own): (&String, &BTreeMap<String, Method>)| {
-            set(name) && own.keys().all(|m| method(m).is_some_and(|m| m.solver.is_some()))
-        };
-        if !self.solvers.iter().all(solvers) {
-            return wrong("[solvers] names sets and those of their methods that have a solver");
-        }
-        Ok(())
-    }
-
     /// The folds of a method, in the order of the others.
     fn folds_of(&self, method: &str) -> Vec<usize> {
         let own = self.folds_of.get(method);
         self.folds.iter().copied().filter(|fold| own.is_none_or(|own| own.contains(fold))).collect()
     }
 
-    fn method(&self, set: &str, method: &MethodSettings) -> MethodSettings {
-        let steps = self.steps.get(set).and_then(|own| own.get(&method.name)).copied();
-        let solver = self.solvers.get(set).and_then(|own| own.get(&method.name)).cloned();
-        MethodSettings {
-            steps: steps.unwrap_or(method.steps),
-            solver: solver.or_else(|| method.solver.clone()),
-            ..method.clone()
+    fn method(&self, set: &str, method: &MethodSettings) -> Result<MethodSettings, ExperimentError> {
+        let own = self.options.get(set).and_then(|own| own.get(&method.name));
+        own.map_or_else(|| Ok(method.clone()), |own| method.with(own))
+    }
+}
+
+impl Checked for Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_methods(&self.methods)?;
+        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
+        if self.truth_features == 0 {
+            return refused("`truth_features` must be at least 1");
         }
+        if self.shares.iter().any(|s| !(*s > 0.0 && *s < 1.0)) || !self.shares.is_sorted() {
+            return refused("`shares` are between 0 and 1, ascending");
+        }
+        for method in self.folds_of.keys() {
+            if !self.methods.iter().any(|m| m.name == *method) || self.folds_of(method).is_empty() {
+                return refused("[folds_of] names methods and some of `folds`, at least one");
+            }
+        }
+        for (name, own) in &self.options {
+            if !self.sets.iter().any(|s| s.name == *name) {
+                return refused("[options] names sets and their methods");
+            }
+            for (method, over) in own {
+                match self.methods.iter().find(|m| m.name == *method) {
+                    Some(method) => method.with(over)?,
+                    None => return refused("[options] names sets and their methods"),
+                };
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,8 +108,9 @@ impl Found {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Self, ExperimentError> {
-        let Run { fitted, seconds, steps, points, step_size, trace } = method.fit(job, stage, context)?;
-        let prediction = fitted.predict(fold.test.as_ref())?;
+        let run = method.fit(job, stage, context)?;
+        let prediction = run.predict(fold.test.as_ref())?;
+        let Run { seconds, steps, points, step_size, trace, .. } = run;
         let means: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
         let variances = prediction.observed_variance();
         let scores = Gaussians::new(&means, &variances, &fold.truth)?.scores(1.0)?.standardised;
@@ -157,23 +141,10 @@ fn summary(folds: &[usize], found: &[Found]) -> Result<Value, ExperimentError> {
 
 /// Residuals against time on the first fold.
 fn progress(set: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Item {
-    let line = |(name, trace): &(String, Vec<(f64, f64)>)| Line {
-        name: name.clone(),
-        x: trace.iter().map(|t| t.0).collect(),
-        y: trace.iter().map(|t| t.1).collect(),
-        ..Line::default()
+    let line = |(name, trace): &(String, Vec<(f64, f64)>)| {
+        Line::new(name.clone(), trace.iter().map(|t| t.0).collect(), trace.iter().map(|t| t.1).collect())
     };
-    Item::Curves(Curves {
-        title: format!("{set}: residuals"),
-        x: "seconds".into(),
-        y: "largest relative residual".into(),
-        x_logarithmic: true,
-        y_logarithmic: true,
-        lines: lines.iter().filter(|l| !l.1.is_empty()).map(line).collect(),
-        caption: "Over the mean and all samples, on the first fold. Stochastic methods estimate it from batches; variational inference has none."
-            .into(),
-        ..Curves::default()
-    })
+    Curves::new(format!("{set}: residuals"), "seconds", "largest relative residual", lines.iter().filter(|l| !l.1.is_empty()).map(line).collect()).logarithmic(true, true).captioned("Over the mean and all samples, on the first fold. Stochastic methods estimate it from batches; variational inference has none.").into()
 }
 
 /// What one method found on the first fold after shares of its steps and after all of them.
@@ -181,27 +152,18 @@ type Course<'a> = (String, Vec<&'a Found>);
 
 /// A score against time on the first fold.
 fn scores(set: &str, y: &str, courses: &[Course<'_>], score: impl Fn(&Found) -> f64) -> Item {
-    let line = |(name, found): &Course<'_>| Line {
-        name: name.clone(),
-        x: found.iter().map(|f| f.seconds).collect(),
-        y: found.iter().map(|f| score(f)).collect(),
-        ..Line::default()
+    let line = |(name, found): &Course<'_>| {
+        Line::new(
+            name.clone(),
+            found.iter().map(|f| f.seconds).collect(),
+            found.iter().map(|f| score(f)).collect(),
+        )
     };
-    Item::Curves(Curves {
-        title: format!("{set}: {y}"),
-        x: "seconds".into(),
-        y: y.into(),
-        x_logarithmic: true,
-        lines: courses.iter().map(line).collect(),
-        caption: "On the first fold; each point is a fit of its own with a share of the steps, the last with all of them.".into(),
-        ..Curves::default()
-    })
+    Curves::new(format!("{set}: {y}"), "seconds", y, courses.iter().map(line).collect()).logarithmic(true, false).captioned("On the first fold; each point is a fit of its own with a share of the steps, the last with all of them.").into()
 }
 
 /// Fits every method to every fold of every set.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (mut numbers, mut series) = (Map::new(), Map::new());
     let (mut tables, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
     for set in &settings.sets {
@@ -210,7 +172,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         let (index, first) = set.first_of_table(&settings.sets);
         let streams = Streams::new(context.seed).child("experiment/set", index as u64);
         let folder = (!settings.folder.as_os_str().is_empty()).then(|| context.folder.join(&settings.folder));
-        let source = Source::open(first, folder.as_deref(), settings.rows, settings.features, streams)?;
+        let source = Source::open(first, folder.as_deref(), settings.rows, settings.truth_features, streams)?;
         let mut found: BTreeMap<&str, Vec<Found>> = BTreeMap::new();
         let mut courses: BTreeMap<&str, Vec<Found>> = BTreeMap::new();
         for (done, &fold) in settings.folds.iter().enumerate() {
@@ -221,24 +183,17 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 facts.push(SummaryRow::new(format!("{}, training and test", set.name), what));
             }
             for named in settings.methods.iter().filter(|m| settings.folds_of(&m.name).contains(&fold)) {
-                let method = settings.method(&set.name, named);
+                let method = settings.method(&set.name, named)?;
                 let stage = format!("{}, fold {fold}, {}", set.name, method.name);
                 let job = Job {
                     covariance: &covariance,
                     noise_variance: set.noise * set.noise,
                     data: &rows.train,
-                    samples: settings.samples,
-                    features: settings.features,
-                    precision: settings.precision,
-                    cache_bytes: settings.cache_mb.saturating_mul(1_000_000),
-                    time: None,
+                    time_budget: None,
                     seed: context.seed.wrapping_add(fold as u64),
                 };
                 // Where data are made up, they depend on the first set of the table.
-                let depends = (
-                    (set, first),
-                    (&settings.folder, settings.rows, job.samples, job.features, job.precision),
-                );
+                let depends = ((set, first), (&settings.folder, settings.rows, settings.truth_features));
                 let mut fit = |method: &MethodSettings| {
                     context.once(&stage, &(&depends, method), |context| {
                         Found::score(method, &job, &rows, &stage, context)
@@ -246,8 +201,9 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 };
                 if done == 0 {
                     for share in &settings.shares {
-                        let steps = (share * method.steps as f64).ceil() as usize;
-                        let early = fit(&MethodSettings { steps, ..method.clone() })?;
+                        let steps = (share * method.steps() as f64).ceil() as i64;
+                        let early =
+                            fit(&method.with(&Table::from_iter([("iterations".into(), steps.into())]))?)?;
                         courses.entry(named.name.as_str()).or_default().push(early);
                     }
                 }

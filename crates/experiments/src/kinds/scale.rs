@@ -2,9 +2,9 @@
 //!
 //! Serves figures 5.5 and 5.6 of the thesis.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::shown;
 use crate::tangent::{Tangent, TrainedToy};
@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     #[serde(default = "steps")]
     steps: usize,
 }
+
+impl Checked for Settings {}
 
 fn eight() -> usize {
     8
@@ -126,22 +128,22 @@ fn multiplied(network: &Network<f64>, parameters: &[usize], factor: f64) -> Netw
 }
 
 /// Trains the network, rescales it, compares.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let mut settings: Settings = settings(table)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     if settings.factors.iter().any(|c| !(*c > 0.0 && c.is_finite())) {
-        return Err(ExperimentError::Setting("`factors` must be positive".into()));
+        return refused("`factors` must be positive");
     }
-    if !settings.factors.contains(&1.0) {
-        settings.factors.push(1.0);
+    let mut factors = settings.factors.clone();
+    if !factors.contains(&1.0) {
+        factors.push(1.0);
     }
-    settings.factors.sort_by(f64::total_cmp);
+    factors.sort_by(f64::total_cmp);
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let layers = scale_invariant_layers(trained.network.graph());
     let parameters: Vec<usize> = layers.iter().flat_map(|l| l.parameters.iter().copied()).collect();
     if parameters.is_empty() {
-        return Err(ExperimentError::Setting(
-            "[network] has no layer whose scale a normalisation removes: give it `layer_norm = true`".into(),
-        ));
+        return refused(
+            "[network] has no layer whose scale a normalisation removes: give it `layer_norm = true`",
+        );
     }
     let toy = &trained.toy;
     let unit = trained.tangent(&trained.network)?;
@@ -149,11 +151,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let mut panels = Vec::new();
     let mut output_change = 0.0f64;
     for prior in PRIORS {
-        context.step(prior, 0, settings.factors.len())?;
+        context.step(prior, 0, factors.len())?;
         let (reference, _) = deviations(&unit, &trained.network, &trained.selection, prior, settings.steps)?;
         let mut worst = 0.0f64;
-        for (done, &factor) in settings.factors.iter().enumerate() {
-            context.step(prior, done, settings.factors.len())?;
+        for (done, &factor) in factors.iter().enumerate() {
+            context.step(prior, done, factors.len())?;
             let network = multiplied(&trained.network, &parameters, factor);
             let tangent = trained.tangent(&network)?;
             let pairs = tangent.network_mean.iter().zip(&unit.network_mean);
@@ -178,12 +180,12 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             series.insert(key.clone(), json!(own));
             rows.push(key);
             // The extremes and the middle tell the story.
-            let drawn = done == 0 || factor == 1.0 || done + 1 == settings.factors.len();
+            let drawn = done == 0 || factor == 1.0 || done + 1 == factors.len();
             if drawn {
-                panels.push(TitledPosterior {
-                    title: format!("{prior}, c = {factor}"),
-                    posterior: toy.panel(&tangent.network_mean, &own, toy.noise * toy.noise),
-                });
+                panels.push(TitledPosterior::new(
+                    format!("{prior}, c = {factor}"),
+                    toy.panel(&tangent.network_mean, &own, toy.noise * toy.noise),
+                ));
             }
         }
         numbers.insert(format!("{prior} worst"), json!({"largest_change": worst}));
@@ -238,12 +240,15 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             caption: "Spread: standard deviation of the decimal logarithm.".into(),
         },
     ];
-    let mut figures = vec![Item::Posteriors(PosteriorPanels {
-        title: "Error bars".into(),
-        target: "y".into(),
-        panels,
-        caption: "One row of panels would be alike if the scale of normalised weights did not matter.".into(),
-    })];
+    let mut figures = vec![
+        PosteriorPanels::new(
+            "Error bars",
+            "y",
+            panels,
+            "One row of panels would be alike if the scale of normalised weights did not matter.",
+        )
+        .into(),
+    ];
     figures.extend(jacobian_figures(
         &trained,
         [(&unit.features, &unit.grid), (&features, &grid)],
@@ -295,19 +300,14 @@ fn jacobian_figures(trained: &TrainedToy, features: [(&Mat<f64>, &Mat<f64>); 2],
     let chosen: Vec<usize> =
         (0..basis.min(d).min(8)).map(|k| (2 * k + 1) * d / (2 * basis.clamp(1, 8))).collect();
     let functions = |title: &str, grid: &Mat<f64>| {
-        let line = |&j: &usize| Line {
-            name: format!("weight {j}"),
-            x: trained.toy.grid.clone(),
-            y: (0..grid.nrows()).map(|i| grid[(i, j.min(d - 1))]).collect(),
-            ..Line::default()
+        let line = |&j: &usize| {
+            Line::new(
+                format!("weight {j}"),
+                trained.toy.grid.clone(),
+                (0..grid.nrows()).map(|i| grid[(i, j.min(d - 1))]).collect(),
+            )
         };
-        Item::Curves(Curves {
-            title: title.into(),
-            x: "x".into(),
-            y: "derivative of the output".into(),
-            lines: chosen.iter().map(line).collect(),
-            ..Curves::default()
-        })
+        Curves::new(title, "x", "derivative of the output", chosen.iter().map(line).collect()).into()
     };
     vec![
         Item::Distributions(Distributions {

@@ -1,12 +1,12 @@
 //! How time and memory grow with the number of rows: made-up tables, a solver, the seconds until a fixed test error.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Covariance, MethodSettings};
 use crate::measured::{Measured, NumberTable};
 use faer::Mat;
-use posterior_gp::iterative::{Budget, KernelFeatures, Problem, Start, solve};
+use posterior_gp::iterative::{KernelFeatures, Problem, Start, solve};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::operator::LinearOperator;
@@ -14,13 +14,12 @@ use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_models::peak_memory_bytes;
 use posterior_optim::Signal;
-use posterior_report::{Curves, Item, Line, Note};
+use posterior_report::{Curves, Line, Note};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -49,25 +48,21 @@ pub(crate) struct Settings {
     method: MethodSettings,
 }
 
-impl Settings {
+impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
-        self.method.check()?;
-        if self.method.solver.is_none() {
-            return wrong("[method]: give a `solver`");
-        }
+        self.method.rows_solver(0)?;
         if self.rows.len() < 2 || self.rows[0] < 2 || !self.rows.windows(2).all(|w| w[0] < w[1]) {
-            return wrong("`rows` must be at least two ascending sizes");
+            return refused("`rows` must be at least two ascending sizes");
         }
         if self.rows.iter().any(|n| *n > 100_000_000) || !(1..=1000).contains(&self.columns) {
-            return wrong("`rows` go up to a hundred million and `columns` from 1 to 1000");
+            return refused("`rows` go up to a hundred million and `columns` from 1 to 1000");
         }
         let positive = |v: f64| v > 0.0 && v.is_finite();
         if !positive(self.noise) || !positive(self.target) {
-            return wrong("`noise` and `target` must be positive");
+            return refused("`noise` and `target` must be positive");
         }
         if [self.truth_features, self.features, self.test, self.every].contains(&0) {
-            return wrong("`truth_features`, `features`, `test` and `every` must be at least 1");
+            return refused("`truth_features`, `features`, `test` and `every` must be at least 1");
         }
         Ok(())
     }
@@ -101,7 +96,7 @@ fn one_size(
     context: &mut Context<'_>,
 ) -> Result<Size, ExperimentError> {
     let stage = format!("{n} rows");
-    context.step(&stage, 0, settings.method.steps)?;
+    context.step(&stage, 0, settings.method.steps())?;
     let streams = Streams::new(context.seed);
     let truth = covariance.draw::<f32>(1, settings.truth_features, streams.child("experiment/truth", 0))?;
     let x = uniform(n, settings.columns, streams.child("experiment/size", n as u64), "experiment/inputs");
@@ -147,11 +142,7 @@ fn one_size(
         let squares = (0..mean.nrows()).map(|i| f64::from(mean[(i, 0)] - wanted[(i, 0)]).powi(2));
         (squares.sum::<f64>() / mean.nrows() as f64).sqrt()
     };
-    let solver = settings.method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
-    let budget = Budget {
-        tolerance: settings.method.tolerance.unwrap_or(0.0),
-        ..Budget::steps(settings.method.steps)
-    };
+    let (solver, budget) = settings.method.rows_solver(context.seed)?;
     let (started, mut checking) = (Instant::now(), 0.0);
     let (mut trace, mut reached) = (Vec::new(), None);
     let solution = solve(&solver, &problem, Start::Zero, &budget, &mut |progress, iterate| {
@@ -167,7 +158,7 @@ fn one_size(
                 return Signal::Stop;
             }
         }
-        context.tell(&stage, step, settings.method.steps)
+        context.tell(&stage, step, budget.steps)
     })?;
     let seconds = started.elapsed().as_secs_f64() - checking;
     if context.stopped() {
@@ -194,14 +185,12 @@ fn growth(rows: &[usize], values: &[f64]) -> f64 {
 }
 
 /// Solves at every size.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let covariance = Covariance::parse(&settings.kernel, settings.columns)?;
     let before = peak_memory_bytes();
     let mut sizes = Vec::new();
     for &n in &settings.rows {
-        sizes.push(one_size(&settings, &covariance, n, context)?);
+        sizes.push(one_size(settings, &covariance, n, context)?);
     }
     let own = |peak: Option<u64>| Some(peak?.saturating_sub(before?) as f64);
     let key = |n: usize| format!("n {n}");
@@ -234,35 +223,25 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
     let x = |kept: &dyn Fn(&Size) -> bool| {
         sizes.iter().filter(|s| kept(s)).map(|s| s.rows as f64).collect::<Vec<f64>>()
     };
-    let line = |name: &str, x: Vec<f64>, y: Vec<f64>| Line { name: name.into(), x, y, ..Line::default() };
     let picture = |title: &str, y: &str, lines: Vec<Line>, caption: &str| {
-        Item::Curves(Curves {
-            title: title.into(),
-            x: "rows".into(),
-            y: y.into(),
-            x_logarithmic: true,
-            y_logarithmic: true,
-            lines,
-            caption: caption.into(),
-            ..Curves::default()
-        })
+        Curves::new(title, "rows", y, lines).logarithmic(true, true).captioned(caption).into()
     };
     let mut memory =
-        vec![line("points, targets and weights", x(&|_| true), parts.iter().map(|b| b / 1e6).collect())];
+        vec![Line::new("points, targets and weights", x(&|_| true), parts.iter().map(|b| b / 1e6).collect())];
     if let Some(peaks) = &peaks {
-        memory.insert(0, line("process at most", x(&|_| true), peaks.iter().map(|b| b / 1e6).collect()));
+        memory.insert(0, Line::new("process at most", x(&|_| true), peaks.iter().map(|b| b / 1e6).collect()));
     }
     let figures = vec![
         picture(
             "Time to the same error",
             "seconds",
             vec![
-                line(
+                Line::new(
                     "until the error is reached",
                     x(&|s| s.reached.is_some()),
                     sizes.iter().filter_map(|s| s.reached).collect(),
                 ),
-                line("one step", x(&|_| true), sizes.iter().map(|s| s.seconds_per_step).collect()),
+                Line::new("one step", x(&|_| true), sizes.iter().map(|s| s.seconds_per_step).collect()),
             ],
             "Making up the table and looking at the error are not counted.",
         ),
@@ -272,21 +251,20 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             memory,
             "The process: its high-water mark so far, less what it was before the first size; it includes making up the table.",
         ),
-        Item::Curves(Curves {
-            title: "Error against time".into(),
-            x: "seconds".into(),
-            y: "root mean squared error".into(),
-            x_logarithmic: true,
-            y_logarithmic: true,
-            lines: sizes
+        Curves::new(
+            "Error against time",
+            "seconds",
+            "root mean squared error",
+            sizes
                 .iter()
                 .map(|s| {
                     let (x, y) = s.trace.iter().copied().unzip();
-                    line(&format!("{} rows", s.rows), x, y)
+                    Line::new(format!("{} rows", s.rows), x, y)
                 })
                 .collect(),
-            ..Curves::default()
-        }),
+        )
+        .logarithmic(true, true)
+        .into(),
     ];
     let names: Vec<String> = settings.rows.iter().map(|n| key(*n)).collect();
     let mut notes = Vec::new();

@@ -3,26 +3,25 @@
 //!
 //! Serves figure 4.10 of the thesis.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Covariance, MethodSettings, check_methods, normals};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{marginal_distances, mean, posterior_panel, waves};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::ExactGp;
 use posterior_gp::iterative::{
-    Budget, PathwiseModel, PathwiseSettings, Region, SpectralBasis, Start, Support, regions,
+    PathwiseModel, PathwiseSettings, Region, SpectralBasis, Start, Support, regions,
 };
 use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::{cross, diagonal, gram};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
+use posterior_report::{Curves, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -56,29 +55,24 @@ pub(crate) struct Settings {
     methods: Vec<MethodSettings>,
 }
 
-impl Settings {
+impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
         check_methods(&self.methods)?;
-        if self.methods.iter().any(|m| m.solver.is_none()) {
-            return wrong(
-                "[[method]]: errors by eigendirection are those of weights on all rows; give each a `solver`",
-            );
-        }
+        self.methods.iter().try_for_each(|m| m.rows_solver(0).map(|_| ()))?;
         if !(4..=8000).contains(&self.rows) || !(2..=100_000).contains(&self.grid) {
-            return wrong(
+            return refused(
                 "`rows` must be between 4 and 8000 (all are decomposed) and `grid` between 2 and 100000",
             );
         }
         let positive = |v: f64| v > 0.0 && v.is_finite();
         let all = [self.centre, self.deviation, self.noise, self.reach, self.threshold];
         if !all.into_iter().all(positive) || self.samples == 0 || self.features == 0 {
-            return wrong(
+            return refused(
                 "`centre`, `deviation`, `noise`, `reach`, `threshold`, `samples` and `features` must be positive",
             );
         }
         if self.basis.iter().any(|i| *i == 0 || *i > self.rows) {
-            return wrong("`basis` counts from 1 up to `rows`");
+            return refused("`basis` counts from 1 up to `rows`");
         }
         Ok(())
     }
@@ -197,8 +191,9 @@ fn solve(
         mean: Mean::new(MeanForm::Zero, 1, 1),
         noise: Gaussian::new(settings.noise * settings.noise, 0.0),
     };
+    let (solver, budget) = method.rows_solver(context.seed)?;
     let wanted = PathwiseSettings {
-        budget: Budget { tolerance: method.tolerance.unwrap_or(0.0), ..Budget::steps(method.steps) },
+        budget,
         samples: settings.samples,
         features: FeatureSettings { count: settings.features, ..FeatureSettings::default() },
         // As published.
@@ -206,7 +201,6 @@ fn solve(
         seed: context.seed,
         cache_bytes: 1 << 30,
     };
-    let solver = method.seeded_solver(context.seed).ok_or(ExperimentError::Interrupted)?;
     let mut seen: Vec<(usize, Mat<f64>)> = Vec::new();
     let posterior = model.condition(
         problem.data.clone(),
@@ -215,7 +209,7 @@ fn solve(
         Start::Zero,
         &mut |progress, iterate| {
             let step = progress.step;
-            if settings.checkpoints.contains(&step) && step < method.steps {
+            if settings.checkpoints.contains(&step) && step < method.steps() {
                 seen.push((step, iterate.weights().get(.., ..1).to_owned()));
             }
             context.tell(&method.name, step, progress.steps_planned)
@@ -234,24 +228,16 @@ fn solve(
     Ok(Found { prediction, at_data: posterior.predict(problem.data.inputs())?, errors })
 }
 
-fn line(name: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Line {
-    Line { name: name.into(), x, y, ..Line::default() }
-}
-
 /// Solves with every method and takes the errors apart.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
-    let problem = Problem::new(&settings, context)?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let problem = Problem::new(settings, context)?;
     let n = settings.rows;
     let (mut numbers, mut series, mut along) = (Map::new(), Map::new(), Vec::new());
-    let mut panels = vec![TitledPosterior {
-        title: "exact".into(),
-        posterior: problem.panel(&problem.exact, settings.noise * settings.noise),
-    }];
+    let mut panels =
+        vec![TitledPosterior::new("exact", problem.panel(&problem.exact, settings.noise * settings.noise))];
     let mut by_direction = Vec::new();
     for method in &settings.methods {
-        let found = solve(&settings, &problem, method, context)?;
+        let found = solve(settings, &problem, method, context)?;
         let distance = marginal_distances(&found.prediction, &problem.exact);
         let of_mean: Vec<f64> = (0..distance.len())
             .map(|i| (found.prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs())
@@ -271,11 +257,11 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         own.insert("other_directions".into(), json!(problem.share(last, problem.determined.min(n - 1)..n)));
         numbers.insert(method.name.clone(), Value::Object(own));
         series.insert(method.name.clone(), json!({"w2": distance, "errors": found.errors}));
-        panels.push(TitledPosterior {
-            title: method.name.clone(),
-            posterior: problem.panel(&found.prediction, settings.noise * settings.noise),
-        });
-        along.push(line(method.name.clone(), problem.grid.clone(), distance));
+        panels.push(TitledPosterior::new(
+            method.name.clone(),
+            problem.panel(&found.prediction, settings.noise * settings.noise),
+        ));
+        along.push(Line::new(method.name.clone(), problem.grid.clone(), distance));
         let index: Vec<f64> = (1..=n).map(|i| i as f64).collect();
         let mut lines: Vec<Line> = found
             .errors
@@ -283,49 +269,31 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
             .rev()
             .take(7)
             .rev()
-            .map(|(step, errors)| line(format!("after {step} steps"), index.clone(), errors.clone()))
+            .map(|(step, errors)| Line::new(format!("after {step} steps"), index.clone(), errors.clone()))
             .collect();
-        lines.push(line("no step", index, problem.coefficients.iter().map(|c| c.abs()).collect()));
-        by_direction.push(Item::Curves(Curves {
-            title: format!("Error of the mean by eigendirection: {}", method.name),
-            x: "index of the eigenvalue, largest first".into(),
-            y: "size of the coefficient".into(),
-            x_logarithmic: true,
-            y_logarithmic: true,
-            lines,
-            caption: "Coefficients along orthonormal functions. Errors in the first directions go fast, those in the last hardly at all.".into(),
-            ..Curves::default()
-        }));
+        lines.push(Line::new("no step", index, problem.coefficients.iter().map(|c| c.abs()).collect()));
+        by_direction.push(Curves::new(format!("Error of the mean by eigendirection: {}", method.name), "index of the eigenvalue, largest first", "size of the coefficient", lines).logarithmic(true, true).captioned("Coefficients along orthonormal functions. Errors in the first directions go fast, those in the last hardly at all.").into());
     }
     series.insert("grid".into(), json!(problem.grid));
     series.insert("eigenvalues".into(), json!(problem.basis.eigenvalues()));
     let basis = settings.basis.iter().take(8).map(|&i| {
         let values = (0..problem.grid.len()).map(|g| problem.functions[(g, i - 1)]).collect();
-        line(format!("{i}"), problem.grid.clone(), values)
+        Line::new(format!("{i}"), problem.grid.clone(), values)
     });
     let mut figures = vec![
-        Item::Posteriors(PosteriorPanels {
-            title: "Posteriors".into(),
-            target: "y".into(),
+        PosteriorPanels::new(
+            "Posteriors",
+            "y",
             panels,
-            caption: "Two standard deviations, exact and as stochastic solvers left them.".into(),
-        }),
-        Item::Curves(Curves {
-            title: "Distance from the exact posterior".into(),
-            x: "x".into(),
-            y: "2-Wasserstein distance of marginals".into(),
-            lines: along,
-            caption: "Small where the data are and far away; large around the edges of the data.".into(),
-            ..Curves::default()
-        }),
-        Item::Curves(Curves {
-            title: "Spectral basis functions".into(),
-            x: "x".into(),
-            y: "value".into(),
-            lines: basis.collect(),
-            caption: "By index; those of high index live around the edges of the data.".into(),
-            ..Curves::default()
-        }),
+            "Two standard deviations, exact and as stochastic solvers left them.",
+        )
+        .into(),
+        Curves::new("Distance from the exact posterior", "x", "2-Wasserstein distance of marginals", along)
+            .captioned("Small where the data are and far away; large around the edges of the data.")
+            .into(),
+        Curves::new("Spectral basis functions", "x", "value", basis.collect())
+            .captioned("By index; those of high index live around the edges of the data.")
+            .into(),
     ];
     figures.extend(by_direction);
     let names = || settings.methods.iter().map(|m| m.name.as_str());

@@ -2,10 +2,10 @@
 //!
 //! Serves figure 4.11 of the thesis.
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
-use crate::gaussian::{Covariance, Fitted, Job, MethodSettings, Precision, check_methods};
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{Covariance, Job, MethodSettings, check_methods};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::shown;
 use faer::{Mat, MatRef};
@@ -15,14 +15,14 @@ use posterior_gp::inducing::PathwiseSamples;
 use posterior_kernels::features::PriorDraws;
 use posterior_linalg::random::Streams;
 use posterior_metrics::Average;
+use posterior_models::ProcessPosterior;
 use posterior_report::{Curves, Item, Line};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
-use toml::Table;
+use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -44,14 +44,10 @@ pub(crate) struct Settings {
     noise: f64,
     /// Random features of the unknown functions.
     truth_features: usize,
-    /// Random features of prior functions in the posterior.
+    /// Random features of functions that are drawn from variational posteriors.
     features: usize,
-    /// Seconds that a method's solver may take in a step; the same for all.
+    /// Seconds that a method's fit may take in a step; the same for all.
     seconds: f64,
-    /// Precision of kernels.
-    precision: Precision,
-    /// Megabytes that may hold a kernel matrix.
-    cache_mb: usize,
     /// How the maxima of samples are looked for.
     maxima: MultistartOptions,
     /// The first is compared with the others.
@@ -67,32 +63,38 @@ impl Settings {
     fn shared(&self) -> impl Debug + use<> {
         let counts =
             [self.dimension, self.initial, self.batch, self.steps, self.truth_features, self.features];
-        (counts, self.noise, self.seconds, self.precision, self.cache_mb, self.maxima.clone())
+        (counts, self.noise, self.seconds, self.maxima.clone())
     }
+}
 
+impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: &str| Err(ExperimentError::Setting(problem.into()));
         check_methods(&self.methods)?;
         if self.methods.iter().any(|m| m.name == RANDOM) {
-            return wrong("[[method]]: `random search` is always there; give it no entry");
+            return refused("[[method]]: `random search` is always there; give it no entry");
         }
         let counts =
             [self.dimension, self.initial, self.batch, self.steps, self.truth_features, self.features];
         if counts.contains(&0) || self.repetitions == 0 || self.dimension > 1000 {
-            return wrong(
+            return refused(
                 "`dimension` (at most 1000), `initial`, `batch`, `steps`, `repetitions` and both counts of features must be at least 1",
             );
         }
         let positive = |v: &f64| *v > 0.0 && v.is_finite();
         if !positive(&self.noise) || !positive(&self.seconds) || self.seconds > 1e6 {
-            return wrong("`noise` and `seconds` (at most a million) must be positive");
+            return refused("`noise` and `seconds` (at most a million) must be positive");
         }
         let m = &self.maxima;
         if m.rounds == 0 || m.candidates == 0 || !positive(&m.learning_rate) || !positive(&m.radius) {
-            return wrong("[maxima]: rounds, candidates, radius and learning_rate must be positive");
+            return refused("[maxima]: rounds, candidates, radius and learning_rate must be positive");
+        }
+        let samples =
+            |m: &MethodSettings| m.options.iterative().is_none_or(|i| i.sampling.samples == self.batch);
+        if !self.methods.iter().all(samples) {
+            return refused("[[method]]: `samples` are `batch` functions, one for each point that is tried");
         }
         if self.lengthscales.is_empty() {
-            return wrong("`lengthscales`: give at least one");
+            return refused("`lengthscales`: give at least one");
         }
         Ok(())
     }
@@ -196,30 +198,25 @@ fn search(
                     covariance,
                     noise_variance: settings.noise * settings.noise,
                     data: &data,
-                    samples: settings.batch,
-                    features: settings.features,
-                    precision: settings.precision,
-                    cache_bytes: settings.cache_mb.saturating_mul(1_000_000),
-                    time: Some(Duration::from_secs_f64(settings.seconds)),
+                    time_budget: Some(settings.seconds),
                     seed,
                 };
                 let run = method.fit(&job, stage, context)?;
                 path.solver_seconds += run.seconds;
                 path.solver_steps += run.steps;
-                let functions: Box<dyn Functions> = match run.fitted {
-                    Fitted::Single(posterior) => posterior,
-                    Fitted::Double(posterior) => posterior,
-                    Fitted::Automatic(_) => {
-                        let problem =
-                            "draws are maximised here, which `automatic` does not keep: name a solver";
-                        return Err(ExperimentError::Setting(problem.into()));
-                    }
-                    Fitted::Inducing(posterior) => {
+                let draws;
+                let functions: &dyn Functions = match &*run.posterior {
+                    ProcessPosterior::Single(posterior) => posterior,
+                    ProcessPosterior::Double(posterior) => posterior,
+                    ProcessPosterior::Inducing(posterior) => {
                         let prior = covariance.draw(settings.batch, settings.features, streams)?;
-                        Box::new(InducingDraws {
-                            samples: posterior.pathwise(0, prior, streams)?,
-                            dimension: d,
-                        })
+                        draws =
+                            InducingDraws { samples: posterior.pathwise(0, prior, streams)?, dimension: d };
+                        &draws
+                    }
+                    ProcessPosterior::Exact(_) => {
+                        let problem = "draws are functions here, which exact posteriors do not keep";
+                        return refused(problem);
                     }
                 };
                 let lengthscales = vec![lengthscale; d];
@@ -227,7 +224,7 @@ fn search(
                     Known { points: unknown.x.as_ref(), values: &unknown.y, lengthscales: &lengthscales };
                 let stage = format!("{stage}, maxima");
                 let mut watch = |done, total| context.tell(&stage, done, total);
-                let maxima = maximise(&*functions, known, &settings.maxima, streams, &mut watch)?;
+                let maxima = maximise(functions, known, &settings.maxima, streams, &mut watch)?;
                 spent += clock.elapsed().as_secs_f64();
                 if maxima.interrupted {
                     return Err(ExperimentError::Interrupted);
@@ -271,22 +268,15 @@ fn figures(lengthscale: f64, names: &[&str], paths: &[Vec<Path>]) -> Result<Vec<
         by_step.push(Line { x: (0..line.y.len()).map(|i| i as f64).collect(), ..line });
     }
     let curves = |x: &str, lines| {
-        Item::Curves(Curves {
-            title: format!("Best value found, lengthscale {lengthscale}, by {x}"),
-            x: x.into(),
-            y: "best value".into(),
-            lines,
-            caption: "Means over unknown functions; bands are standard errors.".into(),
-            ..Curves::default()
-        })
+        Curves::new(format!("Best value found, lengthscale {lengthscale}, by {x}"), x, "best value", lines)
+            .captioned("Means over unknown functions; bands are standard errors.")
+            .into()
     };
     Ok(vec![curves("step", by_step), curves("seconds", by_second)])
 }
 
 /// Runs every method on every unknown function.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let names: Vec<&str> = settings.methods.iter().map(|m| m.name.as_str()).chain([RANDOM]).collect();
     let (mut by_length, mut series, mut pictures, mut tables) =
         (Map::new(), Map::new(), Vec::new(), Vec::new());
@@ -315,7 +305,7 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                 let stage = format!("{}, function {repetition}, {name}", key(lengthscale));
                 let method = settings.methods.get(m);
                 let path = context.once(&stage, &(settings.shared(), method), |context| {
-                    search(&settings, &covariance, lengthscale, method, unknown, &stage, context)
+                    search(settings, &covariance, lengthscale, method, unknown, &stage, context)
                 })?;
                 let last = path.best[path.best.len() - 1];
                 finals[m].push(last);

@@ -72,26 +72,6 @@ impl SpectralBasis {
         Ok(out)
     }
 
-    /// The proposition's bound on the coefficient along each `v_i` of the error of arithmetic-averaged minibatch descent on the primal
-    /// objective divided by the noise variance (no momentum, start at zero), with probability `1 - failure`:
-    /// `(1/√λ_i) [b ‖y‖ / (η t) + G √((2/t) log(n/failure))]`.
-    ///
-    /// `step` is η, below `b⁻¹ / (λ₁ (λ₁ + b⁻¹))`; `precision` is b; `gradient_noise` is the sub-Gaussian coefficient G.
-    pub fn convergence_bound(
-        &self,
-        target_norm: f64,
-        precision: f64,
-        step: f64,
-        steps: usize,
-        gradient_noise: f64,
-        failure: f64,
-    ) -> Vec<f64> {
-        let (n, t) = (self.eigenvalues.len() as f64, steps as f64);
-        let bias = precision * target_norm / (step * t);
-        let noise = gradient_noise * (2.0 / t * (n / failure).ln()).sqrt();
-        self.eigenvalues.iter().map(|eigenvalue| (bias + noise) / eigenvalue.sqrt()).collect()
-    }
-
     /// The numbers of directions in the interpolation region: those whose eigenvalue is above the noise variance, so that the data determine them.
     pub fn interpolation_directions(&self, noise_variance: f64) -> usize {
         self.eigenvalues.iter().take_while(|e| **e > noise_variance).count()

@@ -5,7 +5,7 @@ use super::tiled::{SymmetricTiles, TiledMatrix};
 use crate::{Kernel, Prepared, gram};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::operator::{LinearOperator, RowAccess, Structure};
+use posterior_linalg::operator::{LinearOperator, RowAccess};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -164,9 +164,6 @@ impl<T: Real> LinearOperator<T> for KernelMatrix<T> {
     }
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         self.matrix.apply(input, output);
-    }
-    fn structure(&self) -> Structure {
-        self.matrix.structure()
     }
 }
 

@@ -4,7 +4,7 @@ use super::gathered::Gathered;
 use super::tiles::{TileSource, multiply, multiply_symmetric, multiply_transpose};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::operator::{LinearOperator, RowAccess, Structure, check_apply, check_apply_transpose};
+use posterior_linalg::operator::{LinearOperator, RowAccess, check_apply, check_apply_transpose};
 use posterior_linalg::tiles::{Cover, for_each_tile};
 use std::ops::Range;
 
@@ -93,10 +93,6 @@ impl<T: Real, S: SymmetricTiles<T>> LinearOperator<T> for TiledMatrix<S> {
 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         self.apply(input, output);
-    }
-
-    fn structure(&self) -> Structure {
-        Structure::POSITIVE_SEMIDEFINITE
     }
 }
 

@@ -1,7 +1,6 @@
 //! Rows of few counts.
 
 use super::kernel::value;
-use super::matrix::CountRows;
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::sparse::{SparseError, SparseRows};
@@ -105,22 +104,30 @@ impl<T: Real> SparseCounts<T> {
         }
         sums
     }
-}
 
-impl<T: Real> CountRows<T> for SparseCounts<T> {
-    fn rows(&self) -> usize {
+    /// How many vectors.
+    pub fn rows(&self) -> usize {
         self.rows.rows()
     }
 
-    fn dimension(&self) -> usize {
+    /// D: how many counts each has.
+    pub fn dimension(&self) -> usize {
         self.rows.columns()
     }
 
-    fn select(&self, rows: &[usize]) -> Self {
+    /// Some of the vectors.
+    pub fn select(&self, rows: &[usize]) -> Self {
         Self { rows: self.rows.select(rows), sums: rows.iter().map(|&i| self.sums[i]).collect() }
     }
 
-    fn tile(&self, rows: Range<usize>, other: &Self, columns: Range<usize>, mut out: MatMut<'_, T>) {
+    /// Writes the kernel of some vectors with some of `other`, which has the same dimension (column-major).
+    pub(super) fn tile(
+        &self,
+        rows: Range<usize>,
+        other: &Self,
+        columns: Range<usize>,
+        mut out: MatMut<'_, T>,
+    ) {
         let dimension = self.rows.columns();
         if dimension > SPREAD {
             for (j, column) in columns.enumerate() {

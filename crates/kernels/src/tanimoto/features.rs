@@ -1,6 +1,6 @@
 //! Random features of sparse counts.
 
-use super::{CountRows, Hashes, SparseCounts};
+use super::{Hashes, SparseCounts};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_linalg::Real;

@@ -1,5 +1,6 @@
-//! Tanimoto kernel matrices of sparse or binary rows, never stored.
+//! Tanimoto kernel matrices of sparse rows, never stored.
 
+use super::SparseCounts;
 use crate::matrix::{SymmetricTiles, TileSource, TiledMatrix, multiply, multiply_transpose};
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
@@ -7,34 +8,19 @@ use posterior_linalg::operator::{LinearOperator, check_apply, check_apply_transp
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Vectors of counts that know their Tanimoto kernel.
-pub trait CountRows<T: Real>: Send + Sync + Sized {
-    /// How many vectors.
-    fn rows(&self) -> usize;
-
-    /// D: how many counts each has.
-    fn dimension(&self) -> usize;
-
-    /// Some of the vectors.
-    fn select(&self, rows: &[usize]) -> Self;
-
-    /// Writes the kernel of some vectors with some of `other`, which has the same dimension (column-major).
-    fn tile(&self, rows: Range<usize>, other: &Self, columns: Range<usize>, out: MatMut<'_, T>);
-}
-
 /// Tiles of the kernel matrix of count vectors.
 #[derive(Clone, Debug)]
-pub struct TanimotoTiles<T, S> {
-    rows: Arc<S>,
+pub struct TanimotoTiles<T: Real> {
+    rows: Arc<SparseCounts<T>>,
     variance: T,
 }
 
 /// `v k(x, x)`, n x n, for count vectors: an operator with access to rows.
-pub type TanimotoMatrix<T, S> = TiledMatrix<TanimotoTiles<T, S>>;
+pub type TanimotoMatrix<T> = TiledMatrix<TanimotoTiles<T>>;
 
-impl<T: Real, S: CountRows<T>> TanimotoMatrix<T, S> {
+impl<T: Real> TanimotoMatrix<T> {
     /// The matrix of these vectors with a variance in front.
-    pub fn of_rows(rows: Arc<S>, variance: f64) -> Self {
+    pub fn of_rows(rows: Arc<SparseCounts<T>>, variance: f64) -> Self {
         Self::new(TanimotoTiles { rows, variance: T::from_f64(variance) })
     }
 
@@ -42,13 +28,13 @@ impl<T: Real, S: CountRows<T>> TanimotoMatrix<T, S> {
     ///
     /// # Panics
     /// When the dimensions differ.
-    pub fn cross(&self, new: Arc<S>) -> TanimotoCross<T, S> {
+    pub fn cross(&self, new: Arc<SparseCounts<T>>) -> TanimotoCross<T> {
         TanimotoCross::new(new, self.tiles().rows.clone(), self.tiles().variance.to_f64())
     }
 }
 
-impl<T: Real, S: CountRows<T>> SymmetricTiles<T> for TanimotoTiles<T, S> {
-    type Selection = S;
+impl<T: Real> SymmetricTiles<T> for TanimotoTiles<T> {
+    type Selection = SparseCounts<T>;
 
     fn size(&self) -> usize {
         self.rows.rows()
@@ -59,14 +45,14 @@ impl<T: Real, S: CountRows<T>> SymmetricTiles<T> for TanimotoTiles<T, S> {
         scale(self.variance, out);
     }
 
-    fn select(&self, rows: &[usize]) -> S {
+    fn select(&self, rows: &[usize]) -> SparseCounts<T> {
         self.rows.select(rows)
     }
 
     fn selected_tile(
         &self,
         rows: Range<usize>,
-        selection: &S,
+        selection: &SparseCounts<T>,
         columns: Range<usize>,
         mut out: MatMut<'_, T>,
     ) {
@@ -89,24 +75,24 @@ fn scale<T: Real>(variance: T, mut out: MatMut<'_, T>) {
 
 /// `v k(x, z)`, n x m, for two sets of count vectors.
 #[derive(Clone, Debug)]
-pub struct TanimotoCross<T, S> {
-    x: Arc<S>,
-    z: Arc<S>,
+pub struct TanimotoCross<T: Real> {
+    x: Arc<SparseCounts<T>>,
+    z: Arc<SparseCounts<T>>,
     variance: T,
 }
 
-impl<T: Real, S: CountRows<T>> TanimotoCross<T, S> {
+impl<T: Real> TanimotoCross<T> {
     /// The matrix with rows for x and columns for z.
     ///
     /// # Panics
     /// When the dimensions differ.
-    pub fn new(x: Arc<S>, z: Arc<S>, variance: f64) -> Self {
+    pub fn new(x: Arc<SparseCounts<T>>, z: Arc<SparseCounts<T>>, variance: f64) -> Self {
         assert_eq!(x.dimension(), z.dimension(), "both sets of vectors have the same dimension");
         Self { x, z, variance: T::from_f64(variance) }
     }
 }
 
-impl<T: Real, S: CountRows<T>> TileSource<T> for TanimotoCross<T, S> {
+impl<T: Real> TileSource<T> for TanimotoCross<T> {
     fn shape(&self) -> (usize, usize) {
         (self.x.rows(), self.z.rows())
     }
@@ -116,7 +102,7 @@ impl<T: Real, S: CountRows<T>> TileSource<T> for TanimotoCross<T, S> {
     }
 }
 
-impl<T: Real, S: CountRows<T>> LinearOperator<T> for TanimotoCross<T, S> {
+impl<T: Real> LinearOperator<T> for TanimotoCross<T> {
     fn shape(&self) -> (usize, usize) {
         TileSource::shape(self)
     }

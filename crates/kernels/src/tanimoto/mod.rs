@@ -3,25 +3,23 @@
 //! | type | for |
 //! |---|---|
 //! | [`Tanimoto`] | dense columns, as a [`crate::Kernel`]; `tanimoto` in the text form |
-//! | [`SparseCounts`], [`BinaryRows`] | rows of few counts; rows of bits |
+//! | [`SparseCounts`] | rows of few counts |
 //! | [`TanimotoMatrix`], [`TanimotoCross`] | their kernel matrices as operators: products, rows, columns, never stored |
 //! | [`Hashes`], [`SparseFeatures`] | random hashes that agree with probability k, and the features made of them |
 //!
 //! With `S = Σ min` it is `S / (|x| + |z| - S)`, so only coordinates that both have matter. Spec, sections 4 and 6.2.
 
-mod binary;
 mod counts;
 mod features;
 mod hashes;
 mod kernel;
 mod matrix;
 
-pub use binary::BinaryRows;
 pub use counts::{CountError, SparseCounts};
 pub use features::SparseFeatures;
 pub use hashes::Hashes;
 pub use kernel::Tanimoto;
-pub use matrix::{CountRows, TanimotoCross, TanimotoMatrix};
+pub use matrix::{TanimotoCross, TanimotoMatrix};
 
 #[cfg(test)]
 mod tests;

@@ -73,13 +73,6 @@ fn dense_sparse_and_binary_agree_with_the_definition() {
     };
     let matrix = TanimotoMatrix::of_rows(wide(&x), 1.0);
     check(&matrix, &matrix.cross(wide(&z)), &square, &across);
-    let bits = |m: &Mat<f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| f64::from(u8::from(m[(i, j)] > 0.0)));
-    let (bx, bz) = (bits(&x), bits(&z));
-    let binary =
-        |m: &Mat<f64>| Arc::new(BinaryRows::new(&SparseRows::from_dense(m.as_ref()).unwrap()).unwrap());
-    assert_eq!(*binary(&bx), BinaryRows::presence(&SparseCounts::from_dense(x.as_ref()).unwrap()));
-    let matrix = TanimotoMatrix::of_rows(binary(&bx), 1.0);
-    check(&matrix, &matrix.cross(binary(&bz)), &naive(&bx, &bx), &naive(&bz, &bx));
 }
 
 #[test]
@@ -140,8 +133,6 @@ fn what_is_no_count_shows() {
     assert!(diagonal[2].is_nan() && diagonal[3] == 1.0);
     let error = SparseCounts::from_dense(x.as_ref()).unwrap_err();
     assert_eq!(error, CountError::NotACount { row: 2, column: 1, value: -1.0 });
-    x[(2, 1)] = 2.0;
-    assert!(BinaryRows::new(&SparseRows::from_dense(x.as_ref()).unwrap()).is_err());
     assert!(Hashes::new(1, 4, Streams::new(0)).hash([(0, f64::NAN)].into_iter()).is_none());
 }
 

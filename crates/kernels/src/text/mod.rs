@@ -209,17 +209,6 @@ impl KernelExpression {
         }
         (0..features.len()).filter(|&j| looks_at(&self.node, &features[j])).collect()
     }
-
-    /// Whether any part has one lengthscale for each column.
-    pub fn has_ard(&self) -> bool {
-        fn any(node: &Node) -> bool {
-            match node {
-                Node::Sum(parts) | Node::Product(parts) => parts.iter().any(any),
-                Node::Leaf(leaf) => leaf.ard,
-            }
-        }
-        any(&self.node)
-    }
 }
 
 impl FromStr for KernelExpression {

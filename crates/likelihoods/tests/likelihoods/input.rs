@@ -1,8 +1,8 @@
 //! What is refused, what is said about it, and how likelihoods are written to files.
 
 use posterior_likelihoods::{
-    Bernoulli, Categorical, Covariance, FullGaussian, Gaussian, HeteroscedasticGaussian, JointPoint,
-    Likelihood, LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson, joint_log_density,
+    Bernoulli, Categorical, Covariance, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood,
+    LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson,
 };
 use posterior_optim::check;
 
@@ -155,30 +155,6 @@ fn noise_statistics_refuse_what_they_cannot_use() {
     assert!(statistics.to_full(0.0).is_err(), "rank one");
     assert_eq!(statistics.to_full(0.5).unwrap().covariance(), [1.5, 2.0, 2.0, 4.5]);
     assert!(NoiseStatistics::independent(2).to_full(0.0).is_err());
-}
-
-#[test]
-fn joint_densities() {
-    let classes = Categorical::new(2).unwrap();
-    let one = |target, count| JointPoint { target, count };
-    let (f, g): ([f64; 4], [f64; 4]) = ([0.3, -0.2, 1.0, 0.5], [-1.0, 2.0, 0.1, 0.4]);
-    let p = |f: &[f64], y: f64| classes.log_density(&[y], f);
-    let points = [one(&[0.0][..], 3), one(&[1.0][..], 7)];
-    // One function: the sum with counts.
-    let single = joint_log_density(&classes, &points, 1, &f).unwrap();
-    check::assert_close(&[single], &[3.0 * p(&f[..2], 0.0) + 7.0 * p(&f[2..], 1.0)], 1e-14, 0.0);
-    // Two: the mean of products.
-    let both = joint_log_density(&classes, &points, 2, &[f, g].concat()).unwrap();
-    let product = |f: &[f64]| (3.0 * p(&f[..2], 0.0) + 7.0 * p(&f[2..], 1.0)).exp();
-    check::assert_close(&[both], &[(0.5 * (product(&f) + product(&g))).ln()], 1e-13, 0.0);
-    // Far below what an exponential can hold.
-    let many = [one(&[0.0][..], 100_000), one(&[1.0][..], 0)];
-    let deep = joint_log_density(&classes, &many, 2, &[f, g].concat()).unwrap();
-    let best = 1e5 * p(&f[..2], 0.0).max(p(&g[..2], 0.0));
-    check::assert_close(&[deep], &[best - 2f64.ln()], 1e-13, 0.0);
-    assert!(joint_log_density(&classes, &points, 0, &[]).is_err());
-    assert!(joint_log_density(&classes, &points, 2, &f).is_err());
-    assert!(joint_log_density(&classes, &[one(&[2.0][..], 1)], 1, &f[..2]).is_err());
 }
 
 #[test]

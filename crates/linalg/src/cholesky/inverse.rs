@@ -45,16 +45,6 @@ impl Cholesky {
         }
         diagonal
     }
-
-    /// `tr(A⁻¹ B)` for a symmetric `B` given by its n x k root, `B = R Rᵀ`: `‖L⁻¹R‖²`. Cost `n²k` flops.
-    ///
-    /// The form that gradients of evidences need when `∂A/∂θ` has low rank; for a full `∂A/∂θ`
-    /// use [`Cholesky::into_inverse`] once and take inner products.
-    pub fn inverse_trace_of_root(&self, root: MatRef<'_, f64>) -> f64 {
-        let mut white = root.to_owned();
-        self.solve_factor_in_place(white.as_mut());
-        white.squared_norm_l2()
-    }
 }
 
 /// `L <- L⁻¹`, lower triangle in place.
@@ -160,16 +150,5 @@ mod tests {
                 assert!((diagonal[i] - inverse[(i, i)]).abs() < 1e-12 * inverse[(i, i)]);
             }
         }
-    }
-
-    #[test]
-    fn the_trace_of_a_root_is_the_trace_of_the_product() {
-        let n = 60;
-        let a = random_positive_definite(n, 6);
-        let root = Mat::<f64>::from_fn(n, 4, |i, j| ((i + 7 * j) as f64).cos());
-        let factored = Cholesky::of(a.as_ref(), JitterPolicy::NONE).unwrap();
-        let product = factored.solve((&root * root.transpose()).as_ref());
-        let expected: f64 = (0..n).map(|i| product[(i, i)]).sum();
-        assert!((factored.inverse_trace_of_root(root.as_ref()) - expected).abs() < 1e-11 * expected);
     }
 }

@@ -2,20 +2,14 @@
 //!
 //! An operator of shape m x n maps a block `X` (n x k) to `A X` (m x k), and a block of outputs back through `Aᵀ`; nothing else is
 //! asked of it, so that a matrix too large to be stored (a kernel's, a network's Jacobian, a Kronecker product) is used like any
-//! other. Operators compose, and what is known of their [`Structure`] is carried along, for solvers to check before work starts.
+//! other.
 //!
 //! | file | operator | a block of k vectors costs |
 //! |---|---|---|
 //! | `dense` | [`Dense`]: a stored m x n matrix | `2mnk` flops |
-//! | `diagonal` | [`Diagonal`]: `diag(d)` | `nk` |
-//! | `identity` | [`ScaledIdentity`]: `c I` | `nk` |
-//! | `scaled` | [`Scaled`]: `c A` | that of A |
 //! | `sum` | [`Sum`]: `A + B` | A and B, one more block of memory |
 //! | `product` | [`Product`]: `A B` | A and B, one more block of memory |
 //! | `transposed` | [`Transposed`]: `Aᵀ` | that of A |
-//! | `low_rank` | [`LowRank`]: `U C Vᵀ` of rank r | `2(m + n)rk` |
-//! | `kronecker` | [`Kronecker`]: `A ⊗ B` | A and B on tall blocks |
-//! | `block_diagonal` | [`BlockDiagonal`]: `diag(A₁, A₂, ...)` | the sum of the blocks |
 //!
 //! `rows` holds [`RowAccess`], for matrices of which single rows can be had without the others.
 //!
@@ -24,42 +18,27 @@
 //!
 //! ```
 //! use faer::mat;
-//! use posterior_linalg::operator::{Dense, Diagonal, LinearOperator, LowRank, Structure, Sum};
-//! // U Uᵀ + diag(d): positive definite by its structure, without storing n x n numbers.
-//! let u = mat![[1.0], [2.0], [3.0]];
-//! let a = Sum::new(LowRank::gram(u), Diagonal::new(vec![1.0, 1.0, 2.0])).unwrap();
-//! assert!(a.structure().contains(Structure::POSITIVE_DEFINITE));
-//! assert_eq!(a.multiply(mat![[1.0], [0.0], [1.0]].as_ref()), mat![[5.0], [8.0], [14.0]]);
+//! use posterior_linalg::operator::{Dense, LinearOperator, Product, Transposed};
+//! // U Uᵀ of rank one, without storing n x n numbers.
+//! let u = Dense::new(mat![[1.0], [2.0], [3.0]]);
+//! let a = Product::new(&u, Transposed::new(&u)).unwrap();
+//! assert_eq!(a.multiply(mat![[1.0], [0.0], [1.0]].as_ref()), mat![[4.0], [8.0], [12.0]]);
 //! ```
 
-mod block_diagonal;
 mod dense;
-mod diagonal;
 mod error;
-mod identity;
-mod kronecker;
-mod low_rank;
 mod product;
 mod rows;
-mod scaled;
-mod structure;
 mod sum;
 mod transposed;
 
 #[cfg(test)]
 mod tests;
 
-pub use block_diagonal::BlockDiagonal;
 pub use dense::Dense;
-pub use diagonal::Diagonal;
 pub use error::OperatorError;
-pub use identity::ScaledIdentity;
-pub use kronecker::Kronecker;
-pub use low_rank::LowRank;
 pub use product::Product;
 pub use rows::RowAccess;
-pub use scaled::Scaled;
-pub use structure::Structure;
 pub use sum::Sum;
 pub use transposed::Transposed;
 
@@ -86,11 +65,6 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// # Panics
     /// When the shapes do not fit.
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>);
-
-    /// What is known of the matrix; nothing unless an implementation says so.
-    fn structure(&self) -> Structure {
-        Structure::GENERAL
-    }
 
     /// `A input` (m x k) in new memory.
     fn multiply(&self, input: MatRef<'_, T>) -> Mat<T> {
@@ -125,9 +99,6 @@ macro_rules! forward {
             fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
                 (**self).apply_transpose(input, output);
             }
-            fn structure(&self) -> Structure {
-                (**self).structure()
-            }
             fn to_dense(&self) -> Mat<T> {
                 (**self).to_dense()
             }
@@ -161,9 +132,4 @@ pub fn check_apply<T>(shape: (usize, usize), input: MatRef<'_, T>, output: &MatM
 #[track_caller]
 pub fn check_apply_transpose<T>(shape: (usize, usize), input: MatRef<'_, T>, output: &MatMut<'_, T>) {
     check_apply((shape.1, shape.0), input, output);
-}
-
-/// `output <- output + block`, the accumulation that sums need.
-fn add_into<T: Real>(mut output: MatMut<'_, T>, block: MatRef<'_, T>) {
-    output += block;
 }

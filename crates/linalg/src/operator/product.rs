@@ -1,6 +1,6 @@
 //! `A B`: first B, then A.
 
-use super::{LinearOperator, OperatorError, Structure};
+use super::{LinearOperator, OperatorError};
 use crate::Real;
 use faer::{MatMut, MatRef};
 
@@ -15,14 +15,14 @@ impl<A, B> Product<A, B> {
     /// `left right`.
     ///
     /// # Errors
-    /// [`OperatorError::Shapes`] when the columns of the left are not as many as the rows of the right.
+    /// [`OperatorError`] when the columns of the left are not as many as the rows of the right.
     pub fn new<T: Real>(left: A, right: B) -> Result<Self, OperatorError>
     where
         A: LinearOperator<T>,
         B: LinearOperator<T>,
     {
         if left.shape().1 != right.shape().0 {
-            return Err(OperatorError::Shapes {
+            return Err(OperatorError {
                 composition: "a product",
                 needed: "as many columns on the left as rows on the right",
                 left: left.shape(),
@@ -46,15 +46,5 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         super::check_apply_transpose(self.shape(), input, &output);
         self.right.apply_transpose(self.left.multiply_transpose(input).as_ref(), output);
-    }
-
-    fn structure(&self) -> Structure {
-        let (left, right) = (self.left.structure(), self.right.structure());
-        let ((m, inner), n) = (self.left.shape(), self.right.shape().1);
-        // The rank is at most that of either factor, which counts only where the product is not smaller than the factor.
-        let smallest = m.min(n);
-        let low = |known: Structure, bound: usize| known.contains(Structure::LOW_RANK) && bound <= smallest;
-        let thin = inner < smallest || low(left, m.min(inner)) || low(right, inner.min(n));
-        left.product(right) | if thin { Structure::LOW_RANK } else { Structure::GENERAL }
     }
 }

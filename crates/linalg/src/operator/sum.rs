@@ -1,6 +1,6 @@
 //! `A + B`.
 
-use super::{LinearOperator, OperatorError, Structure, add_into};
+use super::{LinearOperator, OperatorError};
 use crate::Real;
 use faer::prelude::ReborrowMut;
 use faer::{MatMut, MatRef};
@@ -16,14 +16,14 @@ impl<A, B> Sum<A, B> {
     /// `left + right`.
     ///
     /// # Errors
-    /// [`OperatorError::Shapes`] when they differ.
+    /// [`OperatorError`] when they differ.
     pub fn new<T: Real>(left: A, right: B) -> Result<Self, OperatorError>
     where
         A: LinearOperator<T>,
         B: LinearOperator<T>,
     {
         if left.shape() != right.shape() {
-            return Err(OperatorError::Shapes {
+            return Err(OperatorError {
                 composition: "a sum",
                 needed: "operators of the same shape",
                 left: left.shape(),
@@ -41,15 +41,11 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
 
     fn apply(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
         self.left.apply(input, output.rb_mut());
-        add_into(output, self.right.multiply(input).as_ref());
+        output += self.right.multiply(input);
     }
 
     fn apply_transpose(&self, input: MatRef<'_, T>, mut output: MatMut<'_, T>) {
         self.left.apply_transpose(input, output.rb_mut());
-        add_into(output, self.right.multiply_transpose(input).as_ref());
-    }
-
-    fn structure(&self) -> Structure {
-        self.left.structure().sum(self.right.structure())
+        output += self.right.multiply_transpose(input);
     }
 }

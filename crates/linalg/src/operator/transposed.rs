@@ -1,6 +1,6 @@
 //! `Aᵀ`.
 
-use super::{LinearOperator, Structure};
+use super::LinearOperator;
 use crate::Real;
 use faer::{MatMut, MatRef};
 
@@ -14,11 +14,6 @@ impl<A> Transposed<A> {
     /// `operatorᵀ`.
     pub fn new(operator: A) -> Self {
         Self { operator }
-    }
-
-    /// The operator, given back.
-    pub fn into_inner(self) -> A {
-        self.operator
     }
 }
 
@@ -34,9 +29,5 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Transposed<A> {
 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         self.operator.apply(input, output);
-    }
-
-    fn structure(&self) -> Structure {
-        self.operator.structure().transposed()
     }
 }

@@ -3,7 +3,7 @@
 use super::error::SolveError;
 use super::error::same_size;
 use crate::Real;
-use crate::operator::{LinearOperator, RowAccess, Structure};
+use crate::operator::{LinearOperator, RowAccess};
 use faer::{Mat, MatMut, MatRef};
 
 /// `K̃ = K + diag(noise)` for a positive semidefinite K of which products and rows can be had, n x n.
@@ -110,9 +110,5 @@ impl<T: Real> LinearOperator<T> for System<'_, T> {
 
     fn apply_transpose(&self, input: MatRef<'_, T>, output: MatMut<'_, T>) {
         self.apply(input, output);
-    }
-
-    fn structure(&self) -> Structure {
-        Structure::POSITIVE_DEFINITE
     }
 }

@@ -211,7 +211,7 @@ pub struct IterativeOptions {
 
 impl IterativeOptions {
     /// How the posterior is conditioned within a budget.
-    pub(crate) fn conditioning(&self, budget: Budget, seed: u64) -> PathwiseSettings {
+    pub fn conditioning(&self, budget: Budget, seed: u64) -> PathwiseSettings {
         PathwiseSettings {
             budget,
             samples: self.sampling.samples,
@@ -318,7 +318,8 @@ impl Default for InducingOptions {
 }
 
 impl InducingOptions {
-    pub(crate) fn choice(&self) -> InducingChoice {
+    /// How kernels choose them.
+    pub fn choice(&self) -> InducingChoice {
         match self.inducing_choice {
             InducingChoiceName::KMeans => InducingChoice::KMeans,
             InducingChoiceName::Greedy => InducingChoice::GreedyVariance,

@@ -6,9 +6,12 @@ use super::methods::{
     SvgpOptions,
 };
 use super::search::EvidenceOptions;
+use crate::process::Solver;
+use posterior_gp::iterative::Budget;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// Writes what depends on the list of methods: the sum of their options, their names, and the way from one to the other.
 macro_rules! methods {
@@ -192,6 +195,17 @@ impl Method {
         }
     }
 
+    /// What finds the weights of an iterative method, as it is kept in the model's file.
+    pub fn solver(&self, seed: u64) -> Option<Solver> {
+        match self {
+            Self::Cg(options) => Some(Solver::Rows(options.iterative.system.conjugate_gradients(seed))),
+            Self::Sgd(options) => Some(Solver::Rows(options.solver(seed))),
+            Self::Sdd(options) => Some(Solver::Rows(options.solver(seed))),
+            Self::InducingSgd(options) => Some(Solver::Inducing(options.solver(seed))),
+            Self::Auto(_) | Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+        }
+    }
+
     /// The relative residual at which a solver was asked to stop.
     pub(crate) fn tolerance(&self) -> Option<f64> {
         match self {
@@ -203,8 +217,14 @@ impl Method {
         }
     }
 
+    /// How long a solver goes on: so many steps, so much time, to a tolerance that conjugate gradients have and others are asked for.
+    pub fn budget(&self, time: Option<Duration>) -> Budget {
+        let usual = if matches!(self, Self::Cg(_)) { 1e-3 } else { 0.0 };
+        Budget { steps: self.steps(), time, tolerance: self.tolerance().unwrap_or(usual) }
+    }
+
     /// Steps of the solver or bound.
-    pub(crate) fn steps(&self) -> usize {
+    pub fn steps(&self) -> usize {
         let usual = match self {
             Self::Cg(_) => 1000,
             Self::Sgd(_) | Self::InducingSgd(_) => 20_000,
@@ -216,7 +236,7 @@ impl Method {
     }
 
     /// The precision of kernel products; bounds are computed in double.
-    pub(crate) fn precision(&self) -> KernelPrecision {
+    pub fn precision(&self) -> KernelPrecision {
         self.iterative().map_or(KernelPrecision::Double, |options| options.system.precision)
     }
 }

@@ -10,7 +10,7 @@ use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_data::stream::{self, StreamOptions};
 use posterior_data::{
-    Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
+    Extracted, Feature, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
 use posterior_gp::{GpError, Hyperprior, Observations};
@@ -89,6 +89,32 @@ impl Prepared {
         }
         let extracted = stream::extract(path, &schema, rows, &options)?;
         Self::from_extracted(schema, extracted, request, path)
+    }
+
+    /// Rows of numbers in standard units, whose columns are called `x1`, `x2`, ... and whose target is `y`.
+    pub fn standardised(data: Observations) -> Self {
+        let columns = data.inputs().ncols();
+        let feature = |j: usize| Feature::Number { column: format!("x{}", j + 1), mean: 0.0 };
+        let schema = Schema {
+            target: "y".into(),
+            features: (0..columns).map(feature).collect(),
+            noise: None,
+            missing: Missing::default(),
+        };
+        let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
+        Self {
+            fingerprints: RowFingerprints::of(data.inputs(), &y),
+            input_ranges: InputRanges::learn(&schema, data.inputs()),
+            standardisation: Standardisation {
+                feature_means: vec![0.0; columns],
+                feature_scales: vec![1.0; columns],
+                target_mean: 0.0,
+                target_scale: 1.0,
+            },
+            notes: Notes::default(),
+            schema,
+            data,
+        }
     }
 
     fn from_extracted(
@@ -297,7 +323,7 @@ fn fit_exact(
     }
     let fitted =
         fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
-    header.hyperparameters = named_values(fitted.posterior.model());
+    header.hyperparameters = Hyperparameter::of(fitted.posterior.model());
     header.cholesky = fitted.posterior.info();
     let summary = &mut header.fit;
     summary.log_evidence = Some(fitted.log_evidence);
@@ -360,16 +386,4 @@ pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp
             hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
         }
     }
-}
-
-/// The model's natural values under their names.
-pub(super) fn named_values(model: &ExactGp) -> Vec<Hyperparameter> {
-    let values = model.values();
-    let mut rest = values.as_slice();
-    let take = |segment: posterior_optim::Segment| {
-        let (mine, others) = rest.split_at(segment.len());
-        rest = others;
-        Hyperparameter { name: segment.name, values: mine.to_vec() }
-    };
-    model.segments().into_iter().map(take).collect()
 }

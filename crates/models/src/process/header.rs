@@ -6,7 +6,7 @@ use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use posterior_linalg::cholesky::CholeskyInfo;
-use posterior_optim::{Attempt, Reason};
+use posterior_optim::{Attempt, Parameters, Reason, Segment};
 use serde::{Deserialize, Serialize};
 
 /// One named hyperparameter.
@@ -16,6 +16,20 @@ pub struct Hyperparameter {
     pub name: String,
     /// Its natural values, in standard units.
     pub values: Vec<f64>,
+}
+
+impl Hyperparameter {
+    /// All natural values of a model, or of a part of one, under their names.
+    pub fn of(parameters: &dyn Parameters) -> Vec<Self> {
+        let values = parameters.values();
+        let mut rest = values.as_slice();
+        let take = |segment: Segment| {
+            let (own, others) = rest.split_at(segment.len());
+            rest = others;
+            Self { name: segment.name, values: own.to_vec() }
+        };
+        parameters.segments().into_iter().map(take).collect()
+    }
 }
 
 /// How the fit went.

@@ -67,4 +67,9 @@ impl ProcessModel {
     pub fn posterior(&self) -> &ProcessPosterior {
         &self.posterior
     }
+
+    /// The posterior without what is known of columns and units.
+    pub fn into_posterior(self) -> Arc<ProcessPosterior> {
+        self.posterior
+    }
 }

@@ -1,6 +1,6 @@
 //! Parameters that are added, multiplied or given as they are: biases, gains, learned constants.
 
-use super::layer::{At, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
+use super::layer::{At, Initial, Layer, Mode, Output, ParameterSpecification, Prepared, Saved, Term};
 use crate::array::{Array, Channels, Precision, Sets, batch_shape, channel_affine, channel_sums, repeat};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -73,23 +73,13 @@ impl Learned {
 struct Added(Channels);
 
 impl<T: Precision> Layer<T> for Added {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        _: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         let out = channel_affine(inputs[0], self.0, None, Some(parameters[0].values()), Sets::One);
         (out, Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
         tangent.clone()
-    }
-
-    fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        cotangent.clone()
     }
 
     fn jvp_parameter(
@@ -113,23 +103,13 @@ impl<T: Precision> Layer<T> for Added {
 struct Multiplied(Channels);
 
 impl<T: Precision> Layer<T> for Multiplied {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        _: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         let out = channel_affine(inputs[0], self.0, Some(parameters[0].values()), None, Sets::One);
         (out, Saved::Nothing)
     }
 
     fn jvp_input(&self, at: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
         channel_affine(tangent, self.0, Some(at.parameters[0].values()), None, Sets::One)
-    }
-
-    fn vjp_input(&self, at: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        channel_affine(cotangent, self.0, Some(at.parameters[0].values()), None, Sets::One)
     }
 
     fn jvp_parameter(
@@ -163,7 +143,7 @@ impl<T: Precision> Layer<T> for Multiplied {
         tangent: &Array<T>,
         _: usize,
         c: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         Some(channel_affine(c, self.0, Some(tangent.values()), None, Sets::Rows))
     }
 }
@@ -172,22 +152,12 @@ impl<T: Precision> Layer<T> for Multiplied {
 struct Given(Vec<usize>);
 
 impl<T: Precision> Layer<T> for Given {
-    fn forward(
-        &self,
-        _: &[&Array<T>],
-        parameters: &[&Array<T>],
-        rows: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, _: &[&Array<T>], parameters: &[&Array<T>], rows: usize, _: Mode) -> Output<T> {
         let one = parameters[0].clone().reshaped(batch_shape(1, &self.0));
         (repeat(&one, rows), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, _: &Array<T>) -> Array<T> {
-        unreachable!("a learned constant has no input")
-    }
-
-    fn vjp_input(&self, _: &At<'_, T>, _: usize, _: &Array<T>) -> Array<T> {
         unreachable!("a learned constant has no input")
     }
 

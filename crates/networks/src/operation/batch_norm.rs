@@ -1,6 +1,6 @@
 //! Batch normalisation over channels.
 
-use super::layer::{At, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
+use super::layer::{At, Initial, Layer, Mode, Output, ParameterSpecification, Prepared, Saved, Term};
 use crate::array::{
     Array, Channels, Precision, Sets, add, batch_shape, channel_affine, channel_sums, repeat,
 };
@@ -91,7 +91,7 @@ impl Normalised {
         }
     }
 
-    fn train<T: Precision>(&self, x: &Array<T>, parameters: &[&Array<T>]) -> (Array<T>, Saved<T>) {
+    fn train<T: Precision>(&self, x: &Array<T>, parameters: &[&Array<T>]) -> Output<T> {
         let channels = self.channels.channels;
         let count = x.len() / channels.max(1);
         let each = T::ONE / T::from_f64(count as f64);
@@ -141,13 +141,7 @@ impl Normalised {
 }
 
 impl<T: Precision> Layer<T> for Normalised {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        _: usize,
-        mode: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], _: usize, mode: Mode) -> Output<T> {
         if mode == Mode::Training {
             return self.train(inputs[0], parameters);
         }
@@ -225,7 +219,7 @@ impl<T: Precision> Layer<T> for Normalised {
         tangent: &Array<T>,
         _: usize,
         c: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         (slot == 0).then(|| {
             let by_row = channel_affine(c, self.channels, Some(tangent.values()), None, Sets::Rows);
             channel_affine(

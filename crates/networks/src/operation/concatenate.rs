@@ -1,6 +1,6 @@
 //! Values side by side along an axis.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
 use crate::array::{Array, Piece, Precision, batch_shape, extract, place};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ struct Joined {
 }
 
 impl<T: Precision> Layer<T> for Joined {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], rows: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], rows: usize, _: Mode) -> Output<T> {
         let mut out = Array::zeros(batch_shape(rows, &self.shape));
         for (x, (piece, _)) in inputs.iter().zip(&self.pieces) {
             place(x, *piece, &mut out);

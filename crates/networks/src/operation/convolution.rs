@@ -1,6 +1,8 @@
 //! Convolutions in one to three dimensions and their transposes.
 
-use super::layer::{At, Factors, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
+use super::layer::{
+    At, Factors, Initial, Layer, Mode, Output, ParameterSpecification, Prepared, Saved, Term,
+};
 use crate::array::convolution::{
     Geometry, Weights, correlate, correlate_transposed, unfold, weight_gradient,
 };
@@ -219,13 +221,7 @@ impl Correlation {
 }
 
 impl<T: Precision> Layer<T> for Correlation {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        rows: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], rows: usize, _: Mode) -> Output<T> {
         let bias = parameters.get(1).map(|b| b.values());
         (self.run(inputs[0], parameters[0].values(), Sets::One, rows, bias, false), Saved::Nothing)
     }
@@ -281,7 +277,7 @@ impl<T: Precision> Layer<T> for Correlation {
         tangent: &Array<T>,
         _: usize,
         c: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         (slot == 0).then(|| self.run(c, tangent.values(), Sets::Rows, c.rows(), None, true))
     }
 

@@ -1,6 +1,6 @@
 //! Activations, normalisation and softmax as layers.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved, Term};
 use crate::array::{
     Activation, Array, Precision, activate, activate_second, activate_tangent, multiply, normalise,
     normalise_second, normalise_tangent, softmax, softmax_second, softmax_tangent,
@@ -29,7 +29,7 @@ impl Activation {
 struct Activated(Activation);
 
 impl<T: Precision> Layer<T> for Activated {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (activate(self.0, inputs[0]), Saved::Nothing)
     }
 
@@ -37,17 +37,7 @@ impl<T: Precision> Layer<T> for Activated {
         activate_tangent(self.0, tangent.clone(), at.inputs[0])
     }
 
-    fn vjp_input(&self, at: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        activate_tangent(self.0, cotangent.clone(), at.inputs[0])
-    }
-
-    fn second_input(
-        &self,
-        at: &At<'_, T>,
-        _: usize,
-        tangents: &[Option<Array<T>>],
-        c: &Array<T>,
-    ) -> Option<Array<T>> {
+    fn second_input(&self, at: &At<'_, T>, _: usize, tangents: &[Term<T>], c: &Array<T>) -> Term<T> {
         let tangent = tangents[0].as_ref().filter(|_| !self.0.piecewise_linear())?;
         Some(activate_second(self.0, multiply(tangent.clone(), c), at.inputs[0]))
     }
@@ -123,7 +113,7 @@ impl Standardised {
 }
 
 impl<T: Precision> Layer<T> for Standardised {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         let (values, scales) = normalise(inputs[0], self.length, self.epsilon);
         (values.clone(), Saved::Normalised { values, scales })
     }
@@ -133,18 +123,7 @@ impl<T: Precision> Layer<T> for Standardised {
         normalise_tangent(tangent.clone(), self.length, z, r)
     }
 
-    fn vjp_input(&self, at: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        let (z, r) = self.at(at);
-        normalise_tangent(cotangent.clone(), self.length, z, r)
-    }
-
-    fn second_input(
-        &self,
-        at: &At<'_, T>,
-        _: usize,
-        tangents: &[Option<Array<T>>],
-        c: &Array<T>,
-    ) -> Option<Array<T>> {
+    fn second_input(&self, at: &At<'_, T>, _: usize, tangents: &[Term<T>], c: &Array<T>) -> Term<T> {
         let (z, r) = self.at(at);
         Some(normalise_second(tangents[0].as_ref()?, c, self.length, z, r))
     }
@@ -166,7 +145,7 @@ pub(crate) fn prepare_softmax<T: Precision>(inputs: &[&[usize]]) -> Result<Prepa
 struct Softmax(usize);
 
 impl<T: Precision> Layer<T> for Softmax {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (softmax(inputs[0], self.0), Saved::Nothing)
     }
 
@@ -174,17 +153,7 @@ impl<T: Precision> Layer<T> for Softmax {
         softmax_tangent(tangent.clone(), self.0, at.output)
     }
 
-    fn vjp_input(&self, at: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        softmax_tangent(cotangent.clone(), self.0, at.output)
-    }
-
-    fn second_input(
-        &self,
-        at: &At<'_, T>,
-        _: usize,
-        tangents: &[Option<Array<T>>],
-        c: &Array<T>,
-    ) -> Option<Array<T>> {
+    fn second_input(&self, at: &At<'_, T>, _: usize, tangents: &[Term<T>], c: &Array<T>) -> Term<T> {
         Some(softmax_second(tangents[0].as_ref()?, c, self.0, at.output))
     }
 }
@@ -202,16 +171,12 @@ pub(crate) fn prepare_scale<T: Precision>(factor: f64, inputs: &[&[usize]]) -> R
 struct Scaled(f64);
 
 impl<T: Precision> Layer<T> for Scaled {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (crate::array::scale(inputs[0].clone(), T::from_f64(self.0)), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
         crate::array::scale(tangent.clone(), T::from_f64(self.0))
-    }
-
-    fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        crate::array::scale(cotangent.clone(), T::from_f64(self.0))
     }
 }
 
@@ -231,7 +196,7 @@ pub(crate) fn prepare_multiply<T: Precision>(inputs: &[&[usize]]) -> Result<Prep
 struct Multiplied;
 
 impl<T: Precision> Layer<T> for Multiplied {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (multiply(inputs[0].clone(), inputs[1]), Saved::Nothing)
     }
 
@@ -239,17 +204,7 @@ impl<T: Precision> Layer<T> for Multiplied {
         multiply(tangent.clone(), at.inputs[1 - input])
     }
 
-    fn vjp_input(&self, at: &At<'_, T>, input: usize, cotangent: &Array<T>) -> Array<T> {
-        multiply(cotangent.clone(), at.inputs[1 - input])
-    }
-
-    fn second_input(
-        &self,
-        _: &At<'_, T>,
-        input: usize,
-        tangents: &[Option<Array<T>>],
-        c: &Array<T>,
-    ) -> Option<Array<T>> {
+    fn second_input(&self, _: &At<'_, T>, input: usize, tangents: &[Term<T>], c: &Array<T>) -> Term<T> {
         Some(multiply(c.clone(), tangents[1 - input].as_ref()?))
     }
 }
@@ -270,15 +225,11 @@ pub(crate) fn prepare_add<T: Precision>(inputs: &[&[usize]]) -> Result<Prepared<
 struct Added;
 
 impl<T: Precision> Layer<T> for Added {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (crate::array::add(inputs[0].clone(), inputs[1]), Saved::Nothing)
     }
 
     fn jvp_input(&self, _: &At<'_, T>, _: usize, tangent: &Array<T>) -> Array<T> {
         tangent.clone()
-    }
-
-    fn vjp_input(&self, _: &At<'_, T>, _: usize, cotangent: &Array<T>) -> Array<T> {
-        cotangent.clone()
     }
 }

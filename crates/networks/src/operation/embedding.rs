@@ -1,6 +1,6 @@
 //! Rows of a table, looked up by number.
 
-use super::layer::{At, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
+use super::layer::{At, Initial, Layer, Mode, Output, ParameterSpecification, Prepared, Saved};
 use crate::array::{Array, Precision, Sets, add_rows, batch_shape, look_up};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -41,13 +41,7 @@ struct Table {
 }
 
 impl<T: Precision> Layer<T> for Table {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        rows: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], rows: usize, _: Mode) -> Output<T> {
         let mut out = Array::zeros(batch_shape(rows, &self.shape));
         look_up(inputs[0], parameters[0].values(), self.config.entries, Sets::One, &mut out);
         (out, Saved::Nothing)

@@ -35,6 +35,12 @@ pub(crate) enum Saved<T> {
     },
 }
 
+/// The value, and what is kept for derivatives.
+pub(crate) type Output<T> = (Array<T>, Saved<T>);
+
+/// A term of a gradient; None where it is zero.
+pub(crate) type Term<T> = Option<Array<T>>;
+
 /// The point at which a layer is differentiated.
 pub(crate) struct At<'a, T> {
     pub(crate) inputs: &'a [&'a Array<T>],
@@ -56,19 +62,15 @@ pub(crate) enum Factors<'a, T: Precision> {
 /// the point [`At`]; tests hold each against finite differences in double precision.
 pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
     /// The value for `rows` examples.
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        rows: usize,
-        mode: Mode,
-    ) -> (Array<T>, Saved<T>);
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], rows: usize, mode: Mode) -> Output<T>;
 
     /// `J_input tangent`.
     fn jvp_input(&self, at: &At<'_, T>, input: usize, tangent: &Array<T>) -> Array<T>;
 
-    /// `J_input^T cotangent`.
-    fn vjp_input(&self, at: &At<'_, T>, input: usize, cotangent: &Array<T>) -> Array<T>;
+    /// `J_input^T cotangent`. By default the Jacobian is symmetric, as that of a function of each value is.
+    fn vjp_input(&self, at: &At<'_, T>, input: usize, cotangent: &Array<T>) -> Array<T> {
+        self.jvp_input(at, input, cotangent)
+    }
 
     /// `J_parameter tangent` for `rows` rows, each with its set of `tangent`, `[sets, parameter shape]`.
     fn jvp_parameter(
@@ -106,9 +108,9 @@ pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
         &self,
         _at: &At<'_, T>,
         _input: usize,
-        _tangents: &[Option<Array<T>>],
+        _tangents: &[Term<T>],
         _cotangent: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         None
     }
 
@@ -120,7 +122,7 @@ pub(crate) trait Layer<T: Precision>: Send + Sync + Debug {
         _tangent: &Array<T>,
         _input: usize,
         _cotangent: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         None
     }
 

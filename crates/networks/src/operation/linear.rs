@@ -1,6 +1,8 @@
 //! `y = x W^T + b` on the last axis.
 
-use super::layer::{At, Factors, Initial, Layer, Mode, ParameterSpecification, Prepared, Saved};
+use super::layer::{
+    At, Factors, Initial, Layer, Mode, Output, ParameterSpecification, Prepared, Saved, Term,
+};
 use crate::array::{
     Array, Channels, Matrix, Precision, Sets, batch_shape, channel_affine, channel_sums, outer, product,
     products, products_apart,
@@ -118,13 +120,7 @@ impl Dense {
 }
 
 impl<T: Precision> Layer<T> for Dense {
-    fn forward(
-        &self,
-        inputs: &[&Array<T>],
-        parameters: &[&Array<T>],
-        _: usize,
-        _: Mode,
-    ) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], parameters: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         let out = self.shared(inputs[0], parameters[0].values(), false);
         let out = match parameters.get(1) {
             Some(bias) => channel_affine(&out, self.channels(), None, Some(bias.values()), Sets::One),
@@ -215,7 +211,7 @@ impl<T: Precision> Layer<T> for Dense {
         tangent: &Array<T>,
         _: usize,
         c: &Array<T>,
-    ) -> Option<Array<T>> {
+    ) -> Term<T> {
         (slot == 0).then(|| self.with_sets(c, tangent, Sets::Rows, c.rows(), true))
     }
 

@@ -1,6 +1,6 @@
 //! Products of two activations, matrix by matrix: what attention is made of.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved, Term};
 use crate::array::{Array, Matrix, Precision, batch_shape, products};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Matrices {
 }
 
 impl<T: Precision> Layer<T> for Matrices {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (self.multiply(self.left(inputs[0]), self.right(inputs[1]), &self.shape), Saved::Nothing)
     }
 
@@ -138,13 +138,7 @@ impl<T: Precision> Layer<T> for Matrices {
         self.pull(input, at.inputs[1 - input], cotangent)
     }
 
-    fn second_input(
-        &self,
-        _: &At<'_, T>,
-        input: usize,
-        tangents: &[Option<Array<T>>],
-        c: &Array<T>,
-    ) -> Option<Array<T>> {
+    fn second_input(&self, _: &At<'_, T>, input: usize, tangents: &[Term<T>], c: &Array<T>) -> Term<T> {
         Some(self.pull(input, tangents[1 - input].as_ref()?, c))
     }
 }

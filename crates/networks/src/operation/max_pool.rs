@@ -1,6 +1,6 @@
 //! Maxima over windows.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
 use super::pool::Pool;
 use crate::array::{Array, MaximumWindows, Precision, Windows, put, take};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn positions<'a, T>(at: &At<'a, T>) -> &'a [u32] {
 }
 
 impl<T: Precision> Layer<T> for Maximum {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         let positions = MaximumWindows::find(&self.windows, inputs[0]);
         (take(inputs[0], &positions, &self.shape), Saved::Positions(positions))
     }

@@ -1,6 +1,6 @@
 //! Operations without parameters that are sparse linear maps of an example: slices, pads, transposes, means, broadcasts; and reshaping.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
 use super::sparse::{flat, positions, sparse};
 use crate::array::{Array, Precision};
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ struct Reshaped {
 }
 
 impl<T: Precision> Layer<T> for Reshaped {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], rows: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], rows: usize, _: Mode) -> Output<T> {
         (inputs[0].clone().reshaped(crate::array::batch_shape(rows, &self.output)), Saved::Nothing)
     }
 

@@ -1,6 +1,6 @@
 //! The layer of all operations that are sparse linear maps of an example.
 
-use super::layer::{At, Layer, Mode, Prepared, Saved};
+use super::layer::{At, Layer, Mode, Output, Prepared, Saved};
 use crate::array::{Array, Precision, SparseMap};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -94,7 +94,7 @@ impl Sparse {
 }
 
 impl<T: Precision> Layer<T> for Sparse {
-    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> (Array<T>, Saved<T>) {
+    fn forward(&self, inputs: &[&Array<T>], _: &[&Array<T>], _: usize, _: Mode) -> Output<T> {
         (self.map().apply(inputs[0], self.blocks, &self.output), Saved::Nothing)
     }
 

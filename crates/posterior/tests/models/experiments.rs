@@ -170,10 +170,10 @@ fn exact_solutions_of_made_up_tables() {
         "thesis_uci",
         &[
             (
-                "points = 40, choice = \"k-means\", learn_inputs = false, batch = 64, natural_length = 0.3",
-                "points = 180, choice = \"random\", learn_inputs = false, batch = 180, natural_length = 1.0",
+                "batch = 64\ninducing = 40\nfixed-inducing = true\nnatural-length = 0.3",
+                "batch = 180\ninducing = 180\ninducing-choice = \"random\"\nfixed-inducing = true\nnatural-length = 1.0",
             ),
-            ("steps = 100\nsolver.descent", "steps = 3000\nsolver.descent"),
+            ("method = \"sgd\"\niterations = 100", "method = \"sgd\"\niterations = 3000"),
         ],
     );
     for set in ["pol", "bike"] {
@@ -349,15 +349,18 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_uci", true, "folds = [0, 1]", "folds = [10]", "folds");
     refused("thesis_uci", true, "rows = 180", "rows = 3", "rows");
     refused("thesis_uci", true, "name = \"SGD\"", "name = \"SDD\"", "SDD");
-    refused("thesis_uci", true, "steps = 40\n", "steps = 40\ntolerance = 0.1\n", "tolerance");
-    refused("thesis_uci", true, "SDD = 300, SGD = 100", "SDD = 300, SQP = 100", "[steps]");
+    refused("thesis_uci", true, "iterations = 40\n", "iterations = 40\ntolerance = 0.1\n", "tolerance");
+    refused("thesis_uci", true, "SGD.iterations = 100", "SQP.iterations = 100", "[options]");
+    refused("thesis_uci", true, "SGD.iterations = 100", "SGD.iteration = 100", "iteration");
     refused("thesis_uci", false, "../../shared/data/uci", "nowhere", "nowhere");
     refused("thesis_low_noise", true, "table = \"pol\"", "table = \"bike\"", "table");
-    let from = "choice.pruned = { neighbours = 100, ratio = 0.5 }";
-    refused("thesis_inducing_descent", true, from, "choice.pruned = { ratio = 0.0 }", "ratio; it is");
-    refused("thesis_inducing_descent", true, from, "choice = \"k-means\"", "points");
-    refused("thesis_inducing_descent", true, from, &format!("{from}, points = 0"), "points");
-    refused("thesis_inducing_descent", true, "steps = 600", "steps = 600\ntolerance = 0.1", "tolerance");
+    refused("thesis_inducing_descent", true, "pruning-ratio = 0.5", "pruning-ratio = 0.0", "ratio; it is");
+    refused("thesis_inducing_descent", true, "inducing = 1000000", "inducing = 0", "inducing points");
+    let from = "beyond = { noise = \"targets\" }";
+    refused("thesis_inducing_descent", true, from, "beyond = { batch = 9 }", "batch");
+    refused("thesis_inducing_descent", true, from, "beyond = { girth = 9 }", "girth");
+    let from = "iterations = 600";
+    refused("thesis_inducing_descent", true, from, &format!("{from}\ntolerance = 0.1"), "tolerance");
     refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
@@ -368,17 +371,17 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("thesis_convergence", true, "deviation = 1e-3", "deviation = -1e-3", "deviation");
     refused("thesis_convergence", true, "against = [\"seconds\", \"steps\"]", "against = []", "against");
     refused("thesis_convergence", true, "tolerance = 0.01", "tolerance = -0.01", "tolerance");
-    let search = |clip: &str| format!("clip = {clip}, restarts = 0 }}\nlargest_step = {{ from = 0.008");
+    let search = |clip: &str| format!("clip = {clip}, restarts = 0 }}\nlargest-step = {{ from = 0.008");
     refused("thesis_descent_ablations", true, &search("inf"), &search("0.1"), "clip");
     refused(
         "thesis_descent_ablations",
         true,
-        "largest_step = { from = 0.008",
-        "largest_step = { from = 0.0",
+        "largest-step = { from = 0.008",
+        "largest-step = { from = 0.0",
         "from",
     );
-    let adam = "rule = \"adam\", step_size = { times-rows = 0.05 }, clip = inf, restarts = 0 }\n";
-    let searched = format!("{adam}largest_step = {{ from = 1.0, steps = 10, bisections = 1 }}\n");
+    let adam = "rule = \"adam\", clip = inf, restarts = 0 }\n";
+    let searched = format!("{adam}largest-step = {{ from = 1.0, steps = 10, bisections = 1 }}\n");
     refused("thesis_descent_ablations", true, adam, &searched, "normalise");
     refused("thesis_toy_processes", true, "rows = 1000\n", "rows = 100000\n", "rows");
     refused("thesis_toy_processes", true, "[20, 50, 100, 500]", "[21]", "random_features");
@@ -508,18 +511,20 @@ kind = "regression"
 folder = ""
 rows = 60
 folds = [0, 1]
+truth_features = 50
+[methods]
 samples = 4
-features = 50
+random-features = 50
 precision = "double"
-cache_mb = 1
+held-back = 0
 [[method]]
 name = "direct"
-steps = 1
-solver = "direct"
+method = "exact"
 [[method]]
 name = "SDD"
-steps = 30
-solver.dual-descent = { batch = 16 }
+method = "sdd"
+iterations = 30
+batch = 16
 [[set]]
 name = "made up"
 noise = 0.1
@@ -547,7 +552,7 @@ fn finished_parts_are_kept() {
     }
     assert!(again.report().to_html().contains("3 parts were finished by an earlier run"));
     // Other settings are another part; nothing is taken over when all is to be fresh.
-    let changed = parse(&FOLDS.replace("steps = 30", "steps = 31")).unwrap();
+    let changed = parse(&FOLDS.replace("iterations = 30", "iterations = 31")).unwrap();
     assert_eq!(run(&changed, &kept, &mut |_| Signal::Continue).unwrap().reused, 2);
     let fresh = RunOptions { fresh: true, ..kept };
     assert_eq!(run(&changed, &fresh, &mut |_| Signal::Continue).unwrap().reused, 0);
@@ -558,7 +563,7 @@ fn finished_parts_are_kept() {
 fn methods_may_have_folds_and_samples_of_their_own() {
     let some = FOLDS
         .replace("[[set]]", "[folds_of]\nSDD = [1]\n[[set]]")
-        .replace("steps = 30", "steps = 30\nsamples = 2");
+        .replace("iterations = 30", "iterations = 30\nsamples = 2");
     let outcome = run(&parse(&some).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
     let whole = run(&parse(FOLDS).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
     let of =
@@ -572,26 +577,27 @@ fn methods_may_have_folds_and_samples_of_their_own() {
     assert!(second(&outcome, "nll") != second(&whole, "nll"));
     for wrong in ["SDD = [7]", "other = [0]"] {
         let text = FOLDS.replace("[[set]]", &format!("[folds_of]\n{wrong}\n[[set]]"));
-        let error =
-            run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap_err();
+        let error = parse(&text).unwrap_err();
         assert!(error.to_string().contains("folds_of"), "{error}");
     }
 }
 
-/// A method can have another solver, and another number of steps, on one of the sets.
+/// A method can have other options on one of the sets, and then is another method of these options.
 #[test]
-fn sets_may_have_solvers_of_their_own() {
+fn sets_may_have_options_of_their_own() {
     let numbers = |before: &str| {
         let text = FOLDS.replace("[[set]]", &format!("{before}\n[[set]]"));
-        run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue)
+        parse(&text).and_then(|e| run(&e, &RunOptions::default(), &mut |_| Signal::Continue))
     };
     let nll = |outcome: &Outcome, method: &str| number(outcome, &["sets", "made up", method, "nll"]);
     let plain = numbers("").unwrap();
-    assert!(nll(&plain, "SDD") != nll(&plain, "direct"));
-    let replaced = numbers("[solvers.\"made up\"]\nSDD = \"direct\"").unwrap();
-    assert_eq!(nll(&replaced, "SDD"), nll(&plain, "direct"));
-    for wrong in ["[solvers.other]\nSDD = \"direct\"", "[solvers.\"made up\"]\nother = \"direct\""] {
+    let replaced = numbers("[options.\"made up\"]\nSDD.momentum = 0.5").unwrap();
+    let text = FOLDS.replace("batch = 16", "batch = 16\nmomentum = 0.5");
+    let own = run(&parse(&text).unwrap(), &RunOptions::default(), &mut |_| Signal::Continue).unwrap();
+    assert!(nll(&replaced, "SDD") != nll(&plain, "SDD"));
+    assert_eq!(nll(&replaced, "SDD"), nll(&own, "SDD"));
+    for wrong in ["[options.other]\nSDD.batch = 8", "[options.\"made up\"]\nother.batch = 8"] {
         let error = numbers(wrong).unwrap_err();
-        assert!(error.to_string().contains("[solvers]"), "{error}");
+        assert!(error.to_string().contains("[options]"), "{error}");
     }
 }

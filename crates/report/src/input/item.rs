@@ -84,6 +84,47 @@ pub struct Line {
     pub reference: Vec<(f64, f64)>,
 }
 
+impl Line {
+    /// A line and nothing beside it.
+    pub fn new(name: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
+        Self { name: name.into(), x, y, ..Self::default() }
+    }
+}
+
+impl Curves {
+    /// Lines on linear axes with these names.
+    pub fn new(
+        title: impl Into<String>,
+        x: impl Into<String>,
+        y: impl Into<String>,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self { title: title.into(), x: x.into(), y: y.into(), lines, ..Self::default() }
+    }
+
+    /// The same on axes of which each may be logarithmic.
+    pub fn logarithmic(self, x_logarithmic: bool, y_logarithmic: bool) -> Self {
+        Self { x_logarithmic, y_logarithmic, ..self }
+    }
+
+    /// The same with words on how to read it.
+    pub fn captioned(self, caption: impl Into<String>) -> Self {
+        Self { caption: caption.into(), ..self }
+    }
+}
+
+impl From<Curves> for Item {
+    fn from(curves: Curves) -> Self {
+        Self::Curves(curves)
+    }
+}
+
+impl From<PosteriorPanels> for Item {
+    fn from(panels: PosteriorPanels) -> Self {
+        Self::Posteriors(panels)
+    }
+}
+
 /// Histograms over a common axis, as shares of their values. At most eight are drawn; values that are not finite are left out
 /// and counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -27,6 +27,25 @@ pub struct TitledPosterior {
     pub posterior: PosteriorPanel,
 }
 
+impl PosteriorPanels {
+    /// Panels under a heading, with words on how to read them.
+    pub fn new(
+        title: impl Into<String>,
+        target: impl Into<String>,
+        panels: Vec<TitledPosterior>,
+        caption: impl Into<String>,
+    ) -> Self {
+        Self { title: title.into(), target: target.into(), panels, caption: caption.into() }
+    }
+}
+
+impl TitledPosterior {
+    /// A posterior and whose it is.
+    pub fn new(title: impl Into<String>, posterior: PosteriorPanel) -> Self {
+        Self { title: title.into(), posterior }
+    }
+}
+
 /// What the values of a map are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

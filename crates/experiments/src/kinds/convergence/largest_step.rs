@@ -1,7 +1,7 @@
 //! The largest stable step of a method: by trying, and for full batches in closed form.
 
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use posterior_gp::GpError;
 use posterior_gp::iterative::{
     Budget, DescentOptions, DescentRule, Gradient, Method, Problem, Start, StepSize, solve,
@@ -93,7 +93,7 @@ impl StepSearch {
         for doubling in 0.. {
             if doubling == MOST_DOUBLINGS {
                 let problem = format!("{stage}: every step size is alike from {low:e} to {high:e}");
-                return Err(ExperimentError::Setting(problem));
+                return refused(problem);
             }
             if up {
                 high *= 2.0;

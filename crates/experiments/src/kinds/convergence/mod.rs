@@ -30,15 +30,12 @@ use report::{Report, WithNoise};
 pub(crate) use settings::Settings;
 use settings::check_rows;
 use std::time::Instant;
-use toml::Table;
 use trajectory::{Case, Exact, Trajectory};
 
 /// Follows every method on every fold of every set, at every noise level.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = super::settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let folder = (!settings.folder.as_os_str().is_empty()).then(|| context.folder.join(&settings.folder));
-    let mut report = Report::new(&settings);
+    let mut report = Report::new(settings);
     for (index, set) in settings.sets.iter().enumerate() {
         let streams = Streams::new(context.seed).child("experiment/set", index as u64);
         let source = Source::open(set, folder.as_deref(), settings.rows, settings.features, streams)?;
@@ -81,8 +78,8 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
                     context.once(&name, &problem_is, |context| case.solve_directly(&name, context))?;
                 let own = Mat::from_fn(n, 1, |i, _| exact.weights[i]);
                 found.exact.push((case.errors(&own, &exact)?[0], exact.seconds));
-                for (entry, courses) in settings.methods.iter().zip(found.courses(&settings)) {
-                    let name = stage(&entry.name);
+                for (entry, courses) in settings.methods.iter().zip(found.courses(settings)) {
+                    let name = stage(&entry.method.name);
                     let trajectory: Trajectory =
                         context.once(&name, &(&problem_is, entry, settings.checkpoints), |context| {
                             case.follow(entry, settings.checkpoints, &exact, &name, context)

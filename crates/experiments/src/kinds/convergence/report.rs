@@ -75,12 +75,11 @@ fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) 
         Axis::Seconds => p.seconds,
     };
     let diverged = if trajectory.diverged { " (diverged)" } else { "" };
-    Line {
-        name: format!("{}{diverged}", entry.name),
-        x: trajectory.points.iter().map(x).collect(),
-        y: trajectory.points.iter().map(|p| p.errors.of(quantity)).collect(),
-        ..Line::default()
-    }
+    Line::new(
+        format!("{}{diverged}", entry.method.name),
+        trajectory.points.iter().map(x).collect(),
+        trajectory.points.iter().map(|p| p.errors.of(quantity)).collect(),
+    )
 }
 
 impl<'a> Report<'a> {
@@ -104,8 +103,8 @@ impl<'a> Report<'a> {
             put(&mut exact, "rmse", &rmse)?;
             put(&mut exact, "seconds", &found.exact.iter().map(|e| e.1).collect::<Vec<f64>>())?;
             for (entry, courses) in self.settings.methods.iter().zip(&found.courses) {
-                methods.insert(entry.name.clone(), summary(courses)?);
-                curves.insert(entry.name.clone(), json!(courses));
+                methods.insert(entry.method.name.clone(), summary(courses)?);
+                curves.insert(entry.method.name.clone(), json!(courses));
             }
             self.draw(set, &found);
             own.insert(found.name.clone(), json!({"exact": exact, "methods": methods}));
@@ -144,7 +143,7 @@ impl<'a> Report<'a> {
                 &title,
                 "method",
                 &format!("sets.{set}.{}.methods", found.name),
-                of_group().map(|(entry, _)| entry.name.as_str()),
+                of_group().map(|(entry, _)| entry.method.name.as_str()),
                 &columns,
                 "At the last step, means over folds with standard errors. Errors at test points are in units of the target's standard deviation in training; those of weights are relative to the exact weights. \
                  Seconds are those of the solver alone: neither the kernel matrix nor looking at errors is counted.",
@@ -154,16 +153,17 @@ impl<'a> Report<'a> {
                     let lines = of_group()
                         .filter_map(|(entry, courses)| Some(line(entry, courses.first()?, axis, quantity)))
                         .filter(|line| !line.x.is_empty());
-                    self.figures.push(Item::Curves(Curves {
-                        title: format!("{title}: {}", quantity.title()),
-                        x: if axis == Axis::Steps { "steps" } else { "seconds" }.into(),
-                        y: quantity.title().into(),
-                        x_logarithmic: true,
-                        y_logarithmic: true,
-                        lines: lines.collect(),
-                        caption: "On the first fold.".into(),
-                        ..Curves::default()
-                    }));
+                    self.figures.push(
+                        Curves::new(
+                            format!("{title}: {}", quantity.title()),
+                            if axis == Axis::Steps { "steps" } else { "seconds" },
+                            quantity.title(),
+                            lines.collect(),
+                        )
+                        .logarithmic(true, true)
+                        .captioned("On the first fold.")
+                        .into(),
+                    );
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! What files say.
 
 use super::largest_step::StepSearch;
-use crate::ExperimentError;
-use crate::gaussian::check_names;
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{MethodSettings, check_methods, check_names};
+use crate::kinds::Checked;
 use crate::tables::{SetSettings, check_tables};
-use posterior_gp::iterative::Method;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -52,20 +52,14 @@ pub(super) struct NoiseSettings {
 
 /// An entry of `[[method]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct Entry {
-    /// Its name in tables.
-    pub(super) name: String,
+    /// Its name in tables, its solver, and when it ends.
+    #[serde(flatten)]
+    pub(super) method: MethodSettings,
     /// Methods of a group share tables and figures.
     #[serde(default)]
     pub(super) group: String,
-    /// Most steps (iterations, batches).
-    pub(super) steps: usize,
-    /// Relative residual at which it stops; 0 unless given.
-    #[serde(default)]
-    pub(super) tolerance: f64,
-    /// The solver.
-    pub(super) solver: Method,
     /// Whether, and how, its largest stable step is searched as well.
     pub(super) largest_step: Option<StepSearch>,
 }
@@ -113,35 +107,6 @@ impl Quantity {
 }
 
 impl Settings {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
-        let wrong = |problem: String| Err(ExperimentError::Setting(problem));
-        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
-        check_names("noise", self.noises.iter().map(|n| n.name.as_str()))?;
-        check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
-        if self.noises.iter().filter_map(|n| n.deviation).any(|d| !(d > 0.0 && d.is_finite())) {
-            return wrong("[[noise]]: `deviation` must be positive".into());
-        }
-        self.rows.map_or(Ok(()), check_rows)?;
-        if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
-            return wrong("`features` must be at least 1 and `checkpoints` between 2 and 200".into());
-        }
-        if self.against.is_empty() || self.quantities.is_empty() {
-            return wrong("`against` and `quantities` name at least one thing to draw each".into());
-        }
-        for method in &self.methods {
-            let name = &method.name;
-            if method.steps == 0 || !(method.tolerance >= 0.0 && method.tolerance.is_finite()) {
-                return wrong(format!(
-                    "[[method]] `{name}`: `steps` must be at least 1 and `tolerance` zero or positive"
-                ));
-            }
-            if let Some(problem) = method.largest_step.and_then(|s| s.problem(&method.solver)) {
-                return wrong(format!("[[method]] `{name}`: {problem}"));
-            }
-        }
-        Ok(())
-    }
-
     /// Names of the groups, in the order of the file.
     pub(super) fn groups(&self) -> Vec<&str> {
         let mut groups: Vec<&str> = Vec::new();
@@ -154,12 +119,38 @@ impl Settings {
     }
 }
 
+impl Checked for Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
+        check_names("noise", self.noises.iter().map(|n| n.name.as_str()))?;
+        let methods: Vec<MethodSettings> = self.methods.iter().map(|m| m.method.clone()).collect();
+        check_methods(&methods)?;
+        if self.noises.iter().filter_map(|n| n.deviation).any(|d| !(d > 0.0 && d.is_finite())) {
+            return refused("[[noise]]: `deviation` must be positive");
+        }
+        self.rows.map_or(Ok(()), check_rows)?;
+        if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
+            return refused("`features` must be at least 1 and `checkpoints` between 2 and 200");
+        }
+        if self.against.is_empty() || self.quantities.is_empty() {
+            return refused("`against` and `quantities` name at least one thing to draw each");
+        }
+        for method in &self.methods {
+            let (solver, _) = method.method.rows_solver(0)?;
+            if let Some(problem) = method.largest_step.and_then(|s| s.problem(&solver)) {
+                return refused(format!("[[method]] `{}`: {problem}", method.method.name));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Refuses more rows than can be solved directly.
 pub(super) fn check_rows(rows: usize) -> Result<(), ExperimentError> {
     if rows > MOST_ROWS {
-        return Err(ExperimentError::Setting(format!(
+        return refused(format!(
             "{rows} training rows are more than the {MOST_ROWS} whose weights are computed directly: set `rows`"
-        )));
+        ));
     }
     Ok(())
 }

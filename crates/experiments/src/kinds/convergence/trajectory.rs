@@ -4,7 +4,6 @@ use super::largest_step::closed_form;
 use super::settings::{Entry, Quantity};
 use crate::ExperimentError;
 use crate::context::Context;
-use crate::gaussian::seeded;
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_gp::iterative::{Budget, Method, Problem, Start, WeightErrors, solve, weight_errors};
@@ -149,9 +148,8 @@ impl Case<'_> {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Trajectory, ExperimentError> {
-        let solver = seeded(&entry.solver, self.seed);
-        let budget = Budget { tolerance: entry.tolerance, ..Budget::steps(entry.steps) };
-        let at = checkpoints(entry.steps, count);
+        let (solver, budget) = entry.method.rows_solver(self.seed)?;
+        let at = checkpoints(budget.steps, count);
         let mut seen: Vec<(usize, f64, Mat<f64>)> = Vec::new();
         let (mut steps, mut step_size, mut restarts) = (0, None, 0);
         let (started, mut watched) = (Instant::now(), Duration::ZERO);

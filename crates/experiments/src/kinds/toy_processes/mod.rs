@@ -6,10 +6,10 @@
 mod features;
 mod problem;
 
-use super::settings;
-use crate::ExperimentError;
+use super::Checked;
 use crate::context::Context;
-use crate::gaussian::{Covariance, Fitted, Job, MethodSettings, Precision, Run, check_methods, check_names};
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{Covariance, Job, MethodSettings, check_methods, check_names};
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{marginal_distances, mean};
 use features::FeaturePosterior;
@@ -19,7 +19,6 @@ use posterior_report::{Curves, Item, Line, PosteriorPanels, SummaryRow, TitledPo
 use problem::{Problem, ProblemSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -29,29 +28,19 @@ pub(crate) struct Settings {
     kernel: String,
     /// Standard deviation of the noise.
     noise: f64,
-    /// Posterior samples of methods that have them.
-    samples: usize,
-    /// Random features of prior functions.
-    features: usize,
-    /// Precision of solvers.
-    precision: Precision,
-    /// Megabytes that may hold a kernel matrix.
-    cache_mb: usize,
     #[serde(rename = "problem")]
     problems: Vec<ProblemSettings>,
     #[serde(rename = "method")]
     methods: Vec<MethodSettings>,
 }
 
-impl Settings {
+impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
         check_methods(&self.methods)?;
         check_names("problem", self.problems.iter().map(|p| p.name.as_str()))?;
         self.problems.iter().try_for_each(|p| p.check(&self.methods))?;
-        let positive = self.noise > 0.0 && self.noise.is_finite();
-        if !positive || self.samples < 2 || self.features == 0 {
-            let problem = "`noise` and `features` must be positive and `samples` at least 2";
-            return Err(ExperimentError::Setting(problem.into()));
+        if !(self.noise > 0.0 && self.noise.is_finite()) {
+            return refused("`noise` must be positive");
         }
         Ok(())
     }
@@ -108,29 +97,20 @@ fn fit(
         covariance: &problem.covariance,
         noise_variance: settings.noise * settings.noise,
         data: &problem.data,
-        samples: settings.samples,
-        features: settings.features,
-        precision: settings.precision,
-        cache_bytes: settings.cache_mb.saturating_mul(1_000_000),
-        time: None,
+        time_budget: None,
         seed: context.seed,
     };
     let stage = format!("{}, {}", problem.name, method.name);
-    let Run { fitted, seconds, steps, points, .. } = method.fit(&job, &stage, context)?;
-    let prediction = fitted.predict(problem.points.as_ref())?;
+    let run = method.fit(&job, &stage, context)?;
+    let prediction = run.predict(problem.points.as_ref())?;
     let mut numbers = compare(problem, &prediction);
     numbers.extend([
-        ("seconds".to_string(), json!(seconds)),
-        ("steps".to_string(), json!(steps)),
-        ("points".to_string(), json!(points)),
+        ("seconds".to_string(), json!(run.seconds)),
+        ("steps".to_string(), json!(run.steps)),
+        ("points".to_string(), json!(run.points)),
     ]);
-    let support = match &fitted {
-        Fitted::Single(posterior) => Some(posterior.support()),
-        Fitted::Double(posterior) => Some(posterior.support()),
-        Fitted::Inducing(_) | Fitted::Automatic(_) => None,
-    };
-    if let Some(Support::Inducing(z, _)) = support {
-        let samples = method.samples.unwrap_or(settings.samples);
+    if let (Some(Support::Inducing(z, _)), Some(asked)) = (run.support(), method.options.iterative()) {
+        let samples = asked.sampling.samples;
         let collapsed = problem.collapsed(z.clone(), job.noise_variance)?;
         numbers.insert("collapsed".into(), against(problem, &prediction, &collapsed, samples));
         numbers.insert("exact".into(), against(problem, &prediction, &problem.exact, samples));
@@ -161,40 +141,35 @@ fn starve(
 }
 
 fn figures(problem: &Problem, seen: &[Seen], noise_variance: f64) -> [Item; 2] {
-    let panel = |title: &str, prediction: &Prediction| TitledPosterior {
-        title: title.into(),
-        posterior: problem.panel(prediction, noise_variance),
+    let panel = |title: &str, prediction: &Prediction| {
+        TitledPosterior::new(title, problem.panel(prediction, noise_variance))
     };
     let panels = std::iter::once(panel("exact", &problem.exact))
         .chain(seen.iter().map(|s| panel(&s.name, &s.prediction)));
-    let line = |s: &Seen| Line {
-        name: s.name.clone(),
-        x: problem.grid.clone(),
-        y: marginal_distances(&s.prediction, &problem.exact),
-        ..Line::default()
+    let line = |s: &Seen| {
+        Line::new(s.name.clone(), problem.grid.clone(), marginal_distances(&s.prediction, &problem.exact))
     };
     [
-        Item::Posteriors(PosteriorPanels {
-            title: format!("{}: posteriors", problem.name),
-            target: "y".into(),
-            panels: panels.collect(),
-            caption: "Two standard deviations; some of the rows.".into(),
-        }),
-        Item::Curves(Curves {
-            title: format!("{}: distance from the exact posterior", problem.name),
-            x: "x".into(),
-            y: "2-Wasserstein distance of marginals".into(),
-            lines: seen.iter().map(line).collect(),
-            caption: "Variances from samples are off by Monte-Carlo error everywhere.".into(),
-            ..Curves::default()
-        }),
+        PosteriorPanels::new(
+            format!("{}: posteriors", problem.name),
+            "y",
+            panels.collect(),
+            "Two standard deviations; some of the rows.",
+        )
+        .into(),
+        Curves::new(
+            format!("{}: distance from the exact posterior", problem.name),
+            "x",
+            "2-Wasserstein distance of marginals",
+            seen.iter().map(line).collect(),
+        )
+        .captioned("Variances from samples are off by Monte-Carlo error everywhere.")
+        .into(),
     ]
 }
 
 /// Fits every method to every problem and compares with the exact posterior.
-pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let settings: Settings = settings(table)?;
-    settings.check()?;
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let covariance = Covariance::parse(&settings.kernel, 1)?;
     let variance = settings.noise * settings.noise;
     let (mut numbers, mut series) = (Map::new(), Map::new());
@@ -203,10 +178,10 @@ pub(crate) fn run(table: &Table, context: &mut Context<'_>) -> Result<Measured, 
         let problem = Problem::new(own, &covariance, settings.noise, context)?;
         let mut seen = Vec::new();
         for method in settings.methods.iter().filter(|m| own.has(&m.name)) {
-            seen.push(fit(&settings, &problem, method, context)?);
+            seen.push(fit(settings, &problem, method, context)?);
         }
         for &count in &own.random_features {
-            seen.push(starve(&settings, &problem, count, context)?);
+            seen.push(starve(settings, &problem, count, context)?);
         }
         let close = problem.near.iter().filter(|n| **n).count();
         let what = format!("{} rows; {close} of {} grid points near them", own.rows, problem.near.len());

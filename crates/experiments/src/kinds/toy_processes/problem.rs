@@ -1,7 +1,7 @@
 //! Data in one dimension with their exact posterior on a grid.
 
-use crate::ExperimentError;
 use crate::context::Context;
+use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Covariance, MethodSettings, normals};
 use crate::toy::{posterior_panel, waves};
 use faer::Mat;
@@ -72,8 +72,7 @@ pub(super) struct ProblemSettings {
 
 impl ProblemSettings {
     pub(super) fn check(&self, methods: &[MethodSettings]) -> Result<(), ExperimentError> {
-        let wrong =
-            |problem: &str| Err(ExperimentError::Setting(format!("[[problem]] `{}`: {problem}", self.name)));
+        let wrong = |problem: &str| refused(format!("[[problem]] `{}`: {problem}", self.name));
         if !(2..=MOST_ROWS).contains(&self.rows) || !(2..=100_000).contains(&self.grid) {
             return wrong(&format!(
                 "`rows` must be between 2 and {MOST_ROWS}, since all are factored, and `grid` between 2 and 100000"

@@ -14,13 +14,13 @@ use super::judge::HeldBack;
 use super::pathwise::{self, Judging};
 use crate::options::{AutoOptions, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::process::fit::{FitStage, Prepared, named_values, saved_plan};
+use crate::process::fit::{FitStage, Prepared, saved_plan};
 use crate::process::rates::seconds_of_batch;
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
 use crate::process::scalable::plan::ScalablePlan;
 use crate::process::scalable::{EXACT_ROWS, SolverPrecision};
-use crate::process::{ModelError, ProcessPosterior};
+use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::exact::ExactGp;
@@ -47,7 +47,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let asked = (request, &options.descent.iterative);
     let searched = hyperparameters::<T>(prepared, asked, saved.as_mut(), allowance, checkpoints, observer)?;
     let as_found = searched.as_found();
-    let (hyperparameters, hyperpriors) = (named_values(&as_found), searched.hyperpriors.clone());
+    let (hyperparameters, hyperpriors) = (Hyperparameter::of(&as_found), searched.hyperpriors.clone());
     let largest_jitter = searched.found.largest_jitter;
     let mut tried = Vec::new();
     let mut best: Option<ScalableFit> = None;
@@ -222,7 +222,7 @@ fn uniform_rows(
 ) -> Result<ScalableFit, ModelError> {
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed };
     let rows = blocks.rows(&prepared.data)?.swap_remove(0);
-    let hyperparameters = named_values(&model);
+    let hyperparameters = Hyperparameter::of(&model);
     let posterior = model.condition(prepared.data.select(&rows)?)?;
     let scores = held.scores(&held.predictions(&posterior)?)?;
     Ok(ScalableFit {

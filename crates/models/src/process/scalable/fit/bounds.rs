@@ -6,7 +6,7 @@ use super::judge::HeldBack;
 use crate::FitRequest;
 use crate::options::{InducingOptions, KernelPrecision, MethodName, SgprOptions, SvgpOptions};
 use crate::process::check::{CheckedOn, FitCheck};
-use crate::process::fit::{FitStage, Prepared, named_values};
+use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Stage};
 use crate::process::scalable::{ScalableSummary, Solver};
@@ -159,7 +159,7 @@ pub(super) fn collapsed(
         let (posterior, bound) = process.condition(&prepared.data)?;
         summary.ended = "closed form".into();
         return Ending {
-            hyperparameters: named_values(&model),
+            hyperparameters: Hyperparameter::of(&model),
             hyperpriors: Vec::new(),
             posterior,
             bound,
@@ -186,7 +186,7 @@ pub(super) fn collapsed(
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
-        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { Hyperparameter::of(&model) },
         hyperpriors,
         posterior: fitted.posterior,
         bound: fitted.bound,
@@ -242,7 +242,7 @@ pub(super) fn stochastic(
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
-        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { named_values(&model) },
+        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { Hyperparameter::of(&model) },
         hyperpriors,
         posterior: fitted.posterior,
         bound: fitted.average_bound,
@@ -255,7 +255,7 @@ pub(super) fn stochastic(
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.
 fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
-    let known = named_values(model);
+    let known = Hyperparameter::of(model);
     let mut values = process.values();
     let mut start = 0;
     for segment in process.segments() {
@@ -271,17 +271,7 @@ fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
 
 /// All parameters of a model but its inducing inputs, which are a tensor of their own. The likelihood's noise goes by the name that exact models use.
 fn kernel_mean_noise(model: &dyn Parameters) -> Vec<Hyperparameter> {
-    let values = model.values();
-    let mut rest = values.as_slice();
-    let mut out = Vec::new();
-    for segment in model.segments() {
-        let (mine, others) = rest.split_at(segment.len());
-        rest = others;
-        if !segment.name.contains("inducing") {
-            out.push(Hyperparameter { name: segment.name, values: mine.to_vec() });
-        }
-    }
-    out
+    Hyperparameter::of(model).into_iter().filter(|own| !own.name.contains("inducing")).collect()
 }
 
 /// The state of a bound's optimiser that an earlier run left.

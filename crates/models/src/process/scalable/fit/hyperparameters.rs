@@ -2,7 +2,7 @@
 
 use crate::FitRequest;
 use crate::options::{HyperparameterSearch, IterativeOptions, LengthscalePrior};
-use crate::process::fit::{FitStage, Prepared, add_weak_priors, named_values};
+use crate::process::fit::{FitStage, Prepared, add_weak_priors};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::{CheckpointWriter, Found, Saved, Stage};
 use crate::process::scalable::{EvidenceSearchSummary, SolverPrecision};
@@ -105,7 +105,7 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
     let mut model = initial(prepared, request)?;
     if let Some(given) = &request.hyperparameters {
         set(&mut model, given)?;
-        let found = Found { hyperparameters: named_values(&model), ..Found::default() };
+        let found = Found { hyperparameters: Hyperparameter::of(&model), ..Found::default() };
         return Ok(Searched { model, found, source: "given".into(), hyperpriors: Vec::new() });
     }
     let hyperpriors = beliefs(prepared, request, &model);
@@ -143,7 +143,7 @@ pub(super) fn hyperparameters<T: SolverPrecision>(
         model = on_all_rows::<T>(begin, prepared, asked, &mut found, checkpoints, observer)?;
     }
     let source = source(prepared, options, &found);
-    found.hyperparameters = named_values(&model);
+    found.hyperparameters = Hyperparameter::of(&model);
     checkpoints.save::<T>(&found, Stage::Between)?;
     Ok(Searched { model, found, source, hyperpriors })
 }
@@ -367,7 +367,7 @@ struct Begin<'a, T: SolverPrecision> {
 fn check_found(model: &ExactGp) -> Result<(), ModelError> {
     let what = "a hyperparameter that the stochastic search ended at";
     let expected = "positive and finite: take a smaller --learning-rate";
-    for found in named_values(model) {
+    for found in Hyperparameter::of(model) {
         let mean = found.name.starts_with("mean.");
         if let Some(&value) = found.values.iter().find(|v| !(v.is_finite() && (mean || **v > 0.0))) {
             return Err(ModelError::Setting { what, value, expected });

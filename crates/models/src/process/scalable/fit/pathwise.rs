@@ -13,9 +13,7 @@ use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
-use posterior_gp::iterative::{
-    Budget, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support,
-};
+use posterior_gp::iterative::{PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Progress, Reason, Signal};
@@ -50,31 +48,21 @@ pub(super) fn fit<T: SolverPrecision>(
     let seed = request.seed;
     let kernel = kernel_of::<T>(prepared, request, &model)?;
     let conjugate = matches!(method, Method::Cg(_));
-    let budget = Budget {
-        steps: method.steps(),
-        time: Allowance::duration(judging.seconds),
-        tolerance: method.tolerance().unwrap_or(if conjugate { 1e-3 } else { 0.0 }),
-    };
-    let conditioning = options.conditioning(budget, seed);
+    let conditioning = options.conditioning(method.budget(Allowance::duration(judging.seconds)), seed);
     let mut inducing_radius = None;
-    let support = match method {
-        Method::InducingSgd(options) => {
-            let (streams, asked) = (Streams::new(seed), &options.inducing);
+    let Some(solver) = method.solver(seed) else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let support = match (&solver, method.inducing()) {
+        (Solver::Inducing(options), Some(asked)) => {
+            let streams = Streams::new(seed);
             let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.inducing, streams);
             let ChosenPoints { points, radius } = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
             inducing_radius = radius;
-            Support::Inducing(points, options.solver(seed))
+            Support::Inducing(points, options.clone())
         }
-        Method::Cg(_) => Support::Rows(options.system.conjugate_gradients(seed)),
-        Method::Sgd(options) => Support::Rows(options.solver(seed)),
-        Method::Sdd(options) => Support::Rows(options.solver(seed)),
-        Method::Auto(_) | Method::Exact(_) | Method::Sgpr(_) | Method::Svgp(_) => {
-            return Err(ModelError::NotIterative { method: method.name() });
-        }
-    };
-    let solver = match &support {
-        Support::Rows(method) => Solver::Rows(method.clone()),
-        Support::Inducing(_, options) => Solver::Inducing(options.clone()),
+        (Solver::Rows(solver), _) => Support::Rows(solver.clone()),
+        _ => return Err(ModelError::NotIterative { method: method.name() }),
     };
     let inducing = if let Support::Inducing(z, _) = &support { z.nrows() } else { 0 };
     let state = match &mut saved {
