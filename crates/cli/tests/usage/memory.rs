@@ -10,7 +10,7 @@ fn memory_of_large_tables_grows_no_faster_than_their_rows() {
     let mut text = std::fs::read_to_string(source).unwrap();
     for (long, short) in [
         ("rows = [10000, 31623, 100000, 316228, 1000000]", "rows = [10000, 40000]"),
-        ("steps = 2000", "steps = 10"),
+        ("iterations = 2000", "iterations = 10"),
         ("every = 10\n", "every = 5\n"),
     ] {
         assert!(text.contains(long), "{long}");
