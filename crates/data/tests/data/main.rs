@@ -9,4 +9,5 @@ mod common;
 mod corruptions;
 mod feature_matrices;
 mod point_clouds;
+mod reading_memory;
 mod rotation;
