@@ -1,6 +1,6 @@
 //! Error bars for networks as their users see them.
 
-use crate::networks_common::{error, json, number, posterior};
+use super::networks_common::{error, json, number, posterior};
 use posterior::data::{ArrayValues, ImageSet, NumericArray, ReadOptions, read_array, write_npy, write_npz};
 use posterior_testing::shared;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What `fit laplace` does when little is asked of it: defaults, held-out rows, results that could not be used.
 
-use crate::networks_common::*;
+use super::networks_common::*;
 
 #[test]
 fn the_default_of_a_regression_has_the_coverage_it_claims() {

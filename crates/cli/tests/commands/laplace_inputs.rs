@@ -1,6 +1,6 @@
 //! Labels, outputs and inputs that are not what a network or a model learned from, rows that it did learn from, and flags that say nothing.
 
-use crate::networks_common::*;
+use super::networks_common::*;
 use posterior::data::{ArrayValues, NumericArray, write_npy};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The commands for networks as their users see them.
 
-use crate::networks_common::posterior;
+use super::networks_common::posterior;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::time::{Duration, Instant};

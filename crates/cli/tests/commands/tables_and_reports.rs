@@ -1,6 +1,6 @@
 //! The binary as its users see it.
 
-use crate::networks_common::posterior;
+use super::networks_common::posterior;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The same seed gives the same files and predictions, byte for byte, on any number of threads. What a model file says about the clock and about planned
 //! memory, part of which each thread takes, is left out.
 
-use crate::networks_common::{network, posterior, uniform};
+use super::networks_common::{network, posterior, uniform};
 use serde_json::Value;
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 
 use super::printed::{inline_code, pages, repository};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 #[test]
 fn links_lead_somewhere_and_every_chapter_is_in_the_table_of_contents() {
@@ -67,6 +68,23 @@ fn files_and_flags_that_the_documentation_names_exist() {
         }
     }
     assert!(missing.is_empty(), "the documentation names what does not exist: {missing:?}");
+}
+
+/// Where a manifest says `test = false` of its library, tests in `src` would never run.
+#[test]
+fn no_test_stands_where_none_is_built() {
+    fn has_tests(at: &Path) -> bool {
+        let mut entries = std::fs::read_dir(at).unwrap().map(|e| e.unwrap().path());
+        entries.any(|e| {
+            if e.is_dir() { has_tests(&e) } else { std::fs::read_to_string(e).unwrap().contains("#[test]") }
+        })
+    }
+    for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
+        let at = entry.unwrap().path();
+        let manifest = std::fs::read_to_string(at.join("Cargo.toml")).unwrap();
+        let bare = manifest.split("\n\n").any(|s| s.starts_with("[lib]") && s.contains("test = false"));
+        assert!(!bare || !has_tests(&at.join("src")), "{}: its unit tests are not built", at.display());
+    }
 }
 
 /// Every flag of every command.

@@ -8,4 +8,5 @@ mod bad_inputs;
 mod common;
 mod corruptions;
 mod feature_matrices;
+mod reading_memory;
 mod rotation;

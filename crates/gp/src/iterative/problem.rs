@@ -6,6 +6,7 @@ use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::operator::LinearOperator;
 use posterior_linalg::solve::System;
+use posterior_linalg::vectorised::dispatch;
 
 /// Random features that are drawn afresh whenever asked for: `Φ` (n x d) with `E[Φ Φᵀ] = K`.
 pub trait FreshFeatures<T: Real>: Send + Sync {
@@ -67,9 +68,24 @@ impl<'a, T: Real> Problem<'a, T> {
     }
 
     /// Row i of column j of Z.
-    #[inline]
+    #[inline(always)]
     pub(super) fn target(&self, i: usize, j: usize) -> T {
         self.function[(i, j)] + self.noise.map_or(T::ZERO, |noise| noise[(i, j)])
+    }
+
+    /// Makes products of a batch's rows of K with `point` (r x s) the residuals: `+ noise point - z`.
+    pub(super) fn add_rest(&self, batch: &[usize], point: MatRef<'_, T>, products: &mut Mat<T>) {
+        let noise = self.system.noise();
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..products.ncols() {
+                    for (value, &i) in products.col_as_slice_mut(j).iter_mut().zip(batch) {
+                        *value = noise[i].mul_add(point[(i, j)], *value) - self.target(i, j);
+                    }
+                }
+            },
+        );
     }
 
     /// Z, n x s.

@@ -2,6 +2,7 @@
 
 use super::SolveError;
 use crate::Real;
+use crate::vectorised::{self, dispatch};
 use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
@@ -45,16 +46,26 @@ pub(super) fn column_norms<T: Real>(a: &Mat<T>) -> Vec<f64> {
 /// `a[:, j] += scale[j] b[:, j]`.
 pub(super) fn add_scaled<T: Real>(a: &mut Mat<T>, scale: &[f64], b: &Mat<T>) {
     each_column(a.as_mut(), |j, column| {
-        let s = T::from_f64(scale[j]);
-        column.iter_mut().zip(b.col_as_slice(j)).for_each(|(x, &y)| *x = y.mul_add(s, *x));
+        let (s, b) = (T::from_f64(scale[j]), b.col_as_slice(j));
+        dispatch(
+            #[inline(always)]
+            || vectorised::add_scaled(s, b, column),
+        );
     });
 }
 
 /// `a[:, j] = b[:, j] + scale[j] a[:, j]`.
 pub(super) fn scale_and_add<T: Real>(a: &mut Mat<T>, scale: &[f64], b: &Mat<T>) {
     each_column(a.as_mut(), |j, column| {
-        let s = T::from_f64(scale[j]);
-        column.iter_mut().zip(b.col_as_slice(j)).for_each(|(x, &y)| *x = x.mul_add(s, y));
+        let (s, b) = (T::from_f64(scale[j]), b.col_as_slice(j));
+        dispatch(
+            #[inline(always)]
+            || {
+                for (x, &y) in column.iter_mut().zip(b) {
+                    *x = x.mul_add(s, y);
+                }
+            },
+        );
     });
 }
 

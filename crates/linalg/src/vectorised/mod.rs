@@ -87,6 +87,18 @@ fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T) {
     );
 }
 
+/// `y += a x` in one fused operation an element: vector code inside [`dispatch`]; outside, each is a call on most processors.
+///
+/// # Panics
+/// When `x` is shorter than `y`.
+#[inline(always)]
+pub fn add_scaled<T: Real>(a: T, x: &[T], y: &mut [T]) {
+    let x = &x[..y.len()];
+    for i in 0..y.len() {
+        y[i] = x[i].mul_add(a, y[i]);
+    }
+}
+
 /// `out = exp(x)`: one pass over memory, about 25 operations an element.
 ///
 /// # Panics

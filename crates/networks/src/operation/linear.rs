@@ -83,7 +83,7 @@ impl Dense {
         let rows = x.rows() * self.positions;
         let weights = Matrix::new(weights, self.outputs, self.columns);
         let weights = if back { weights } else { weights.transposed() };
-        debug_assert_eq!(out.len(), rows * to);
+        assert_eq!(out.len(), rows * to);
         product(out.values_mut(), false, Matrix::new(x.values(), rows, from), weights);
         out
     }

@@ -4,6 +4,7 @@ use crate::GpError;
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::solve::SolveError;
+use posterior_linalg::vectorised::{add_scaled, dispatch};
 use serde::{Deserialize, Serialize};
 
 /// How a gradient becomes a step. Gradients are divided by the number of rows, and the step size is βn.
@@ -126,10 +127,16 @@ impl<T: Real> Engine<T> {
         let [alpha, velocity, ..] = &self.blocks;
         match self.settings.rule {
             DescentRule::Nesterov { momentum } => {
-                let rho = T::from_f64(momentum);
-                Mat::from_fn(alpha.nrows(), alpha.ncols(), |i, j| {
-                    velocity[(i, j)].mul_add(rho, alpha[(i, j)])
-                })
+                let (rho, mut point) = (T::from_f64(momentum), alpha.clone());
+                dispatch(
+                    #[inline(always)]
+                    || {
+                        for j in 0..point.ncols() {
+                            add_scaled(rho, velocity.col_as_slice(j), point.col_as_slice_mut(j));
+                        }
+                    },
+                );
+                point
             }
             _ => alpha.clone(),
         }

@@ -109,10 +109,8 @@ pub fn gradient_estimate<T: Real>(
         Some(product) => rows = Mat::from_fn(batch.len(), s, |a, j| product[(batch[a], j)]),
         None => matrix.apply_rows(batch, point, rows.as_mut()),
     }
-    let residuals = Mat::from_fn(batch.len(), s, |a, j| {
-        let i = batch[a];
-        noise[i].mul_add(point[(i, j)], rows[(a, j)]) - problem.target(i, j)
-    });
+    let mut residuals = rows.clone();
+    problem.add_rest(batch, point, &mut residuals);
     let scale = T::from_f64(n as f64 / batch.len() as f64);
     let dual_rest = |i: usize, j: usize| noise[i] * point[(i, j)] - problem.target(i, j);
     let mut out = Mat::zeros(n, s);

@@ -135,13 +135,7 @@ impl<T: Real> StochasticMethod<T> for DualMethod<'_, T> {
         self.batch = self.batches.batch(self.state.step());
         let (system, ahead) = (self.problem.system, self.state.lookahead());
         system.matrix().apply_rows(&self.batch, ahead, self.residuals.as_mut());
-        let noise = system.noise();
-        for j in 0..self.residuals.ncols() {
-            let column = self.residuals.col_as_slice_mut(j);
-            for (value, &i) in column.iter_mut().zip(&self.batch) {
-                *value = noise[i].mul_add(ahead[(i, j)], *value) - self.problem.target(i, j);
-            }
-        }
+        self.problem.add_rest(&self.batch, ahead, &mut self.residuals);
         Ok(&self.residuals)
     }
 

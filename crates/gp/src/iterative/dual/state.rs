@@ -2,7 +2,7 @@
 
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
-use posterior_linalg::vectorised::dispatch;
+use posterior_linalg::vectorised::{add_scaled, dispatch};
 use rayon::prelude::*;
 
 /// Rows that one thread works on at a time in the pass over all rows.
@@ -203,15 +203,6 @@ impl<T: Real> DualState<T> {
             }
         }
         out
-    }
-}
-
-/// `y += a x`, fused.
-#[inline(always)]
-fn add_scaled<T: Real>(a: T, x: &[T], y: &mut [T]) {
-    let x = &x[..y.len()];
-    for i in 0..y.len() {
-        y[i] = x[i].mul_add(a, y[i]);
     }
 }
 

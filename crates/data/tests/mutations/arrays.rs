@@ -1,11 +1,6 @@
-//! Valid files of arrays and images, damaged in many ways: no panic escapes, nothing hangs, memory stays bounded, and what is
-//! still read is consistent.
-//!
-//! `POSTERIOR_FUZZ_ITERATIONS=1000000 cargo test --release -p posterior-data --test arrays_mutations` runs a million of each.
+//! Arrays and images: what is still read is consistent.
 
-mod common;
-
-use common::{damage, gzip, iterations, npy, peak_kb};
+use crate::common::{damage, gzip, iterations, npy, peak_kb};
 use posterior_data::{
     ArrayValues, CifarLabels, ImageSet, NumericArray, ReadOptions, read_array, read_arrays, read_cifar,
     read_idx, read_images, write_npz,

@@ -29,7 +29,7 @@ struct Reading {
 fn read(path: &Path, limit: u64) -> Option<Reading> {
     kilobytes("VmHWM:")?;
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "reads_what_it_is_told", "--nocapture"]);
+    command.args(["--exact", "reading_memory::reads_what_it_is_told", "--nocapture"]);
     let output = command.env(TASK, format!("{limit} {}", path.display())).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let line = text.lines().find(|l| l.contains("READ")).unwrap_or_else(|| panic!("{text}"));

@@ -1,10 +1,6 @@
-//! Valid files of every format, damaged in many ways: no panic escapes, nothing hangs, memory stays bounded.
-//!
-//! `POSTERIOR_FUZZ_ITERATIONS=1000000 cargo test --release -p posterior-data --test mutations` runs a million of each.
+//! Tables.
 
-mod common;
-
-use common::{damage, gzip, iterations, peak_kb};
+use crate::common::{damage, gzip, iterations, peak_kb};
 use posterior_data::{ReadOptions, Schema, Selection, Table, parse_table, synthetic, write_table};
 use posterior_linalg::random::Streams;
 use std::io::Write;
