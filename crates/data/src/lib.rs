@@ -9,8 +9,8 @@
 //! let selection = Selection { target: "price".into(), features: Some(vec!["size".into()]), ..Selection::default() };
 //! let rows: Vec<usize> = (0..table.rows()).filter(|row| *row != 1).collect();
 //! let extracted = Schema::learn(&table, &selection, &rows)?.extract(&table, &rows, true)?;
-//! let standard = Standardisation::learn(extracted.inputs.as_ref(), &extracted.targets);
-//! assert!(standard.features(extracted.inputs.as_ref()).col(0).sum().abs() < 1e-12);
+//! let standard = Standardisation::learn(extracted.x.as_ref(), extracted.y.as_deref().unwrap_or_default());
+//! assert!(standard.features(extracted.x.as_ref()).sum().abs() < 1e-12);
 //! // A cell that is missing is an error with its place, unless it was said what to do with it.
 //! let error = Schema::learn(&table, &selection, &[0, 1]).and_then(|s| s.extract(&table, &[0, 1], true)).unwrap_err();
 //! assert!(error.to_string().contains("row 2"));

@@ -19,7 +19,7 @@
 //! let laplace = fit(&network, &examples, None, &likelihood, &FitOptions::default(), &mut None, &mut |_, _, _| Signal::Continue)?;
 //!
 //! let near_and_far = Array::new(vec![2, 1], vec![1.0, 10.0]);
-//! let latent = laplace.latent(&network, &near_and_far, Wanted::Variances)?;
+//! let latent = laplace.latent(&network, &near_and_far, Wanted::Diagonal)?;
 //! assert!(latent.covariance[1] > latent.covariance[0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -110,17 +110,18 @@ impl Answer {
             PredictedInto::Array => answer.array = Some(array(&predictions)?),
             _ => answer.columns = columns(model, data, &predictions, question)?,
         }
-        if question.samples > 0 && !predictions.is_empty() {
-            let draws = model.sample(data, question)?;
-            if question.draws_apart {
-                answer.draws = Some(draws);
-            } else {
-                let (places, target) = (places(data, &predictions), model.target());
-                let draws = draws.to_f64();
-                for (k, draw) in draws.chunks_exact(predictions.latent_mean.len()).enumerate() {
-                    let name = format!("{target}_sample_{}", k + 1);
-                    answer.columns.push(data.numeric(name, &places, draw.iter().copied()));
-                }
+        if question.draws_apart && question.samples > 0 && !predictions.is_empty() {
+            answer.draws = Some(model.sample(data, question)?);
+        } else if !question.draws_apart && question.samples > 0 {
+            // A part of a table of which no row has a prediction has the columns of the others.
+            let (mut draws, size) = (Vec::new(), predictions.latent_mean.len());
+            if size > 0 {
+                draws = model.sample(data, question)?.to_f64();
+            }
+            let (places, target) = (places(data, &predictions), model.target());
+            for k in 0..question.samples {
+                let draw = draws[k * size..][..size].iter().copied();
+                answer.columns.push(data.numeric(format!("{target}_sample_{}", k + 1), &places, draw));
             }
         }
         if question.joint {

@@ -182,7 +182,7 @@ impl TrainedOn {
 pub struct Apart {
     /// What the scored examples are to the model.
     pub rows: ScoredRows,
-    /// What is scored: examples that the model has not learned from; all, where it has learned from all or does not know.
+    /// What is scored: examples that the model has not learned from; where it has learned from all that it can use, those; all, where it does not know.
     pub data: ModelData,
     /// Which of the examples given these are, where they are not all.
     pub positions: Option<Vec<usize>>,
@@ -202,7 +202,11 @@ impl Apart {
         };
         match (unseen.is_empty(), seen.is_empty()) {
             (_, true) => whole(ScoredRows::HeldOut, data),
-            (true, false) => whole(ScoredRows::Training, data),
+            (true, false) if seen.len() == data.len() => whole(ScoredRows::Training, data),
+            (true, false) => {
+                let data = data.selected(&seen)?;
+                Ok(Self { rows: ScoredRows::Training, data, positions: Some(seen), training: None })
+            }
             (false, false) => {
                 let (rest, training) = (data.selected(&unseen)?, Some(data.selected(&seen)?));
                 Ok(Self { rows: ScoredRows::HeldOut, data: rest, positions: Some(unseen), training })

@@ -310,3 +310,30 @@ fn processes_are_asked_what_networks_are() {
         assert!(!said.contains("plan:"), "{said}");
     }
 }
+
+#[test]
+fn rows_without_a_prediction_are_counted_for_each_model() {
+    let folder = folder();
+    let at = folder.path();
+    json(at, &format!("{FIT} --missing drop --out both.posterior"));
+    json(at, &format!("{FIT} --missing drop --features a --out one.posterior"));
+    // Five of the rows lack what only the first model looks at.
+    let mut lines: Vec<String> = table(0..100, 1.0).lines().map(String::from).collect();
+    for line in &mut lines[1..=5] {
+        let cells: Vec<&str> = line.split(',').collect();
+        *line = format!("{},,{}", cells[0], cells[2]);
+    }
+    std::fs::write(at.join("gaps.csv"), lines.join("\n")).unwrap();
+    let said = text(at, "evaluate --model both.posterior --data gaps.csv");
+    assert!(said.contains("same numbers as 95 of these") && said.contains("95 rows that"), "{said}");
+    let scores = json(at, "evaluate --model one.posterior --data gaps.csv --compare both.posterior");
+    let n: Vec<u64> =
+        [0, 1].iter().map(|&k| scores["models"][k]["scores"]["scores"]["n"].as_u64().unwrap()).collect();
+    assert_eq!(n, [100, 95]);
+    let notes = scores["notes"].to_string();
+    assert!(notes.contains("scored on 95 rows, the first model on 100"), "{notes}");
+    // Draws at rows without a prediction are not made.
+    let predicted = json(at, "predict --model both.posterior --data gaps.csv --samples 2");
+    let draws = predicted["predictions"]["y_sample_2"].as_array().unwrap();
+    assert_eq!((draws.len(), draws.iter().filter(|v| v.is_number()).count()), (100, 95));
+}

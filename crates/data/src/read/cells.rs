@@ -9,7 +9,10 @@ use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 use std::fmt::Display;
 
-/// Bytes of the widest decimal that is written, of 76 digits.
+/// Digits of the widest decimal that is read.
+const MOST_DIGITS: i32 = 76;
+
+/// Its bytes.
 const WIDEST_DECIMAL: usize = 32;
 
 /// What the values of a column are.
@@ -25,8 +28,6 @@ pub(crate) enum Meaning {
     Decimal(i32),
     /// Numbers of 16 bits.
     Half,
-    /// Nothing: all cells are missing.
-    Nothing,
 }
 
 impl Meaning {
@@ -37,8 +38,14 @@ impl Meaning {
         let whole = matches!(physical, Physical::INT32 | Physical::INT64);
         let bytes = matches!(physical, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY);
         Ok(match (column.logical_type_ref(), column.converted_type()) {
-            (Some(LogicalType::Unknown), _) => Self::Nothing,
+            // All cells are missing.
+            (Some(LogicalType::Unknown), _) if physical == Physical::BYTE_ARRAY => Self::Text,
+            (Some(LogicalType::Unknown), _) if !bytes && physical != Physical::INT96 => Self::Number,
             (Some(LogicalType::Decimal(_)), _) | (None, Old::DECIMAL) if whole || bytes => {
+                let (digits, length) = (column.type_precision(), column.type_length());
+                if digits > MOST_DIGITS || length > WIDEST_DECIMAL as i32 {
+                    return Err(format!("decimal of more than {MOST_DIGITS} digits"));
+                }
                 Self::Decimal(column.type_scale())
             }
             (Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), _)
@@ -92,7 +99,6 @@ pub(super) fn push<E: From<ParquetError>>(
     };
     let places = if let Meaning::Decimal(places) = meaning { Some(places) } else { None };
     let rows = match (reader, meaning) {
-        (C::Int32ColumnReader(r), Meaning::Nothing) => numbers(r, most, out, |_| f64::NAN),
         (C::Int32ColumnReader(r), Meaning::Unsigned) => numbers(r, most, out, |v| f64::from(*v as u32)),
         (C::Int64ColumnReader(r), Meaning::Unsigned) => numbers(r, most, out, |v| *v as u64 as f64),
         (C::Int32ColumnReader(r), _) => match places {
@@ -107,10 +113,10 @@ pub(super) fn push<E: From<ParquetError>>(
         (C::FloatColumnReader(r), Meaning::Number) => numbers(r, most, out, |v| f64::from(*v)),
         (C::DoubleColumnReader(r), Meaning::Number) => numbers(r, most, out, |v| *v),
         (C::ByteArrayColumnReader(r), Meaning::Decimal(places)) => {
-            numbers(r, most, out, |v| wide_decimal(v.data(), places))
+            wide_decimals(r, most, out, ByteArray::data, places)
         }
         (C::FixedLenByteArrayColumnReader(r), Meaning::Decimal(places)) => {
-            numbers(r, most, out, |v| wide_decimal(v.data(), places))
+            wide_decimals(r, most, out, |v| v.data(), places)
         }
         (C::FixedLenByteArrayColumnReader(r), Meaning::Half) => numbers(r, most, out, |v| match *v.data() {
             [low, high] => f64::from(half::f16::from_le_bytes([low, high])),
@@ -145,9 +151,29 @@ fn numbers<T: DataType>(
     number: impl Fn(&T::T) -> f64,
 ) -> Result<usize> {
     let (present, values) = read(reader, most)?;
-    let mut values = values.iter().map(number);
-    let next = |present: &bool| if *present { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
-    out.extend(present.iter().map(next));
+    add(&present, values.iter().map(number), out);
+    Ok(present.len())
+}
+
+/// Adds a value where there is one, NaN elsewhere.
+fn add(present: &[bool], mut values: impl Iterator<Item = f64>, out: &mut Vec<f64>) {
+    out.extend(present.iter().map(|p| if *p { values.next().unwrap_or(f64::NAN) } else { f64::NAN }));
+}
+
+/// Whole numbers of any width, their highest bytes first, of so many decimal places.
+fn wide_decimals<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    most: usize,
+    out: &mut Vec<f64>,
+    bytes: impl Fn(&T::T) -> &[u8],
+    places: i32,
+) -> Result<usize> {
+    let (present, values) = read(reader, most)?;
+    if let Some(wrong) = values.iter().map(|v| bytes(v).len()).find(|n| !(1..=WIDEST_DECIMAL).contains(n)) {
+        return Err(ParquetError::General(format!("a decimal of {wrong} bytes is none that can be read")));
+    }
+    let number = |v: &T::T| decimal(BigInt::from_signed_bytes_be(bytes(v)), places);
+    add(&present, values.iter().map(number), out);
     Ok(present.len())
 }
 
@@ -171,11 +197,6 @@ fn texts<E: From<ParquetError>>(
 /// A whole number of so many decimal places as the nearest double, by way of its digits: a division would round twice.
 fn decimal(digits: impl Display, places: i32) -> f64 {
     format!("{digits}e{}", -i64::from(places)).parse().unwrap_or(f64::NAN)
-}
-
-/// The same of a number of any width, its highest byte first.
-fn wide_decimal(bytes: &[u8], places: i32) -> f64 {
-    if bytes.len() > WIDEST_DECIMAL { f64::NAN } else { decimal(BigInt::from_signed_bytes_be(bytes), places) }
 }
 
 #[cfg(test)]
@@ -267,6 +288,8 @@ mod tests {
         assert!(missing[0] == 1.0 && missing[1].is_nan() && missing[2] == 0.0);
         let none = numbers::<Int32Type>("optional int32 x (UNKNOWN);", &[], Some(&[0, 0, 0]));
         assert!(none.len() == 3 && none.iter().all(|v| v.is_nan()));
+        let none = cells::<ByteArrayType>("optional binary x (UNKNOWN);", &[], Some(&[0, 0]));
+        assert_eq!(none, Values::Text(vec![None, None]));
     }
 
     #[test]
@@ -287,9 +310,15 @@ mod tests {
         let wide = [vec![0xff], vec![7], [vec![1], vec![0; 31]].concat()].map(ByteArray::from);
         let all = numbers::<ByteArrayType>("required binary x (DECIMAL(76,2));", &wide, None);
         assert_eq!(all, [-0.01, 0.07, 2f64.powi(248) / 100.0]);
-        // No decimal is as wide as this.
-        let hostile = [ByteArray::from(vec![1; 33])];
-        assert!(numbers::<ByteArrayType>("required binary x (DECIMAL(76,2));", &hostile, None)[0].is_nan());
+        // No decimal is as wide as this, or without digits.
+        for hostile in [vec![1; 33], vec![]] {
+            let write = |column: &mut SerializedColumnWriter<'_>| {
+                let value = [ByteArray::from(hostile.clone())];
+                column.typed::<ByteArrayType>().write_batch(&value, None, None).unwrap();
+            };
+            let message = read_back("required binary cents (DECIMAL(76,2));", write).unwrap_err().to_string();
+            assert!(message.contains("column `cents`: ") && message.contains("a decimal of"), "{message}");
+        }
     }
 
     #[test]
@@ -321,11 +350,25 @@ mod tests {
             ("required fixed_len_byte_array(16) x (UUID);", "UUID"),
             ("required group x { required int32 y; }", "list or group of columns"),
             ("repeated int32 x;", "list or group of columns"),
+            ("required binary x (DECIMAL(77,2));", "decimal of more than 76 digits"),
+            ("required fixed_len_byte_array(33) x (DECIMAL(76,2));", "decimal of more than 76 digits"),
         ] {
             let message = read_back(field, |_| ()).unwrap_err().to_string();
             let expected = format!("column `x` has type {kind}, which is no table cell");
             assert!(message.contains(&expected), "{field}: {message}");
         }
+    }
+
+    #[test]
+    fn columns_of_one_name_keep_their_own_kinds() {
+        let write = |column: &mut SerializedColumnWriter<'_>| {
+            column.typed::<Int32Type>().write_batch(&[-1], None, None).unwrap();
+        };
+        let table = read_back("required int32 x; required int32 x (UINT_32);", write).unwrap();
+        let both: Vec<String> = table.columns.iter().map(|c| c.cell(0)).collect();
+        assert_eq!(both, ["-1", "4294967295"]);
+        let message = read_back("", |_| ()).unwrap_err().to_string();
+        assert!(message.contains("no columns"), "{message}");
     }
 
     #[test]

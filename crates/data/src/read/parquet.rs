@@ -73,10 +73,17 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         let file = reader.metadata().file_metadata();
         let rows = usize::try_from(file.num_rows()).unwrap_or(usize::MAX);
         let (schema, mut names, mut meanings) = (file.schema_descr(), Vec::new(), Vec::new());
-        for field in schema.root_schema().get_fields() {
-            let leaf = schema.columns().iter().find(|c| c.path().parts() == [field.name()]);
-            let meaning = match leaf {
-                Some(leaf) if leaf.max_rep_level() == 0 => Meaning::of(leaf),
+        let fields = schema.root_schema().get_fields();
+        if fields.is_empty() {
+            return Err(malformed(path, "it has no columns"));
+        }
+        for (i, field) in fields.iter().enumerate() {
+            // No field before was refused, so that each has one column.
+            let column = (i < schema.num_columns() && field.is_primitive()).then(|| schema.column(i));
+            let meaning = match column {
+                Some(column) if column.max_rep_level() == 0 && column.max_def_level() <= 1 => {
+                    Meaning::of(&column)
+                }
                 _ => Err("list or group of columns".into()),
             };
             names.push(field.name().to_string());
@@ -178,6 +185,7 @@ impl From<ParquetError> for Failed {
         Self::Page(error)
     }
 }
+
 /// Declared sizes against the file's real length and the memory limit, before any page is decoded.
 fn check_sizes(
     metadata: &ParquetMetaData,

@@ -177,7 +177,7 @@ impl ProcessModel {
     /// Needs `32 m² + 16 m n + 24 m c` bytes for c draws at m rows by n training rows or inducing points where draws are made when asked for, `32 m s + 16 m c` where the model keeps s samples.
     ///
     /// # Errors
-    /// [`ModelError::TooManySampleRows`] before anything is allocated, [`ModelError::TooManySamples`], otherwise as [`ProcessModel::predict`].
+    /// [`ModelError::TooManySampleRows`] before anything but the inputs is allocated, [`ModelError::TooManySamples`], otherwise as [`ProcessModel::predict`].
     pub fn sample(
         &self,
         table: &Table,
@@ -189,11 +189,13 @@ impl ProcessModel {
         if let Some(kept) = self.posterior.stored_samples().filter(|kept| count > *kept) {
             return Err(ModelError::TooManySamples { wanted: count, kept });
         }
-        let needed = self.sample_bytes(rows.len(), count);
-        if needed > memory_limit {
-            return Err(ModelError::TooManySampleRows { rows: rows.len(), needed, limit: memory_limit });
-        }
         let extracted = self.extract(table, rows, false)?;
+        // Rows that have no prediction need nothing.
+        let rows = extracted.x.nrows();
+        let needed = self.sample_bytes(rows, count);
+        if needed > memory_limit {
+            return Err(ModelError::TooManySampleRows { rows, needed, limit: memory_limit });
+        }
         let standard = &self.header.standardisation;
         let x = standard.features(extracted.x.as_ref());
         let mut rng = Streams::new(seed).stream("model/samples");

@@ -31,6 +31,7 @@ pub(super) struct Output<'a> {
     out_of_distribution: Option<Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     joint: &'a [JointRow],
+    /// Of all rows, those of the training included, as are the solves.
     clipped_variances: usize,
     /// How exact variances are, where they were solved for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +74,10 @@ impl<'a> Output<'a> {
                 json!({ "data": s.name, "n": s.compared.model.len(), "model": s.model_auc, "plain": s.baseline_auc })
             }),
             joint: &findings.joint,
-            clipped_variances: compared.model.clipped,
+            clipped_variances: std::iter::once(first)
+                .chain(&findings.training)
+                .map(|e| e.compared.model.clipped)
+                .sum(),
             variance_solves: findings.solves,
             inputs_unlike_training: findings.unlike.as_deref(),
             notes: &findings.data.notes,

@@ -119,7 +119,14 @@ pub(super) fn find(
     let first = model.evaluate(&data, question)?;
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.compare {
-        let (other, notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
+        let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
+        let (own, others) = (scored[0].evaluation.len(), other.evaluation.len());
+        if own != others {
+            notes.push(format!(
+                "{}: scored on {others} rows, the first model on {own}: each leaves out rows with missing cells in columns of its own, so compare on rows without",
+                path.display()
+            ));
+        }
         notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
         data.notes.extend(notes);
         scored.push(other);
@@ -178,7 +185,8 @@ fn beside(
     other.check(question)?;
     let own = same_rows(scored, positions, limited(other.read(files)?, a.question.limit)?)?;
     // Of another family it may take more than the first.
-    other.plan(&own, &Question { timed: false, ..question.clone() }, 1)?;
+    let first = scored.memory();
+    other.plan(&own, &Question { timed: false, beside: question.beside + first, ..question.clone() }, 1)?;
     let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
     let mut notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
     notes.splice(..0, (seen > 0).then(|| trained_on(seen)));
