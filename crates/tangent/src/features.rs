@@ -116,8 +116,11 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
         let moved = self.trace.jvp(self.tangent.selection, &tangents).map_err(failed)?;
         // Rows of the network's block are ordered example, vector, output.
         let (c, k) = (self.trace.output().row_len(), weights.ncols());
-        let value = |row: usize, j: usize| moved.values()[(row / c * k + j) * c + row % c];
-        Ok(Mat::from_fn(self.trace.rows() * c, k, value))
+        let mut out = Mat::zeros(self.trace.rows() * c, k);
+        for (row, values) in moved.values().chunks_exact(c).enumerate() {
+            out.col_as_slice_mut(row % k)[row / k * c..][..c].copy_from_slice(values);
+        }
+        Ok(out)
     }
 
     /// About two forward passes for each vector.
@@ -129,10 +132,10 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
             let (expected, found) = (self.trace.rows() * c, u.nrows());
             return Err(LinearError::Shape { what: "rows of the cotangents", expected, found });
         }
-        let cotangents = match k {
-            1 => columns(u),
-            _ => (0..u.nrows() * k).map(|i| u[(i / (c * k) * c + i % c, i / c % k)]).collect(),
-        };
+        let (by_column, mut cotangents) = (columns(u), vec![T::ZERO; u.nrows() * k]);
+        for (row, values) in cotangents.chunks_exact_mut(c).enumerate() {
+            values.copy_from_slice(&by_column[row % k * u.nrows() + row / k * c..][..c]);
+        }
         let back = self.trace.vjp(self.tangent.selection, &Array::new(shape, cotangents)).map_err(failed)?;
         Ok(MatRef::from_column_major_slice(back.values(), self.tangent.selection.len(), k).to_owned())
     }
@@ -197,7 +200,14 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
 
 /// Numbers column by column.
 fn columns<T: Copy>(m: MatRef<'_, T>) -> Vec<T> {
-    (0..m.ncols()).flat_map(|j| (0..m.nrows()).map(move |i| m[(i, j)])).collect()
+    let mut out = Vec::with_capacity(m.nrows() * m.ncols());
+    for column in m.col_iter() {
+        match column.try_as_col_major() {
+            Some(column) => out.extend_from_slice(column.as_slice()),
+            None => out.extend(column.iter().copied()),
+        }
+    }
+    out
 }
 
 #[cfg(test)]

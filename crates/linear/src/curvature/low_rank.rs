@@ -13,6 +13,7 @@ use posterior_linalg::dense::{Eigen, eigen, product, qr};
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 
 /// Columns beyond the rank that is kept.
 const OVERSAMPLING: usize = 10;
@@ -83,8 +84,8 @@ fn products<T: Real, F: FeatureMap<T>>(
         let roots = observed.roots::<T>()?;
         let mut tangents = features.apply(v.as_ref())?;
         // B = R^T R, example by example.
-        let mut product = vec![T::ZERO; c];
-        for mut tangent in tangents.col_iter_mut() {
+        tangents.par_col_iter_mut().for_each(|mut tangent| {
+            let mut product = vec![T::ZERO; c];
             for (n, rows) in roots.values.chunks_exact(roots.width * c).enumerate() {
                 product.fill(T::ZERO);
                 for row in rows.chunks_exact(c) {
@@ -94,11 +95,11 @@ fn products<T: Real, F: FeatureMap<T>>(
                 }
                 (0..c).for_each(|k| tangent[n * c + k] = product[k]);
             }
-        }
+        });
         let own = features.apply_transpose(tangents.as_ref())?;
-        for (sum, own) in sum.col_iter_mut().zip(own.col_iter()) {
+        sum.par_col_iter_mut().zip(own.par_col_iter()).for_each(|(sum, own)| {
             sum.iter_mut().zip(own.iter()).for_each(|(s, v)| *s += v.to_f64());
-        }
+        });
         if observer(end, count) == Signal::Stop {
             return Err(LinearError::Interrupted);
         }
