@@ -23,7 +23,7 @@ impl AnyModel {
         }
     }
 
-    /// The same for good.
+    /// The model, whatever its family.
     pub fn into_model(self) -> Box<dyn Model> {
         match self {
             Self::Process(model) => model,

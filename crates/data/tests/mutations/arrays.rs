@@ -1,6 +1,7 @@
 //! Arrays and images: what is still read is consistent.
 
-use crate::common::{damage, gzip, iterations, npy, peak_kb};
+use super::{READ_LIMIT, judge};
+use crate::common::{damage, gzip, iterations, npy};
 use posterior_data::{
     ArrayValues, CifarLabels, ImageSet, NumericArray, ReadOptions, read_array, read_arrays, read_cifar,
     read_idx, read_images, write_npz,
@@ -8,10 +9,6 @@ use posterior_data::{
 use posterior_linalg::random::Streams;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Most bytes that a case may read, and most that the process may ever have held.
-const READ_LIMIT: u64 = 64 << 20;
-const PEAK_LIMIT_KB: u64 = 1 << 20;
 
 /// How many readers accept the file; their results must hold together.
 fn read_all(path: &Path) -> usize {
@@ -57,13 +54,7 @@ fn run(name: &str, valid: &[u8], readers: usize) {
         accepted += usize::from(read_all(&path) > 0);
         slowest = slowest.max(begun.elapsed());
     }
-    let peak = peak_kb();
-    println!(
-        "{name}: {count} damaged files, {accepted} still readable, {:.1?}, slowest {slowest:.1?}, peak {peak} kB",
-        started.elapsed()
-    );
-    assert!(slowest < Duration::from_secs(2), "{name}: a damaged file took {slowest:?}");
-    assert!(peak < PEAK_LIMIT_KB, "{name}: {peak} kB");
+    judge(name, count, accepted, started, slowest);
 }
 
 fn idx() -> Vec<u8> {

@@ -1,15 +1,12 @@
 //! Tables.
 
-use crate::common::{damage, gzip, iterations, peak_kb};
+use super::{READ_LIMIT, judge};
+use crate::common::{damage, gzip, iterations};
 use posterior_data::{ReadOptions, Schema, Selection, Table, parse_table, synthetic, write_table};
 use posterior_linalg::random::Streams;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Most bytes that a case may read, and most that the process may ever have held.
-const READ_LIMIT: u64 = 64 << 20;
-const PEAK_LIMIT_KB: u64 = 1 << 20;
 
 fn run(name: &str, valid: &[u8]) {
     let options = ReadOptions { memory_limit: READ_LIMIT };
@@ -36,13 +33,7 @@ fn run(name: &str, valid: &[u8]) {
         slowest = slowest.max(begun.elapsed());
     }
     let _ = std::panic::take_hook();
-    let peak = peak_kb();
-    println!(
-        "{name}: {count} damaged files, {accepted} still readable, {:.1?}, slowest {slowest:.1?}, peak {peak} kB",
-        started.elapsed()
-    );
-    assert!(slowest < Duration::from_secs(2), "{name}: a damaged file took {slowest:?}");
-    assert!(peak < PEAK_LIMIT_KB, "{name}: {peak} kB");
+    judge(name, count, accepted, started, slowest);
 }
 
 fn example() -> Table {
