@@ -67,6 +67,9 @@ pub enum LaplaceError {
         /// Number of the example, from 0.
         example: usize,
     },
+    /// A file of the fit.
+    #[error(transparent)]
+    Store(#[from] posterior_store::StoreError),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

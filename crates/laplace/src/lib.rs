@@ -38,6 +38,7 @@
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
+//! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
@@ -45,6 +46,7 @@ pub mod auto;
 mod error;
 pub mod fit;
 pub mod function_space;
+pub mod keep;
 mod mode;
 pub mod normalisation;
 pub mod online;

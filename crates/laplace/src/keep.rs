@@ -1,0 +1,95 @@
+//! **What a long fit keeps on the way**: plain data from which the same fit goes on, after Ctrl-C or a crash, with the same numbers.
+
+use crate::LaplaceError;
+use posterior_store::Tensors;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Time between two writings, so that they cost nothing beside the work.
+const EVERY: Duration = Duration::from_secs(20);
+
+/// Where a fit stands: small facts, and arrays by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedState {
+    /// Which method's it is; another's is refused.
+    pub method: String,
+    /// Steps, scalars, settings.
+    pub facts: Value,
+    /// Arrays.
+    pub tensors: Tensors,
+}
+
+impl SavedState {
+    /// Of facts that can be written, and arrays.
+    ///
+    /// # Panics
+    /// When the facts are no JSON, which is a fault of the program: maps whose keys are no text.
+    pub fn new(method: &str, facts: &impl Serialize, tensors: Tensors) -> Self {
+        let facts = serde_json::to_value(facts).unwrap_or_else(|e| panic!("facts of `{method}`: {e}"));
+        Self { method: method.into(), facts, tensors }
+    }
+
+    /// The facts and arrays of one method.
+    ///
+    /// # Errors
+    /// When the state is another method's, or damaged.
+    pub fn open<F: DeserializeOwned>(self, method: &str) -> Result<(F, Tensors), LaplaceError> {
+        if self.method != method {
+            return Err(LaplaceError::Request(format!(
+                "what was kept is of a fit by `{}`, not `{method}`: start again without it",
+                self.method
+            )));
+        }
+        let facts = serde_json::from_value(self.facts)
+            .map_err(|e| LaplaceError::Request(format!("what was kept of the fit is damaged: {e}")))?;
+        Ok((facts, self.tensors))
+    }
+}
+
+/// Writes a state down.
+pub type Write<'a> = dyn FnMut(&SavedState) -> Result<(), LaplaceError> + 'a;
+
+/// What an earlier run of the same fit left, and where this one writes from time to time.
+#[derive(Default)]
+pub struct Keeper<'a> {
+    earlier: Option<SavedState>,
+    write: Option<&'a mut Write<'a>>,
+    last: Option<Instant>,
+}
+
+impl<'a> Keeper<'a> {
+    /// From an earlier state, if there is one, to a place for further ones, if there is one.
+    pub fn new(earlier: Option<SavedState>, write: Option<&'a mut Write<'a>>) -> Self {
+        Self { earlier, write, last: None }
+    }
+
+    /// What an earlier run left; once.
+    pub fn earlier(&mut self) -> Option<SavedState> {
+        self.earlier.take()
+    }
+
+    /// Offers the state after a step: it is made and written where the last writing is some time ago.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn offer(&mut self, state: impl FnOnce() -> SavedState) -> Result<(), LaplaceError> {
+        let last = *self.last.get_or_insert_with(Instant::now);
+        if self.write.is_none() || last.elapsed() < EVERY {
+            return Ok(());
+        }
+        self.keep(state)
+    }
+
+    /// Writes the state now, as an interrupted fit does.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&mut self, state: impl FnOnce() -> SavedState) -> Result<(), LaplaceError> {
+        let Some(write) = &mut self.write else { return Ok(()) };
+        write(&state())?;
+        self.last = Some(Instant::now());
+        Ok(())
+    }
+}
