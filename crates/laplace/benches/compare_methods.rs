@@ -5,7 +5,8 @@
 
 use posterior_data::synthetic::two_moons;
 use posterior_laplace::{
-    Approximation, Choice, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, Choice, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted,
+    Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction};
 use posterior_linalg::random::Streams;
@@ -50,7 +51,9 @@ fn main() -> Result<(), Failure> {
     let fitted = |weights: Weights, approximation, tune, precision: f64| -> Result<Laplace<f64>, Failure> {
         let options =
             FitOptions { weights, approximation, tune, initial_precision: precision, ..base.clone() };
-        Ok(fit(&network, &examples, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)?)
+        Ok(fit(&network, &examples, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })?)
     };
     let exact = fitted(Weights::All, Approximation::Full, Tune::Evidence, 1.0)?;
     let precision = exact.prior().precisions()[0];

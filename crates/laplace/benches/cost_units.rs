@@ -4,7 +4,8 @@
 //! `cargo bench -p posterior-laplace --bench cost_units [-- THREADS [REPETITIONS]]`
 
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Laplace, Mode, PriorKind, Tune, Wanted, fit,
+    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Keeper, Laplace, Mode, PriorKind, Tune,
+    Wanted, fit,
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -124,7 +125,9 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
             tune: Tune::None,
             ..FitOptions::default()
         };
-        Ok(fit(&network, &few, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)?)
+        Ok(fit(&network, &few, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })?)
     };
     let z = x.slice_rows(0..images);
     for approximation in [Approximation::Kronecker(FisherEstimate::Empirical), Approximation::Diagonal] {

@@ -5,7 +5,7 @@
 
 use posterior_data::{ImageSet, ReadOptions};
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, FisherEstimate, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, PredictiveRule};
 use posterior_metrics::Classes;
@@ -78,7 +78,9 @@ fn main() -> Result<(), Failure> {
         ..FitOptions::default()
     };
     let laplace =
-        fit(&network, &train, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)?;
+        fit(&network, &train, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })?;
     let count = count.parse::<usize>()?.min(test.len());
     let clock = Instant::now();
     let (mut probabilities, mut plain, mut labels) = (Vec::new(), Vec::new(), Vec::new());

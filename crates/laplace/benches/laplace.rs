@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use posterior_laplace::{
-    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Mode, PriorKind, Tune, Wanted, fit,
+    Accumulator, Approximation, FisherEstimate, FitOptions, Form, Keeper, Mode, PriorKind, Tune, Wanted, fit,
 };
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -60,8 +60,10 @@ fn laplace(c: &mut Criterion) {
         ..FitOptions::default()
     };
     let posterior =
-        fit(&network, &data, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)
-            .expect("a posterior");
+        fit(&network, &data, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })
+        .expect("a posterior");
     group.bench_function("latent covariances, Kronecker", |b| {
         b.iter(|| black_box(posterior.latent(&network, &x, Wanted::Full).expect("fits")));
     });

@@ -13,6 +13,7 @@
 //! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
 use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, fit};
+use crate::keep::Keeper;
 use crate::unseen::unseen_scores;
 use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
@@ -234,14 +235,15 @@ fn compare<T: Precision>(
         if report.skipped.is_none() {
             let clock = Instant::now();
             let mut own_observer = |stage, done, total| observer(name, stage, done, total);
-            let tried = fit(network, examples, unseen, likelihood, &own, &mut None, &mut own_observer)
-                .and_then(|mut laplace| {
-                    if let Some(unseen) = unseen {
-                        let scores = unseen_scores(network, &laplace, plain, unseen, &mut own_observer)?;
-                        laplace.summary.unseen = Some(scores);
-                    }
-                    Ok(laplace)
-                });
+            let tried =
+                fit(network, examples, unseen, likelihood, &own, &mut Keeper::default(), &mut own_observer)
+                    .and_then(|mut laplace| {
+                        if let Some(unseen) = unseen {
+                            let scores = unseen_scores(network, &laplace, plain, unseen, &mut own_observer)?;
+                            laplace.summary.unseen = Some(scores);
+                        }
+                        Ok(laplace)
+                    });
             match tried {
                 Ok(laplace) => {
                     report.nll = laplace.summary.unseen.map(|s| s.nll);

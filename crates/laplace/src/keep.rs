@@ -15,6 +15,8 @@ const EVERY: Duration = Duration::from_secs(20);
 pub struct SavedState {
     /// Which method's it is; another's is refused.
     pub method: String,
+    /// How far it is, for people, as `after example 100`; may be empty.
+    pub progress: String,
     /// Steps, scalars, settings.
     pub facts: Value,
     /// Arrays.
@@ -28,7 +30,13 @@ impl SavedState {
     /// When the facts are no JSON, which is a fault of the program: maps whose keys are no text.
     pub fn new(method: &str, facts: &impl Serialize, tensors: Tensors) -> Self {
         let facts = serde_json::to_value(facts).unwrap_or_else(|e| panic!("facts of `{method}`: {e}"));
-        Self { method: method.into(), facts, tensors }
+        Self { method: method.into(), progress: String::new(), facts, tensors }
+    }
+
+    /// The same with how far it is.
+    #[must_use]
+    pub fn after(self, progress: String) -> Self {
+        Self { progress, ..self }
     }
 
     /// The facts and arrays of one method.

@@ -4,7 +4,7 @@
 //! with precision `H = M + A`, `M = sum_n J_n^T B_n J_n`. Predictions keep the network as their mean and get the covariance `J H^-1 J^T` (thesis section 3.3).
 //!
 //! ```
-//! use posterior_laplace::{FitOptions, Wanted, fit};
+//! use posterior_laplace::{FitOptions, Keeper, Wanted, fit};
 //! use posterior_likelihoods::{Gaussian, OutputLikelihood};
 //! use posterior_linalg::random::Streams;
 //! use posterior_networks::train::{Tabular, Targets};
@@ -16,7 +16,7 @@
 //! let x = Array::new(vec![20, 1], (0..20).map(|i| i as f64 / 10.0).collect());
 //! let examples = Tabular::new(x.clone(), Targets::Values(network.forward(&x)?));
 //! let likelihood = OutputLikelihood::Gaussian(Gaussian::new(0.01, 0.0));
-//! let laplace = fit(&network, &examples, None, &likelihood, &FitOptions::default(), &mut None, &mut |_, _, _| Signal::Continue)?;
+//! let laplace = fit(&network, &examples, None, &likelihood, &FitOptions::default(), &mut Keeper::default(), &mut |_, _, _| Signal::Continue)?;
 //!
 //! let near_and_far = Array::new(vec![2, 1], vec![1.0, 10.0]);
 //! let latent = laplace.latent(&network, &near_and_far, Wanted::Diagonal)?;
@@ -39,6 +39,7 @@
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
+//! | [`saved`] | sums and selections of weights as named tensors |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
@@ -53,6 +54,7 @@ pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
+pub mod saved;
 pub mod tune;
 pub mod unseen;
 mod weights;
@@ -63,6 +65,7 @@ pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
 };
+pub use keep::{Keeper, SavedState};
 pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};
 pub use plan::Plan;

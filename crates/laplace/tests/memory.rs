@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, FisherEstimate, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -175,8 +175,10 @@ fn measure(
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let laplace =
-        fit(&network, &data, None, &likelihood, &options, &mut None, &mut |_, _, _| Signal::Continue)
-            .unwrap();
+        fit(&network, &data, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })
+        .unwrap();
     let fitted = ("", PEAK.load(Ordering::Relaxed) - before, laplace.summary.plan.bytes() as usize);
     let inputs: Vec<usize> = (0..PREDICTED.min(case.examples)).collect();
     let x = data.batch(&inputs, None).0;

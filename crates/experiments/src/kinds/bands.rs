@@ -10,7 +10,7 @@ use crate::toy::{Toy, ToySettings, column, mean};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_networks::train::Loss;
@@ -159,10 +159,15 @@ fn fitted(
         ..FitOptions::default()
     };
     let stage = format!("posterior `{}`", method.name);
-    let laplace =
-        fit(network, &toy.examples(), None, &likelihood, &options, &mut None, &mut |_, done, total| {
-            context.tell(&stage, done, total)
-        })?;
+    let laplace = fit(
+        network,
+        &toy.examples(),
+        None,
+        &likelihood,
+        &options,
+        &mut Keeper::default(),
+        &mut |_, done, total| context.tell(&stage, done, total),
+    )?;
     let (grid, data) = (column(&toy.grid), column(&toy.x));
     // Bands about one mean or the other, as in the thesis: what lies between the two is not part of them.
     let latent = laplace.tangent_latent(network, &grid, Wanted::Diagonal)?;

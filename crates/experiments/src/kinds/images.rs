@@ -9,7 +9,7 @@ use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
-use posterior_laplace::{FitOptions, Laplace, Mode, ModeOptions, PriorKind, Tune, Wanted, fit};
+use posterior_laplace::{FitOptions, Keeper, Laplace, Mode, ModeOptions, PriorKind, Tune, Wanted, fit};
 use posterior_likelihoods::{Categorical, Integration, OutputLikelihood, Prediction, PredictiveRule};
 use posterior_metrics::{Classes, ClassificationScores};
 use posterior_networks::Network;
@@ -171,7 +171,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 None,
                 &likelihood,
                 &options,
-                &mut None,
+                &mut Keeper::default(),
                 &mut |s, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total),
             )?;
             let seconds = clock.elapsed().as_secs_f64();

@@ -9,7 +9,7 @@ use crate::tangent::TrainedToy;
 use crate::toy::{ToySettings, column, mean};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
-use posterior_laplace::{FitOptions, Mode, PriorKind, Tune, fit};
+use posterior_laplace::{FitOptions, Keeper, Mode, PriorKind, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_report::{Curves, Item, Line, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
@@ -95,7 +95,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         None,
         &likelihood,
         &options,
-        &mut None,
+        &mut Keeper::default(),
         &mut |stage, done, total| context.tell(stage.describe(), done, total),
     )?;
     context.step("samples", 0, 2)?;

@@ -7,7 +7,7 @@ use super::solve::Solved;
 use crate::accumulate::FitSums;
 use crate::predict::displaced;
 use crate::tune::{HeldOut, HeldOutReport};
-use crate::{LaplaceError, Stage, Tune, Wanted};
+use crate::{Keeper, LaplaceError, Stage, Tune, Wanted};
 use posterior_likelihoods::{NoiseStatistics, OutputLikelihood};
 use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_linear::curvature::is_gaussian;
@@ -123,7 +123,8 @@ impl<T: Precision> Fitting<'_, T> {
                     .enumerate()
                     .map(|(k, part)| {
                         let others = fold(k, false);
-                        let (curvature, _) = self.curvature(&others, likelihood, &mut None, observer)?;
+                        let (curvature, _) =
+                            self.curvature(&others, likelihood, &mut Keeper::default(), observer)?;
                         Ok((curvature, part as &dyn Examples<T>))
                     })
                     .collect::<Result<_, LaplaceError>>()?

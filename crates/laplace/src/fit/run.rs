@@ -6,8 +6,10 @@ use super::result::{Curvature, Posterior, displacement};
 use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
 use crate::accumulate::FitSums;
 use crate::function_space::FunctionSpace;
+use crate::keep::Keeper;
 use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
+use crate::saved::{kept, resumed};
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
@@ -35,7 +37,7 @@ pub(super) struct Fitting<'a, T> {
     pub(super) trained: Vec<f64>,
 }
 
-/// Fits a posterior to a trained network. `validation` is needed by [`Tune::Validation`] only. `saved` takes up sums of an earlier, interrupted call, and receives what was summed if this one is interrupted.
+/// Fits a posterior to a trained network. `validation` is needed by [`Tune::Validation`] only. `keeper` has what an earlier, interrupted call left, and is given what this one does.
 ///
 /// # Errors
 /// [`LaplaceError`]: bad targets or inputs, a plan that does not fit the memory, what does not fit together, interruption.
@@ -45,16 +47,16 @@ pub fn fit<T: Precision>(
     validation: Option<&dyn Examples<T>>,
     likelihood: &OutputLikelihood,
     options: &FitOptions,
-    saved: &mut Option<Accumulator>,
+    keeper: &mut Keeper<'_>,
     observer: Observer<'_>,
 ) -> Result<Laplace<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] run, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
         network: &'a Network<T> = network,
         examples: &'a dyn Examples<T> = examples,
         validation: Option<&'a dyn Examples<T>> = validation,
         likelihood: &'a OutputLikelihood = likelihood,
         options: &'a FitOptions = options,
-        saved: &'a mut Option<Accumulator> = saved,
+        keeper: &'a mut Keeper<'c> = keeper,
         observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
     ) -> Result<Laplace<T>, LaplaceError>)
 }
@@ -65,7 +67,7 @@ fn run<T: Precision>(
     validation: Option<&dyn Examples<T>>,
     likelihood: &OutputLikelihood,
     options: &FitOptions,
-    saved: &mut Option<Accumulator>,
+    keeper: &mut Keeper<'_>,
     observer: Observer<'_>,
 ) -> Result<Laplace<T>, LaplaceError> {
     check_outputs(network, likelihood)?;
@@ -124,13 +126,13 @@ fn run<T: Precision>(
     let mut likelihood = likelihood.clone();
     let mut seconds = [choosing, 0.0, 0.0, 0.0];
     let clock = Instant::now();
-    let (mut curvature, mut fit) = fitting.curvature(examples, &likelihood, saved, observer)?;
+    let (mut curvature, mut fit) = fitting.curvature(examples, &likelihood, keeper, observer)?;
     seconds[1] = clock.elapsed().as_secs_f64();
     let mut solved = match fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer) {
         Err(LaplaceError::Interrupted) => {
             // The sums are whole and need not be made again.
-            if let Curvature::Structure { sums, .. } = curvature {
-                *saved = sums;
+            if let Curvature::Structure { sums: Some(sums), .. } = &curvature {
+                keeper.keep(|| kept(sums))?;
             }
             return Err(LaplaceError::Interrupted);
         }
@@ -142,7 +144,7 @@ fn run<T: Precision>(
             let next = fitting.noise(&curvature, &solved, &likelihood, observer)?;
             let change = noise_change(&scaled_noise(&likelihood, solved.noise_variance)?, &next);
             likelihood = next;
-            (curvature, fit) = fitting.curvature(examples, &likelihood, &mut None, observer)?;
+            (curvature, fit) = fitting.curvature(examples, &likelihood, &mut Keeper::default(), observer)?;
             solved = fitting.solve(&curvature, &likelihood, &fit, &mut seconds, observer)?;
             if change < 1e-4 {
                 break;
@@ -257,30 +259,20 @@ impl<T: Precision> Fitting<'_, T> {
         &self,
         examples: &dyn Examples<T>,
         likelihood: &OutputLikelihood,
-        saved: &mut Option<Accumulator>,
+        keeper: &mut Keeper<'_>,
         observer: Observer<'_>,
     ) -> Result<(Curvature<T>, FitSums), LaplaceError> {
         let (network, selection, options) = (self.network, &self.selection, self.options);
         if let Some(form) = options.approximation.form() {
             let estimate = options.approximation.estimate().unwrap_or(FisherEstimate::Exact);
-            let mut sums = match saved.take() {
-                Some(sums)
-                    if sums.selection() == selection
-                        && sums.form() == form
-                        && sums.estimate() == estimate =>
-                {
-                    sums
-                }
-                Some(_) => {
-                    let problem = "the interrupted fit was for other weights or another curvature: start again without it";
-                    return Err(LaplaceError::Request(problem.into()));
-                }
+            let mut sums = match keeper.earlier() {
+                Some(state) => resumed(state, network, selection, (form, estimate))?,
                 None => Accumulator::new(network, selection, form, estimate)?,
             };
             let from = sums.fit().examples;
             if let Err(error) = sums.extend(network, examples, likelihood, from, observer) {
                 if let LaplaceError::Interrupted = error {
-                    *saved = Some(sums);
+                    keeper.keep(|| kept(&sums))?;
                 }
                 return Err(error);
             }

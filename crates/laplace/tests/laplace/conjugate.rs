@@ -3,7 +3,7 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::{
-    Approximation, FitOptions, Laplace, LaplaceError, Mode, PriorKind, Stage, Tune, Wanted, fit,
+    Approximation, FitOptions, Keeper, Laplace, LaplaceError, Mode, PriorKind, Stage, Tune, Wanted, fit,
 };
 use posterior_likelihoods::{FullGaussian, OutputLikelihood, PredictiveWorkspace};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -173,8 +173,10 @@ fn single_precision_finds_the_same() {
     for approximation in [Approximation::Full, DUAL] {
         let o = options(approximation);
         let wide = quiet(&network, &examples, likelihood, &o).unwrap();
-        let found =
-            fit(&narrow, &single, None, likelihood, &o, &mut None, &mut |_, _, _| Signal::Continue).unwrap();
+        let found = fit(&narrow, &single, None, likelihood, &o, &mut Keeper::default(), &mut |_, _, _| {
+            Signal::Continue
+        })
+        .unwrap();
         let (a, s) = hyperparameters(&wide);
         let (b, t) = (found.prior().precisions()[0], found.noise_variance());
         // Single precision is 1e-7 of sums that are some thousand times the residuals'.
@@ -268,9 +270,11 @@ fn further_data_make_the_optimum_of_all() {
     };
     let narrow: Network<f32> = network.cast().unwrap();
     let mut silent = |_, _, _| Signal::Continue;
-    let first = fit(&narrow, &cast(0..30), None, likelihood, &o, &mut None, &mut silent).unwrap();
+    let first =
+        fit(&narrow, &cast(0..30), None, likelihood, &o, &mut Keeper::default(), &mut silent).unwrap();
     let both = first.extended(&narrow, &cast(30..60), &o, &mut silent).unwrap();
-    let whole = fit(&narrow, &cast(0..60), None, likelihood, &o, &mut None, &mut silent).unwrap();
+    let whole =
+        fit(&narrow, &cast(0..60), None, likelihood, &o, &mut Keeper::default(), &mut silent).unwrap();
     assert!(first.summary.mode.is_some() && both.summary.mode.is_some());
     let ratio = both.noise_variance() / whole.noise_variance();
     assert!((ratio - 1.0).abs() < 1e-2, "{ratio}");
@@ -283,7 +287,7 @@ fn further_data_make_the_optimum_of_all() {
         Some(&validation),
         likelihood,
         &held,
-        &mut None,
+        &mut Keeper::default(),
         &mut |_, _, _| Signal::Continue,
     )
     .unwrap();
@@ -305,7 +309,8 @@ fn tuning_by_held_out_data_scores_what_will_be_predicted() {
     let o = FitOptions { mode: Mode::Linearised, tune: Tune::Validation, ..options(Approximation::Full) };
     let mut silent = |_, _, _| Signal::Continue;
     let laplace =
-        fit(&network, &examples, Some(&validation), likelihood, &o, &mut None, &mut silent).unwrap();
+        fit(&network, &examples, Some(&validation), likelihood, &o, &mut Keeper::default(), &mut silent)
+            .unwrap();
     let x = validation.batch(&(0..60).collect::<Vec<_>>(), None).0;
     let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
     let rule = laplace.rule(laplace.integration()).unwrap();
@@ -367,14 +372,17 @@ fn an_interrupted_optimum_keeps_the_sums() {
     let likelihood = &likelihoods()[1];
     let examples = moved(&network, 40, 0.4);
     let o = options(Approximation::Full);
-    let mut saved = None;
-    let stopped = fit(&network, &examples, None, likelihood, &o, &mut saved, &mut |stage, _, _| {
-        if stage == Stage::Mode { Signal::Stop } else { Signal::Continue }
+    let (stopped, left) = keeping(None, |keeper| {
+        fit(&network, &examples, None, likelihood, &o, keeper, &mut |stage, _, _| {
+            if stage == Stage::Mode { Signal::Stop } else { Signal::Continue }
+        })
     });
     assert!(matches!(stopped.err().unwrap(), LaplaceError::Interrupted));
-    assert_eq!(saved.as_ref().unwrap().fit().examples, 40);
-    let resumed =
-        fit(&network, &examples, None, likelihood, &o, &mut saved, &mut |_, _, _| Signal::Continue).unwrap();
+    assert_eq!(left.as_ref().unwrap().progress, "after example 40");
+    let (resumed, _) = keeping(left, |keeper| {
+        fit(&network, &examples, None, likelihood, &o, keeper, &mut |_, _, _| Signal::Continue)
+    });
+    let resumed = resumed.unwrap();
     let whole = quiet(&network, &examples, likelihood, &o).unwrap();
     assert_eq!(hyperparameters(&resumed), hyperparameters(&whole));
 }

@@ -306,30 +306,19 @@ fn what_cannot_be_done_is_said() {
     );
     assert!(quiet(&network, &none, likelihood, &options(Approximation::Full)).is_err());
     let mut stop = |_, _, _| Signal::Stop;
-    let mut saved = None;
     let many = data(&network, likelihood, 40_000, 8);
-    let result = posterior_laplace::fit(
-        &network,
-        &many,
-        None,
-        likelihood,
-        &options(Approximation::Diagonal),
-        &mut saved,
-        &mut stop,
-    );
+    let o = options(Approximation::Diagonal);
+    let (result, left) = keeping(None, |keeper| {
+        posterior_laplace::fit(&network, &many, None, likelihood, &o, keeper, &mut stop)
+    });
     assert!(matches!(result, Err(LaplaceError::Interrupted)));
-    let seen = saved.as_ref().unwrap().fit().examples;
+    let left = left.unwrap();
+    let seen: usize = left.progress.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(seen > 0 && seen < 40_000);
-    let resumed = posterior_laplace::fit(
-        &network,
-        &many,
-        None,
-        likelihood,
-        &options(Approximation::Diagonal),
-        &mut saved,
-        &mut |_, _, _| Signal::Continue,
-    )
-    .unwrap();
+    let (resumed, _) = keeping(Some(left), |keeper| {
+        posterior_laplace::fit(&network, &many, None, likelihood, &o, keeper, &mut |_, _, _| Signal::Continue)
+    });
+    let resumed = resumed.unwrap();
     let straight = quiet(&network, &many, likelihood, &options(Approximation::Diagonal)).unwrap();
     assert_eq!(resumed.structure().unwrap().diagonal(), straight.structure().unwrap().diagonal());
 }

@@ -3,7 +3,8 @@
 use crate::common::*;
 use faer::Mat;
 use posterior_laplace::{
-    Approximation, Choice, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Tune, Wanted, Weights,
+    Approximation, Choice, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted,
+    Weights,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_networks::train::{Examples, Tabular, Targets};
@@ -357,7 +358,7 @@ fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
                 Some(&held_out),
                 likelihood,
                 &o,
-                &mut None,
+                &mut Keeper::default(),
                 &mut |_, _, _| Signal::Continue,
             )
             .unwrap();
@@ -393,8 +394,15 @@ fn held_out_data_choose_what_scores_best_under_the_predictive_in_use() {
         let few = data(&network, likelihood, 30, 17);
         let o = FitOptions { tune: Tune::Validation, ..options(Approximation::Diagonal) };
         let mut quiet = |_, _, _| Signal::Continue;
-        let fitted =
-            posterior_laplace::fit(&network, &train, Some(&few), likelihood, &o, &mut None, &mut quiet);
+        let fitted = posterior_laplace::fit(
+            &network,
+            &train,
+            Some(&few),
+            likelihood,
+            &o,
+            &mut Keeper::default(),
+            &mut quiet,
+        );
         let text = fitted.map(|_| ()).unwrap_err().to_string();
         assert!(text.contains("30 held-out examples are too few") && text.contains("at least 50"), "{text}");
     }
@@ -465,13 +473,15 @@ fn function_space_predicts_in_single_precision() {
         let quieter = posterior_laplace::fit::scaled_noise(likelihood, noise).unwrap();
         let mut quiet = |_, _, _| Signal::Continue;
         let laplace =
-            posterior_laplace::fit(&network, &data, None, &quieter, &o, &mut None, &mut quiet).unwrap();
+            posterior_laplace::fit(&network, &data, None, &quieter, &o, &mut Keeper::default(), &mut quiet)
+                .unwrap();
         laplace.check_predictions(&network, &data).unwrap();
         let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
         // Against the same in double precision, relative to the noise that the data were seen through.
         let wide_data = Tabular::new(inputs(&wide, 25, 7), Targets::Values(f.clone()));
         let exact =
-            posterior_laplace::fit(&wide, &wide_data, None, &quieter, &o, &mut None, &mut quiet).unwrap();
+            posterior_laplace::fit(&wide, &wide_data, None, &quieter, &o, &mut Keeper::default(), &mut quiet)
+                .unwrap();
         let expected = exact.latent(&wide, &inputs(&wide, 25, 7), Wanted::Full).unwrap();
         for i in 0..25 {
             for (a, b) in latent.variances(i).zip(expected.variances(i)) {

@@ -3,9 +3,10 @@
 
 use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
-use super::tensors::{add_network, add_posterior, curvature, is_single, network, read_selection, sums};
+use super::tensors::{add_network, add_posterior, curvature, is_single, network};
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::process::{add_fingerprints, fingerprints};
+use posterior_laplace::saved::{read_selection, selected, sums};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
 use posterior_networks::{Architecture, Graph};
 use posterior_store::{Container, StoreError, Tensors};
@@ -92,7 +93,7 @@ pub(super) fn describe<T: SavedPrecision>(laplace: &Laplace<T>, header: &mut Lap
     let groups = laplace.prior().names();
     header.base_likelihood = laplace.base_likelihood().clone();
     header.noise_variance = laplace.noise_variance();
-    header.selected = super::header::selected(laplace.selection()).0;
+    header.selected = selected(laplace.selection()).0;
     header.prior_groups = listed(groups);
     header.group_count = groups.len();
     header.summary = for_header(laplace.summary.clone(), groups.len());

@@ -15,8 +15,8 @@ use crate::network::{Preparation, TrainingRecord, file_name};
 use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
-    Accumulator, AutoReport, FitOptions, FitSummary, Laplace, LaplaceError, Plan, Stage, Tune, Weights, auto,
-    unseen_scores,
+    AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState, Stage, Tune,
+    Weights, auto, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
@@ -132,8 +132,15 @@ impl LaplaceModel {
             notes: Vec::new(),
         };
         let plain = plain_likelihood(&network, examples, likelihood, options, observer)?;
-        let laplace =
-            posterior_laplace::fit(&network, examples, validation, likelihood, options, &mut None, observer)?;
+        let laplace = posterior_laplace::fit(
+            &network,
+            examples,
+            validation,
+            likelihood,
+            options,
+            &mut Keeper::default(),
+            observer,
+        )?;
         Ok(assemble(
             network,
             laplace,
@@ -213,13 +220,23 @@ fn fit_in<T: SavedPrecision>(
         class_names,
         notes: data_notes,
     };
-    let identity = checkpoint::identity(&source.record, (&data.files, examples.len()), &likelihood)?;
-    let mut saved: Option<Accumulator> = None;
+    let identity =
+        checkpoint::identity(&source.record, (&data.files, examples.len()), &likelihood, &options)?;
+    let mut earlier = None;
     if let Some(path) = request.checkpoint.as_deref().filter(|p| request.resume && p.exists()) {
-        let sums = checkpoint::load(path, &identity, &network)?;
-        announce(&format!("going on after example {} of {}", sums.fit().examples, examples.len()));
-        saved = Some(sums);
+        let state = checkpoint::load(path, &identity)?;
+        announce(&format!("going on {}", state.progress));
+        earlier = Some(state);
     }
+    let mut written = request.resume;
+    let mut write = |state: &SavedState| {
+        written = true;
+        match &request.checkpoint {
+            Some(path) => Ok(checkpoint::save(path, &identity, state)?),
+            None => Ok(()),
+        }
+    };
+    let mut keeper = Keeper::new(earlier, Some(&mut write));
     let plain = plain_likelihood(&network, &*examples, &likelihood, &options, observer)?;
     let rows = held_out.as_ref().map(|h| &*h.examples as &dyn Examples<T>);
     let (mut laplace, auto) = if automatic {
@@ -228,17 +245,8 @@ fn fit_in<T: SavedPrecision>(
             choose(&network, &*examples, rows, likelihoods, request, &mut options, observer)?;
         (laplace, Some(report))
     } else {
-        let laplace =
-            posterior_laplace::fit(&network, &*examples, rows, &likelihood, &options, &mut saved, observer);
-        let mut laplace = match laplace {
-            Err(LaplaceError::Interrupted) => {
-                if let (Some(path), Some(sums)) = (&request.checkpoint, &saved) {
-                    checkpoint::save(path, &identity, sums)?;
-                }
-                return Err(LaplaceError::Interrupted.into());
-            }
-            other => other?,
-        };
+        let mut laplace =
+            posterior_laplace::fit(&network, &*examples, rows, &likelihood, &options, &mut keeper, observer)?;
         if let (Some(rows), Some(_)) = (rows, unseen) {
             laplace.summary.unseen = Some(unseen_scores(&network, &laplace, &plain, rows, observer)?);
         }
@@ -253,7 +261,9 @@ fn fit_in<T: SavedPrecision>(
         );
     }
     notes.extend(laplace.check_predictions(&network, &*examples)?);
-    remove_checkpoint(request);
+    if written {
+        remove_checkpoint(request);
+    }
     notes.append(&mut laplace.summary.notes);
     Ok(assemble(
         network,
@@ -264,7 +274,7 @@ fn fit_in<T: SavedPrecision>(
 
 /// A finished fit needs no checkpoint; one that cannot be removed does no harm.
 fn remove_checkpoint(request: &LaplaceRequest) {
-    if let Some(path) = request.checkpoint.as_deref().filter(|p| request.resume && p.exists()) {
+    if let Some(path) = request.checkpoint.as_deref().filter(|p| p.exists()) {
         let _ = std::fs::remove_file::<&Path>(path);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{InputRecord, Preprocess};
 use crate::network::{Preparation, TrainingRecord};
+use posterior_laplace::saved::SelectedRecord;
 use posterior_laplace::{AutoReport, FitOptions, FitSummary};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::{Graph, Selection};
 use serde::{Deserialize, Serialize};
 
 /// Groups of the prior that are listed one by one in the header; more than these are only counted.
@@ -86,15 +86,6 @@ impl DataRecord {
     }
 }
 
-/// A parameter with a posterior.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SelectedRecord {
-    /// Its name.
-    pub name: String,
-    /// How many of its entries, where not all: their positions are in the tensor `selected`, in order.
-    pub entries: Option<usize>,
-}
-
 /// A model's description: all of it but the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaplaceHeader {
@@ -136,53 +127,6 @@ impl LaplaceHeader {
     pub fn class_names(&self, classes: usize) -> Vec<String> {
         (0..classes).map(|c| self.data.class_names.get(c).cloned().unwrap_or_else(|| c.to_string())).collect()
     }
-}
-
-/// Names and numbers of entries of a selection, and all positions of single entries in order.
-pub(super) fn selected(selection: &Selection) -> (Vec<SelectedRecord>, Vec<f64>) {
-    let mut positions = Vec::new();
-    let records = selection.parts().iter().map(|part| {
-        let entries = part.indices.as_ref().map(|list| {
-            positions.extend(list.iter().map(|&i| i as f64));
-            list.len()
-        });
-        SelectedRecord { name: part.name.clone(), entries }
-    });
-    (records.collect(), positions)
-}
-
-/// The selection of these records.
-pub(super) fn selection(
-    graph: &Graph,
-    records: &[SelectedRecord],
-    positions: &[f64],
-) -> Result<Selection, String> {
-    let all = Selection::all(graph);
-    let mut mask = vec![false; all.len()];
-    let mut rest = positions;
-    for record in records {
-        let part = all.parts().iter().find(|p| p.name == record.name);
-        let part =
-            part.ok_or_else(|| format!("`{}` is no trainable parameter of its network", record.name))?;
-        let own = &mut mask[part.offset..part.offset + part.length];
-        let Some(count) = record.entries else {
-            own.fill(true);
-            continue;
-        };
-        if count > rest.len() {
-            return Err("positions of selected weights are missing".into());
-        }
-        let (now, later) = rest.split_at(count);
-        rest = later;
-        for &p in now {
-            let place = (p >= 0.0 && p.fract() == 0.0).then(|| own.get_mut(p as usize)).flatten();
-            *place.ok_or_else(|| format!("`{}` has no entry {p}", record.name))? = true;
-        }
-    }
-    if !rest.is_empty() || !mask.contains(&true) {
-        return Err("its selected weights do not agree with their positions".into());
-    }
-    Ok(all.masked(graph, &mask))
 }
 
 /// The summary without what JSON cannot hold and without a number for every weight.

@@ -26,7 +26,7 @@
 //! | `decay` | the prior precision beside the weight decay of training |
 //! | `model`, `header` | what a model is |
 //! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
-//! | `checkpoint` | sums of an interrupted fit |
+//! | `checkpoint` | what a fit keeps on the way, in a file |
 //! | `asked`, `describe` | what any model can be asked; a network in words |
 //! | `data` | inputs (and truths) to ask the model about |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
@@ -59,7 +59,7 @@ mod training;
 pub use crate::data::{ModelData, Truth};
 pub use crate::predictive::{Predicted, Predictive};
 pub use fit::NetworkDescription;
-pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord, SelectedRecord};
+pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};

@@ -1,12 +1,11 @@
 //! A posterior's arrays as named tensors, and back.
 
 use super::SavedPrecision;
-use super::header::{SelectedRecord, selected, selection};
 use faer::Mat;
-use posterior_laplace::accumulate::{BlockSum, FitSums, SumMatrix};
-use posterior_laplace::fit::least_numbers;
+use posterior_laplace::accumulate::FitSums;
 use posterior_laplace::function_space::FunctionSpace;
-use posterior_laplace::{Accumulator, FisherEstimate, Form, Laplace, RestoredCurvature};
+use posterior_laplace::saved::{add_selection, add_sums};
+use posterior_laplace::{Laplace, RestoredCurvature};
 use posterior_networks::{Array, Graph, Network, Selection};
 use posterior_store::{StoreError, TensorValues, Tensors};
 
@@ -40,60 +39,6 @@ pub(super) fn network<T: SavedPrecision>(
     Network::new(graph, parameters).map_err(|e| tensors.corrupt(e))
 }
 
-/// The sums of a curvature; only lower triangles are kept.
-pub(super) fn add_sums(sums: &Accumulator, tensors: &mut Tensors) {
-    for (i, block) in sums.blocks().iter().enumerate() {
-        let name = |part: &str| format!("sums.{i}.{part}");
-        match &block.matrix {
-            SumMatrix::Dense(m) => tensors.insert_triangle(name("matrix"), m.as_ref()),
-            SumMatrix::Diagonal(v) => tensors.insert_vector(name("diagonal"), v),
-            SumMatrix::Kronecker { outputs, inputs, .. } => {
-                tensors.insert_triangle(name("outputs"), outputs.as_ref());
-                tensors.insert_triangle(name("inputs"), inputs.as_ref());
-            }
-        }
-    }
-}
-
-/// Saved sums for the weights of a network.
-pub(super) fn sums<T: SavedPrecision>(
-    network: &Network<T>,
-    selection: &Selection,
-    form: Form,
-    estimate: FisherEstimate,
-    tensors: &mut Tensors,
-) -> Result<Vec<BlockSum>, StoreError> {
-    // The layout follows from network and selection; its sizes are checked against the file before they are allocated.
-    let needed = least_numbers(network.graph(), selection, form);
-    let present: u64 = tensors.iter().map(|(_, t)| t.values.numbers().len() as u64).sum();
-    if needed > present {
-        return Err(tensors.corrupt(format!("its curvature needs {needed} numbers, but it holds {present}")));
-    }
-    let empty = Accumulator::new(network, selection, form, estimate).map_err(|e| tensors.corrupt(e))?;
-    let mut blocks = empty.blocks().to_vec();
-    for (i, block) in blocks.iter_mut().enumerate() {
-        let name = |part: &str| format!("sums.{i}.{part}");
-        match &mut block.matrix {
-            SumMatrix::Dense(m) => *m = tensors.triangle(&name("matrix"), m.nrows())?,
-            SumMatrix::Diagonal(v) => *v = tensors.vector(&name("diagonal"), v.len())?,
-            SumMatrix::Kronecker { outputs, inputs, .. } => {
-                *outputs = tensors.triangle(&name("outputs"), outputs.nrows())?;
-                *inputs = tensors.triangle(&name("inputs"), inputs.nrows())?;
-            }
-        }
-    }
-    Ok(blocks)
-}
-
-/// The weights that are uncertain: positions of single entries; the rest is the header's.
-pub(super) fn add_selection(chosen: &Selection, tensors: &mut Tensors) -> Vec<SelectedRecord> {
-    let (records, positions) = selected(chosen);
-    if !positions.is_empty() {
-        tensors.insert_vector("selected", &positions);
-    }
-    records
-}
-
 /// All arrays of a posterior but the network's.
 pub(super) fn add_posterior<T: SavedPrecision>(laplace: &Laplace<T>, tensors: &mut Tensors) {
     tensors.insert_vector("prior.precisions", laplace.prior().precisions());
@@ -110,17 +55,6 @@ pub(super) fn add_posterior<T: SavedPrecision>(laplace: &Laplace<T>, tensors: &m
         }
         tensors.insert_triangle("points.kernel", points.gram().as_ref());
     }
-}
-
-/// The selection again.
-pub(super) fn read_selection(
-    graph: &Graph,
-    records: &[SelectedRecord],
-    tensors: &mut Tensors,
-) -> Result<Selection, StoreError> {
-    let count: usize = records.iter().filter_map(|r| r.entries).fold(0, usize::saturating_add);
-    let positions = if count > 0 { tensors.vector("selected", count)? } else { Vec::new() };
-    selection(graph, records, &positions).map_err(|reason| tensors.corrupt(reason))
 }
 
 /// A curvature that is not one of sums.

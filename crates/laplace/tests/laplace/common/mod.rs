@@ -1,7 +1,7 @@
 //! Small networks of every kind with data, and posteriors by brute force from their dense Jacobians.
 
 use faer::Mat;
-use posterior_laplace::{FitOptions, Laplace, LaplaceError, fit};
+use posterior_laplace::{FitOptions, Keeper, Laplace, LaplaceError, SavedState, fit};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Link, OutputLikelihood, Poisson,
 };
@@ -144,7 +144,7 @@ pub(crate) fn quiet(
     likelihood: &OutputLikelihood,
     options: &FitOptions,
 ) -> Result<Laplace<f64>, LaplaceError> {
-    fit(network, examples, None, likelihood, options, &mut None, &mut |_, _, _| Signal::Continue)
+    fit(network, examples, None, likelihood, options, &mut Keeper::default(), &mut |_, _, _| Signal::Continue)
 }
 
 /// Largest difference relative to the largest entry.
@@ -171,4 +171,18 @@ pub(crate) fn dense(structure: &posterior_linear::structure::Structure) -> Mat<f
 pub(crate) fn inverse(m: &Mat<f64>) -> Mat<f64> {
     use faer::linalg::solvers::DenseSolveCore;
     m.partial_piv_lu().inverse()
+}
+
+/// Runs with what an earlier run left; also returns what this one has left.
+pub(crate) fn keeping<R>(
+    earlier: Option<SavedState>,
+    run: impl FnOnce(&mut Keeper<'_>) -> R,
+) -> (R, Option<SavedState>) {
+    let mut left = None;
+    let mut write = |state: &SavedState| {
+        left = Some(state.clone());
+        Ok(())
+    };
+    let result = run(&mut Keeper::new(earlier, Some(&mut write)));
+    (result, left)
 }
