@@ -142,7 +142,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
         );
         if let Approximation::Kronecker(_) = approximation {
             let draws = 10;
-            let samples = || drop(laplace.function_samples(&network, &z, draws, 1).unwrap());
+            let samples = || drop(laplace.function_samples(&network, &z, draws, 1, 1 << 30).unwrap());
             let ms = least(repetitions.min(3), samples) / (images * draws) as f64;
             println!(
                 "  {:<44} {:>7.2} gradients {:>9.3} ms an image and sample",

@@ -7,6 +7,7 @@ mod options;
 mod restore;
 mod result;
 mod run;
+mod samples;
 mod solve;
 
 pub use options::{Approximation, FitOptions, NoiseModel};

@@ -10,10 +10,10 @@ pub(crate) trait Learned<T: Precision>: Send + Sync {
     /// Latent means and covariances of inputs, one by one.
     fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError>;
 
-    /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
+    /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`, about the means of [`Self::latent`].
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError>;
 
-    /// Draws of functions at all inputs, `[samples, examples, C]`, the same for each call with the same seed; None where they are drawn from their joint distribution at these inputs.
+    /// Draws of functions at all inputs, `[samples, examples, C]`, the same functions for each call with the same seed; None where values are drawn from their joint distribution at these inputs.
     fn function_samples(
         &self,
         _network: &Network<T>,
@@ -33,3 +33,6 @@ pub(crate) trait Learned<T: Precision>: Send + Sync {
     /// Its arrays, under names that no other posterior has.
     fn write(&self, tensors: &mut Tensors);
 }
+
+/// One of them.
+pub struct LearnedPosterior<T>(pub(crate) Box<dyn Learned<T>>);

@@ -48,6 +48,7 @@ mod error;
 pub mod fit;
 pub mod function_space;
 pub mod keep;
+mod learned;
 mod mode;
 pub mod normalisation;
 pub mod online;

@@ -108,8 +108,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     };
     context.step("samples", 1, 2)?;
     let linearised = Sampled {
-        grid: split(laplace.function_samples(network, &grid, count, seed)?, toy.grid.len()),
-        data: split(laplace.function_samples(network, &data, count, seed)?, toy.x.len()),
+        grid: split(laplace.function_samples(network, &grid, count, seed, 1 << 30)?, toy.grid.len()),
+        data: split(laplace.function_samples(network, &data, count, seed, 1 << 30)?, toy.x.len()),
     };
     let outputs = network.forward(&data)?.into_values();
     let log = |y: f64, f: f64| -0.5 * ((y - f).powi(2) / variance + (TAU * variance).ln());

@@ -294,7 +294,7 @@ fn extended<T: Precision>(
         prior,
         integration: options.integration,
         selection: laplace.selection.clone(),
-        curvature,
+        curvature: Some(curvature),
         mode,
         posterior,
         summary,

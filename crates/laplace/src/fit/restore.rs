@@ -6,6 +6,7 @@ use super::result::{Curvature, Posterior, displacement};
 use super::{FitOptions, FitSummary, Laplace, scaled_noise};
 use crate::accumulate::{BlockSum, Form};
 use crate::function_space::FunctionSpace;
+use crate::learned::LearnedPosterior;
 use crate::normalisation::scale_invariant_layers;
 use crate::{Accumulator, FisherEstimate, LaplaceError, PriorKind};
 use faer::Mat;
@@ -29,6 +30,8 @@ pub enum RestoredCurvature<T> {
     },
     /// Training points.
     FunctionSpace(FunctionSpace<T>),
+    /// None: the posterior itself.
+    Learned(LearnedPosterior<T>),
 }
 
 /// All that is saved of a posterior besides its network.
@@ -139,6 +142,21 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
             Curvature::Structure { structure: scaled(structure)?, sums: None }
         }
         RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
+        RestoredCurvature::Learned(LearnedPosterior(posterior)) => {
+            return Ok(Laplace {
+                displacement: None,
+                likelihood: base_likelihood.clone(),
+                base_likelihood,
+                noise_variance,
+                prior,
+                integration: options.integration,
+                selection,
+                curvature: None,
+                mode,
+                posterior: Posterior::Learned(posterior),
+                summary,
+            });
+        }
     };
     let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
     let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
@@ -150,7 +168,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
         prior,
         integration: options.integration,
         selection,
-        curvature,
+        curvature: Some(curvature),
         mode,
         posterior,
         summary,

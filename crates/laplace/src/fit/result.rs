@@ -2,6 +2,7 @@
 
 use crate::accumulate::FitSums;
 use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
+use crate::learned::Learned;
 use crate::normalisation::ScaleInvariant;
 use crate::predict::displaced;
 use crate::tune::HeldOutReport;
@@ -10,13 +11,12 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::compiled_here;
-use posterior_linalg::random::Streams;
 use posterior_linear::evidence::MaximisedEvidence;
 use posterior_linear::structure::{Conditioned, Corrections, Structure};
 use posterior_linear::{Prior, evidence::EvidenceValue};
 use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
-use rand_distr::{Distribution, StandardNormal};
+use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
 /// The curvature, in whichever form.
@@ -96,7 +96,8 @@ pub struct Laplace<T> {
     pub(crate) noise_variance: f64,
     pub(crate) prior: Prior,
     pub(crate) integration: Integration,
-    pub(crate) curvature: Curvature<T>,
+    /// None where the posterior was found otherwise.
+    pub(crate) curvature: Option<Curvature<T>>,
     pub(crate) mode: Vec<f64>,
     pub(crate) posterior: Posterior<T>,
     /// The mode minus the trained weights, where predictions count it.
@@ -116,6 +117,7 @@ fn cannot_predict(example: usize, why: &str) -> LaplaceError {
 pub(crate) enum Posterior<T> {
     Weights { conditioned: Conditioned, predictor: Predictor<T> },
     FunctionSpace(Box<ConditionedFunctionSpace<T>>),
+    Learned(Box<dyn Learned<T>>),
 }
 
 impl<T: Precision> Posterior<T> {
@@ -198,7 +200,7 @@ impl<T: Precision> Laplace<T> {
 
     /// The sums that the curvature was made of, where it is one of sums: to be saved and continued.
     pub fn sums(&self) -> Option<&Accumulator> {
-        match &self.curvature {
+        match self.curvature.as_ref()? {
             Curvature::Structure { sums, .. } => sums.as_ref(),
             Curvature::FunctionSpace(_) => None,
         }
@@ -206,7 +208,7 @@ impl<T: Precision> Laplace<T> {
 
     /// The curvature in blocks; None in function space.
     pub fn structure(&self) -> Option<&Structure> {
-        match &self.curvature {
+        match self.curvature.as_ref()? {
             Curvature::Structure { structure, .. } => Some(structure),
             Curvature::FunctionSpace(_) => None,
         }
@@ -214,10 +216,18 @@ impl<T: Precision> Laplace<T> {
 
     /// The training points of a posterior in function space.
     pub fn function_space(&self) -> Option<&FunctionSpace<T>> {
-        match &self.curvature {
+        match self.curvature.as_ref()? {
             Curvature::Structure { .. } => None,
             Curvature::FunctionSpace(points) => Some(points),
         }
+    }
+
+    /// The arrays of a posterior that no curvature has made; whether it is one.
+    pub fn add_learned(&self, tensors: &mut Tensors) -> bool {
+        if let Posterior::Learned(posterior) = &self.posterior {
+            posterior.write(tensors);
+        }
+        self.curvature.is_none()
     }
 
     /// Predicts a few examples as a user would, so that a fit that cannot predict is an error and not a file. Says how many variances rounding had made negative.
@@ -305,65 +315,6 @@ impl<T: Precision> Laplace<T> {
             memory: u64 = memory,
         ) -> Result<Mat<f64>, LaplaceError>)
     }
-
-    /// Draws of the weights' deviation from their mode, `[samples, weights]`. Sample `k` depends on the seed and `k` only.
-    ///
-    /// # Errors
-    /// In function space, where weights have no density of their own.
-    pub fn weight_samples(&self, samples: usize, seed: u64) -> Result<Array<T>, LaplaceError> {
-        let Posterior::Weights { conditioned, .. } = &self.posterior else {
-            return Err(LaplaceError::Request(
-                "weights cannot be drawn in function space; use the joint covariance of the inputs, or another curvature".into(),
-            ));
-        };
-        let mut values = Vec::with_capacity(samples * self.selection.len());
-        for k in 0..samples {
-            let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
-            values.extend(draw.into_iter().map(T::from_f64));
-        }
-        Ok(Array::new(vec![samples, self.selection.len()], values))
-    }
-
-    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](ModeSummary::displacement)
-    /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`].
-    ///
-    /// # Errors
-    /// As [`Self::weight_samples`], or when inputs do not fit.
-    pub fn function_samples(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        samples: usize,
-        seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] function_samples, (
-            laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            samples: usize = samples,
-            seed: u64 = seed,
-        ) -> Result<Vec<f64>, LaplaceError>)
-    }
-
-    /// Outputs of the network itself at sampled weights (`nn`), `[samples, examples, C]`: the plain Laplace approximation, known to leave the data (thesis figure 3.5); for contrast.
-    ///
-    /// # Errors
-    /// As [`Self::function_samples`].
-    pub fn network_samples(
-        &self,
-        network: &Network<T>,
-        x: &Array<T>,
-        samples: usize,
-        seed: u64,
-    ) -> Result<Vec<f64>, LaplaceError> {
-        compiled_here!(T: Precision, PerNetworkPrecision; ['a] network_samples, (
-            laplace: &'a Laplace<T> = self,
-            network: &'a Network<T> = network,
-            x: &'a Array<T> = x,
-            samples: usize = samples,
-            seed: u64 = seed,
-        ) -> Result<Vec<f64>, LaplaceError>)
-    }
 }
 
 /// See [`Laplace::tangent_latent`].
@@ -376,6 +327,7 @@ fn tangent_latent<T: Precision>(
     match &laplace.posterior {
         Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
         Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
+        Posterior::Learned(posterior) => posterior.latent(network, x, wanted),
     }
 }
 
@@ -389,6 +341,7 @@ fn joint<T: Precision>(
     let mut joint = match &laplace.posterior {
         Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
         Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
+        Posterior::Learned(posterior) => posterior.joint(network, x, memory)?,
     };
     if let Some(displacement) = &laplace.displacement {
         let moved = displaced(network, &laplace.selection, x, displacement)?;
@@ -396,60 +349,4 @@ fn joint<T: Precision>(
         matmul(joint.as_mut(), Accum::Add, column, column.transpose(), 1.0, Par::Seq);
     }
     Ok(joint)
-}
-
-/// See [`Laplace::function_samples`].
-fn function_samples<T: Precision>(
-    laplace: &Laplace<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    samples: usize,
-    seed: u64,
-) -> Result<Vec<f64>, LaplaceError> {
-    let mut draws = laplace.weight_samples(samples, seed)?;
-    if let Some(displacement) = &laplace.displacement {
-        for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
-            let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
-            let normal: f64 = StandardNormal.sample(&mut rng);
-            draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
-        }
-    }
-    let outputs: usize = network.graph().output_shape().iter().product();
-    let mut out = vec![0.0; samples * x.rows() * outputs];
-    let size = posterior_tangent::batch_size(network, samples.max(1));
-    for range in posterior_linalg::tiles::pieces(x.rows(), size) {
-        let trace = network.trace(x.slice_rows(range.clone()))?;
-        let tangents = trace.jvp(&laplace.selection, &draws)?;
-        for (i, n) in range.enumerate() {
-            for k in 0..samples {
-                let (g, t) = (trace.output().row(i), tangents.row(i * samples + k));
-                let place = &mut out[(k * x.rows() + n) * outputs..][..outputs];
-                place.iter_mut().zip(g).zip(t).for_each(|((o, g), t)| *o = g.to_f64() + t.to_f64());
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// See [`Laplace::network_samples`].
-fn network_samples<T: Precision>(
-    laplace: &Laplace<T>,
-    network: &Network<T>,
-    x: &Array<T>,
-    samples: usize,
-    seed: u64,
-) -> Result<Vec<f64>, LaplaceError> {
-    let trained = laplace.selection.flatten(network.parameters());
-    let mut moved = network.clone();
-    let mut out = Vec::new();
-    for k in 0..samples {
-        let Posterior::Weights { conditioned, .. } = &laplace.posterior else {
-            return laplace.weight_samples(1, seed).map(|_| Vec::new());
-        };
-        let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
-        let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
-        laplace.selection.assign(&weights, moved.parameters_mut());
-        out.extend(posterior_tangent::doubles(moved.forward(x)?.values()));
-    }
-    Ok(out)
 }

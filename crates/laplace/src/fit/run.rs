@@ -201,7 +201,7 @@ fn run<T: Precision>(
         prior: solved.prior,
         integration: options.integration,
         selection: fitting.selection,
-        curvature,
+        curvature: Some(curvature),
         mode: solved.mode,
         posterior,
         summary,

@@ -20,6 +20,7 @@ impl<T: Precision> Laplace<T> {
         let result = 3 * 8 * (examples as u64).saturating_mul(numbers as u64);
         let working = match self.posterior() {
             Posterior::FunctionSpace(posterior) => space.predicted_dually(posterior.rows() as u64),
+            Posterior::Learned(posterior) => posterior.latent_bytes(network, examples),
             Posterior::Weights { predictor, .. } => match predictor.head(network) {
                 Some(head) => space.predicted_head(&head, predictor.largest_dense() as u64),
                 None => space.predicted_backwards(predictor.largest_rows() as u64),
@@ -41,6 +42,7 @@ impl<T: Precision> Laplace<T> {
                 let rows = posterior.rows() as f64;
                 (1.0 + 2.0 * outputs) * forward + rows * outputs * d + rows * rows * outputs
             }
+            Posterior::Learned(posterior) => posterior.latent_flops(network),
             Posterior::Weights { predictor, .. } => match predictor.head(network) {
                 Some(_) => forward + outputs * d,
                 None => (1.0 + 2.0 * outputs) * forward + outputs * (2.0 * d + predictor.whitening_flops()),

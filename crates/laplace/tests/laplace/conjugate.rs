@@ -151,7 +151,7 @@ fn predictions_are_mean_squares_about_the_network() {
         if approximation == Approximation::Full {
             // Mean squares of draws, whose own relative deviation is the root of 2 / draws.
             let (draws, g) = (4000, network.forward(&x).unwrap());
-            let functions = laplace.function_samples(&network, &x, draws, 3).unwrap();
+            let functions = laplace.function_samples(&network, &x, draws, 3, 1 << 30).unwrap();
             for row in 0..18 {
                 let squares = functions.chunks_exact(18).map(|f| (f[row] - g.values()[row]).powi(2));
                 let ratio = squares.sum::<f64>() / draws as f64 / expected[(row, row)];

@@ -186,7 +186,7 @@ fn samples_have_the_posterior_covariance() {
     for form in all_forms() {
         let laplace = quiet(&network, &examples, likelihood, &options(form)).unwrap();
         let samples = 20_000;
-        let functions = laplace.function_samples(&network, &x, samples, 5).unwrap();
+        let functions = laplace.function_samples(&network, &x, samples, 5, 1 << 30).unwrap();
         let mean = network.forward(&x).unwrap();
         let expected = dense_covariance(&laplace, &network, &x);
         for (i, k) in (0..6).flat_map(|i| (0..6).map(move |k| (i, k))) {
@@ -200,7 +200,7 @@ fn samples_have_the_posterior_covariance() {
             assert!((found - expected[(i, k)]).abs() < 5.0 * error, "{form:?} {i} {k}");
         }
         // The same seed gives the same functions, whatever the inputs are asked for together with.
-        let again = laplace.function_samples(&network, &x.slice_rows(1..2), 3, 5).unwrap();
+        let again = laplace.function_samples(&network, &x.slice_rows(1..2), 3, 5, 1 << 30).unwrap();
         assert_close(&again[..3], &functions[3..6], 1e-12, 1e-12);
         let nn = laplace.network_samples(&network, &x, 2, 5).unwrap();
         assert_eq!(nn.len(), 12);

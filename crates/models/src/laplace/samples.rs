@@ -5,14 +5,10 @@ use super::{Fitted, LaplaceModel, ModelData, SavedPrecision};
 use crate::ModelError;
 use faer::Mat;
 use posterior_laplace::LaplaceError;
-use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::random::Streams;
-use posterior_linear::structure::StructureError;
-use rand_distr::{Distribution, StandardNormal};
 
 impl LaplaceModel {
     /// `count` functions drawn from the posterior of the linearised network at all inputs, without noise: `[count, examples, outputs]`, regression in the target's units. The same
-    /// functions for every call with the same seed, except in function space, where values are drawn from their joint distribution at these inputs.
+    /// functions for every call with the same seed, except for posteriors of functions (function space, inducing points), where values are drawn from their joint distribution at these inputs.
     ///
     /// # Errors
     /// When they would pass `memory` bytes, or inputs do not fit.
@@ -44,22 +40,7 @@ impl LaplaceModel {
         memory: u64,
     ) -> Result<Vec<f64>, ModelError> {
         let x = self.prepared::<T>(data, 0..data.len())?;
-        if fitted.laplace.function_space().is_none() {
-            return Ok(fitted.laplace.function_samples(&fitted.network, &x, count, seed)?);
-        }
-        let covariance = fitted.laplace.joint(&fitted.network, &x, memory)?;
-        let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default())
-            .map_err(|source| StructureError::Factor { block: "the joint covariance".into(), source })
-            .map_err(LaplaceError::from)?;
-        let mean: Vec<f64> = fitted.network.forward(&x)?.values().iter().map(|v| v.to_f64()).collect();
-        let mut out = Vec::with_capacity(count * mean.len());
-        for k in 0..count {
-            let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/joint");
-            let normals: Mat<f64> = Mat::from_fn(mean.len(), 1, |_, _| StandardNormal.sample(&mut rng));
-            let draw = factor.factor() * normals;
-            out.extend(mean.iter().enumerate().map(|(i, m)| m + draw[(i, 0)]));
-        }
-        Ok(out)
+        Ok(fitted.laplace.function_samples(&fitted.network, &x, count, seed, memory)?)
     }
 
     /// Covariance of all outputs of all inputs, `[examples * outputs, examples * outputs]`, without noise; regression in the target's units.

@@ -44,6 +44,9 @@ pub(super) fn add_posterior<T: SavedPrecision>(laplace: &Laplace<T>, tensors: &m
     tensors.insert_vector("prior.precisions", laplace.prior().precisions());
     tensors.insert_vector("mode", laplace.mode());
     add_selection(laplace.selection(), tensors);
+    if laplace.add_learned(tensors) {
+        return;
+    }
     if let Some(sums) = laplace.sums() {
         add_sums(sums, tensors);
     } else if let Some((factor, residual)) = laplace.low_rank_parts() {

@@ -1,0 +1,162 @@
+//! Draws of weights and functions.
+
+use super::Laplace;
+use super::result::Posterior;
+use crate::LaplaceError;
+use faer::Mat;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::compiled_here;
+use posterior_linalg::random::Streams;
+use posterior_linear::structure::StructureError;
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision};
+use rand_distr::{Distribution, StandardNormal};
+
+impl<T: Precision> Laplace<T> {
+    /// Draws of the weights' deviation from their mode, `[samples, weights]`. Sample `k` depends on the seed and `k` only.
+    ///
+    /// # Errors
+    /// For posteriors of functions, where weights have no density of their own.
+    pub fn weight_samples(&self, samples: usize, seed: u64) -> Result<Array<T>, LaplaceError> {
+        let Posterior::Weights { conditioned, .. } = &self.posterior else {
+            return Err(LaplaceError::Request(
+                "this posterior is one of functions, which no weights can be drawn from; use the joint covariance of the inputs, or another curvature".into(),
+            ));
+        };
+        let mut values = Vec::with_capacity(samples * self.selection.len());
+        for k in 0..samples {
+            let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
+            values.extend(draw.into_iter().map(T::from_f64));
+        }
+        Ok(Array::new(vec![samples, self.selection.len()], values))
+    }
+
+    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](ModeSummary::displacement)
+    /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`]. Posteriors that are no distribution of weights (function space, inducing points) draw values at these inputs from their joint covariance, which may take `memory` bytes.
+    ///
+    /// # Errors
+    /// When inputs do not fit, or the joint covariance would pass the memory.
+    pub fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        seed: u64,
+        memory: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] function_samples, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            samples: usize = samples,
+            seed: u64 = seed,
+            memory: u64 = memory,
+        ) -> Result<Vec<f64>, LaplaceError>)
+    }
+
+    /// Outputs of the network itself at sampled weights (`nn`), `[samples, examples, C]`: the plain Laplace approximation, known to leave the data (thesis figure 3.5); for contrast.
+    ///
+    /// # Errors
+    /// As [`Self::weight_samples`], or when inputs do not fit.
+    pub fn network_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] network_samples, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            samples: usize = samples,
+            seed: u64 = seed,
+        ) -> Result<Vec<f64>, LaplaceError>)
+    }
+}
+
+/// Values at these inputs, drawn from their joint distribution.
+fn joint_samples<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    (samples, seed): (usize, u64),
+    memory: u64,
+) -> Result<Vec<f64>, LaplaceError> {
+    let covariance = laplace.joint(network, x, memory)?;
+    let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default())
+        .map_err(|source| StructureError::Factor { block: "the joint covariance".into(), source })?;
+    let mean = laplace.latent(network, x, crate::Wanted::Diagonal)?.mean;
+    let mut out = Vec::with_capacity(samples * mean.len());
+    for k in 0..samples {
+        let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/joint");
+        let normals: Mat<f64> = Mat::from_fn(mean.len(), 1, |_, _| StandardNormal.sample(&mut rng));
+        let draw = factor.factor() * normals;
+        out.extend(mean.iter().enumerate().map(|(i, m)| m + draw[(i, 0)]));
+    }
+    Ok(out)
+}
+
+/// See [`Laplace::function_samples`].
+fn function_samples<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    samples: usize,
+    seed: u64,
+    memory: u64,
+) -> Result<Vec<f64>, LaplaceError> {
+    match &laplace.posterior {
+        Posterior::Weights { .. } => {}
+        Posterior::FunctionSpace(_) => return joint_samples(laplace, network, x, (samples, seed), memory),
+        Posterior::Learned(posterior) => {
+            let own = posterior.function_samples(network, x, samples, seed);
+            return own.unwrap_or_else(|| joint_samples(laplace, network, x, (samples, seed), memory));
+        }
+    }
+    let mut draws = laplace.weight_samples(samples, seed)?;
+    if let Some(displacement) = &laplace.displacement {
+        for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
+            let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
+            let normal: f64 = StandardNormal.sample(&mut rng);
+            draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
+        }
+    }
+    let outputs: usize = network.graph().output_shape().iter().product();
+    let mut out = vec![0.0; samples * x.rows() * outputs];
+    let size = posterior_tangent::batch_size(network, samples.max(1));
+    for range in posterior_linalg::tiles::pieces(x.rows(), size) {
+        let trace = network.trace(x.slice_rows(range.clone()))?;
+        let tangents = trace.jvp(&laplace.selection, &draws)?;
+        for (i, n) in range.enumerate() {
+            for k in 0..samples {
+                let (g, t) = (trace.output().row(i), tangents.row(i * samples + k));
+                let place = &mut out[(k * x.rows() + n) * outputs..][..outputs];
+                place.iter_mut().zip(g).zip(t).for_each(|((o, g), t)| *o = g.to_f64() + t.to_f64());
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// See [`Laplace::network_samples`].
+fn network_samples<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    samples: usize,
+    seed: u64,
+) -> Result<Vec<f64>, LaplaceError> {
+    let trained = laplace.selection.flatten(network.parameters());
+    let mut moved = network.clone();
+    let mut out = Vec::new();
+    for k in 0..samples {
+        let Posterior::Weights { conditioned, .. } = &laplace.posterior else {
+            return laplace.weight_samples(1, seed).map(|_| Vec::new());
+        };
+        let draw = conditioned.sample(Streams::new(seed).child("laplace/sample", k as u64));
+        let weights: Vec<T> = trained.iter().zip(draw).map(|(v, z)| *v + T::from_f64(z)).collect();
+        laplace.selection.assign(&weights, moved.parameters_mut());
+        out.extend(posterior_tangent::doubles(moved.forward(x)?.values()));
+    }
+    Ok(out)
+}
