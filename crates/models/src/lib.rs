@@ -47,7 +47,7 @@ pub use any::AnyModel;
 pub use data::{ModelData, Truth};
 pub use error::ModelError;
 pub use evaluation::{Apart, Comparison, Evaluation, JointRow, OutOfDistribution, Scores, TrainedOn};
-pub use memory::peak_memory_bytes;
+pub use memory::{peak_memory_bytes, reset_peak_memory};
 pub use model::{Family, Files, Model, Portrait};
 pub use options::{FitRequest, Method};
 pub use plan::PredictionPlan;

@@ -88,7 +88,7 @@ impl Predictive {
     }
 
     /// Gaussian predictions of one number for each example, in the target's units, from means and the standard deviations of observations and of the function.
-    pub(crate) fn gaussian(
+    pub fn gaussian(
         mean: Vec<f64>,
         deviation: &[f64],
         latent_deviation: Vec<f64>,
