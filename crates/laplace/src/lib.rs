@@ -34,6 +34,8 @@
 //! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
 //! | `mode` | which weights the evidence charges for: trained, or the optimum of the linear model ([`posterior_linear::mode`]) |
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
+//! | [`temperature`] | the network with one number chosen on unseen examples, which others must beat |
+//! | [`mean_field`] | weights with independent Gaussian noise, fine-tuned |
 //! | [`tune`] | hyperparameters by held-out data |
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
@@ -47,12 +49,14 @@ mod error;
 pub mod fit;
 pub mod function_space;
 pub mod keep;
+pub mod mean_field;
 mod mode;
 pub mod normalisation;
 pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
+pub mod temperature;
 pub mod tune;
 pub mod unseen;
 mod weights;
@@ -63,12 +67,14 @@ pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
 };
+pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};
 pub use plan::Plan;
 pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
+pub use temperature::Temperature;
 pub use tune::Tune;
 pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};
@@ -89,6 +95,8 @@ pub enum Stage {
     Noise,
     /// Scoring hyperparameters on held-out data.
     Validation,
+    /// Fine-tuning weights with their deviations.
+    FineTuning,
     /// Predicting.
     Prediction,
 }
@@ -102,6 +110,7 @@ impl Stage {
             Self::Mode => "fitting the linearised model",
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",
+            Self::FineTuning => "fine-tuning",
             Self::Prediction => "predicting",
         }
     }
