@@ -96,7 +96,7 @@ fn candidates<T: Precision>(
     let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
     let proposal = |name, weights, approximation| Proposal { name, weights, approximation, fallback: false };
     let last = [
-        proposal("last-layer-kronecker", Weights::LastLayer, kronecker),
+        proposal("last-layer-kronecker", Weights::LastLayer, kronecker.clone()),
         proposal("last-layer", Weights::LastLayer, Approximation::Full),
     ];
     // Exact posteriors where they are small, in whichever space is smaller: then their optimum has a closed form under Gaussian noise.

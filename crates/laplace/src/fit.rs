@@ -3,6 +3,7 @@
 mod conjugate;
 mod extend;
 mod held_out;
+mod learned;
 mod options;
 mod restore;
 mod result;

@@ -34,12 +34,15 @@
 //! | `weights`, `prior`, [`normalisation`] | which weights, which prior, what normalisation does to both |
 //! | `mode` | which weights the evidence charges for: trained, or the optimum of the linear model ([`posterior_linear::mode`]) |
 //! | [`auto`](mod@auto) | the default: structures compared by the evidence, or on unseen examples |
+//! | [`temperature`] | the network with one number chosen on unseen examples, which others must beat |
+//! | [`mean_field`] | weights with independent Gaussian noise, fine-tuned |
 //! | [`tune`] | hyperparameters by held-out data |
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`saved`] | sums and selections of weights as named tensors |
+//! | [`learned`] | posteriors that are found by a search of their own |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
@@ -48,7 +51,8 @@ mod error;
 pub mod fit;
 pub mod function_space;
 pub mod keep;
-mod learned;
+pub mod learned;
+pub mod mean_field;
 mod mode;
 pub mod normalisation;
 pub mod online;
@@ -56,6 +60,7 @@ pub mod plan;
 pub mod predict;
 mod prior;
 pub mod saved;
+pub mod temperature;
 pub mod tune;
 pub mod unseen;
 mod weights;
@@ -67,12 +72,14 @@ pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
 };
 pub use keep::{Keeper, SavedState};
+pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;
 pub use online::{OnlineOptions, OnlineReport, train_online};
 pub use plan::Plan;
 pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
+pub use temperature::Temperature;
 pub use tune::Tune;
 pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};
@@ -93,6 +100,8 @@ pub enum Stage {
     Noise,
     /// Scoring hyperparameters on held-out data.
     Validation,
+    /// Fine-tuning weights with their deviations.
+    FineTuning,
     /// Predicting.
     Prediction,
 }
@@ -106,6 +115,7 @@ impl Stage {
             Self::Mode => "fitting the linearised model",
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",
+            Self::FineTuning => "fine-tuning",
             Self::Prediction => "predicting",
         }
     }

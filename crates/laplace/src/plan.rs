@@ -5,7 +5,7 @@ mod workspace;
 
 use crate::accumulate::Form;
 use crate::fit::{Approximation, LARGEST};
-use crate::{FisherEstimate, FitOptions, LaplaceError};
+use crate::{FisherEstimate, FitOptions, LaplaceError, MeanField, Temperature};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::curvature::{is_gaussian, layers, strip_batches, strips_at_once};
 use posterior_networks::{Network, Precision, Selection};
@@ -55,6 +55,21 @@ impl Plan {
         likelihood: &OutputLikelihood,
         approximation: &Approximation,
     ) -> Self {
+        match approximation {
+            Approximation::Temperature => {
+                return Self {
+                    curvature: approximation.name().into(),
+                    weights: 0,
+                    examples,
+                    outputs: likelihood.outputs(),
+                    curvature_bytes: 0,
+                    batch_bytes: Temperature::bytes(network, examples, likelihood),
+                    flops: examples as f64 * network.graph().flops() as f64,
+                };
+            }
+            Approximation::MeanField(own) => return MeanField::plan(network, selection, examples, own),
+            _ => {}
+        }
         let graph = network.graph();
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
         let (head, segments) = (Head::of(graph, selection), segments(graph, selection));
@@ -142,6 +157,7 @@ impl Plan {
                     space.kernel(count, rows / count.max(1)),
                 )
             }
+            Approximation::Temperature | Approximation::MeanField(_) => (0, 0, 0, 0),
         };
         let strips = strips_at_once(sums.try_into().unwrap_or(usize::MAX));
         let batches = (examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1));
@@ -219,7 +235,9 @@ impl Approximation {
             Self::Block => Some(Form::Block),
             Self::Diagonal => Some(Form::Diagonal),
             Self::Kronecker(_) => Some(Form::Kronecker),
-            Self::LowRank { .. } | Self::FunctionSpace { .. } => None,
+            Self::LowRank { .. } | Self::FunctionSpace { .. } | Self::Temperature | Self::MeanField(_) => {
+                None
+            }
         }
     }
 }

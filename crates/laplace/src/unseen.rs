@@ -1,14 +1,15 @@
 //! **Scores on examples that neither network nor posterior has learned from**: the only ones that say whether error bars help.
 
 use crate::fit::Laplace;
+use crate::mean_field::SampledPredictions;
 use crate::tune::wanted;
 use crate::{LaplaceError, Stage};
-use posterior_likelihoods::{OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
+use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::compiled_here;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision};
 use posterior_optim::Signal;
-use posterior_tangent::{Batch, ranges};
+use posterior_tangent::{Batch, doubles, ranges};
 use serde::{Deserialize, Serialize};
 
 /// Held-out examples that a comparison needs. The negative log density of a calibrated Gaussian prediction, `z^2 / 2` and a constant, has the standard deviation `1 / sqrt 2` from example to
@@ -70,15 +71,30 @@ impl Tally {
             let target = batch.target(i);
             self.nll.push(-rule.log_predictive_density_with(target, latent.example(i), &mut workspace)?);
             rule.predict_into(latent.example(i), &mut workspace, &mut prediction)?;
-            if let (true, Prediction::Moments { mean, variance, .. }) =
-                (has_intervals(rule.likelihood()), &prediction)
-            {
-                let pairs = target.iter().zip(mean).zip(variance);
-                self.inside += pairs.filter(|((y, m), v)| (*y - *m).abs() <= HALF_WIDTH * v.sqrt()).count();
-                self.numbers += target.len();
-            }
+            self.count(rule.likelihood(), target, &prediction);
         }
         Ok(())
+    }
+
+    /// The same of predictions that are mixtures, with their densities.
+    fn add_sampled<T: Precision>(
+        &mut self,
+        likelihood: &OutputLikelihood,
+        sampled: &SampledPredictions,
+        batch: &Batch<T>,
+    ) {
+        self.nll.extend(sampled.log_densities.iter().flatten().map(|density| -density));
+        for (i, prediction) in sampled.predictions.iter().enumerate() {
+            self.count(likelihood, batch.target(i), prediction);
+        }
+    }
+
+    fn count(&mut self, likelihood: &OutputLikelihood, target: &[f64], prediction: &Prediction) {
+        if let (true, Prediction::Moments { mean, variance, .. }) = (has_intervals(likelihood), prediction) {
+            let pairs = target.iter().zip(mean).zip(variance);
+            self.inside += pairs.filter(|((y, m), v)| (*y - *m).abs() <= HALF_WIDTH * v.sqrt()).count();
+            self.numbers += target.len();
+        }
     }
 
     fn coverage(&self) -> Option<f64> {
@@ -121,15 +137,22 @@ fn score<T: Precision>(
 ) -> Result<UnseenScores, LaplaceError> {
     check_enough(unseen.len())?;
     let rule = laplace.rule(laplace.integration())?;
-    let plain_rule = PredictiveRule::new(plain.clone(), posterior_likelihoods::Integration::PlugIn)?;
+    let plain_rule = PredictiveRule::new(plain.clone(), Integration::PlugIn)?;
     let wanted = wanted(laplace.integration(), laplace.likelihood());
     let (mut own, mut other) = (Tally::default(), Tally::default());
     for range in ranges(0, unseen.len(), 512) {
         let end = range.end;
         let batch = Batch::read(unseen, range, laplace.likelihood())?;
-        let latent = laplace.latent(network, &batch.x, wanted)?;
-        own.add(&rule, &latent, &batch)?;
-        let certain = crate::Latent::certain(latent.outputs, latent.mean);
+        let sampled = match laplace.integration() {
+            Integration::PlugIn => None,
+            _ => laplace.own_predictive(network, &batch.x, Some(&batch.targets)).transpose()?,
+        };
+        match sampled {
+            Some(sampled) => own.add_sampled(rule.likelihood(), &sampled, &batch),
+            None => own.add(&rule, &laplace.latent(network, &batch.x, wanted)?, &batch)?,
+        }
+        let outputs = doubles(network.forward(&batch.x)?.values());
+        let certain = crate::Latent::certain(laplace.likelihood().outputs(), outputs);
         other.add(&plain_rule, &certain, &batch)?;
         if observer(Stage::Validation, end, unseen.len()) == Signal::Stop {
             return Err(LaplaceError::Interrupted);

@@ -280,6 +280,7 @@ fn extended<T: Precision>(
         scale_invariant: laplace.summary.scale_invariant.clone(),
         g_prior,
         points: None,
+        learned: None,
         notes,
         seconds: [0.0, curvature_seconds, 0.0, clock.elapsed().as_secs_f64()],
     };

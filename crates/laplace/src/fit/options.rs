@@ -1,11 +1,11 @@
 //! What can be asked of a fit.
 
-use crate::{FisherEstimate, Mode, ModeOptions, PriorKind, Tune, Weights};
+use crate::{FisherEstimate, MeanFieldOptions, Mode, ModeOptions, PriorKind, Tune, Weights};
 use posterior_likelihoods::Integration;
 use serde::{Deserialize, Serialize};
 
 /// How the curvature is approximated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approximation {
     /// All entries.
@@ -28,6 +28,10 @@ pub enum Approximation {
         /// Examples drawn at random; None for all.
         points: Option<usize>,
     },
+    /// No posterior: one number beside the network, chosen on unseen examples.
+    Temperature,
+    /// Independent Gaussian weights, fine-tuned.
+    MeanField(MeanFieldOptions),
 }
 
 impl Approximation {
@@ -40,6 +44,8 @@ impl Approximation {
             Self::Kronecker(_) => "kronecker",
             Self::LowRank { .. } => "low-rank",
             Self::FunctionSpace { .. } => "function-space",
+            Self::Temperature => "temperature",
+            Self::MeanField(_) => "mean-field",
         }
     }
 

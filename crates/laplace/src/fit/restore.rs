@@ -145,7 +145,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
         RestoredCurvature::Learned(LearnedPosterior(posterior)) => {
             return Ok(Laplace {
                 displacement: None,
-                likelihood: base_likelihood.clone(),
+                likelihood: scaled_noise(&base_likelihood, noise_variance)?,
                 base_likelihood,
                 noise_variance,
                 prior,

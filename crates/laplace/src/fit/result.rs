@@ -2,7 +2,8 @@
 
 use crate::accumulate::FitSums;
 use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
-use crate::learned::Learned;
+use crate::learned::{Learned, LearnedReport};
+use crate::mean_field::SampledPredictions;
 use crate::normalisation::ScaleInvariant;
 use crate::predict::displaced;
 use crate::tune::HeldOutReport;
@@ -82,6 +83,9 @@ pub struct FitSummary {
     pub g_prior: bool,
     /// Training points in function space, of all examples.
     pub points: Option<(usize, usize)>,
+    /// How the posterior was found, where no curvature has made it.
+    #[serde(default)]
+    pub learned: Option<LearnedReport>,
     /// Things to know, in sentences.
     pub notes: Vec<String>,
     /// Seconds for choosing weights, curvature, mode and hyperparameters.
@@ -301,6 +305,22 @@ impl<T: Precision> Laplace<T> {
             x: &'a Array<T> = x,
             wanted: Wanted = wanted,
         ) -> Result<Latent, LaplaceError>)
+    }
+
+    /// Predictive distributions that no Gaussian of [`Self::latent`] gives, and their log densities at `targets` `[examples, width]`; None for posteriors whose latent Gaussian says it all.
+    ///
+    /// # Errors
+    /// When inputs do not fit, or a target cannot be.
+    pub fn own_predictive(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        targets: Option<&[f64]>,
+    ) -> Option<Result<SampledPredictions, LaplaceError>> {
+        match &self.posterior {
+            Posterior::Learned(posterior) => posterior.predictive(network, x, targets),
+            _ => None,
+        }
     }
 
     /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`; on request only, since it grows with the square of the inputs.

@@ -123,6 +123,9 @@ fn run<T: Precision>(
     let choosing = started.elapsed().as_secs_f64();
     let fitting = Fitting { network, examples, options, selection, prior, mode, trained };
 
+    if options.approximation.is_learned() {
+        return fitting.learned(validation, likelihood, plan, choosing, keeper, observer);
+    }
     let mut likelihood = likelihood.clone();
     let mut seconds = [choosing, 0.0, 0.0, 0.0];
     let clock = Instant::now();
@@ -190,6 +193,7 @@ fn run<T: Precision>(
         scale_invariant,
         g_prior: fitting.prior == PriorKind::GPrior,
         points,
+        learned: None,
         notes,
         seconds,
     };

@@ -4,5 +4,7 @@ mod auto;
 mod common;
 mod conjugate;
 mod curvature;
+mod mean_field;
 mod online;
 mod prediction;
+mod temperature;

@@ -10,6 +10,7 @@
 //! | [`PredictiveRule`] | the rule, with random numbers that all inputs share |
 //! | [`Prediction`] | probabilities or moments |
 //! | [`laplace_bridge`] | the Dirichlet distribution nearest to a softmax of Gaussians |
+//! | `mixture` | equal mixtures of predictive distributions |
 //! | `root`, `draws` | sampled latent values, also for singular covariances |
 //! | `log_density` | log predictive densities of targets |
 //! | `log_integral` | the logarithm of a one-dimensional integral |
@@ -20,6 +21,7 @@ mod integration;
 mod latent;
 mod log_density;
 mod log_integral;
+mod mixture;
 mod prediction;
 mod root;
 mod rule;
@@ -31,6 +33,7 @@ pub(crate) use log_density::{
     gaussian as gaussian_log_density, heteroscedastic as heteroscedastic_log_mixture,
     poisson as poisson_log_mixture, student_t as student_t_log_mixture,
 };
+pub use mixture::{average, log_average_exp, mixture_moments};
 pub use prediction::Prediction;
 pub(crate) use root::root;
 pub use rule::{PredictiveRule, PredictiveWorkspace};

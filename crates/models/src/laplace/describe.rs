@@ -62,7 +62,7 @@ fn curvature(model: &LaplaceModel) -> String {
         Weights::Matching(patterns) => format!("parameters like {}", patterns.join(", ")),
         Weights::Subnetwork { .. } => "a sub-network".to_string(),
     };
-    let form = match options.approximation {
+    let form = match &options.approximation {
         Approximation::LowRank { rank, .. } => format!("low-rank ({rank} eigenvectors and a diagonal)"),
         other => other.name().to_string(),
     };

@@ -6,6 +6,7 @@ use super::model::in_precision;
 use super::tensors::{add_network, add_posterior, curvature, is_single, network};
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::process::{add_fingerprints, fingerprints};
+use posterior_laplace::learned;
 use posterior_laplace::saved::{read_selection, selected, sums};
 use posterior_laplace::{FisherEstimate, Laplace, RestoredCurvature, SavedPosterior};
 use posterior_networks::{Architecture, Graph};
@@ -69,6 +70,14 @@ fn restored<T: SavedPrecision>(
             };
             RestoredCurvature::Sums(sums(&network, &selection, form, estimate, &mut tensors)?)
         }
+        None if header.options.approximation.is_learned() => RestoredCurvature::Learned(learned::read(
+            &network,
+            &selection,
+            &header.options,
+            &header.base_likelihood,
+            header.summary.learned.as_ref(),
+            &mut tensors,
+        )?),
         None => curvature(&network, &selection, &header.summary.fit, &mut tensors)?,
     };
     if let Some((name, _)) = tensors.iter().next() {

@@ -3,11 +3,13 @@
 use super::model::in_precision;
 use super::{Fitted, LaplaceModel, SavedPrecision};
 use crate::{ModelData, ModelError, Predicted, PredictedKind, Predictive, Truth};
+use posterior_laplace::mean_field::SampledPredictions;
 use posterior_laplace::{Latent, Wanted, tune::wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule, PredictiveWorkspace};
 use posterior_linalg::tiles::pieces;
 use posterior_networks::Array;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Examples whose covariances are kept at one time.
 pub(super) const PIECE: usize = 512;
@@ -71,6 +73,21 @@ impl LaplaceModel {
             } else {
                 fitted.laplace.latent(&fitted.network, &x, wanted)?
             };
+            let own = match integration {
+                Integration::PlugIn => None,
+                _ => self.own_predictive(fitted, data, (range.clone(), &x))?,
+            };
+            if let Some(SampledPredictions { predictions, log_densities }) = own {
+                out.latent_mean.extend_from_slice(&latent.mean);
+                for (i, prediction) in predictions.into_iter().enumerate() {
+                    out.latent_deviation.extend(latent.variances(i).map(|v| v.max(0.0).sqrt()));
+                    out.push(prediction, (centre, scale));
+                }
+                if let (Some(all), Some(densities)) = (&mut out.log_density, log_densities) {
+                    all.extend(densities.iter().map(|density| density - jacobian(likelihood, scale)));
+                }
+                continue;
+            }
             let rows: Vec<_> = (0..range.len())
                 .into_par_iter()
                 .map_init(PredictiveWorkspace::default, |workspace, i| -> Result<_, ModelError> {
@@ -99,6 +116,22 @@ impl LaplaceModel {
             }
         }
         Ok(out)
+    }
+}
+
+impl LaplaceModel {
+    /// What a posterior predicts that no latent Gaussian gives, in the network's units.
+    fn own_predictive<T: SavedPrecision>(
+        &self,
+        fitted: &Fitted<T>,
+        data: &ModelData,
+        (range, x): (Range<usize>, &Array<T>),
+    ) -> Result<Option<SampledPredictions>, ModelError> {
+        let units = self.header.data.target_scale();
+        let targets = data.truth.as_ref().map(|truth| {
+            range.clone().flat_map(|example| target(truth, example, units)).collect::<Vec<f64>>()
+        });
+        Ok(fitted.laplace.own_predictive(&fitted.network, x, targets.as_deref()).transpose()?)
     }
 }
 

@@ -1,0 +1,246 @@
+//! What is fitted to a task, and its scores.
+
+use super::task::Task;
+use crate::context::Context;
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
+use posterior_laplace::FitOptions;
+use posterior_metrics::ClassificationScores;
+use posterior_models::laplace::{DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
+use posterior_models::{
+    Comparison, Ensemble, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
+    reset_peak_memory,
+};
+use posterior_optim::Signal;
+use posterior_report::Note;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Instant;
+use toml::Table;
+
+/// What needs no options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Baseline {
+    /// The network alone, with noise from its training rows.
+    Network,
+    /// All networks of the task together, each alone.
+    Ensemble,
+}
+
+/// One `[[method]]`: `options` are those of a fit, laid over its defaults.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MethodSettings {
+    /// Its name in tables.
+    pub(super) name: String,
+    /// The tasks that it is for; all if absent.
+    pub(super) tasks: Option<Vec<String>>,
+    baseline: Option<Baseline>,
+    /// A process on the table's rows, as `[[method]]` of experiments on processes.
+    process: Option<ProcessSettings>,
+    options: Option<Table>,
+}
+
+/// What a method found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Found {
+    nll: f64,
+    scores: Value,
+    foreign_auc: Option<f64>,
+    fit_seconds: f64,
+    predict_seconds: f64,
+    memory: Option<u64>,
+    notes: Vec<String>,
+}
+
+impl Found {
+    /// Its numbers, with the difference to another's.
+    pub(super) fn numbers(&self, other: &Self) -> Value {
+        let mut out = self.scores.clone();
+        out["nll"] = self.nll.into();
+        out["nll_difference"] = (self.nll - other.nll).into();
+        out["fit_seconds"] = self.fit_seconds.into();
+        out["predict_seconds"] = self.predict_seconds.into();
+        if let Some(auc) = self.foreign_auc {
+            out["foreign_auc"] = auc.into();
+        }
+        if let Some(bytes) = self.memory {
+            out["memory_megabytes"] = (bytes as f64 / f64::from(1 << 20)).into();
+        }
+        out
+    }
+
+    /// What the fit had to say.
+    pub(super) fn remarks(&self, stage: &str) -> Vec<Note> {
+        self.notes.iter().map(|n| Note::information(format!("{stage}: {n}"))).collect()
+    }
+}
+
+impl MethodSettings {
+    /// Whether it is the network alone.
+    pub(super) fn is_network(&self) -> bool {
+        self.baseline == Some(Baseline::Network)
+    }
+
+    /// Whether a task is among its own.
+    pub(super) fn is_for(&self, task: &str) -> bool {
+        self.tasks.as_ref().is_none_or(|tasks| tasks.iter().any(|t| t == task))
+    }
+
+    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+        let kinds = [self.baseline.is_some(), self.process.is_some(), self.options.is_some()];
+        if kinds.iter().filter(|k| **k).count() != 1 {
+            return refused(format!(
+                "[[method]] `{}` has one of `baseline`, `process` and `options`",
+                self.name
+            ));
+        }
+        self.fit_options(0).map(|_| ())
+    }
+
+    /// The options of its fit.
+    fn fit_options(&self, seed: u64) -> Result<FitOptions, ExperimentError> {
+        let own = FitOptions { seed, ..FitOptions::default() };
+        let Some(over) = &self.options else { return Ok(own) };
+        let wrong = |e: &dyn std::fmt::Display| ExperimentError::Setting(format!("[[method]] `{}`: {e}", self.name));
+        let mut table = serde_json::to_value(own).map_err(|e| wrong(&e))?;
+        for (key, value) in over {
+            if table.get(key).is_none() {
+                return Err(wrong(&format!("a fit has no option `{key}`")));
+            }
+            table[key] = serde_json::to_value(value).map_err(|e| wrong(&e))?;
+        }
+        serde_json::from_value(table).map_err(|e| wrong(&e))
+    }
+
+    pub(super) fn run(
+        &self,
+        task: &Task,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Found, ExperimentError> {
+        reset_peak_memory();
+        let clock = Instant::now();
+        if let Some(process) = &self.process {
+            return self.process(process, task, stage, context);
+        }
+        let model: Box<dyn Model> = match self.baseline {
+            Some(Baseline::Ensemble) => {
+                let mut members = Vec::new();
+                for k in 0..task.networks.len() {
+                    members.push(self.fit(task, k, stage, context)?);
+                }
+                Box::new(Ensemble::of_plain(members)?)
+            }
+            _ => Box::new(self.fit(task, 0, stage, context)?),
+        };
+        let fit_seconds = clock.elapsed().as_secs_f64();
+        let question = Question { truth: true, memory: 4 << 30, ..Question::default() };
+        let clock = Instant::now();
+        let mut own = model.predictive(&task.test, &question)?;
+        let predict_seconds = clock.elapsed().as_secs_f64();
+        if self.is_network() {
+            own = model.baseline(&task.test, &own)?.1;
+            own.truth.clone_from(&task.test.truth);
+        }
+        let memory = peak_memory_bytes();
+        let foreign_auc = match &task.foreign {
+            None => None,
+            Some(foreign) => {
+                let question = Question { truth: false, ..question };
+                let mut other = model.predictive(foreign, &question)?;
+                if self.is_network() {
+                    other = model.baseline(foreign, &other)?.1;
+                }
+                Some(OutOfDistribution::of(&own, &other)?.entropy)
+            }
+        };
+        let (nll, scores) = scored(own)?;
+        let notes = model.notes().into_iter().map(|n| n.text).collect();
+        Ok(Found { nll, scores, foreign_auc, fit_seconds, predict_seconds, memory, notes })
+    }
+
+    /// A network of the task with error bars.
+    fn fit(
+        &self,
+        task: &Task,
+        member: usize,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<LaplaceModel, ExperimentError> {
+        let memory = InMemory {
+            network: Some(task.networks[member].clone()),
+            data: Some(task.data.clone()),
+            unseen: Some(task.unseen.clone()),
+        };
+        let none: [&str; 0] = [];
+        let mut request = LaplaceRequest::new("", none, none, task.likelihood);
+        request.numbers = task.numbers;
+        request.options = self.fit_options(context.seed)?;
+        if !task.channels.0.is_empty() {
+            let (mean, deviation) = task.channels.clone();
+            request.data = DataSource { preprocess: Preprocess::Pixels, mean, deviation, ..request.data };
+        }
+        let mut stop = false;
+        let fitted = LaplaceModel::fit_with(&request, &memory, &mut |_| {}, &mut |s, done, total| {
+            let signal = context.tell(&format!("{stage}: {}", s.describe()), done, total);
+            stop |= signal == Signal::Stop;
+            signal
+        });
+        match fitted {
+            Err(_) if stop => Err(ExperimentError::Interrupted),
+            other => Ok(other?),
+        }
+    }
+
+    fn process(
+        &self,
+        process: &ProcessSettings,
+        task: &Task,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Found, ExperimentError> {
+        let Some(data) = &task.observations else {
+            return refused(format!("[[method]] `{}`: processes are for tables", self.name));
+        };
+        let clock = Instant::now();
+        // `auto` learns its own hyperparameters; others are told these.
+        let covariance = Covariance::matern32(1.0, &vec![1.0; data.inputs().ncols()])?;
+        let job = Job { covariance: &covariance, noise_variance: 0.1, data, time_budget: None, seed: context.seed };
+        let run = process.fit(&job, stage, context)?;
+        let fit_seconds = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        let x = task.test.inputs.to_f64();
+        let prediction = run.predict(faer::MatRef::from_row_major_slice(&x, task.test.len(), data.inputs().ncols()))?;
+        let predict_seconds = clock.elapsed().as_secs_f64();
+        let mean: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
+        let deviation: Vec<f64> = prediction.observed_variance().iter().map(|v| v.sqrt()).collect();
+        let latent: Vec<f64> = prediction.latent_variance.iter().map(|v| v.sqrt()).collect();
+        let truth = task.test.truth.clone();
+        let values = match &truth {
+            Some(posterior_models::Truth::Values { values, .. }) => values.clone(),
+            _ => return refused("processes predict numbers"),
+        };
+        let own = Predictive { truth, ..Predictive::gaussian(mean, &deviation, latent, Some(&values)) };
+        let memory = peak_memory_bytes();
+        let (nll, scores) = scored(own)?;
+        Ok(Found { nll, scores, foreign_auc: None, fit_seconds, predict_seconds, memory, notes: Vec::new() })
+    }
+}
+
+/// The mean negative log density, and the other scores.
+fn scored(own: Predictive) -> Result<(f64, Value), ExperimentError> {
+    let baseline = own.clone();
+    let compared = Comparison { model: own, baseline, baseline_name: "", scale: 1.0 };
+    Ok(match compared.scored()?.scores {
+        Scores::Classes(ClassificationScores { nll, accuracy, brier, ece, .. }) => {
+            (nll, json!({"accuracy": accuracy, "brier": brier, "ece": ece}))
+        }
+        Scores::Values { scores, nll } => (
+            nll,
+            json!({"crps": scores.crps, "coverage_95": scores.coverage_95, "cqm": scores.cqm_exact, "rmse": scores.rmse}),
+        ),
+        Scores::Events(_) => return refused("events have no table here"),
+    })
+}

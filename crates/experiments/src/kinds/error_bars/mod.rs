@@ -1,0 +1,90 @@
+//! Error bars of trained networks by every method, on the same rows: tables whose networks are trained here, and networks that came with their images.
+//!
+//! Serves the tables of VaLLA and of fixed-mean processes (figures 4 to 6 and table 1 of the former). Rows that a network has not seen are of two kinds: what methods choose by (the noise of the plain network, a
+//! temperature, when to stop) is chosen on the validation rows, and all are scored on the test rows, which choose nothing.
+//!
+//! | file | what |
+//! |---|---|
+//! | `task` | rows and networks |
+//! | `method` | what is fitted, and its scores |
+
+mod method;
+mod task;
+
+use super::Checked;
+use crate::context::Context;
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::check_names;
+use crate::measured::{Measured, NumberTable};
+use method::{Found, MethodSettings};
+use posterior_report::SummaryRow;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use task::TaskSettings;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    #[serde(rename = "task")]
+    tasks: Vec<TaskSettings>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+}
+
+impl Checked for Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_names("task", self.tasks.iter().map(|t| t.name.as_str()))?;
+        check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
+        self.tasks.iter().try_for_each(TaskSettings::check)?;
+        for method in &self.methods {
+            method.check()?;
+            if let Some(name) = method.tasks.iter().flatten().find(|n| !self.tasks.iter().any(|t| t.name == **n)) {
+                return refused(format!("[[method]] `{}`: there is no task `{name}`", method.name));
+            }
+        }
+        if self.methods.first().is_none_or(|m| !m.is_network()) {
+            return refused("the first [[method]] is the network alone (`baseline = \"network\"`): others are compared with it");
+        }
+        Ok(())
+    }
+}
+
+/// Fits every method to every task.
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
+    for task_settings in &settings.tasks {
+        let name = &task_settings.name;
+        // Read and trained when the first part asks for it: a run that has all its parts needs neither.
+        let mut task = None;
+        let (mut own, mut shown) = (Map::new(), Vec::new());
+        let mut alone: Option<Found> = None;
+        for method in settings.methods.iter().filter(|m| m.is_for(name)) {
+            let stage = format!("{name}: {}", method.name);
+            let found: Found = context.once(&stage, &(task_settings, method), |context| {
+                if task.is_none() {
+                    task = Some(task_settings.open(context)?);
+                }
+                match &task {
+                    Some(task) => method.run(task, &stage, context),
+                    None => refused("there is no task"),
+                }
+            })?;
+            let first = alone.get_or_insert_with(|| found.clone());
+            own.insert(method.name.clone(), found.numbers(first));
+            shown.push(method.name.as_str());
+            context.notes.extend(found.remarks(&stage));
+        }
+        facts.push(SummaryRow::new(format!("{name}: rows"), task_settings.describe()));
+        tables.push(NumberTable::by_name(
+            name,
+            "method",
+            &format!("tasks.{name}"),
+            shown.iter().copied(),
+            task_settings.columns(),
+            "Scores on test rows, which choose nothing. NLL: nats; `difference` is to the network alone, with the noise that it leaves in training. Seconds are of the fit and of predicting all test rows; memory is the most that the process held meanwhile, data and network included.",
+        ));
+        numbers.insert(name.clone(), Value::Object(own));
+    }
+    Ok(Measured { numbers: json!({ "tasks": numbers }), series: Value::Null, tables, figures: Vec::new(), facts, notes: Vec::new() })
+}

@@ -1,0 +1,357 @@
+//! Rows and networks of a task.
+
+use crate::context::Context;
+use crate::error::{ExperimentError, refused};
+use crate::tables::{SetSettings, Source};
+use crate::training::TrainingSettings;
+use faer::MatRef;
+use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
+use posterior_gp::Observations;
+use posterior_linalg::random::Streams;
+use posterior_models::laplace::{Arrays, LikelihoodKind, NumberFormat};
+use posterior_models::network::{Strip, open_network};
+use posterior_models::{ModelData, Truth};
+use posterior_networks::train::{Loss, Tabular, Targets};
+use posterior_networks::{Array, Network};
+use rand::seq::SliceRandom;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use toml::Table;
+
+/// One `[[task]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskSettings {
+    /// Its name in tables.
+    pub(super) name: String,
+    table: Option<TableSettings>,
+    images: Option<ImageSettings>,
+}
+
+/// A table in standard folds with a network that is trained here.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableSettings {
+    /// Folder with `NAME.csv.gz` and `NAME.fold.csv.gz`, counted from the experiment's file; empty: made up.
+    folder: PathBuf,
+    /// The name of its files; that of the task if absent.
+    name: Option<String>,
+    /// Columns beside the target.
+    columns: usize,
+    /// Rows for training and validation: at most so many, by chance; all if absent. As many are made up.
+    rows: Option<usize>,
+    /// Share of them that the network is not trained on.
+    validation: f64,
+    /// The network without the sizes of its ends.
+    network: Table,
+    training: TrainingSettings,
+    /// Networks that are trained, for ensembles.
+    members: usize,
+}
+
+/// Images with a network that came with them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageSettings {
+    /// The network's file.
+    network: PathBuf,
+    /// Its training images (IDX with `labels`, or CIFAR).
+    data: Vec<PathBuf>,
+    #[serde(default)]
+    labels: Vec<PathBuf>,
+    /// The first so many of them; all if absent.
+    train: Option<usize>,
+    /// Test images: the first half is for validation, the second is scored.
+    test: Vec<PathBuf>,
+    #[serde(default)]
+    test_labels: Vec<PathBuf>,
+    /// The first so many of them; all if absent.
+    tested: Option<usize>,
+    /// Images of another kind, to be told apart.
+    foreign: Vec<PathBuf>,
+    #[serde(default)]
+    foreign_labels: Vec<PathBuf>,
+    classes: usize,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+/// Rows and networks.
+pub(super) struct Task {
+    /// Networks, the first of which is given error bars.
+    pub(super) networks: Vec<Network<f64>>,
+    /// What they were trained on.
+    pub(super) data: Arrays,
+    /// What chooses.
+    pub(super) unseen: Arrays,
+    /// What is scored.
+    pub(super) test: ModelData,
+    /// Images of another kind.
+    pub(super) foreign: Option<ModelData>,
+    /// Tables: the training rows for a process.
+    pub(super) observations: Option<Observations>,
+    /// What outputs mean.
+    pub(super) likelihood: LikelihoodKind,
+    /// Double for tables, single for images.
+    pub(super) numbers: NumberFormat,
+    /// Mean and deviation of each channel; none for tables.
+    pub(super) channels: (Vec<f64>, Vec<f64>),
+}
+
+/// Where the columns of a table of scores come from.
+type Columns = &'static [(&'static str, &'static str)];
+
+const OF_NUMBERS: Columns = &[
+    ("nll", "NLL"),
+    ("nll_difference", "difference"),
+    ("crps", "CRPS"),
+    ("coverage_95", "coverage of 95 %"),
+    ("cqm", "CQM"),
+    ("rmse", "RMSE"),
+    ("fit_seconds", "fit, s"),
+    ("predict_seconds", "predict, s"),
+    ("memory_megabytes", "memory, MB"),
+];
+
+const OF_CLASSES: Columns = &[
+    ("nll", "NLL"),
+    ("nll_difference", "difference"),
+    ("accuracy", "accuracy"),
+    ("brier", "Brier"),
+    ("ece", "ECE"),
+    ("foreign_auc", "OOD-AUC"),
+    ("fit_seconds", "fit, s"),
+    ("predict_seconds", "predict, s"),
+    ("memory_megabytes", "memory, MB"),
+];
+
+impl TaskSettings {
+    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+        let wrong = |problem: &str| refused(format!("[[task]] `{}`: {problem}", self.name));
+        match (&self.table, &self.images) {
+            (Some(table), None) => {
+                if !(table.validation > 0.0 && table.validation < 0.9) || table.members == 0 || table.columns == 0 {
+                    return wrong("`validation` lies between 0 and 0.9, `members` and `columns` are at least 1");
+                }
+                if table.folder.as_os_str().is_empty() && table.rows.is_none_or(|r| !(100..=100_000).contains(&r)) {
+                    return wrong("a table that is made up needs `rows`, 100 to 100000");
+                }
+                Ok(())
+            }
+            (None, Some(images)) if images.classes < 2 => wrong("`classes` are at least 2"),
+            (None, Some(_)) => Ok(()),
+            _ => wrong("it needs either `table` or `images`"),
+        }
+    }
+
+    /// Columns of its table of scores.
+    pub(super) fn columns(&self) -> Columns {
+        if self.table.is_some() { OF_NUMBERS } else { OF_CLASSES }
+    }
+
+    /// Its rows in a sentence.
+    pub(super) fn describe(&self) -> String {
+        match (&self.table, &self.images) {
+            (Some(table), _) => format!(
+                "a tenth for testing (the fold of the run's seed), {:.0} % of the others for validation, networks trained on the rest",
+                100.0 * table.validation
+            ),
+            (_, Some(_)) => "the first half of the test images for validation, the second for testing".into(),
+            _ => String::new(),
+        }
+    }
+
+    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Task, ExperimentError> {
+        match (&self.table, &self.images) {
+            (Some(table), _) => table.open(&self.name, context),
+            (_, Some(images)) => images.open(context.folder),
+            _ => refused("a task needs either `table` or `images`"),
+        }
+    }
+}
+
+/// Rows of a matrix as an array of doubles.
+fn rows_of(x: MatRef<'_, f64>, rows: &[usize]) -> Vec<f64> {
+    rows.iter().flat_map(|&i| x.row(i).iter().copied().collect::<Vec<_>>()).collect()
+}
+
+fn doubles(shape: Vec<usize>, values: Vec<f64>) -> Result<NumericArray, ExperimentError> {
+    Ok(NumericArray::new(shape, ArrayValues::F64(values))?)
+}
+
+impl TableSettings {
+    fn open(&self, task: &str, context: &mut Context<'_>) -> Result<Task, ExperimentError> {
+        let seed = context.seed;
+        let streams = Streams::new(seed).child("experiment/task", 0);
+        let set = SetSettings {
+            name: self.name.clone().unwrap_or_else(|| task.into()),
+            table: None,
+            noise: 0.3,
+            signal: 1.0,
+            lengthscales: vec![1.0; self.columns],
+        };
+        let folder = (!self.folder.as_os_str().is_empty()).then(|| context.folder.join(&self.folder));
+        let source = Source::open(&set, folder.as_deref(), self.rows, 2000, Streams::new(0))?;
+        let fold = source.fold((seed % 10) as usize, self.rows, streams)?;
+        let (x, y) = (fold.train.inputs(), fold.train.targets());
+        let mut order: Vec<usize> = (0..x.nrows()).collect();
+        order.shuffle(&mut streams.stream("experiment/validation"));
+        let held = ((self.validation * order.len() as f64).ceil() as usize).clamp(1, order.len() - 1);
+        let (unseen, train) = order.split_at(held);
+        let part = |rows: &[usize]| -> Result<Arrays, ExperimentError> {
+            let targets: Vec<f64> = rows.iter().map(|&i| y[(i, 0)]).collect();
+            Ok(Arrays {
+                inputs: doubles(vec![rows.len(), x.ncols()], rows_of(x, rows))?,
+                targets: doubles(vec![rows.len()], targets)?,
+            })
+        };
+        let examples = Tabular::new(
+            Array::new(vec![train.len(), x.ncols()], rows_of(x, train)),
+            Targets::Values(Array::new(vec![train.len(), 1], train.iter().map(|&i| y[(i, 0)]).collect())),
+        );
+        let mut description = self.network.clone();
+        description.insert("inputs".into(), (self.columns as i64).into());
+        description.insert("outputs".into(), 1.into());
+        let mut networks = Vec::new();
+        for member in 0..self.members {
+            // Every member has a start and an order of rows of its own.
+            context.seed = seed.wrapping_add(1000 * member as u64);
+            let trained = self.training.train(&description, &examples, Loss::Mse, context);
+            context.seed = seed;
+            networks.push(trained?.0);
+        }
+        let all: Vec<usize> = (0..fold.test.nrows()).collect();
+        let inputs = doubles(vec![all.len(), x.ncols()], rows_of(fold.test.as_ref(), &all))?;
+        Ok(Task {
+            networks,
+            data: part(train)?,
+            unseen: part(unseen)?,
+            test: ModelData::new(task, inputs, Some(Truth::Values { values: fold.truth, width: 1 })),
+            foreign: None,
+            observations: Some(fold.train),
+            likelihood: LikelihoodKind::Gaussian,
+            numbers: NumberFormat::Double,
+            channels: (Vec::new(), Vec::new()),
+        })
+    }
+}
+
+/// Labelled images as bytes, `[images, channels, height, width]`.
+struct Pictures {
+    shape: [usize; 3],
+    bytes: Vec<u8>,
+    labels: Vec<u32>,
+}
+
+impl Pictures {
+    fn read(base: &Path, images: &[PathBuf], labels: &[PathBuf], most: Option<usize>) -> Result<Self, ExperimentError> {
+        let at = |paths: &[PathBuf]| -> Result<Vec<PathBuf>, ExperimentError> {
+            let paths: Vec<PathBuf> = paths.iter().map(|p| base.join(p)).collect();
+            match paths.iter().find(|p| !p.exists()) {
+                Some(path) => Err(ExperimentError::MissingData {
+                    path: path.clone(),
+                    remedy: "put the file there, or change the path in the experiment".into(),
+                }),
+                None => Ok(paths),
+            }
+        };
+        let set = ImageSet::read(&at(images)?, &at(labels)?, &ReadOptions::for_arrays())?;
+        let shape = match *set.images.example_shape() {
+            [height, width] => [1, height, width],
+            [channels, height, width] => [channels, height, width],
+            _ => return refused("images have two or three dimensions"),
+        };
+        let (_, values) = set.images.into_parts();
+        let (ArrayValues::U8(mut bytes), Some(mut labels)) = (values, set.labels) else {
+            return refused("the files hold no labelled images of bytes");
+        };
+        if let Some(most) = most {
+            labels.truncate(most);
+            bytes.truncate(labels.len() * shape.iter().product::<usize>());
+        }
+        Ok(Self { shape, bytes, labels })
+    }
+
+    fn array(&self, images: std::ops::Range<usize>) -> Result<NumericArray, ExperimentError> {
+        let size: usize = self.shape.iter().product();
+        let bytes = self.bytes[images.start * size..images.end * size].to_vec();
+        Ok(NumericArray::new([&[images.len()], &self.shape[..]].concat(), ArrayValues::U8(bytes))?)
+    }
+
+    fn arrays(&self, images: std::ops::Range<usize>) -> Result<Arrays, ExperimentError> {
+        let labels: Vec<i64> = self.labels[images.clone()].iter().map(|l| i64::from(*l)).collect();
+        let targets = NumericArray::new(vec![labels.len()], ArrayValues::I64(labels))?;
+        Ok(Arrays { inputs: self.array(images)?, targets })
+    }
+
+    /// The same images with as many channels, rows and columns as others: grey by the mean of the channels (or the same in each), cut or framed in black about the middle.
+    fn like(&self, shape: [usize; 3]) -> Self {
+        let [c, h, w] = self.shape;
+        let [channels, height, width] = shape;
+        let mut bytes = Vec::with_capacity(self.labels.len() * channels * height * width);
+        for image in self.bytes.chunks_exact((c * h * w).max(1)) {
+            let pixel = |channel: usize, row: usize, column: usize| -> u8 {
+                let place = |i: usize, own: usize, new: usize| (i + own / 2).checked_sub(new / 2).filter(|i| *i < own);
+                let (Some(i), Some(j)) = (place(row, h, height), place(column, w, width)) else { return 0 };
+                let value = |k: usize| u32::from(image[(k * h + i) * w + j]);
+                if c == channels {
+                    return value(channel) as u8;
+                }
+                ((0..c).map(value).sum::<u32>() / c as u32) as u8
+            };
+            for k in 0..channels {
+                for i in 0..height {
+                    bytes.extend((0..width).map(|j| pixel(k, i, j)));
+                }
+            }
+        }
+        Self { shape, bytes, labels: self.labels.clone() }
+    }
+}
+
+impl ImageSettings {
+    fn open(&self, base: &Path) -> Result<Task, ExperimentError> {
+        let path = base.join(&self.network);
+        if !path.exists() {
+            let remedy = "put the network there, or change the path in the experiment".into();
+            return Err(ExperimentError::MissingData { path, remedy });
+        }
+        let network = open_network::<f64>(&path, None, Strip::SoftmaxIfThere)?.network;
+        let train = Pictures::read(base, &self.data, &self.labels, self.train)?;
+        let test = Pictures::read(base, &self.test, &self.test_labels, self.tested)?;
+        let foreign = Pictures::read(base, &self.foreign, &self.foreign_labels, self.tested)?.like(train.shape);
+        let (count, half) = (test.labels.len(), test.labels.len() / 2);
+        let truth: Vec<usize> = test.labels[half..].iter().map(|l| *l as usize).collect();
+        let highest = train.labels.iter().chain(&test.labels).max().copied().unwrap_or(0) as usize;
+        if highest >= self.classes || half == 0 {
+            return refused(format!("there is a label {highest}, but `classes` is {}", self.classes));
+        }
+        Ok(Task {
+            networks: vec![network],
+            data: train.arrays(0..train.labels.len())?,
+            unseen: test.arrays(0..half)?,
+            test: ModelData::new("the test images", test.array(half..count)?, Some(Truth::Classes(truth))),
+            foreign: Some(ModelData::new("the foreign images", foreign.array(0..foreign.labels.len())?, None)),
+            observations: None,
+            likelihood: LikelihoodKind::Categorical,
+            numbers: NumberFormat::Single,
+            channels: (self.mean.clone(), self.deviation.clone()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_take_the_shape_of_others() {
+        let colour = Pictures { shape: [3, 4, 4], bytes: (0..48).collect(), labels: vec![0] };
+        let grey = colour.like([1, 2, 2]);
+        // The middle of each channel: 5, 6, 9, 10 with 16 more for each channel.
+        assert_eq!(grey.bytes, [21, 22, 25, 26]);
+        let framed = grey.like([3, 4, 4]);
+        assert_eq!(framed.bytes[..16], [0, 0, 0, 0, 0, 21, 22, 0, 0, 25, 26, 0, 0, 0, 0, 0]);
+        assert_eq!(framed.bytes[16..32], framed.bytes[..16]);
+    }
+}
