@@ -4,5 +4,6 @@ mod auto;
 mod common;
 mod conjugate;
 mod curvature;
+mod fixed_mean;
 mod online;
 mod prediction;

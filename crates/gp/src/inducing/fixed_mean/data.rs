@@ -5,7 +5,6 @@ use faer::MatRef;
 use posterior_kernels::LearnedBlockKernel;
 
 /// All training rows: points by number, the given mean and the targets.
-#[derive(Clone, Copy)]
 pub struct FixedMeanData<'a, P> {
     /// The points of some rows, in the order of their numbers.
     pub points: &'a (dyn Fn(&[usize]) -> P + 'a),
@@ -16,7 +15,6 @@ pub struct FixedMeanData<'a, P> {
 }
 
 /// Rows that the loss is estimated from.
-#[derive(Clone, Copy, Debug)]
 pub struct Batch<'a, P> {
     /// r points.
     pub points: &'a P,
@@ -27,6 +25,23 @@ pub struct Batch<'a, P> {
     /// Rows of the whole data, n: the batch's sum is multiplied by n/r.
     pub rows: usize,
 }
+
+// By hand: derived, both would want points that are copied.
+impl<P> Clone for FixedMeanData<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for FixedMeanData<'_, P> {}
+
+impl<P> Clone for Batch<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Batch<'_, P> {}
 
 impl<P> FixedMeanData<'_, P> {
     /// Number of rows.

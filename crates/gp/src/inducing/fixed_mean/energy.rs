@@ -21,7 +21,6 @@ use faer::{Accum, Mat, Scale};
 use posterior_kernels::LearnedBlockKernel;
 use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
-use posterior_optim::Parameters;
 
 /// An estimate of the loss with its gradient.
 #[derive(Clone, Debug)]

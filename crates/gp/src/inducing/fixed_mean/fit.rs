@@ -6,6 +6,7 @@ use super::{
     FixedMeanState, energy,
 };
 use posterior_kernels::LearnedBlockKernel;
+use posterior_linalg::cholesky::CholeskyError;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
     Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Rule, Run, Sampling, Step,
@@ -86,7 +87,13 @@ impl<K: LearnedBlockKernel> Iteration for FixedMeanIterate<'_, K> {
         let batch = Batch { points: &points, means: &means, targets: &targets, rows: self.data.rows() };
         let streams = self.streams.child("gp/fixed-mean-draws", step as u64);
         let draws = self.options.monte_carlo.map(|pairs| Draws { pairs, streams });
-        let found = energy(&self.model, batch, self.options.alpha, draws)?;
+        let found = energy(&self.model, batch, self.options.alpha, draws);
+        let found = found.map_err(|error| match error {
+            FixedMeanError::Cholesky(CholeskyError::NotFinite { .. }) => {
+                FixedMeanError::Diverged { step: step + 1, term: "the covariance of the inducing points" }
+            }
+            other => other,
+        })?;
         let gradient = self.model.chain(&found.gradient);
         check_finite(step + 1, &found, &gradient)?;
         let per_epoch = self.batches.per_epoch();

@@ -23,7 +23,7 @@
 //! | `data_term` | energies of a batch with their slopes |
 //! | `companion` | the second process with a mean of its own, which keeps the kernel from fitting residuals only |
 //! | `energy` | [`energy`]: the loss with all its gradients |
-//! | `optimum` | [`closed_form`]: the best L where the likelihood is quadratic, one pass |
+//! | `optimum` | [`ProjectedCurvature`]: the best L where the likelihood is quadratic, one pass |
 //! | `fit`, `state`, `options` | [`fit_fixed_mean`]: mini-batches, early stopping, resumed bit for bit |
 //! | `posterior` | [`SparseCovariance`]: predictions |
 
@@ -49,7 +49,7 @@ pub use energy::{EnergyGradient, FixedMeanEnergy, energy};
 pub use error::FixedMeanError;
 pub use fit::{FixedMeanIterate, FixedMeanProcessFit, Validate, fit_fixed_mean};
 pub use model::{FixedMeanModel, Learned};
-pub use optimum::{ClosedForm, closed_form};
+pub use optimum::{ClosedForm, ProjectedCurvature};
 pub use options::FixedMeanFitOptions;
 pub use posterior::SparseCovariance;
 pub use state::{Best, FixedMeanState};

@@ -27,7 +27,6 @@ impl Learned {
 }
 
 /// A sparse process with C outputs whose posterior mean is given: everything but that mean.
-#[derive(Debug)]
 pub struct FixedMeanModel<K: LearnedBlockKernel> {
     pub(super) kernel: K,
     pub(super) likelihood: Box<dyn Likelihood>,
@@ -40,6 +39,18 @@ pub struct FixedMeanModel<K: LearnedBlockKernel> {
     pub(super) companion: Option<Vec<f64>>,
     /// Which parameters a fit moves.
     pub learned: Learned,
+}
+
+impl<K: LearnedBlockKernel> std::fmt::Debug for FixedMeanModel<K> {
+    /// Without points, which need no form.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FixedMeanModel")
+            .field("likelihood", &self.likelihood)
+            .field("labels", &self.labels)
+            .field("amplitude", &self.amplitude)
+            .field("learned", &self.learned)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<K: LearnedBlockKernel + Clone> Clone for FixedMeanModel<K> {
@@ -82,13 +93,13 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
         if let Some(label) = labels.iter().find(|label| **label >= c) {
             return error("the label of an inducing point", label.to_string(), "outputs count from 0");
         }
-        if !(amplitude > 0.0 && amplitude.is_finite()) {
-            return error("the prior variance", amplitude.to_string(), "give a positive number, such as 1");
-        }
         let along = Mat::from_fn(m, c, |i, j| f64::from(u8::from(labels[i] == j)));
         let (root, companion) = (Mat::identity(m, m), companion.then(|| vec![0.0; m]));
         let learned = Learned::ALL;
-        Ok(Self { kernel, likelihood, points, labels, along, root, amplitude, companion, learned })
+        let mut out =
+            Self { kernel, likelihood, points, labels, along, root, amplitude: 1.0, companion, learned };
+        out.set_amplitude(amplitude)?;
+        Ok(out)
     }
 
     /// The kernel, without the amplitude.
@@ -131,6 +142,19 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
     /// The prior variance, a factor in front of the kernel.
     pub fn amplitude(&self) -> f64 {
         self.amplitude
+    }
+
+    /// Replaces it.
+    ///
+    /// # Errors
+    /// When it is no positive number.
+    pub fn set_amplitude(&mut self, amplitude: f64) -> Result<(), FixedMeanError> {
+        if !(amplitude > 0.0 && amplitude.is_finite()) {
+            let (option, remedy) = ("the prior variance", "give a positive number, such as 1");
+            return Err(FixedMeanError::Option { option, value: amplitude.to_string(), remedy });
+        }
+        self.amplitude = amplitude;
+        Ok(())
     }
 
     /// The companion's mean at the inducing points, where it takes part.

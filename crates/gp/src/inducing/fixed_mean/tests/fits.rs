@@ -1,7 +1,6 @@
 use super::*;
 use crate::inducing::fixed_mean::{
-    FixedMeanData, FixedMeanError, FixedMeanFitOptions, FixedMeanProcessFit, FixedMeanState, closed_form,
-    fit_fixed_mean,
+    FixedMeanData, FixedMeanError, FixedMeanFitOptions, FixedMeanProcessFit, FixedMeanState, fit_fixed_mean,
 };
 use posterior_optim::{Reason, Signal};
 
@@ -52,7 +51,7 @@ fn trained_roots_approach_the_closed_form() {
     let mut best = model.clone();
     let points = |rows: &[usize]| Mat::from_fn(rows.len(), 2, |i, j| line.x[(rows[i], j)]);
     let data = FixedMeanData { points: &points, means: line.means.as_ref(), targets: line.targets.as_ref() };
-    closed_form(&mut best, data, 64, &mut |_, _| Signal::Continue).unwrap().unwrap();
+    optimum(&mut best, data, 64);
     let all: Vec<usize> = (0..100).collect();
     let (points, flat, targets) = data.gather(&all);
     let batch = Batch { points: &points, means: &flat, targets: &targets, rows: 100 };
@@ -72,7 +71,7 @@ fn the_lower_bound_forgets_its_amplitude_and_densities_do_not() {
     let z = Mat::from_fn(6, 2, |i, j| if j == 0 { 0.8 * i as f64 - 2.0 } else { 0.0 });
     let mut model = plain(z, 0.05, "rbf(lengthscale=0.7)", 1.0);
     model.learned = Learned { amplitude: true, ..Learned::NONE };
-    let learned = |alpha| line.fit(model.clone(), &options(1500, alpha), None, 0).unwrap().model.amplitude();
+    let learned = |alpha| line.fit(model.clone(), &options(2500, alpha), None, 0).unwrap().model.amplitude();
     let (bound, density) = (learned(0.0), learned(1.0));
     assert!(bound < 1e-3 && density > 0.1, "{bound} {density}");
 }

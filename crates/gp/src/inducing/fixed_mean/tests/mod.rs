@@ -4,13 +4,13 @@ mod energies;
 mod fits;
 mod optima;
 
-use super::{Batch, FixedMeanModel, Learned};
+use super::{Batch, ClosedForm, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature};
 use faer::Mat;
 use posterior_kernels::{Kernel, KernelExpression, Separable};
 use posterior_likelihoods::{
     Bernoulli, Categorical, Gaussian, HeteroscedasticGaussian, Likelihood, Link, Poisson,
 };
-use posterior_optim::Parameters;
+use posterior_optim::Signal;
 
 fn wave(k: usize) -> f64 {
     (k as f64 * 0.73).sin() * 1.4
@@ -93,6 +93,16 @@ fn plain(z: Mat<f64>, noise: f64, text: &str, amplitude: f64) -> FixedMeanModel<
     let mut model = FixedMeanModel::new(kernel, likelihood, z, labels, amplitude, false).unwrap();
     model.learned = Learned::NONE;
     model
+}
+
+/// Sets L to its optimum.
+fn optimum(
+    model: &mut FixedMeanModel<Separable<f64>>,
+    data: FixedMeanData<'_, Mat<f64>>,
+    block: usize,
+) -> ClosedForm {
+    let sums = ProjectedCurvature::new(model, data, block, &mut |_, _| Signal::Continue);
+    sums.unwrap().unwrap().condition(model).unwrap()
 }
 
 /// The inverse by elimination.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::exact::ExactGp;
 use crate::function_space::FunctionSpacePosterior;
-use crate::inducing::fixed_mean::{FixedMeanData, closed_form, energy};
+use crate::inducing::fixed_mean::{FixedMeanData, ProjectedCurvature, energy};
 use crate::{MeanForm, Observations, Posterior};
 use posterior_kernels::BlockKernel;
 use posterior_optim::Signal;
@@ -18,9 +18,9 @@ fn at_all_rows_the_closed_form_is_the_exact_process() {
     let (points, numbers) = (at(&x), Mat::from_fn(14, 1, |i, _| wave(i)));
     let data = FixedMeanData { points: &points, means: numbers.as_ref(), targets: numbers.as_ref() };
     // Pieces that do not divide the rows.
-    let found = closed_form(&mut model, data, 5, &mut |_, _| Signal::Continue).unwrap().unwrap();
+    let found = optimum(&mut model, data, 5);
     let exact = ExactGp::new(kernel("matern32(ard)"), MeanForm::Zero, Gaussian::new(noise, 1e-9), 2, 1);
-    let exact = exact.condition(Observations::new(x, numbers.clone(), None).unwrap()).unwrap();
+    let exact = exact.condition(Observations::new(x.clone(), numbers.clone(), None).unwrap()).unwrap();
     let there = matrix(6, 2, 20);
     let expected = exact.predict(there.as_ref()).unwrap().latent_variance;
     let inducing = model.prepared_points().unwrap();
@@ -38,7 +38,7 @@ fn at_all_rows_the_closed_form_is_the_exact_process() {
         found.covariance.covariances(model.kernel(), &inducing, (&there, 0..6), false);
     assert!((0..6).all(|i| (joint[(i, i)] - variances[i]).abs() < 1e-13));
     assert!((model.divergence().unwrap() - found.divergence).abs() < 1e-6 * found.divergence);
-    let stopped = closed_form(&mut model, data, 5, &mut |done, _| {
+    let stopped = ProjectedCurvature::new(&model, data, 5, &mut |done, _| {
         if done > 5 { Signal::Stop } else { Signal::Continue }
     });
     assert!(stopped.unwrap().is_none());
@@ -62,7 +62,7 @@ fn at_all_outputs_the_closed_form_is_function_space() {
     let classes = Mat::from_fn(n * c, 1, |i, _| (i % c) as f64);
     let points = at(&rows);
     let data = FixedMeanData { points: &points, means: means.as_ref(), targets: classes.as_ref() };
-    let found = closed_form(&mut model, data, 4, &mut |_, _| Signal::Continue).unwrap().unwrap();
+    let found = optimum(&mut model, data, 4);
     let width = c - 1;
     let mut directions = Mat::<f64>::zeros(n * c * width, c);
     let mut root = vec![0.0; c * width];
@@ -90,7 +90,7 @@ fn the_closed_form_is_the_optimum_of_the_lower_bound() {
     let mut model = plain(matrix(5, 2, 9), 0.3, "rbf(lengthscale=0.8)", 1.4);
     let points = at(&x);
     let data = FixedMeanData { points: &points, means: means.as_ref(), targets: means.as_ref() };
-    closed_form(&mut model, data, 7, &mut |_, _| Signal::Continue).unwrap().unwrap();
+    optimum(&mut model, data, 7);
     let all: Vec<usize> = (0..20).collect();
     let (points, flat, targets) = data.gather(&all);
     let batch = Batch { points: &points, means: &flat, targets: &targets, rows: 20 };
