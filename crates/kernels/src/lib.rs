@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`Kernel`] | one tile of a kernel matrix, its diagonal, and the pullback of an adjoint to parameters and inputs |
 //! | [`BlockKernel`] | kernels of several functions at once, on points of any kind; every [`Kernel`] is one |
+//! | [`LearnedBlockKernel`], [`Separable`] | those whose parameters and points are learned; a kernel of one function times a covariance of outputs |
 //! | [`cross`], [`gram`], [`pullback`] ... | whole matrices: tiled, parallel, written once for all kernels |
 //! | [`matrix`] | kernel matrices that are never stored, as operators: products, rows, columns |
 //! | [`pullback_bilinear`], [`pullback_quadratic`] | gradients of `Σ u_i v_j k(x_i, z_j)` without an n x n adjoint |
@@ -41,11 +42,13 @@ pub mod features;
 pub mod inducing;
 mod inputs;
 mod kernel;
+mod learned;
 mod linear;
 pub mod matrix;
 mod periodic;
 mod polynomial;
 mod prepared;
+mod separable;
 mod several;
 pub mod stationary;
 pub mod tanimoto;
@@ -60,10 +63,12 @@ pub use driver::{
 };
 pub use inputs::Columns;
 pub use kernel::{Adjoints, Kernel, Pair, Request};
+pub use learned::{Directed, LearnedBlockKernel};
 pub use linear::Linear;
 pub use periodic::Periodic;
 pub use polynomial::Polynomial;
 pub use prepared::{Prepared, PreparedBlock};
+pub use separable::{Separable, SeparablePoints};
 pub use several::{BlockKernel, ScaledPoints};
 pub use text::{KernelExpression, KernelTextError};
 pub use white::White;

@@ -9,6 +9,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 mod laws;
 mod precision;
+mod separable;
 
 const D: usize = 3;
 

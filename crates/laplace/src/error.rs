@@ -1,5 +1,6 @@
 //! What can go wrong between a trained network and its error bars.
 
+use posterior_gp::inducing::fixed_mean::FixedMeanError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::evidence::EvidenceError;
 use posterior_linear::structure::StructureError;
@@ -100,6 +101,20 @@ impl From<LinearError> for LaplaceError {
                 },
             },
             other => Self::Linear(other),
+        }
+    }
+}
+
+impl From<FixedMeanError> for LaplaceError {
+    /// What failed in the network is told as itself.
+    fn from(error: FixedMeanError) -> Self {
+        match error {
+            FixedMeanError::Likelihood(error) => Self::Likelihood(error),
+            FixedMeanError::Kernel(inner) => match inner.downcast::<NetworkError>() {
+                Ok(network) => Self::Network(*network),
+                Err(other) => Self::Request(other.to_string()),
+            },
+            other => Self::Request(other.to_string()),
         }
     }
 }

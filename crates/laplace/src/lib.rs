@@ -40,6 +40,7 @@
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
+//! | [`fixed_mean`] | a sparse process whose mean is the network, learned: variational linearised Laplace, fixed-mean processes |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`saved`] | sums and selections of weights as named tensors |
 //! | [`learned`] | posteriors that are found by a search of their own |
@@ -49,6 +50,7 @@ pub mod accumulate;
 pub mod auto;
 mod error;
 pub mod fit;
+pub mod fixed_mean;
 pub mod function_space;
 pub mod keep;
 pub mod learned;
@@ -96,6 +98,8 @@ pub enum Stage {
     Curvature,
     /// Looking for the optimum of the linearised model.
     Mode,
+    /// Learning a sparse process.
+    Process,
     /// Estimating correlated noise.
     Noise,
     /// Scoring hyperparameters on held-out data.
@@ -113,6 +117,7 @@ impl Stage {
             Self::Subnetwork => "choosing weights",
             Self::Curvature => "summing the curvature",
             Self::Mode => "fitting the linearised model",
+            Self::Process => "learning the process",
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",
             Self::FineTuning => "fine-tuning",

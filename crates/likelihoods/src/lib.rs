@@ -41,7 +41,7 @@ pub use distributions::{
     softmax_root,
 };
 pub use error::LikelihoodError;
-pub use expectation::{GaussHermite, Slopes};
+pub use expectation::{CorrelatedSlopes, GaussHermite, Slopes, sampled_alpha_energy};
 pub use likelihood::{CloneLikelihood, Likelihood};
 pub use noise_statistics::NoiseStatistics;
 pub use output_likelihood::OutputLikelihood;

@@ -152,6 +152,20 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
         product::expected_log_density(self, y, mean, variance, slopes)
     }
 
+    /// The energy `-(1/α) log E[p(y | f)^α]` for independent `f_c ~ N(mean_c, variance_c)` and α in [0, 1], with its slopes: writes those in means and variances and
+    /// **adds** those in the likelihood's own parameters. α = 0 is its limit, minus the [expected log density](Self::expected_log_density); α = 1 minus the
+    /// log predictive density of the target. Sources: Hernández-Lobato et al., *Black-box alpha divergence minimization*, ICML 2016; spec `valla`, section 6.3.
+    ///
+    /// By default Gauss-Hermite quadrature with `20^C` nodes, which is for a few latent values. What is known better: Gaussian noise of any kind in closed form;
+    /// heteroscedastic noise, Student's t, events and counts by one-dimensional integrals near rounding; classes exactly for α < 1, and by the extended probit
+    /// approximation at α = 1 ([`Categorical`](crate::Categorical)).
+    ///
+    /// # Panics
+    /// By default, when there are parameters: only the likelihood itself can say how they matter.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        product::alpha_energy(self, alpha, y, (mean, variance), slopes)
+    }
+
     /// Mean and variance of each number of a target for independent `f_c ~ N(mean_c, variance_c)`. By default by quadrature, as
     /// [`expected_log_density`](Self::expected_log_density).
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

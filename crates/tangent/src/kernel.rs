@@ -1,9 +1,10 @@
 //! The tangent kernel.
 
 use faer::{Mat, MatRef};
-use posterior_kernels::BlockKernel;
+use posterior_kernels::{BlockKernel, Directed, LearnedBlockKernel};
 use posterior_networks::derivatives::{FEATURES, tangent_feature_size};
 use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, TangentFeatures};
+use posterior_optim::{Parameters, Segment};
 use std::ops::Range;
 
 /// `k(x, z) = J(x) J(z)^T` over the selected weights: C x C blocks between images, or whatever the network takes.
@@ -82,6 +83,45 @@ impl<T: Precision> BlockKernel<T> for TangentKernel<'_, T> {
         let back = self.network.tangent_kernel_pullback(self.selection, x, (z, &of_z), &adjoint)?;
         Ok(MatRef::from_row_major_slice(back.values(), back.rows(), back.row_len()).to_owned())
     }
+}
+
+/// None: the network's weights are held.
+impl<T> Parameters for TangentKernel<'_, T> {
+    fn segments(&self) -> Vec<Segment> {
+        Vec::new()
+    }
+
+    fn values(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        assert!(values.is_empty(), "the tangent kernel has no parameters");
+    }
+}
+
+impl LearnedBlockKernel for TangentKernel<'_, f64> {
+    fn coordinates(&self, points: &Array<f64>) -> Vec<f64> {
+        points.values().to_vec()
+    }
+
+    fn with_coordinates(&self, points: &Array<f64>, coordinates: &[f64]) -> Array<f64> {
+        Array::new(points.shape().to_vec(), coordinates.to_vec())
+    }
+
+    fn pull_tile(
+        &self,
+        x: &TangentFeatures<f64>,
+        (z, along): Directed<'_, Array<f64>>,
+        _: &TangentFeatures<f64>,
+        adjoint: MatRef<'_, f64>,
+        points: bool,
+        _: &mut [f64],
+    ) -> Result<Option<Mat<f64>>, NetworkError> {
+        points.then(|| self.pullback(x, z, along, adjoint)).transpose()
+    }
+
+    fn pull_diagonal(&self, _: &TangentFeatures<f64>, _: &[f64], _: &mut [f64]) {}
 }
 
 #[cfg(test)]

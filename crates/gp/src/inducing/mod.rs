@@ -14,6 +14,8 @@
 //! | [`collapsed`] | optimal, in closed form | `O(n m²)` | Gaussian |
 //! | [`stochastic`] | natural gradients or Adam on mini-batches of r rows | `O(r m² + m³)` | any [`posterior_likelihoods::Likelihood`] |
 //!
+//! [`fixed_mean`] summarises the covariance only, of a process of C functions whose posterior mean is given: error bars for a trained network.
+//!
 //! | file | what |
 //! |---|---|
 //! | `prior` | [`SparseGp`]: prior, likelihood and inducing inputs, the model of both bounds |
@@ -26,6 +28,7 @@
 pub mod collapsed;
 mod distribution;
 mod error;
+pub mod fixed_mean;
 mod pathwise;
 mod plan;
 mod posterior;

@@ -9,13 +9,14 @@
 //! | [`RationalQuadratic`] | `(1 + q²/(2α))^(-α)` | `(1 + q²/(2α))^(-α-1)` |
 //!
 //! All derivatives follow from c: `∂k/∂x_d = -c (x_d - z_d)/ℓ_d²`, `∂k/∂ℓ_d = c (x_d - z_d)²/ℓ_d³`.
-//! Amplitudes are 1; [`crate::composite::Scaled`] multiplies by a variance.
+//! [`median_lengthscale`] is where a search for lengthscales may begin. Amplitudes are 1; [`crate::composite::Scaled`] multiplies by a variance.
 
 mod base;
 mod distances;
 mod matern12;
 mod matern32;
 mod matern52;
+mod median;
 mod rational_quadratic;
 mod squared_exponential;
 
@@ -23,5 +24,6 @@ pub use base::{Form, Parts, Stationary};
 pub use matern12::Matern12;
 pub use matern32::Matern32;
 pub use matern52::Matern52;
+pub use median::median_lengthscale;
 pub use rational_quadratic::RationalQuadratic;
 pub use squared_exponential::SquaredExponential;

@@ -4,6 +4,7 @@ mod auto;
 mod common;
 mod conjugate;
 mod curvature;
+mod fixed_mean;
 mod mean_field;
 mod online;
 mod prediction;

@@ -2,7 +2,7 @@
 
 use super::one;
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{Slopes, nodes, sum_over_outputs};
+use crate::expectation::{Slopes, negative_expectation, nodes, one_dimensional, sum_over_outputs};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::special::normal_tail::{distribution, inverse_mills, log_distribution};
 use crate::special::softmax::{log_sum_exp, sigmoid, softplus};
@@ -202,6 +202,22 @@ impl Likelihood for Bernoulli {
                 out.2 -= 0.5 * weight * negative_second;
             }
             out
+        })
+    }
+    /// By a one-dimensional integral. The peak of the tilted density lies between the mean and where the link saturates, or beyond by the pull of the logit link, at most `α v`.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        if alpha == 0.0 {
+            return negative_expectation(self, y, (mean, variance), slopes);
+        }
+        sum_over_outputs(slopes, |i, _| {
+            let (m, v) = (mean[i], variance[i]);
+            let furthest = sign(y[i]) * ((sign(y[i]) * m).max(0.0) + alpha * v.max(0.0));
+            let each = |f: f64| {
+                let (slope, bend) = self.link.derivatives(y[i], f);
+                (self.link.log_density(y[i], f), slope, bend)
+            };
+            one_dimensional(alpha, (m, v), (m.min(furthest), m.max(furthest)), each, |_, _| {})
         })
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

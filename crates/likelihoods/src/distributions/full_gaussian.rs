@@ -197,6 +197,34 @@ impl Likelihood for FullGaussian {
         slopes.variances.iter_mut().enumerate().for_each(|(i, slope)| *slope = -0.5 * precision(i));
         self.log_density(y, mean) - 0.5 * (0..self.outputs).map(|i| precision(i) * variance[i]).sum::<f64>()
     }
+    /// With `U = α V + Σ`: `½ log det(2π Σ) + log det(I + α Σ⁻¹ V) / (2 α) + ½ rᵀ U⁻¹ r`. Cost `O(C³)`; NaN where V is not finite.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        let n = self.outputs;
+        let total = Mat::from_fn(n, n, |i, j| {
+            self.covariance[i * n + j] + if i == j { alpha * variance[i].max(0.0) } else { 0.0 }
+        });
+        let Ok(cholesky) = Cholesky::of(total.as_ref(), JitterPolicy::NONE) else {
+            slopes.means.iter_mut().chain(slopes.variances).for_each(|s| *s = f64::NAN);
+            return f64::NAN;
+        };
+        let residual = Mat::from_fn(n, 1, |i, _| y[i] - mean[i]);
+        let scaled = cholesky.solve(residual.as_ref());
+        let inverse = cholesky.solve(Mat::identity(n, n).as_ref());
+        let mut square = 0.0;
+        for i in 0..n {
+            slopes.means[i] = -scaled[(i, 0)];
+            slopes.variances[i] = 0.5 * inverse[(i, i)] - 0.5 * alpha * scaled[(i, 0)] * scaled[(i, 0)];
+            square += residual[(i, 0)] * scaled[(i, 0)];
+        }
+        let own: f64 = -2.0 * self.log_normaliser - n as f64 * (2.0 * PI).ln();
+        let spread = if alpha == 0.0 {
+            (0..n).map(|i| self.precision[i * n + i] * variance[i]).sum()
+        } else {
+            (cholesky.log_determinant() - own) / alpha
+        };
+        -self.log_normaliser + 0.5 * (spread + square)
+    }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
         out.0.copy_from_slice(mean);
         for (i, out) in out.1.iter_mut().enumerate() {

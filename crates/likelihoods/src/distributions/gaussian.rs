@@ -134,6 +134,44 @@ fn log_density(y: f64, f: f64, variance: f64) -> f64 {
     -0.5 * ((2.0 * PI * variance).ln() + (y - f) * (y - f) / variance)
 }
 
+/// The α-energy of one residual `r = y - m` under a latent variance and a noise variance.
+pub(super) struct Energy {
+    pub(super) value: f64,
+    /// In the latent mean.
+    pub(super) toward_mean: f64,
+    /// In the latent variance.
+    pub(super) toward_variance: f64,
+    /// In the logarithm of the noise variance.
+    pub(super) toward_noise: f64,
+    /// The second derivative there.
+    pub(super) noise_bend: f64,
+}
+
+impl Energy {
+    pub(super) fn new(alpha: f64, residual: f64, variance: f64, noise: f64) -> Self {
+        // Not `f64::max`, which would turn NaN into certainty.
+        let variance = if variance < 0.0 { 0.0 } else { variance };
+        let total = alpha * variance + noise;
+        let ratio = alpha * variance / noise;
+        // A variance that is infinitely many times the noise still has a logarithm.
+        let spread = match alpha {
+            0.0 => 0.5 * variance / noise,
+            _ if ratio < 1e15 => ratio.ln_1p() / (2.0 * alpha),
+            _ => (total.ln() - noise.ln()) / (2.0 * alpha),
+        };
+        let (scaled, square) = (residual / total, residual * residual / total);
+        Self {
+            value: 0.5 * (2.0 * PI * noise).ln() + spread + 0.5 * square,
+            toward_mean: -scaled,
+            toward_variance: 0.5 / total - 0.5 * alpha * scaled * scaled,
+            toward_noise: 0.5 - 0.5 * variance / total - 0.5 * noise * scaled * scaled,
+            noise_bend: noise
+                * (0.5 * (variance - residual * residual) / (total * total)
+                    + noise * scaled * scaled / total),
+        }
+    }
+}
+
 impl Parameters for Gaussian {
     fn segments(&self) -> Vec<Segment> {
         let transform = Transform::LogAbove { lower: self.floor };
@@ -202,6 +240,16 @@ impl Likelihood for Gaussian {
             parameters[if self.shared { 0 } else { i }] += 0.5 * (squared / noise - 1.0) / noise;
             let value = log_density(y[i], mean[i], noise) - 0.5 * variance[i] / noise;
             (value, (y[i] - mean[i]) / noise, -0.5 / noise)
+        })
+    }
+    /// With `u = α v + σ²`: `½ log(2π σ²) + log(1 + α v / σ²) / (2 α) + r² / (2 u)`, whose limit at α = 0 has `v / (2 σ²)` in the middle.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        sum_over_outputs(slopes, |i, parameters| {
+            let noise = self.noise_variances[i];
+            let energy = Energy::new(alpha, y[i] - mean[i], variance[i], noise);
+            parameters[if self.shared { 0 } else { i }] += energy.toward_noise / noise;
+            (energy.value, energy.toward_mean, energy.toward_variance)
         })
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {

@@ -1,7 +1,8 @@
 //! `y_d = f_d + ε_d`, `ε_d ~ N(0, exp(f_{D+d}))`: the model says how noisy each observation is.
 
+use super::gaussian::Energy;
 use crate::error::{MOST_OUTPUTS, check_outputs};
-use crate::expectation::Slopes;
+use crate::expectation::{Slopes, negative_expectation, one_dimensional};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::heteroscedastic_log_mixture;
 use crate::{Likelihood, LikelihoodError};
@@ -125,6 +126,36 @@ impl Likelihood for HeteroscedasticGaussian {
             total -= 0.5 * ((2.0 * PI).ln() + mean[s] + square);
             (slopes.means[d], slopes.means[s]) = (residual * precision, 0.5 * (square - 1.0));
             (slopes.variances[d], slopes.variances[s]) = (-0.5 * precision, -0.25 * square);
+        }
+        total
+    }
+    /// Given the log-variance, the mean is integrated in closed form ([`Gaussian`](crate::Gaussian)); the log-variance by a one-dimensional integral. The peak of its tilted
+    /// density is not above the larger of its mean and `log(r² + v)`, and not below its mean by more than `α v_s / 2`.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        if alpha == 0.0 {
+            return negative_expectation(self, y, (mean, variance), slopes);
+        }
+        let mut total = 0.0;
+        for d in 0..self.targets {
+            let (residual, s, v) = (y[d] - mean[d], self.targets + d, variance[d].max(0.0));
+            let energy = |log_noise: f64| Energy::new(alpha, residual, v, log_noise.exp());
+            let each = |log_noise: f64| {
+                let energy = energy(log_noise);
+                (-energy.value, -energy.toward_noise, energy.noise_bend)
+            };
+            let reach =
+                (mean[s] - 0.5 * alpha * variance[s].max(0.0), (residual * residual + v).ln().max(mean[s]));
+            let (mut toward_mean, mut toward_variance) = (0.0, 0.0);
+            let value;
+            (value, slopes.means[s], slopes.variances[s]) =
+                one_dimensional(alpha, (mean[s], variance[s]), reach, each, |log_noise, weight| {
+                    let energy = energy(log_noise);
+                    toward_mean += weight * energy.toward_mean;
+                    toward_variance += weight * energy.toward_variance;
+                });
+            (slopes.means[d], slopes.variances[d]) = (toward_mean, toward_variance);
+            total += value;
         }
         total
     }

@@ -2,7 +2,7 @@
 
 use super::one;
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{Slopes, sum_over_outputs};
+use crate::expectation::{Slopes, negative_expectation, one_dimensional, sum_over_outputs};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::poisson_log_mixture;
 use crate::{Likelihood, LikelihoodError};
@@ -111,6 +111,20 @@ impl Likelihood for Poisson {
         })
     }
     /// Those of a log-normal rate, plus the scatter of counts around it.
+    /// By a one-dimensional integral. The peak of the tilted density lies between the mean and `log y`, where y = 0 pulls it down by less than `α v`.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        if alpha == 0.0 {
+            return negative_expectation(self, y, (mean, variance), slopes);
+        }
+        sum_over_outputs(slopes, |i, _| {
+            let (y, m, v) = (y[i], mean[i], variance[i]);
+            let reach =
+                if y > 0.0 { (y.ln().min(m), y.ln().max(m)) } else { (m.min(0.0) - alpha * v.max(0.0), m) };
+            let each = |f: f64| (log_density(y, f), y - f.exp(), f.exp());
+            one_dimensional(alpha, (m, v), reach, each, |_, _| {})
+        })
+    }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
         for i in 0..self.outputs {
             let rate = (mean[i] + 0.5 * variance[i]).exp();

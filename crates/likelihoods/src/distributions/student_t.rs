@@ -2,7 +2,7 @@
 
 use super::{is_one, one};
 use crate::error::check_outputs;
-use crate::expectation::{Slopes, sum_over_outputs};
+use crate::expectation::{Slopes, Tilted, negative_expectation, sum_over_outputs};
 use crate::likelihood::assert_lengths;
 use crate::predictive::student_t_log_mixture;
 use crate::special::digamma;
@@ -189,6 +189,27 @@ impl Likelihood for StudentT {
             (self.log_normaliser() - half * excess.value, mean_slope, -half * excess.slope_p / width)
         })
     }
+    /// A power of the density is a mixture of Gaussians again, `(1 + x²)^(-a) = ∫ t^(a-1) e^(-t (1 + x²)) dt / Γ(a)` with `a = α (ν + 1) / 2`, so that one integral over `t = eˢ` is left.
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        assert_lengths(self, y, mean);
+        if alpha == 0.0 {
+            return negative_expectation(self, y, (mean, variance), slopes);
+        }
+        let (width, nu) = (self.width(), self.degrees_of_freedom);
+        sum_over_outputs(slopes, |i, parameters| {
+            let residual = y[i] - mean[i];
+            let (p, q) = (variance[i].max(0.0) / width, residual * residual / width);
+            let power = log_power(0.5 * alpha * (nu + 1.0), p, q);
+            // The slope of log E[p^α] in log(ν s²).
+            let toward_width = -0.5 * alpha - p * power.slope_p - q * power.slope_q;
+            parameters[0] -= 2.0 * toward_width / (alpha * self.scale);
+            parameters[1] -= 0.5 * (digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu))
+                + 0.5 * power.slope_a
+                + toward_width / (alpha * nu);
+            let value = -self.log_normaliser() - power.value / alpha;
+            (value, 2.0 * power.slope_q * residual / (alpha * width), -power.slope_p / (alpha * width))
+        })
+    }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
         out.0.copy_from_slice(mean);
         out.1.iter_mut().zip(variance).for_each(|(out, v)| *out = v + self.variance());
@@ -200,6 +221,40 @@ impl Likelihood for StudentT {
         };
         (0..y.len()).map(one).sum()
     }
+}
+
+/// `log E[(1 + x²)^(-a)]` for `x ~ N(√q, p)` with its slopes.
+struct LogPower {
+    value: f64,
+    slope_a: f64,
+    slope_p: f64,
+    slope_q: f64,
+}
+
+/// `E = ∫ e^(as) F(s) ds / Γ(a)`, `F = exp(-t - t q / u) / √u`, `u = 1 + 2 t p`; by parts `∫ e^(as) (-F'(s)) ds / Γ(1 + a)`, whose integrand decays at both ends however small a is.
+fn log_power(a: f64, p: f64, q: f64) -> LogPower {
+    let (low, high) = (-50.0 - (1.0 + p + q).ln(), (a + 60.0).ln() + 1.0);
+    let rule = Tilted::new(low, high, |s| {
+        let t = s.exp();
+        let u = 1.0 + 2.0 * t * p;
+        (1.0 + a) * s - t - 0.5 * u.ln() - t * q / u + (1.0 + p / u + q / (u * u)).ln()
+    });
+    let mut out = LogPower {
+        value: rule.log_integral - libm::lgamma(1.0 + a),
+        slope_a: -digamma(1.0 + a),
+        slope_p: 0.0,
+        slope_q: 0.0,
+    };
+    rule.visit(|s, weight| {
+        let t = s.exp();
+        let u = 1.0 + 2.0 * t * p;
+        let decay = 1.0 + p / u + q / (u * u);
+        out.slope_a += weight * s;
+        out.slope_p +=
+            weight * ((1.0 - 4.0 * t * q / u) / (u * u * decay) + 2.0 * t * t * q / (u * u) - t / u);
+        out.slope_q += weight * (1.0 / (u * u * decay) - t / u);
+    });
+    out
 }
 
 /// `E[log(1 + x²)]` for `x ~ N(√q, p)` with its slopes.

@@ -20,6 +20,76 @@ const STEP: f64 = 0.35;
 /// Most nodes in s; reached where deviations are in the hundreds, where the step grows.
 const MOST: f64 = 8192.0;
 
+/// `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
+struct Tables {
+    /// `max_c m_c`, the M above.
+    centre: f64,
+    low: f64,
+    step: f64,
+    count: usize,
+    distribution: Vec<f64>,
+    density: Vec<f64>,
+    bend: Vec<f64>,
+}
+
+impl Tables {
+    /// None when an argument is not finite.
+    fn new(mean: &[f64], variance: &[f64]) -> Option<Self> {
+        let classes = mean.len();
+        let deviation = |c: usize| variance[c].max(0.0).sqrt();
+        if mean.iter().chain(variance).any(|v| !v.is_finite()) {
+            return None;
+        }
+        let fold = |g: &dyn Fn(usize) -> f64| (0..classes).map(g).fold(f64::NEG_INFINITY, f64::max);
+        let centre = fold(&|c| mean[c]);
+        // Below, all of the product and of G vanish: already the class that reaches furthest down keeps the product at zero.
+        let low = (centre - 4.0).min(fold(&|c| mean[c] - 8.3 * deviation(c)) - 4.0);
+        let high = fold(&|c| mean[c] + 8.3 * deviation(c)) + 27.0 + (classes as f64).ln();
+        let count = ((high - low) / STEP).ceil().min(MOST) as usize + 1;
+        let step = (high - low) / (count - 1) as f64;
+        let table = || vec![0.0; classes * count];
+        let (mut distribution, mut density, mut bend) = (table(), table(), table());
+        for c in 0..classes {
+            let range = c * count..(c + 1) * count;
+            let tables = (&mut distribution[range.clone()], &mut density[range.clone()], &mut bend[range]);
+            for (f, weight) in nodes(mean[c], variance[c], 0.4) {
+                add_node(f - low, weight, step, (&mut *tables.0, &mut *tables.1, &mut *tables.2));
+            }
+        }
+        Some(Self { centre, low, step, count, distribution, density, bend })
+    }
+
+    fn s(&self, j: usize) -> f64 {
+        self.low + self.step * j as f64
+    }
+
+    /// `∫ w(s) [G(s - M) - Π_c F_c(s)] ds`; writes its slopes in means and variances.
+    fn excess(&self, weight: impl Fn(f64) -> f64, means: &mut [f64], variances: &mut [f64]) -> f64 {
+        let (classes, count) = (means.len(), self.count);
+        let weights: Vec<f64> = (0..count).map(|j| weight(self.s(j))).collect();
+        // Products of the classes before, at each s; then those of the classes behind.
+        let (mut before, mut behind) = (vec![1.0; classes * count], vec![1.0; count]);
+        for c in 1..classes {
+            for j in 0..count {
+                before[c * count + j] = before[(c - 1) * count + j] * self.distribution[(c - 1) * count + j];
+            }
+        }
+        for c in (0..classes).rev() {
+            let (mut toward_mean, mut toward_variance) = (0.0, 0.0);
+            for j in 0..count {
+                let others = weights[j] * before[c * count + j] * behind[j];
+                toward_mean += others * self.density[c * count + j];
+                toward_variance -= others * self.bend[c * count + j];
+                behind[j] *= self.distribution[c * count + j];
+            }
+            means[c] = self.step * toward_mean;
+            variances[c] = self.step * toward_variance;
+        }
+        let terms = (0..count).map(|j| weights[j] * ((-(self.centre - self.s(j)).exp()).exp() - behind[j]));
+        self.step * terms.sum::<f64>()
+    }
+}
+
 /// The expectation; writes `E[softmax f]` (C, its slopes in the means) and its slopes in the variances (C).
 ///
 /// NaN when an argument is not finite.
@@ -29,55 +99,35 @@ pub(crate) fn expected_log_sum_exp(
     probabilities: &mut [f64],
     variance_slopes: &mut [f64],
 ) -> f64 {
-    let classes = mean.len();
-    let deviation = |c: usize| variance[c].max(0.0).sqrt();
-    if mean.iter().chain(variance).any(|v| !v.is_finite()) {
+    let Some(tables) = Tables::new(mean, variance) else {
         probabilities.fill(f64::NAN);
         variance_slopes.fill(f64::NAN);
         return f64::NAN;
-    }
-    let fold = |g: &dyn Fn(usize) -> f64| (0..classes).map(g).fold(f64::NEG_INFINITY, f64::max);
-    let centre = fold(&|c| mean[c]);
-    // Below, all of the product and of G vanish: already the class that reaches furthest down keeps the product at zero.
-    let low = (centre - 4.0).min(fold(&|c| mean[c] - 8.3 * deviation(c)) - 4.0);
-    let high = fold(&|c| mean[c] + 8.3 * deviation(c)) + 27.0 + (classes as f64).ln();
-    let count = ((high - low) / STEP).ceil().min(MOST) as usize + 1;
-    let step = (high - low) / (count - 1) as f64;
-    // `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
-    let table = || vec![0.0; classes * count];
-    let (mut distribution, mut density, mut bend) = (table(), table(), table());
-    for c in 0..classes {
-        let range = c * count..(c + 1) * count;
-        let tables = (&mut distribution[range.clone()], &mut density[range.clone()], &mut bend[range]);
-        for (f, weight) in nodes(mean[c], variance[c], 0.4) {
-            add_node(f - low, weight, step, (&mut *tables.0, &mut *tables.1, &mut *tables.2));
-        }
-    }
-    // Products of the classes before, at each s; then those of the classes behind.
-    let (mut before, mut behind) = (vec![1.0; classes * count], vec![1.0; count]);
-    for c in 1..classes {
-        for j in 0..count {
-            before[c * count + j] = before[(c - 1) * count + j] * distribution[(c - 1) * count + j];
-        }
-    }
-    for c in (0..classes).rev() {
-        let (mut toward_mean, mut toward_variance) = (0.0, 0.0);
-        for j in 0..count {
-            let others = before[c * count + j] * behind[j];
-            toward_mean += others * density[c * count + j];
-            toward_variance -= others * bend[c * count + j];
-            behind[j] *= distribution[c * count + j];
-        }
-        probabilities[c] = step * toward_mean;
-        variance_slopes[c] = step * toward_variance;
-    }
-    let excess: f64 = (0..count)
-        .map(|j| {
-            let s = low + step * j as f64;
-            (-(centre - s).exp()).exp() - behind[j]
-        })
-        .sum();
-    centre + step * excess
+    };
+    tables.centre + tables.excess(|_| 1.0, probabilities, variance_slopes)
+}
+
+/// `log E[(Σ_c exp f_c)^(-α)]` for 0 < α <= 1 with its slopes. By the same tables: with a standard exponential variable in place of the Gumbel ones,
+/// `Γ(α) E[S^(-α)] = ∫ e^{-αs} Π_c F_c(s) ds`, of which `Γ(α) e^{-αM}` belongs to G.
+pub(crate) fn log_expected_power(
+    alpha: f64,
+    mean: &[f64],
+    variance: &[f64],
+    means: &mut [f64],
+    variances: &mut [f64],
+) -> f64 {
+    let Some(tables) = Tables::new(mean, variance) else {
+        means.fill(f64::NAN);
+        variances.fill(f64::NAN);
+        return f64::NAN;
+    };
+    let centre = tables.centre;
+    // The share of e^{-αM} that is missing: slopes of the excess are those of minus the integral.
+    let scale = alpha / libm::tgamma(1.0 + alpha);
+    let missing = scale * tables.excess(|s| (-alpha * (s - centre)).exp(), means, variances);
+    let share = 1.0 - missing;
+    means.iter_mut().chain(variances).for_each(|slope| *slope *= -scale / share);
+    (-missing).ln_1p() - alpha * centre
 }
 
 /// Adds what one value of f, at `offset` above the first s, contributes to the three tables of its class.

@@ -7,7 +7,9 @@
 //! | [`GaussHermite`] | quadrature for smooth functions |
 //! | `product` | what every likelihood has without further work: one Gauss-Hermite rule for each latent value |
 //! | `trapezoid` | exact to rounding for integrands that are analytic in a strip |
-//! | `log_sum_exp` | `E[log Σ exp f]` and `E[softmax f]` for any number of classes by two nested one-dimensional integrals |
+//! | `log_sum_exp` | `E[log Σ exp f]`, `E[softmax f]` and `E[(Σ exp f)^(-α)]` for any number of classes by two nested one-dimensional integrals |
+//! | `tilted` | `log E[p^α]` in one latent value, with slopes |
+//! | [`sampled_alpha_energy`] | the same for correlated latent values by Monte Carlo |
 //!
 //! | likelihood | expectation | slopes |
 //! |---|---|---|
@@ -18,12 +20,18 @@
 
 mod gauss_hermite;
 mod log_sum_exp;
+mod monte_carlo;
 pub(crate) mod product;
+mod tilted;
 mod trapezoid;
 
 pub use gauss_hermite::GaussHermite;
-pub(crate) use log_sum_exp::expected_log_sum_exp;
+pub(crate) use log_sum_exp::{expected_log_sum_exp, log_expected_power};
+pub use monte_carlo::{CorrelatedSlopes, sampled_alpha_energy};
+pub(crate) use tilted::{Tilted, one_dimensional};
 pub(crate) use trapezoid::nodes;
+
+use crate::Likelihood;
 
 /// Where the slopes of an expectation go.
 #[derive(Debug)]
@@ -53,5 +61,23 @@ pub(crate) fn sum_over_outputs(
     total
 }
 
+/// Minus the expected log density with minus its slopes: the energy at α = 0.
+pub(crate) fn negative_expectation<L: Likelihood + ?Sized>(
+    likelihood: &L,
+    y: &[f64],
+    (mean, variance): (&[f64], &[f64]),
+    slopes: Slopes<'_>,
+) -> f64 {
+    let Slopes { means, variances, parameters } = slopes;
+    let mut own = vec![0.0; parameters.len()];
+    let inner = Slopes { means: &mut *means, variances: &mut *variances, parameters: &mut own };
+    let value = likelihood.expected_log_density(y, mean, variance, inner);
+    means.iter_mut().chain(variances).for_each(|s| *s = -*s);
+    parameters.iter_mut().zip(own).for_each(|(p, o)| *p -= o);
+    -value
+}
+
+#[cfg(test)]
+mod energy_tests;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! Expectations of any likelihood by a product of Gauss-Hermite rules, one for each latent value: `20^C` nodes.
 
-use super::{GaussHermite, Slopes};
+use super::{GaussHermite, Slopes, negative_expectation};
 use crate::Likelihood;
 use crate::special::softmax::log_sum_exp;
 
@@ -53,6 +53,42 @@ pub(crate) fn expected_log_density<L: Likelihood + ?Sized>(
         }
     });
     value
+}
+
+/// [`Likelihood::alpha_energy`] by quadrature, with slopes by expectations under the density that is tilted by `p^α`.
+pub(crate) fn alpha_energy<L: Likelihood + ?Sized>(
+    likelihood: &L,
+    alpha: f64,
+    y: &[f64],
+    (mean, variance): (&[f64], &[f64]),
+    slopes: Slopes<'_>,
+) -> f64 {
+    if alpha == 0.0 {
+        return negative_expectation(likelihood, y, (mean, variance), slopes);
+    }
+    assert!(
+        slopes.parameters.is_empty() && likelihood.values().is_empty(),
+        "a likelihood with parameters must say how they matter"
+    );
+    let n = likelihood.outputs();
+    let mut terms = Vec::new();
+    visit_nodes(mean, variance, |f, weight| terms.push(weight.ln() + alpha * likelihood.log_density(y, f)));
+    let log_expectation = log_sum_exp(&terms);
+    let (mut gradient, mut hessian) = (vec![0.0; n], vec![0.0; n * n]);
+    slopes.means.fill(0.0);
+    slopes.variances.fill(0.0);
+    let mut node = 0;
+    visit_nodes(mean, variance, |f, _| {
+        let weight = (terms[node] - log_expectation).exp();
+        node += 1;
+        likelihood.gradient(y, f, &mut gradient);
+        likelihood.hessian(y, f, &mut hessian);
+        for c in 0..n {
+            slopes.means[c] -= weight * gradient[c];
+            slopes.variances[c] += 0.5 * weight * (hessian[c * n + c] - alpha * gradient[c] * gradient[c]);
+        }
+    });
+    -log_expectation / alpha
 }
 
 /// [`Likelihood::predictive_moments`] by quadrature: the law of total variance.

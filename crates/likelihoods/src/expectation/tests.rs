@@ -11,7 +11,7 @@ use posterior_optim::check;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Every likelihood with a target.
-fn cases() -> Vec<(OutputLikelihood, Vec<f64>)> {
+pub(crate) fn cases() -> Vec<(OutputLikelihood, Vec<f64>)> {
     let bernoulli = |outputs, link| OutputLikelihood::Bernoulli(Bernoulli::new(outputs, link).unwrap());
     vec![
         (OutputLikelihood::Gaussian(Gaussian::new(0.3, 0.0).with_outputs(2)), vec![0.7, -1.0]),
@@ -29,8 +29,8 @@ fn cases() -> Vec<(OutputLikelihood, Vec<f64>)> {
     ]
 }
 
-const MEAN: [f64; 4] = [0.4, -0.8, 1.3, 0.1];
-const VARIANCE: [f64; 4] = [0.5, 1.4, 0.2, 2.5];
+pub(crate) const MEAN: [f64; 4] = [0.4, -0.8, 1.3, 0.1];
+pub(crate) const VARIANCE: [f64; 4] = [0.5, 1.4, 0.2, 2.5];
 
 /// The expectation with its slopes in means, variances and parameters.
 pub(crate) fn expect(

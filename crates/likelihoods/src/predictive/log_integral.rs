@@ -12,33 +12,46 @@ const STEP: f64 = 0.2;
 /// The most intervals of the final rule, reached only for latent deviations of hundreds of nats.
 const MOST: f64 = 65_536.0;
 
-/// `log ∫ exp(g)` over `[low, high]`, outside which `g` must be negligible; `g` should have one peak. The interval may be far too
-/// wide: it is narrowed to the part within 45 nats of the peak. About 1,500 evaluations. Relative accuracy of the integral near
-/// rounding (tests: 1e-12).
-pub(super) fn log_integral(mut low: f64, mut high: f64, g: impl Fn(f64) -> f64) -> f64 {
-    let at = |low: f64, high: f64, i: usize, n: usize| low + (high - low) * (i as f64 / n as f64);
-    let mut values = [0.0; INTERVALS + 1];
-    // Each round narrows by up to 256, so rounding of the interval itself ends this long before the limit.
+/// The part of `[low, high]` where g is within 45 nats of its peak, found by rounds of so many intervals, each of which narrows what the one before left; g should have one
+/// peak. `Err` is the peak where there is nothing to integrate: minus infinity, or not a number.
+pub(crate) fn significant(
+    mut low: f64,
+    mut high: f64,
+    intervals: usize,
+    g: impl Fn(f64) -> f64,
+) -> Result<(f64, f64), f64> {
+    let at = |low: f64, high: f64, i: usize| low + (high - low) * (i as f64 / intervals as f64);
+    let mut values = vec![0.0; intervals + 1];
+    // Each round narrows by up to half the intervals, so rounding of the interval itself ends this long before the limit.
     for _ in 0..40 {
         for (i, value) in values.iter_mut().enumerate() {
-            *value = g(at(low, high, i, INTERVALS));
+            *value = g(at(low, high, i));
         }
         let peak = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let matters = |value: &f64| *value >= peak - DEPTH;
         let (Some(first), Some(last)) = (values.iter().position(matters), values.iter().rposition(matters))
         else {
-            return peak;
+            return Err(peak);
         };
-        let narrowed = (
-            at(low, high, first.saturating_sub(1), INTERVALS),
-            at(low, high, (last + 1).min(INTERVALS), INTERVALS),
-        );
-        let enough = last - first >= INTERVALS / 8 || narrowed == (low, high);
+        let narrowed = (at(low, high, first.saturating_sub(1)), at(low, high, (last + 1).min(intervals)));
+        let enough = last - first >= intervals / 8 || narrowed == (low, high);
         (low, high) = narrowed;
         if enough {
             break;
         }
     }
+    Ok((low, high))
+}
+
+/// `log ∫ exp(g)` over `[low, high]`, outside which `g` must be negligible; `g` should have one peak. The interval may be far too
+/// wide: it is narrowed to the part within 45 nats of the peak. About 1,500 evaluations. Relative accuracy of the integral near
+/// rounding (tests: 1e-12).
+pub(super) fn log_integral(low: f64, high: f64, g: impl Fn(f64) -> f64) -> f64 {
+    let (low, high) = match significant(low, high, INTERVALS, &g) {
+        Ok(range) => range,
+        Err(peak) => return peak,
+    };
+    let at = |low: f64, high: f64, i: usize, n: usize| low + (high - low) * (i as f64 / n as f64);
     let n = ((high - low) / STEP).clamp(INTERVALS as f64, MOST) as usize;
     // Streaming log-sum-exp: the rule may have more nodes than a buffer should.
     let (mut peak, mut sum) = (f64::NEG_INFINITY, 0.0);

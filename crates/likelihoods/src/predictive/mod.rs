@@ -33,6 +33,7 @@ pub(crate) use log_density::{
     gaussian as gaussian_log_density, heteroscedastic as heteroscedastic_log_mixture,
     poisson as poisson_log_mixture, student_t as student_t_log_mixture,
 };
+pub(crate) use log_integral::significant;
 pub use mixture::{average, log_average_exp, mixture_moments};
 pub use prediction::Prediction;
 pub(crate) use root::root;

@@ -35,6 +35,7 @@ pub use model::StochasticGp;
 pub use natural::natural_step;
 pub use options::{StochasticOptions, VariationalOptimizer};
 pub use state::StochasticState;
+pub(super) use state::{pack, unpack};
 
 #[cfg(test)]
 mod tests;

@@ -27,14 +27,14 @@ pub struct StochasticState {
 }
 
 /// Appends the lower triangle by columns.
-pub(super) fn pack(root: &Mat<f64>, out: &mut Vec<f64>) {
+pub(in crate::inducing) fn pack(root: &Mat<f64>, out: &mut Vec<f64>) {
     for j in 0..root.ncols() {
         out.extend_from_slice(&root.col_as_slice(j)[j..]);
     }
 }
 
 /// The matrix of a packed lower triangle.
-pub(super) fn unpack(packed: &[f64], m: usize) -> Mat<f64> {
+pub(in crate::inducing) fn unpack(packed: &[f64], m: usize) -> Mat<f64> {
     let mut out = Mat::zeros(m, m);
     let mut start = 0;
     for j in 0..m {

@@ -1,0 +1,216 @@
+//! The loss of a batch with all its gradients, written out by hand.
+//!
+//! With slopes `V̄_n` of the data term in `V(x_n)` (times n/r), `G = Σ k_n V̄_n k_nᵀ` over `k_n = k(Z, x_n)`, c divergences (one for each process) and `Y = c K_z + 2 G`:
+//!
+//! ```text
+//! of k(x_n, x_n)   V̄_n
+//! of k_n           -2 S k_n V̄_n
+//! of K_z           ½ S Y S                      the divergence's own terms in K_z cancel
+//! of L             tril((K_z S Y - 2 G) L H⁻¹)
+//! ```
+//!
+//! and the logarithm of the amplitude gets the sum of all adjoints times what they are adjoints of. Spec `valla`, section 6.4, for blocks of C outputs, without the inverse of K_z.
+
+use super::companion::Companion;
+use super::covariance::{factored, inner};
+use super::data_term::{Draws, Latents, data_term};
+use super::{Batch, FixedMeanError, FixedMeanModel};
+use crate::inducing::distribution::{add_lower_product, lower_product};
+use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
+use faer::{Accum, Mat, Scale};
+use posterior_kernels::LearnedBlockKernel;
+use posterior_linalg::dense::{multiply_into, product};
+use posterior_linalg::symmetric::mirror_lower;
+
+/// An estimate of the loss with its gradient.
+#[derive(Clone, Debug)]
+pub struct FixedMeanEnergy {
+    /// The data term and the divergence of the process itself, in nats.
+    pub main: f64,
+    /// The companion's data term, penalty and divergence; 0 where it takes no part.
+    pub companion: f64,
+    /// The divergence alone, which both contain.
+    pub divergence: f64,
+    /// Variances that rounding had made negative and that were taken as zero.
+    pub clipped: usize,
+    /// The largest amount added to a diagonal, relative to its mean.
+    pub jitter: f64,
+    /// The gradient of the sum of both.
+    pub gradient: EnergyGradient,
+}
+
+/// A gradient by parts; those that are not learned are empty, or zero for the amplitude.
+#[derive(Clone, Debug)]
+pub struct EnergyGradient {
+    /// In L, M x M, zero above its diagonal.
+    pub root: Mat<f64>,
+    /// In the companion's mean.
+    pub companion: Vec<f64>,
+    /// In the logarithm of the amplitude.
+    pub log_amplitude: f64,
+    /// In the kernel's natural values.
+    pub kernel: Vec<f64>,
+    /// In the likelihood's natural values.
+    pub likelihood: Vec<f64>,
+    /// In the inducing points' numbers, point after point.
+    pub points: Vec<f64>,
+}
+
+/// The loss of order `alpha` that a batch estimates.
+///
+/// # Errors
+/// What the kernel refuses, covariances that have no factor, sizes that do not fit.
+pub fn energy<K: LearnedBlockKernel>(
+    model: &FixedMeanModel<K>,
+    batch: Batch<'_, K::Points>,
+    alpha: f64,
+    draws: Option<Draws>,
+) -> Result<FixedMeanEnergy, FixedMeanError> {
+    let (kernel, a, c) = (&model.kernel, model.amplitude, model.outputs());
+    let (rows, full) = (kernel.count(batch.points), draws.is_some());
+    FixedMeanError::same("means of the batch", rows * c, batch.means.len())?;
+    let z = model.prepare()?;
+    let x = kernel.prepare(batch.points, 0..rows, None).map_err(FixedMeanError::kernel)?;
+    let gram = model.gram(&z);
+    let mut cross = kernel.tile(&x, &z).transpose().to_owned();
+    cross *= Scale(a);
+    let own: Vec<f64> = kernel.diagonal(&x).into_iter().map(|k| a * k).collect();
+
+    let factored = factored(&gram, &model.root)?;
+    let explained = product(factored.s.as_ref(), cross.as_ref());
+    let (covariances, clipped) = covariances(&own, &cross, &explained, c, full);
+    let scale = batch.rows as f64 / rows as f64;
+    let term = |means: &[f64]| {
+        let latents = Latents { means, covariances: &covariances };
+        data_term(&*model.likelihood, alpha, draws, batch.targets, &latents, scale)
+    };
+    let mut data = term(batch.means)?;
+    let mut jitter = factored.jitter;
+    let main = data.value + factored.divergence;
+    let companion = match &model.companion {
+        None => None,
+        Some(mean) => {
+            let companion = Companion::new(&gram, mean)?;
+            jitter = jitter.max(companion.jitter(&gram));
+            let own = term(&companion.means(&cross))?;
+            data.covariances.iter_mut().zip(&own.covariances).for_each(|(t, o)| *t += o);
+            data.parameters.iter_mut().zip(&own.parameters).for_each(|(t, o)| *t += o);
+            Some((companion, own))
+        }
+    };
+
+    let divergences = if companion.is_some() { 2.0 } else { 1.0 };
+    let weighted = times_blocks(&cross, &data.covariances, (c, full), 1.0);
+    let mut y = lower_product((cross.as_ref(), Rectangular), (weighted.transpose(), Rectangular), 2.0);
+    mirror_lower(y.as_mut());
+    // Now 2 G, which the gradient in L takes off again.
+    let twice = y.clone();
+    y += &gram * Scale(divergences);
+    let shared = product(factored.s.as_ref(), y.as_ref());
+    let mut toward_gram =
+        lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
+    mirror_lower(toward_gram.as_mut());
+    let mut bracket = twice;
+    bracket *= Scale(-1.0);
+    multiply_into(bracket.as_mut(), Accum::Add, gram.as_ref(), shared.as_ref(), 1.0);
+    let mut toward_root = Mat::zeros(gram.nrows(), gram.nrows());
+    let left = (bracket.as_ref(), Rectangular);
+    add_lower_product(&mut toward_root, left, (factored.shrunk.transpose(), Rectangular), 1.0);
+    let mut toward_cross = times_blocks(&explained, &data.covariances, (c, full), -2.0);
+
+    let (mut of_companion, mut of_mean) = (0.0, Vec::new());
+    if let Some((companion, own)) = &companion {
+        of_companion = own.value + companion.penalty + factored.divergence;
+        of_mean = companion.pullback(&cross, &own.means, &mut toward_gram, &mut toward_cross);
+    }
+
+    let blocks = as_blocks(&data.covariances, (c, full));
+    let along_own: f64 = blocks.iter().zip(&own).map(|(b, k)| b * k).sum();
+    let log_amplitude = along_own + inner(&toward_gram, &gram) + inner(&toward_cross, &cross);
+    let learned = model.learned;
+    let mut of_kernel = vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }];
+    let mut points = Vec::new();
+    if learned.inducing || !of_kernel.is_empty() {
+        let adjoint = toward_cross.transpose() * Scale(a);
+        let set = || (&model.points, Some(model.along.as_ref()));
+        let through_cross =
+            kernel.pull_tile(&x, set(), &z, adjoint.as_ref(), learned.inducing, &mut of_kernel);
+        toward_gram *= Scale(a);
+        let through_gram =
+            kernel.pull_tile(&z, set(), &z, toward_gram.as_ref(), learned.inducing, &mut of_kernel);
+        let error = FixedMeanError::kernel;
+        if let (Some(first), Some(half)) = (through_cross.map_err(error)?, through_gram.map_err(error)?) {
+            let (rows, columns) = (first.nrows(), first.ncols());
+            let numbers = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+            points = numbers.map(|at| first[at] + 2.0 * half[at]).collect();
+        }
+        let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
+        kernel.pull_diagonal(&x, &blocks, &mut of_kernel);
+    }
+    Ok(FixedMeanEnergy {
+        main,
+        companion: of_companion,
+        divergence: factored.divergence,
+        clipped,
+        jitter,
+        gradient: EnergyGradient {
+            root: toward_root,
+            companion: of_mean,
+            log_amplitude: if learned.amplitude { log_amplitude } else { 0.0 },
+            kernel: of_kernel,
+            likelihood: if learned.likelihood { data.parameters } else { Vec::new() },
+            points,
+        },
+    })
+}
+
+/// Covariances of a batch, `[r, C]` or `[r, C, C]`, and how many variances rounding had made negative.
+fn covariances(
+    own: &[f64],
+    cross: &Mat<f64>,
+    explained: &Mat<f64>,
+    c: usize,
+    full: bool,
+) -> (Vec<f64>, usize) {
+    let (mut out, mut clipped) = (Vec::new(), 0);
+    for (n, own) in own.chunks_exact(c * c).enumerate() {
+        for i in 0..c {
+            let column = cross.col_as_slice(n * c + i);
+            for j in if full { 0..c } else { i..i + 1 } {
+                let other = explained.col_as_slice(n * c + j);
+                let less: f64 = column.iter().zip(other).map(|(k, e)| k * e).sum();
+                let mut left = own[i * c + j] - less;
+                // NaN stays.
+                if i == j && left < 0.0 {
+                    left = 0.0;
+                    clipped += 1;
+                }
+                out.push(left);
+            }
+        }
+    }
+    (out, clipped)
+}
+
+/// The columns of each row's C outputs times a symmetric block, given as `[r, C]` diagonals or as `[r, C, C]` where `full`, times a number.
+fn times_blocks(columns: &Mat<f64>, blocks: &[f64], (c, full): (usize, bool), scale: f64) -> Mat<f64> {
+    let mut out = Mat::zeros(columns.nrows(), columns.ncols());
+    for j in 0..columns.ncols() {
+        let target = out.col_as_slice_mut(j);
+        for k in if full { j / c * c..j / c * c + c } else { j..j + 1 } {
+            let factor = scale * if full { blocks[j * c + k % c] } else { blocks[j] };
+            target.iter_mut().zip(columns.col_as_slice(k)).for_each(|(t, v)| *t += factor * v);
+        }
+    }
+    out
+}
+
+/// `[r, C]` diagonals as `[r, C, C]` blocks; blocks as they are.
+fn as_blocks(blocks: &[f64], (c, full): (usize, bool)) -> Vec<f64> {
+    if full {
+        return blocks.to_vec();
+    }
+    let mut out = vec![0.0; blocks.len() * c];
+    blocks.iter().enumerate().for_each(|(k, b)| out[k * c + k % c] = *b);
+    out
+}

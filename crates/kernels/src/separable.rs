@@ -1,0 +1,330 @@
+//! `k(x, z) R Rᵀ`: C functions that are alike, times how they hang together.
+
+use crate::{Adjoints, BlockKernel, Directed, Kernel, LearnedBlockKernel, Pair, Prepared, Request};
+use faer::{Mat, MatMut, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::dense::product;
+use posterior_optim::{Parameters, Segment, Transform};
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// What stands below the diagonal of a first R.
+const BELOW: f64 = 0.367_879_441_171_442_33;
+
+/// A kernel of one function for C outputs: independent, or with a covariance `R Rᵀ` between them (R lower triangular, learned). White noise in it is left out, as in all kernels of several
+/// functions.
+///
+/// Its parameters are those of the kernel, then `output_covariance` (R packed by rows). The overall amplitude belongs to the model that uses it: the first variance of a kernel
+/// with one entry is fixed where it stands (in `a * b + c`, whose variances are relative to each other, one is one too many), and R begins with 1 on its diagonal and exp(-1) below it
+/// (spec `fixed_mean_gp`, section 3).
+#[derive(Debug)]
+pub struct Separable<T: Real> {
+    kernel: Box<dyn Kernel<T>>,
+    outputs: usize,
+    /// R by rows, packed.
+    factor: Option<Vec<f64>>,
+}
+
+impl<T: Real> Clone for Separable<T> {
+    fn clone(&self) -> Self {
+        Self { kernel: self.kernel.clone_box(), outputs: self.outputs, factor: self.factor.clone() }
+    }
+}
+
+impl<T: Real> Separable<T> {
+    /// For independent outputs.
+    pub fn independent(kernel: Box<dyn Kernel<T>>, outputs: usize) -> Self {
+        Self { kernel, outputs, factor: None }
+    }
+
+    /// With a covariance between the outputs that is learned.
+    pub fn correlated(kernel: Box<dyn Kernel<T>>, outputs: usize) -> Self {
+        let row = |i: usize| (0..=i).map(move |j| if j < i { BELOW } else { 1.0 });
+        Self { kernel, outputs, factor: Some((0..outputs).flat_map(row).collect()) }
+    }
+
+    /// The kernel of one function.
+    pub fn kernel(&self) -> &dyn Kernel<T> {
+        &*self.kernel
+    }
+
+    /// Gives all lengthscales one value.
+    pub fn set_lengthscales(&mut self, lengthscale: f64) {
+        let (mut values, mut start) = (self.kernel.values(), 0);
+        for segment in self.kernel.segments() {
+            if segment.name.ends_with(".lengthscale") {
+                values[start..start + segment.len()].fill(lengthscale);
+            }
+            start += segment.len();
+        }
+        self.kernel.set_values(&values);
+    }
+
+    /// R, C x C.
+    fn root(&self) -> Mat<T> {
+        let c = self.outputs;
+        match &self.factor {
+            None => Mat::identity(c, c),
+            Some(packed) => {
+                Mat::from_fn(
+                    c,
+                    c,
+                    |i, j| {
+                        if j <= i { T::from_f64(packed[i * (i + 1) / 2 + j]) } else { T::ZERO }
+                    },
+                )
+            }
+        }
+    }
+
+    /// The kernel of one function between points.
+    fn values_between(&self, x: &SeparablePoints<T>, z: &SeparablePoints<T>) -> Mat<T> {
+        let mut k = Mat::zeros(x.x.nrows(), z.x.nrows());
+        let (rows, columns) = (x.prepared.block(0..k.nrows()), z.prepared.block(0..k.ncols()));
+        self.kernel.prepared_tile(rows, columns, None, k.as_mut());
+        k
+    }
+
+    /// The kernel of one function of each point with itself, without white noise.
+    fn values_at(&self, x: &SeparablePoints<T>) -> Vec<T> {
+        let mut own = vec![T::ZERO; x.x.nrows()];
+        for (i, k) in own.iter_mut().enumerate() {
+            let point = || x.prepared.block(i..i + 1);
+            let place = MatMut::from_column_major_slice_mut(std::slice::from_mut(k), 1, 1);
+            self.kernel.prepared_tile(point(), point(), None, place);
+        }
+        own
+    }
+
+    fn pull(
+        &self,
+        x: &SeparablePoints<T>,
+        z: &SeparablePoints<T>,
+        adjoint: MatRef<'_, T>,
+        points: bool,
+        parameters: &mut [f64],
+    ) -> Option<Mat<T>> {
+        let between = product(x.turned.as_ref(), z.turned.transpose());
+        let (v, w) = (x.width, z.width);
+        let learned = !parameters.is_empty();
+        let k = (learned && self.factor.is_some()).then(|| self.values_between(x, z));
+        let mut toward_k = Mat::<T>::zeros(x.x.nrows(), z.x.nrows());
+        let mut toward_between = Mat::<T>::zeros(between.nrows(), between.ncols());
+        for j in 0..adjoint.ncols() {
+            let column = z.direction(j);
+            for i in 0..adjoint.nrows() {
+                let row = x.direction(i);
+                toward_k[(i / v, j / w)] += adjoint[(i, j)] * between[(row, column)];
+                if let Some(k) = &k {
+                    toward_between[(row, column)] += adjoint[(i, j)] * k[(i / v, j / w)];
+                }
+            }
+        }
+        let request = Request { parameters: learned, x: false, z: points };
+        let count = self.kernel.parameter_count();
+        let mut adjoints = Adjoints::zeros(request, count, x.x.nrows(), z.x.nrows(), z.x.ncols());
+        if points || (learned && count > 0) {
+            let pair = Pair { x: x.x.as_ref(), z: z.x.as_ref(), same: None };
+            self.kernel.pullback_tile(pair, toward_k.as_ref(), &mut adjoints);
+        }
+        if learned {
+            parameters.iter_mut().zip(&adjoints.parameters).for_each(|(p, a)| *p += a);
+            if k.is_some() {
+                let left = product(toward_between.as_ref(), z.turned.as_ref());
+                let right = product(toward_between.transpose(), x.turned.as_ref());
+                x.add_root(&left, &mut parameters[count..]);
+                z.add_root(&right, &mut parameters[count..]);
+            }
+        }
+        adjoints.z
+    }
+}
+
+/// Rows of a matrix, with the directions in which outputs are looked at.
+#[derive(Clone, Debug)]
+pub struct SeparablePoints<T> {
+    x: Mat<T>,
+    prepared: Prepared<T>,
+    /// The directions, None for each output.
+    along: Option<Mat<T>>,
+    /// Directions times R: C x C where all points look at each output, else one row for each direction.
+    turned: Mat<T>,
+    width: usize,
+}
+
+impl<T: Real> SeparablePoints<T> {
+    /// The row of `turned` that row `i` of a tile belongs to.
+    #[inline(always)]
+    fn direction(&self, i: usize) -> usize {
+        if self.along.is_some() { i } else { i % self.width }
+    }
+
+    /// Adds to the packed gradient of R what a gradient of `turned` contributes.
+    fn add_root(&self, toward_turned: &Mat<T>, packed: &mut [f64]) {
+        let own = match &self.along {
+            None => toward_turned.clone(),
+            Some(along) => product(along.transpose(), toward_turned.as_ref()),
+        };
+        for i in 0..own.nrows() {
+            for j in 0..=i {
+                packed[i * (i + 1) / 2 + j] += own[(i, j)].to_f64();
+            }
+        }
+    }
+}
+
+impl<T: Real> Parameters for Separable<T> {
+    fn segments(&self) -> Vec<Segment> {
+        let mut out = self.kernel.segments();
+        let amplitude = out.iter_mut().find(|s| s.name.ends_with(".variance") && s.len() == 1);
+        if let Some(amplitude) = amplitude {
+            amplitude.transform = Transform::Fixed;
+        }
+        if self.factor.is_some() {
+            let shape = vec![self.outputs, self.outputs];
+            out.push(Segment { name: "output_covariance".into(), shape, transform: Transform::Triangular });
+        }
+        out
+    }
+
+    fn values(&self) -> Vec<f64> {
+        let mut out = self.kernel.values();
+        out.extend(self.factor.iter().flatten());
+        out
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        let (kernel, factor) = values.split_at(self.kernel.parameter_count());
+        self.kernel.set_values(kernel);
+        match &mut self.factor {
+            Some(own) => own.copy_from_slice(factor),
+            None => assert!(factor.is_empty(), "independent outputs have no covariance"),
+        }
+    }
+}
+
+impl<T: Real> BlockKernel<T> for Separable<T> {
+    /// One point a row.
+    type Points = Mat<T>;
+    type Prepared = SeparablePoints<T>;
+    type Error = Infallible;
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn count(&self, x: &Mat<T>) -> usize {
+        x.nrows()
+    }
+
+    fn points_at_once(&self, width: usize) -> usize {
+        (1024 / width.max(1)).max(1)
+    }
+
+    fn prepare(
+        &self,
+        x: &Mat<T>,
+        points: Range<usize>,
+        along: Option<MatRef<'_, T>>,
+    ) -> Result<SeparablePoints<T>, Infallible> {
+        let x = x.as_ref().subrows(points.start, points.len()).to_owned();
+        let root = self.root();
+        let width = along.map_or(self.outputs, |along| along.nrows() / points.len().max(1)).max(1);
+        let turned = along.map_or_else(|| root.clone(), |along| product(along, root.as_ref()));
+        let along = along.map(|along| along.to_owned());
+        Ok(SeparablePoints { prepared: self.kernel.prepare(x.as_ref()), x, along, turned, width })
+    }
+
+    fn tile(&self, x: &SeparablePoints<T>, z: &SeparablePoints<T>) -> Mat<T> {
+        let k = self.values_between(x, z);
+        let between = product(x.turned.as_ref(), z.turned.transpose());
+        let mut out = Mat::zeros(x.x.nrows() * x.width, z.x.nrows() * z.width);
+        for j in 0..out.ncols() {
+            let between = between.col_as_slice(z.direction(j));
+            let out = out.col_as_slice_mut(j).chunks_exact_mut(x.width);
+            for (i, (out, k)) in out.zip(k.col_as_slice(j / z.width)).enumerate() {
+                let first = if x.along.is_some() { i * x.width } else { 0 };
+                out.iter_mut().zip(&between[first..first + x.width]).for_each(|(out, b)| *out = *b * *k);
+            }
+        }
+        out
+    }
+
+    fn diagonal(&self, x: &SeparablePoints<T>) -> Vec<T> {
+        let w = x.width;
+        let blocks = self.values_at(x).into_iter().enumerate();
+        let dot = |a: usize, b: usize| -> T {
+            (0..self.outputs).map(|c| x.turned[(a, c)] * x.turned[(b, c)]).sum()
+        };
+        blocks
+            .flat_map(|(i, k)| (0..w * w).map(move |e| (i, k, e)))
+            .map(|(i, k, e)| k * dot(x.direction(i * w + e / w), x.direction(i * w + e % w)))
+            .collect()
+    }
+
+    fn pullback(
+        &self,
+        x: &SeparablePoints<T>,
+        z: &Mat<T>,
+        along: Option<MatRef<'_, T>>,
+        adjoint: MatRef<'_, T>,
+    ) -> Result<Mat<T>, Infallible> {
+        let prepared = BlockKernel::prepare(self, z, 0..z.nrows(), along)?;
+        let gradient = self.pull(x, &prepared, adjoint, true, &mut []);
+        Ok(gradient.unwrap_or_else(|| Mat::zeros(z.nrows(), z.ncols())))
+    }
+}
+
+impl LearnedBlockKernel for Separable<f64> {
+    fn coordinates(&self, points: &Mat<f64>) -> Vec<f64> {
+        (0..points.nrows()).flat_map(|i| points.row(i).iter().copied().collect::<Vec<_>>()).collect()
+    }
+
+    fn with_coordinates(&self, points: &Mat<f64>, coordinates: &[f64]) -> Mat<f64> {
+        MatRef::from_row_major_slice(coordinates, points.nrows(), points.ncols()).to_owned()
+    }
+
+    fn pull_tile(
+        &self,
+        x: &SeparablePoints<f64>,
+        _: Directed<'_, Mat<f64>>,
+        prepared: &SeparablePoints<f64>,
+        adjoint: MatRef<'_, f64>,
+        points: bool,
+        parameters: &mut [f64],
+    ) -> Result<Option<Mat<f64>>, Infallible> {
+        Ok(self.pull(x, prepared, adjoint, points, parameters))
+    }
+
+    fn pull_diagonal(&self, x: &SeparablePoints<f64>, adjoint: &[f64], parameters: &mut [f64]) {
+        if parameters.is_empty() {
+            return;
+        }
+        let (w, count, d) = (x.width, self.kernel.parameter_count(), x.x.ncols());
+        let own = self.factor.is_some().then(|| self.values_at(x));
+        let mut toward_turned = Mat::zeros(x.turned.nrows(), x.turned.ncols());
+        for (i, adjoint) in adjoint.chunks_exact(w * w).enumerate() {
+            let mut toward_k = 0.0;
+            for (e, a) in adjoint.iter().enumerate() {
+                let (left, right) = (x.direction(i * w + e / w), x.direction(i * w + e % w));
+                for c in 0..self.outputs {
+                    toward_k += a * x.turned[(left, c)] * x.turned[(right, c)];
+                    if let Some(own) = &own {
+                        toward_turned[(left, c)] += a * own[i] * x.turned[(right, c)];
+                        toward_turned[(right, c)] += a * own[i] * x.turned[(left, c)];
+                    }
+                }
+            }
+            if count > 0 {
+                let point = x.x.as_ref().subrows(i, 1);
+                let mut one = Adjoints::zeros(Request::PARAMETERS, count, 1, 1, d);
+                let toward_k = MatRef::from_column_major_slice(std::slice::from_ref(&toward_k), 1, 1);
+                self.kernel.pullback_tile(Pair { x: point, z: point, same: None }, toward_k, &mut one);
+                parameters.iter_mut().zip(one.parameters).for_each(|(p, a)| *p += a);
+            }
+        }
+        if own.is_some() {
+            x.add_root(&toward_turned, &mut parameters[count..]);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The fit for one kind of kernel: by steps, or in closed form.
+
+use super::FixedMeanOptions;
+use super::report::FixedMeanReport;
+use super::rows::Rows;
+use super::saved::{earlier, saved};
+use crate::keep::Keeper;
+use crate::{LaplaceError, Stage};
+use posterior_gp::inducing::fixed_mean::{
+    FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SparseCovariance,
+    fit_fixed_mean,
+};
+use posterior_kernels::LearnedBlockKernel;
+use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_optim::{Parameters, Reason, Signal};
+use std::time::Instant;
+
+/// Rows of a piece of the pass in closed form.
+const BLOCK: usize = 256;
+
+/// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
+const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
+
+/// Validation rows with their points.
+pub(super) struct Held<'a, P> {
+    pub(super) rows: &'a Rows,
+    /// The points of all of them.
+    pub(super) points: P,
+}
+
+/// All that a fit needs beside the model.
+pub(super) struct Learning<'a, 'b, P> {
+    pub(super) rows: &'a Rows,
+    pub(super) points: &'a dyn Fn(&[usize]) -> P,
+    pub(super) held: Option<Held<'a, P>>,
+    pub(super) options: &'a FixedMeanOptions,
+    pub(super) seed: u64,
+    pub(super) keeper: &'a mut Keeper<'b>,
+    pub(super) observer: &'a mut dyn FnMut(Stage, usize, usize) -> Signal,
+}
+
+impl<P: Clone> Learning<'_, '_, P> {
+    /// The fitted model with its posterior.
+    ///
+    /// # Errors
+    /// [`LaplaceError`]; interruption, after the state has been kept.
+    pub(super) fn run<K: LearnedBlockKernel<Points = P> + Clone>(
+        self,
+        model: FixedMeanModel<K>,
+    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+        if self.options.closed_form { self.closed_form(model) } else { self.steps(model) }
+    }
+
+    fn steps<K: LearnedBlockKernel<Points = P> + Clone>(
+        self,
+        model: FixedMeanModel<K>,
+    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+        let Self { rows, points, held, options, seed, keeper, observer } = self;
+        let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
+        let settings = options.steps(seed);
+        let state = earlier(keeper)?;
+        let mut validate = |model: &FixedMeanModel<K>| match &held {
+            Some(held) => score(model, &model.covariance()?, held),
+            None => Ok(0.0),
+        };
+        let validate: Option<&mut posterior_gp::inducing::fixed_mean::Validate<'_, K>> =
+            if held.is_some() { Some(&mut validate) } else { None };
+        let mut problem = None;
+        let fit = fit_fixed_mean(model, data, &settings, validate, state, &mut |progress, iterate| {
+            if let Err(error) = keeper.offer(|| saved(iterate.state(progress))) {
+                problem = Some(error);
+                return Signal::Stop;
+            }
+            observer(Stage::Process, progress.step, progress.steps_planned)
+        })?;
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        if fit.reason == Reason::Interrupted {
+            keeper.keep(|| saved(fit.state.clone()))?;
+            return Err(LaplaceError::Interrupted);
+        }
+        let covariance = fit.model.covariance()?;
+        let mut report = describe(&fit.model, fit.model.divergence()?);
+        let FixedMeanState { step, best, scores, losses, trajectory, clipped, jitter, seconds, .. } =
+            fit.state;
+        (report.steps, report.reason) = (step, Some(fit.reason));
+        (report.losses, report.scores, report.trajectory) = (losses, scores, trajectory);
+        report.best_step = best.map(|best| best.step);
+        (report.clipped, report.jitter, report.seconds) = (clipped, jitter, seconds);
+        Ok((fit.model, covariance, report))
+    }
+
+    fn closed_form<K: LearnedBlockKernel<Points = P> + Clone>(
+        self,
+        mut model: FixedMeanModel<K>,
+    ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+        let Self { rows, points, held, options, observer, .. } = self;
+        let started = Instant::now();
+        let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
+        let mut pass = |done, all| observer(Stage::Process, done, all);
+        let Some(curvature) = ProjectedCurvature::new(&model, data, BLOCK, &mut pass)? else {
+            return Err(LaplaceError::Interrupted);
+        };
+        let mut amplitudes = Vec::new();
+        if let (true, Some(held)) = (options.learn_amplitude, &held) {
+            let (low, high, each) = AMPLITUDES;
+            for k in low * each..=high * each {
+                let amplitude = options.initial_amplitude * 10f64.powf(f64::from(k) / f64::from(each));
+                model.set_amplitude(amplitude)?;
+                let covariance = curvature.condition(&mut model)?.covariance;
+                amplitudes.push((amplitude, score(&model, &covariance, held)?));
+            }
+            let best = amplitudes.iter().filter(|a| a.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1));
+            let Some(best) = best else {
+                let problem = "no prior variance gives validation rows a finite score: look at the targets";
+                return Err(LaplaceError::Request(problem.into()));
+            };
+            model.set_amplitude(best.0)?;
+        }
+        let found = curvature.condition(&mut model)?;
+        let mut report = describe(&model, found.divergence);
+        (report.amplitudes, report.jitter) = (amplitudes, found.jitter);
+        report.seconds = started.elapsed().as_secs_f64();
+        Ok((model, found.covariance, report))
+    }
+}
+
+/// Minus the mean log predictive density of held-out rows: the energy of order one.
+fn score<K: LearnedBlockKernel>(
+    model: &FixedMeanModel<K>,
+    covariance: &SparseCovariance<f64>,
+    held: &Held<'_, K::Points>,
+) -> Result<f64, FixedMeanError> {
+    let Held { rows, points } = held;
+    let (n, c, likelihood) = (rows.means.nrows(), model.outputs(), model.likelihood());
+    let refused = |e: K::Error| FixedMeanError::Kernel(Box::new(e));
+    let inducing = model.prepared_points()?;
+    let (variances, _) =
+        covariance.covariances(model.kernel(), &inducing, (points, 0..n), false).map_err(refused)?;
+    let (mut means, mut slopes) = (vec![0.0; c], vec![0.0; c]);
+    let mut own = vec![0.0; likelihood.values().len()];
+    let (mut target, mut mean, mut total) = (vec![0.0; rows.targets.ncols()], vec![0.0; c], 0.0);
+    for i in 0..n {
+        target.iter_mut().enumerate().for_each(|(j, t)| *t = rows.targets[(i, j)]);
+        mean.iter_mut().enumerate().for_each(|(j, m)| *m = rows.means[(i, j)]);
+        let place = Slopes { means: &mut means, variances: &mut slopes, parameters: &mut own };
+        total += likelihood.alpha_energy(1.0, &target, &mean, &variances[i * c..(i + 1) * c], place);
+    }
+    Ok(total / n as f64)
+}
+
+/// What a model says about itself.
+fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -> FixedMeanReport {
+    FixedMeanReport {
+        steps: 0,
+        reason: None,
+        losses: Vec::new(),
+        scores: Vec::new(),
+        best_step: None,
+        amplitudes: Vec::new(),
+        amplitude: model.amplitude(),
+        kernel: named(model.kernel()),
+        noise: named_likelihood(model.likelihood()),
+        divergence,
+        jitter: 0.0,
+        clipped: 0,
+        labels: model.labels().to_vec(),
+        trajectory: Vec::new(),
+        seconds: 0.0,
+    }
+}
+
+fn named<P: Parameters>(parameters: &P) -> Vec<(String, f64)> {
+    pairs(parameters.segments(), parameters.values())
+}
+
+fn named_likelihood(likelihood: &dyn Likelihood) -> Vec<(String, f64)> {
+    pairs(likelihood.segments(), likelihood.values())
+}
+
+fn pairs(segments: Vec<posterior_optim::Segment>, values: Vec<f64>) -> Vec<(String, f64)> {
+    let names = segments.into_iter().flat_map(|s| {
+        let count = s.len();
+        (0..count).map(move |i| if count == 1 { s.name.clone() } else { format!("{}[{i}]", s.name) })
+    });
+    names.zip(values).collect()
+}

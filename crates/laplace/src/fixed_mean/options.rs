@@ -1,0 +1,175 @@
+//! What a fit is asked for.
+
+use crate::LaplaceError;
+use posterior_gp::inducing::fixed_mean::FixedMeanFitOptions;
+use serde::{Deserialize, Serialize};
+
+/// The prior covariance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FixedMeanKernel {
+    /// `J(x) J(z)^T` over the selected weights: variational linearised Laplace.
+    Tangent,
+    /// A kernel on the network's inputs, as text; its columns are `x0`, `x1`, ...
+    Inputs(String),
+    /// A kernel on the features before the last layer, as text; its columns are `x0`, `x1`, ...
+    Features(String),
+}
+
+/// How a sparse process whose mean is the network is fitted. By default as the published ones for tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FixedMeanOptions {
+    /// The prior covariance.
+    pub kernel: FixedMeanKernel,
+    /// M, each of which looks at one output.
+    pub inducing_points: usize,
+    /// Rows of a batch.
+    pub batch: usize,
+    /// Steps at most.
+    pub steps: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+    /// What it is multiplied by after each pass.
+    pub decay: f64,
+    /// Order of the energy, 0 (lower bound) to 1 (predictive densities).
+    pub alpha: f64,
+    /// Whether a second process with a mean of its own keeps the kernel from fitting residuals only.
+    pub companion: bool,
+    /// Whether inducing points move.
+    pub learn_inducing: bool,
+    /// Whether the prior variance is learned; not with a learned covariance of outputs, which has it.
+    pub learn_amplitude: bool,
+    /// Whether the noise is learned.
+    pub learn_noise: bool,
+    /// Whether the kernel's parameters are learned.
+    pub learn_kernel: bool,
+    /// Whether outputs have a covariance `R R^T` that is learned with the kernel's parameters, where there are several and the kernel is not the tangent's.
+    pub output_covariance: bool,
+    /// The first noise variance of Gaussian outputs; None: the likelihood's own.
+    pub initial_noise: Option<f64>,
+    /// The first prior variance.
+    pub initial_amplitude: f64,
+    /// Steps between two scores on validation rows.
+    pub val_every: usize,
+    /// Scores without a new best one after which the fit ends.
+    pub patience: usize,
+    /// Whether the best root is computed in one pass, with the inducing points where k-means puts them and the kernel as it begins; the prior variance is then chosen on validation
+    /// rows, where there are some and it is to be learned.
+    pub closed_form: bool,
+    /// Pairs of draws for each row where energies of classes are estimated over the whole covariance of its outputs.
+    pub monte_carlo: Option<usize>,
+    /// Steps between two records of where the inducing points are.
+    pub trajectory_every: Option<usize>,
+}
+
+impl Default for FixedMeanOptions {
+    fn default() -> Self {
+        Self::fixed_mean_table()
+    }
+}
+
+impl FixedMeanOptions {
+    /// The published settings for tables (spec `fixed_mean_gp`, section 4): squared exponential on the inputs, 100 inducing points, 70,000 steps.
+    pub fn fixed_mean_table() -> Self {
+        Self {
+            kernel: FixedMeanKernel::Inputs("rbf(ard)".into()),
+            inducing_points: 100,
+            batch: 100,
+            steps: 70_000,
+            learning_rate: 1e-3,
+            decay: 1.0,
+            alpha: 1.0,
+            companion: true,
+            learn_inducing: true,
+            learn_amplitude: true,
+            learn_noise: true,
+            learn_kernel: true,
+            output_covariance: true,
+            initial_noise: Some((-5f64).exp()),
+            initial_amplitude: 1.0,
+            val_every: 1000,
+            patience: 10,
+            closed_form: false,
+            monte_carlo: None,
+            trajectory_every: None,
+        }
+    }
+
+    /// The published settings for images (there): squared exponential times last layer on the features, 20 inducing points, 50,000 steps with a rate that decays.
+    pub fn fixed_mean_images() -> Self {
+        Self {
+            kernel: FixedMeanKernel::Features("rbf * (linear + constant)".into()),
+            inducing_points: 20,
+            batch: 50,
+            steps: 50_000,
+            learning_rate: 1e-4,
+            decay: 0.85,
+            output_covariance: false,
+            ..Self::fixed_mean_table()
+        }
+    }
+
+    /// The published settings of variational linearised Laplace (spec `valla`, sections 6.1, 6.5 and 9): 100 inducing points, 40,000 steps, the first score that is no better ends the fit.
+    pub fn valla() -> Self {
+        Self {
+            kernel: FixedMeanKernel::Tangent,
+            steps: 40_000,
+            companion: false,
+            output_covariance: false,
+            val_every: 100,
+            patience: 1,
+            ..Self::fixed_mean_table()
+        }
+    }
+
+    /// What the steps are told.
+    pub(super) fn steps(&self, seed: u64) -> FixedMeanFitOptions {
+        FixedMeanFitOptions {
+            steps: self.steps,
+            batch: self.batch,
+            learning_rate: self.learning_rate,
+            decay: self.decay,
+            alpha: self.alpha,
+            monte_carlo: self.monte_carlo,
+            val_every: self.val_every,
+            patience: self.patience,
+            restore_best: true,
+            trajectory_every: self.trajectory_every,
+            seed,
+            time: None,
+        }
+    }
+
+    /// Whether outputs share a learned covariance.
+    pub(super) fn correlated(&self, outputs: usize) -> bool {
+        self.output_covariance && outputs > 1 && self.kernel != FixedMeanKernel::Tangent
+    }
+
+    /// Whether so many inducing points can stand for so many rows and outputs.
+    ///
+    /// # Errors
+    /// More than rows, fewer than outputs.
+    pub(super) fn check(&self, rows: usize, outputs: usize) -> Result<(), LaplaceError> {
+        let m = self.inducing_points;
+        if rows == 0 {
+            return Err(LaplaceError::Request("there are no examples to learn from".into()));
+        }
+        if m > rows {
+            return Err(LaplaceError::Request(format!(
+                "{m} inducing points were asked for, but there are {rows} examples: ask for no more than that"
+            )));
+        }
+        if m < outputs {
+            return Err(LaplaceError::Request(format!(
+                "{m} inducing points were asked for, but the network has {outputs} outputs and each inducing point looks at one: ask for at least as many"
+            )));
+        }
+        if self.trajectory_every.is_some() && self.closed_form {
+            return Err(LaplaceError::Request(
+                "inducing points stay where they are in closed form: leave trajectory_every out".into(),
+            ));
+        }
+        Ok(())
+    }
+}

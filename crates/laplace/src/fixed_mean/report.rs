@@ -1,0 +1,39 @@
+//! How a fit went.
+
+use posterior_optim::Reason;
+use serde::{Deserialize, Serialize};
+
+/// What a fit of a process whose mean is the network says about itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FixedMeanReport {
+    /// Steps taken; 0 in closed form.
+    pub steps: usize,
+    /// Why they ended; None in closed form.
+    pub reason: Option<Reason>,
+    /// Losses of the process and of its companion, averaged over each pass, with its last step.
+    pub losses: Vec<(usize, f64, f64)>,
+    /// Scores on validation rows (minus the mean log predictive density, nats) with their steps; in closed form with tried amplitudes in place of steps in `amplitudes`.
+    pub scores: Vec<(usize, f64)>,
+    /// The step whose parameters were kept, where scores chose it.
+    pub best_step: Option<usize>,
+    /// Prior variances that were tried in closed form, with their scores.
+    pub amplitudes: Vec<(f64, f64)>,
+    /// The prior variance in front of the kernel.
+    pub amplitude: f64,
+    /// The kernel's parameters by name.
+    pub kernel: Vec<(String, f64)>,
+    /// The likelihood's parameters by name.
+    pub noise: Vec<(String, f64)>,
+    /// The divergence of the posterior from the prior, in nats.
+    pub divergence: f64,
+    /// The largest amount added to a diagonal, relative to its mean.
+    pub jitter: f64,
+    /// Variances during the fit that rounding had made negative.
+    pub clipped: usize,
+    /// The output that each inducing point looks at.
+    pub labels: Vec<usize>,
+    /// Numbers of the inducing points, point after point, with the step.
+    pub trajectory: Vec<(usize, Vec<f64>)>,
+    /// Seconds of the steps or the pass.
+    pub seconds: f64,
+}

@@ -1,0 +1,213 @@
+//! All of a fit in order.
+
+use super::learn::{Held, Learning};
+use super::posterior::FixedMean;
+use super::report::FixedMeanReport;
+use super::rows::{Rows, input_matrix, inputs};
+use super::sight::{Sight, separable};
+use super::start::start;
+use super::{FixedMeanKernel, FixedMeanOptions, plan};
+use crate::keep::Keeper;
+use crate::{LaplaceError, Stage};
+use faer::Mat;
+use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
+use posterior_kernels::stationary::median_lengthscale;
+use posterior_likelihoods::{Gaussian, Likelihood, OutputLikelihood};
+use posterior_linalg::compiled_here;
+use posterior_linalg::random::Streams;
+use posterior_networks::train::Examples;
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_optim::{Parameters, Signal};
+use posterior_tangent::{TangentKernel, check_outputs};
+
+/// Rows that the first lengthscale is found among.
+const SAMPLED: usize = 10_000;
+
+/// A fitted process.
+#[derive(Debug)]
+pub struct FixedMeanFit<T: Precision> {
+    /// What predicts.
+    pub posterior: FixedMean<T>,
+    /// The likelihood with the noise that was learned.
+    pub likelihood: OutputLikelihood,
+    /// How it went.
+    pub report: FixedMeanReport,
+    /// For people.
+    pub notes: Vec<String>,
+}
+
+/// Fits a sparse process whose mean is a trained network. `selection` are the weights of the tangent kernel, and otherwise not looked at. With `validation` (rows that the network has not learned from) the fit
+/// stops early, or chooses the prior variance of a closed form; without it takes all its steps. `keeper` gives what an interrupted fit left, and takes what this one leaves.
+///
+/// # Errors
+/// [`LaplaceError`]: bad inputs or targets, options that do not fit the data, a plan above `memory` bytes, a loss that is not finite (which term, at which step), interruption.
+pub fn fit<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &FixedMeanOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<FixedMeanFit<T>, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] run, (
+        network: &'a Network<T> = network,
+        selection: &'a Selection = selection,
+        examples: &'a dyn Examples<T> = examples,
+        validation: Option<&'a dyn Examples<T>> = validation,
+        likelihood: &'a OutputLikelihood = likelihood,
+        options: &'a FixedMeanOptions = options,
+        seed: u64 = seed,
+        memory: u64 = memory,
+        keeper: &'a mut Keeper<'b> = keeper,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<FixedMeanFit<T>, LaplaceError>)
+}
+
+fn run<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &FixedMeanOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<FixedMeanFit<T>, LaplaceError> {
+    let (c, n) = (check_outputs(network, likelihood)?, examples.len());
+    options.check(n, c)?;
+    let validation = validation.filter(|v| !v.is_empty());
+    let needed = plan(network, selection, n + validation.map_or(0, |v| v.len()), likelihood, options)?;
+    if needed.bytes() > memory {
+        return Err(LaplaceError::Memory {
+            what: "the sparse process".into(),
+            needed: needed.bytes(),
+            allowed: memory,
+            remedy: "take fewer inducing points or a smaller batch, or allow more memory".into(),
+        });
+    }
+    let sight = Sight::of(&options.kernel, network.graph())?;
+    let likelihood = first_noise(likelihood, options)?;
+    let rows = Rows::new(network, examples, &likelihood, &sight, observer)?;
+    let held = validation.map(|v| Rows::new(network, v, &likelihood, &sight, observer)).transpose()?;
+    let classes: Option<Vec<usize>> = matches!(likelihood, OutputLikelihood::Categorical(_))
+        .then(|| (0..n).map(|i| rows.targets[(i, 0)] as usize).collect());
+    let streams = Streams::new(seed);
+    let of_inputs = |rows: &[usize]| input_matrix(examples, rows);
+    let of_rows = |chosen: &[usize]| rows.at(chosen);
+    let seen: &dyn Fn(&[usize]) -> Mat<f64> = if sight == Sight::Tangent { &of_inputs } else { &of_rows };
+    let (centres, labels) = start(seen, n, c, classes.as_deref(), options.inducing_points, streams)?;
+    let mut notes = Vec::new();
+    if validation.is_none() {
+        notes.push(without_validation(options));
+    }
+
+    let correlated = options.correlated(c);
+    let learned = Learned {
+        inducing: options.learn_inducing,
+        amplitude: options.learn_amplitude && !correlated,
+        likelihood: options.learn_noise,
+        kernel: options.learn_kernel,
+    };
+    let amplitude = if correlated { 1.0 } else { options.initial_amplitude };
+    let boxed = likelihood.clone_box();
+    let (posterior, values, report) = match &options.kernel {
+        FixedMeanKernel::Tangent => {
+            let wide = network.cast::<f64>()?;
+            let kernel = TangentKernel::new(&wide, selection);
+            let shape = [&[centres.nrows()], network.graph().input_shape()].concat();
+            let by_rows = (0..centres.nrows()).flat_map(|i| (0..centres.ncols()).map(move |j| (i, j)));
+            let z = Array::new(shape, by_rows.map(|at| centres[at]).collect());
+            let mut model = FixedMeanModel::new(kernel, boxed, z, labels, amplitude, options.companion)?;
+            model.learned = learned;
+            let of_held = validation.map(|v| inputs(v, &(0..v.len()).collect::<Vec<_>>()));
+            let held = held.as_ref().zip(of_held).map(|(rows, points)| Held { rows, points });
+            let points = |chosen: &[usize]| inputs(examples, chosen);
+            let learning = Learning { rows: &rows, points: &points, held, options, seed, keeper, observer };
+            let (model, covariance, report) = learning.run(model)?;
+            let z = model.points().values().to_vec();
+            let posterior =
+                FixedMean::new(network, selection, options, z, model.labels(), Vec::new(), covariance)?;
+            (posterior, model.likelihood().values(), report)
+        }
+        FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
+            let mut kernel = separable::<f64>(text, centres.ncols(), c, correlated)?;
+            let sampled = posterior_kernels::inducing::random_rows(n, SAMPLED, streams);
+            // Where the text does not say where they begin.
+            if !text.contains("lengthscale")
+                && let Some(lengthscale) = median_lengthscale(rows.at(&sampled).as_ref(), streams)
+            {
+                kernel.set_lengthscales(lengthscale);
+            }
+            let mut model =
+                FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.companion)?;
+            model.learned = learned;
+            let held = held.as_ref().map(|rows| Held { rows, points: rows.points.clone() });
+            let learning = Learning { rows: &rows, points: &of_rows, held, options, seed, keeper, observer };
+            let (model, covariance, report) = learning.run(model)?;
+            let z = posterior_kernels::LearnedBlockKernel::coordinates(model.kernel(), model.points());
+            let values = model.kernel().values();
+            let posterior =
+                FixedMean::new(network, selection, options, z, model.labels(), values, covariance)?;
+            (posterior, model.likelihood().values(), report)
+        }
+    };
+    if report.clipped > 0 {
+        notes.push(format!(
+            "rounding made {} variances of the fit negative; they counted as zero",
+            report.clipped
+        ));
+    }
+    Ok(FixedMeanFit { posterior, likelihood: with_values(&likelihood, &values), report, notes })
+}
+
+fn without_validation(options: &FixedMeanOptions) -> String {
+    match (options.closed_form, options.learn_amplitude) {
+        (false, _) => format!(
+            "no validation rows: the fit took all {} steps, which can make a learned prior variance too large; give rows that the network has not learned from",
+            options.steps
+        ),
+        (true, true) => format!(
+            "no validation rows: the prior variance stayed at {}; give rows that the network has not learned from",
+            options.initial_amplitude
+        ),
+        (true, false) => "no validation rows: nothing was chosen by them".into(),
+    }
+}
+
+/// The likelihood with the noise that a fit begins with.
+fn first_noise(
+    likelihood: &OutputLikelihood,
+    options: &FixedMeanOptions,
+) -> Result<OutputLikelihood, LaplaceError> {
+    let (OutputLikelihood::Gaussian(own), Some(noise)) = (likelihood, options.initial_noise) else {
+        return Ok(likelihood.clone());
+    };
+    if !(noise > own.floor() && noise.is_finite()) {
+        return Err(LaplaceError::Request(format!(
+            "the first noise variance is {noise}: give a finite number above {}",
+            own.floor()
+        )));
+    }
+    let mut own: Gaussian = own.clone();
+    let values = vec![noise; own.values().len()];
+    own.set_values(&values);
+    Ok(OutputLikelihood::Gaussian(own))
+}
+
+/// The likelihood with the values that were learned.
+fn with_values(likelihood: &OutputLikelihood, values: &[f64]) -> OutputLikelihood {
+    let mut out = likelihood.clone();
+    match &mut out {
+        OutputLikelihood::Gaussian(own) => own.set_values(values),
+        OutputLikelihood::StudentT(own) => own.set_values(values),
+        // The others learn nothing.
+        _ => {}
+    }
+    out
+}

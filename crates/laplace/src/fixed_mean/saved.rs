@@ -1,0 +1,47 @@
+//! What is kept on the way.
+
+use crate::LaplaceError;
+use crate::keep::{Keeper, SavedState};
+use posterior_gp::inducing::fixed_mean::FixedMeanState;
+use posterior_store::Tensors;
+use std::mem::take;
+
+const METHOD: &str = "fixed-mean";
+
+/// A state with its long vectors as tensors.
+pub(super) fn saved(mut state: FixedMeanState) -> SavedState {
+    let mut tensors = Tensors::default();
+    tensors.insert_vector("theta", &take(&mut state.theta));
+    tensors.insert_vector("first", &take(&mut state.first));
+    tensors.insert_vector("second", &take(&mut state.second));
+    if let Some(best) = &mut state.best {
+        tensors.insert_vector("best", &take(&mut best.theta));
+    }
+    for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
+        tensors.insert_vector(format!("trajectory.{k}"), &take(numbers));
+    }
+    SavedState::new(METHOD, &state, tensors)
+}
+
+/// What an earlier run left, if it left something.
+///
+/// # Errors
+/// When it is another method's, or damaged.
+pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<FixedMeanState>, LaplaceError> {
+    let Some(saved) = keeper.earlier() else { return Ok(None) };
+    let (mut state, mut tensors) = saved.open::<FixedMeanState>(METHOD)?;
+    let mut vector = |name: &str| {
+        let length = tensors.shape(name).map_or(0, |shape| shape.iter().product());
+        tensors.vector(name, length)
+    };
+    state.theta = vector("theta")?;
+    state.first = vector("first")?;
+    state.second = vector("second")?;
+    if let Some(best) = &mut state.best {
+        best.theta = vector("best")?;
+    }
+    for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
+        *numbers = vector(&format!("trajectory.{k}"))?;
+    }
+    Ok(Some(state))
+}

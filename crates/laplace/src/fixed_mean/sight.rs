@@ -1,0 +1,106 @@
+//! What the kernel looks at.
+
+use super::FixedMeanKernel;
+use crate::LaplaceError;
+use faer::{Mat, MatRef};
+use posterior_kernels::{Kernel, KernelExpression, Separable};
+use posterior_linalg::Real;
+use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection, Trace};
+use posterior_tangent::Head;
+
+/// Where the points of a kernel come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// The network's tangent.
+    Tangent,
+    /// Its inputs, flat.
+    Inputs,
+    /// The values that the last layer reads.
+    Features(Head),
+}
+
+impl Sight {
+    /// Of a kernel.
+    ///
+    /// # Errors
+    /// Features of a network whose last layer is not fully connected.
+    pub(super) fn of(kernel: &FixedMeanKernel, graph: &Graph) -> Result<Self, LaplaceError> {
+        match kernel {
+            FixedMeanKernel::Tangent => Ok(Self::Tangent),
+            FixedMeanKernel::Inputs(_) => Ok(Self::Inputs),
+            FixedMeanKernel::Features(_) => {
+                let last = Selection::last_layer(graph)?;
+                let head = Head::of(graph, &last).ok_or_else(|| LaplaceError::Request(no_features(graph)))?;
+                Ok(Self::Features(head))
+            }
+        }
+    }
+
+    /// Numbers of one point.
+    pub(super) fn width(&self, graph: &Graph) -> usize {
+        match self {
+            Self::Features(head) => head.features,
+            _ => graph.input_shape().iter().product(),
+        }
+    }
+
+    /// Outputs of some inputs, bit for bit as [`Network::forward`] gives them, and the points that a kernel of rows sees there (the inputs for the tangent). No more inputs than the network takes at one time.
+    pub(super) fn look<T: Precision>(
+        &self,
+        network: &Network<T>,
+        x: Array<T>,
+    ) -> Result<(Array<T>, Array<T>), NetworkError> {
+        match self {
+            Self::Tangent | Self::Inputs => Ok((network.forward(&x)?, x)),
+            Self::Features(head) => {
+                let trace: Trace<'_, T> = network.trace(x)?;
+                let seen = head.input.map_or(trace.input(), |node| trace.value(node));
+                Ok((trace.output().clone(), seen.clone()))
+            }
+        }
+    }
+}
+
+/// Which layers there are, for someone who asked for features that are not there.
+fn no_features(graph: &Graph) -> String {
+    let layers: Vec<&str> = graph
+        .nodes()
+        .iter()
+        .filter(|node| !node.parameters.is_empty())
+        .map(|node| node.name.as_str())
+        .collect();
+    format!(
+        "a kernel on features needs a network whose output is a fully connected layer of a vector; the layers with weights are: {}. Take a kernel on the inputs, or the tangent kernel",
+        layers.join(", ")
+    )
+}
+
+/// Rows as a matrix.
+pub(super) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
+    let (count, width) = (rows.rows(), rows.row_len());
+    let values: Vec<U> = rows.values().iter().map(|v| U::from_f64(v.to_f64())).collect();
+    MatRef::from_row_major_slice(&values, count, width).to_owned()
+}
+
+/// The kernel of a text on points of so many numbers, for C outputs.
+///
+/// # Errors
+/// A text that is no kernel, or one with white noise, which belongs to the likelihood.
+pub(super) fn separable<T: Real>(
+    text: &str,
+    width: usize,
+    outputs: usize,
+    correlated: bool,
+) -> Result<Separable<T>, LaplaceError> {
+    let request = |e: String| LaplaceError::Request(format!("the kernel `{text}`: {e}"));
+    let expression: KernelExpression = text.parse().map_err(|e| request(format!("{e}")))?;
+    let columns: Vec<String> = (0..width).map(|i| format!("x{i}")).collect();
+    let kernel: Box<dyn Kernel<T>> = expression.build(&columns).map_err(|e| request(format!("{e}")))?;
+    if kernel.segments().iter().any(|s| s.name.starts_with("white")) {
+        return Err(request("white noise belongs to the likelihood: leave it out".into()));
+    }
+    Ok(match correlated {
+        true => Separable::correlated(kernel, outputs),
+        false => Separable::independent(kernel, outputs),
+    })
+}
