@@ -2,6 +2,7 @@
 
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::evidence::EvidenceError;
+use posterior_linear::sampled::SampledError;
 use posterior_linear::structure::StructureError;
 use posterior_linear::{LinearError, PriorError};
 use posterior_networks::NetworkError;
@@ -38,6 +39,9 @@ pub enum LaplaceError {
     /// The linear model.
     #[error(transparent)]
     Linear(LinearError),
+    /// Samples.
+    #[error(transparent)]
+    Sampled(SampledError),
     /// The search for hyperparameters.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -100,6 +104,16 @@ impl From<LinearError> for LaplaceError {
                 },
             },
             other => Self::Linear(other),
+        }
+    }
+}
+
+impl From<SampledError> for LaplaceError {
+    /// What failed in network and data is told as itself.
+    fn from(error: SampledError) -> Self {
+        match error {
+            SampledError::Linear(error) => error.into(),
+            other => Self::Sampled(other),
         }
     }
 }

@@ -38,11 +38,14 @@
 //! | [`unseen`] | scores on examples that neither network nor posterior has learned from |
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
+//! | [`ella`] | a few directions of the weights that matter most at landmarks |
+//! | [`sampled`] | the posterior as samples, for networks whose curvature cannot be stored, and precisions learned from them |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`plan`] | memory and work, before anything is done |
 
 pub mod accumulate;
 pub mod auto;
+pub mod ella;
 mod error;
 pub mod fit;
 pub mod function_space;
@@ -53,12 +56,14 @@ pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
+pub mod sampled;
 pub mod tune;
 pub mod unseen;
 mod weights;
 
 pub use accumulate::{Accumulator, FisherEstimate, Form};
 pub use auto::{AutoReport, ComparedBy, auto};
+pub use ella::{Ella, EllaOptions};
 pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
@@ -69,6 +74,7 @@ pub use plan::Plan;
 pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
+pub use sampled::{Sampled, SampledOptions};
 pub use tune::Tune;
 pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};
@@ -89,6 +95,10 @@ pub enum Stage {
     Noise,
     /// Scoring hyperparameters on held-out data.
     Validation,
+    /// Decomposing landmarks.
+    Landmarks,
+    /// Solving for posterior samples.
+    Samples,
     /// Predicting.
     Prediction,
 }
@@ -102,6 +112,8 @@ impl Stage {
             Self::Mode => "fitting the linearised model",
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",
+            Self::Landmarks => "decomposing landmarks",
+            Self::Samples => "solving for posterior samples",
             Self::Prediction => "predicting",
         }
     }
