@@ -3,6 +3,7 @@
 use posterior_gp::inducing::fixed_mean::FixedMeanError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::evidence::EvidenceError;
+use posterior_linear::sampled::SampledError;
 use posterior_linear::structure::StructureError;
 use posterior_linear::{LinearError, PriorError};
 use posterior_networks::NetworkError;
@@ -39,6 +40,9 @@ pub enum LaplaceError {
     /// The linear model.
     #[error(transparent)]
     Linear(LinearError),
+    /// Samples.
+    #[error(transparent)]
+    Sampled(SampledError),
     /// The search for hyperparameters.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -115,6 +119,11 @@ impl From<FixedMeanError> for LaplaceError {
                 Err(other) => Self::Request(other.to_string()),
             },
             other => Self::Request(other.to_string()),
+impl From<SampledError> for LaplaceError {
+    /// What failed in network and data is told as itself.
+    fn from(error: SampledError) -> Self {
+            SampledError::Linear(error) => error.into(),
+            other => Self::Sampled(other),
         }
     }
 }

@@ -17,6 +17,7 @@ pub use result::{FitSummary, Laplace, ModeSummary};
 pub use run::fit;
 
 pub(crate) use conjugate::LARGEST;
+pub(crate) use held_out::Part;
 pub(crate) use result::{Curvature, Posterior};
 
 use crate::LaplaceError;

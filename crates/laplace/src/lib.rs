@@ -41,6 +41,8 @@
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
 //! | [`fixed_mean`] | a sparse process whose mean is the network, learned: variational linearised Laplace, fixed-mean processes |
+//! | [`ella`] | a few directions of the weights that matter most at landmarks |
+//! | [`sampled`] | the posterior as samples, for networks whose curvature cannot be stored, and precisions learned from them |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
 //! | [`saved`] | sums and selections of weights as named tensors |
 //! | [`learned`] | posteriors that are found by a search of their own |
@@ -48,6 +50,7 @@
 
 pub mod accumulate;
 pub mod auto;
+pub mod ella;
 mod error;
 pub mod fit;
 pub mod fixed_mean;
@@ -63,12 +66,14 @@ pub mod predict;
 mod prior;
 pub mod saved;
 pub mod temperature;
+pub mod sampled;
 pub mod tune;
 pub mod unseen;
 mod weights;
 
 pub use accumulate::{Accumulator, FisherEstimate, Form};
 pub use auto::{AutoReport, ComparedBy, auto};
+pub use ella::{Ella, EllaOptions};
 pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
@@ -82,6 +87,7 @@ pub use posterior_linear::mode::ModeOptions;
 pub use predict::{Latent, Predictor, Wanted};
 pub use prior::PriorKind;
 pub use temperature::Temperature;
+pub use sampled::{Sampled, SampledOptions};
 pub use tune::Tune;
 pub use unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 pub use weights::{Choice, Weights};
@@ -106,6 +112,10 @@ pub enum Stage {
     Validation,
     /// Fine-tuning weights with their deviations.
     FineTuning,
+    /// Decomposing landmarks.
+    Landmarks,
+    /// Solving for posterior samples.
+    Samples,
     /// Predicting.
     Prediction,
 }
@@ -121,6 +131,8 @@ impl Stage {
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",
             Self::FineTuning => "fine-tuning",
+            Self::Landmarks => "decomposing landmarks",
+            Self::Samples => "solving for posterior samples",
             Self::Prediction => "predicting",
         }
     }

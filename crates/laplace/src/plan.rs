@@ -1,7 +1,11 @@
 //! **Memory and work** of a fit, known before it starts.
 
 mod prediction;
+mod samples;
 mod workspace;
+
+pub(crate) use samples::check_joint;
+pub use samples::{ella, sampled};
 
 use crate::accumulate::Form;
 use crate::fit::{Approximation, LARGEST};

@@ -30,6 +30,7 @@
 //! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
+//! | [`sampled`] | the posterior as samples by products alone, and precisions by expectation maximisation |
 
 mod check;
 pub mod curvature;
@@ -39,6 +40,7 @@ pub mod features;
 pub mod latent;
 pub mod mode;
 mod prior;
+pub mod sampled;
 pub mod structure;
 
 pub use error::LinearError;

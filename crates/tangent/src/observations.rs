@@ -3,7 +3,7 @@
 use posterior_likelihoods::{LikelihoodError, OutputLikelihood};
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
-use posterior_linear::features::BatchSource;
+use posterior_linear::features::{BatchSource, VisitPiece};
 use posterior_networks::train::{Examples, Targets};
 use posterior_networks::{Array, Network, Precision};
 use std::ops::Range;
@@ -69,6 +69,19 @@ impl<T: Precision> BatchSource<Array<T>> for Observed<'_, T> {
         let Batch { x, targets, .. } = Batch::read(self.examples, range, self.likelihood)?;
         Ok((x, targets))
     }
+
+    fn picked(
+        &self,
+        examples: &[usize],
+        at_once: usize,
+        visit: &mut VisitPiece<'_, Array<T>>,
+    ) -> Result<(), LinearError> {
+        for piece in examples.chunks(at_once.max(1)) {
+            let (x, targets) = gather(self.examples, piece, self.likelihood)?;
+            visit(piece, x, &targets)?;
+        }
+        Ok(())
+    }
 }
 
 /// Some examples.
@@ -97,21 +110,27 @@ impl<T: Precision> Batch<T> {
         range: Range<usize>,
         likelihood: &OutputLikelihood,
     ) -> Result<Self, ObservationError> {
-        let indices: Vec<usize> = range.clone().collect();
-        let (x, targets) = examples.batch(&indices, None);
-        let targets = target_values(&targets);
-        if targets.len() != range.len() * likelihood.target_width() {
-            let found = targets.len() / range.len().max(1);
-            return Err(ObservationError::Targets { found, expected: likelihood.target_width() });
-        }
-        let batch = Self { range, x, targets };
-        for (i, example) in batch.range.clone().enumerate() {
-            likelihood
-                .check_target(batch.target(i))
-                .map_err(|source| ObservationError::Target { example, source })?;
-        }
-        Ok(batch)
+        let (x, targets) = gather(examples, &range.clone().collect::<Vec<_>>(), likelihood)?;
+        Ok(Self { range, x, targets })
     }
+}
+
+/// Inputs and checked targets of the examples with these numbers.
+fn gather<T: Precision>(
+    examples: &dyn Examples<T>,
+    numbers: &[usize],
+    likelihood: &OutputLikelihood,
+) -> Result<(Array<T>, Vec<f64>), ObservationError> {
+    let (x, targets) = examples.batch(numbers, None);
+    let (targets, width) = (target_values(&targets), likelihood.target_width());
+    if targets.len() != numbers.len() * width {
+        let found = targets.len() / numbers.len().max(1);
+        return Err(ObservationError::Targets { found, expected: width });
+    }
+    for (&example, target) in numbers.iter().zip(targets.chunks_exact(width.max(1))) {
+        likelihood.check_target(target).map_err(|source| ObservationError::Target { example, source })?;
+    }
+    Ok((x, targets))
 }
 
 /// Targets as numbers, example by example.

@@ -18,9 +18,9 @@ use posterior_tangent::{Batch, batch_size, ranges};
 use rand::seq::SliceRandom;
 
 /// Some of the examples.
-struct Part<'a, T> {
-    whole: &'a dyn Examples<T>,
-    indices: Vec<usize>,
+pub(crate) struct Part<'a, T> {
+    pub(crate) whole: &'a dyn Examples<T>,
+    pub(crate) indices: Vec<usize>,
 }
 
 impl<T: Precision> Examples<T> for Part<'_, T> {

@@ -67,14 +67,10 @@ pub fn log_determinant<T: Real>(
     trace_of_function(matrix, |e| e.max(f64::MIN_POSITIVE).ln(), probes, steps, seed)
 }
 
-/// `tr f(A)` of a symmetric matrix by stochastic Lanczos quadrature: `E[zᵀ f(A) z]`, each quadratic form by the Gauss rule that `steps` of
-/// the Lanczos process give, exact for polynomials of degree `2 steps - 1`. Fully reorthogonalised.
-///
-/// Cost: `steps` products with `probes` vectors, `4 n steps²` flops a probe; memory `n steps probes` numbers.
-/// Source: Ubaru, Chen and Saad (2017), algorithm 1; Golub and Meurant (2010).
+/// `tr f(A)` of a symmetric matrix by stochastic Lanczos quadrature: [`SpectralMeasure::trace`] of a measure that is used once.
 ///
 /// # Errors
-/// [`SolveError::Setting`] without probes or steps; [`SolveError::Eigenvalues`] when the matrix is not finite.
+/// As [`SpectralMeasure::of`].
 pub fn trace_of_function<T: Real>(
     matrix: &dyn LinearOperator<T>,
     f: impl Fn(f64) -> f64,
@@ -82,53 +78,89 @@ pub fn trace_of_function<T: Real>(
     steps: usize,
     seed: u64,
 ) -> Result<Estimate, SolveError> {
-    at_least_one("the number of probes", probes)?;
-    at_least_one("the number of Lanczos steps", steps)?;
-    let n = matrix.shape().0;
-    let steps = steps.min(n);
-    let scale = 1.0 / (n as f64).sqrt();
-    let first = signs::<T>(n, probes, seed);
-    let mut basis = vec![Mat::from_fn(n, probes, |i, j| first[(i, j)] * T::from_f64(scale))];
-    let mut diagonals = vec![Vec::with_capacity(steps); probes];
-    let mut offs = vec![Vec::with_capacity(steps); probes];
-    let mut running = vec![true; probes];
-    for step in 0..steps {
-        let mut next = matrix.multiply(basis[step].as_ref());
-        let along = column_dots(&next, &basis[step]);
-        // Twice, because once loses orthogonality to rounding when the projection is large.
-        for _ in 0..2 {
-            for q in &basis {
-                let overlap: Vec<f64> = column_dots(&next, q).iter().map(|d| -d).collect();
-                add_scaled(&mut next, &overlap, q);
+    Ok(SpectralMeasure::of(matrix, probes, steps, seed)?.trace(f))
+}
+
+/// How the spectrum of a symmetric matrix weighs on random vectors: for each probe the nodes and weights of the Gauss rule that the Lanczos process gives, from which the trace of any
+/// function of the matrix follows without further products.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpectralMeasure {
+    /// Rows of the matrix.
+    dimension: usize,
+    /// Of each probe: nodes with their weights, which sum to 1.
+    rules: Vec<Vec<(f64, f64)>>,
+}
+
+impl SpectralMeasure {
+    /// The measure by `steps` of the Lanczos process from each of `probes` random sign vectors, fully reorthogonalised.
+    ///
+    /// Cost: `steps` products with `probes` vectors, `4 n steps²` flops a probe; memory `n steps probes` numbers.
+    /// Source: Ubaru, Chen and Saad (2017), algorithm 1; Golub and Meurant (2010).
+    ///
+    /// # Errors
+    /// [`SolveError::Setting`] without probes or steps; [`SolveError::Eigenvalues`] when the matrix is not finite.
+    pub fn of<T: Real>(
+        matrix: &dyn LinearOperator<T>,
+        probes: usize,
+        steps: usize,
+        seed: u64,
+    ) -> Result<Self, SolveError> {
+        at_least_one("the number of probes", probes)?;
+        at_least_one("the number of Lanczos steps", steps)?;
+        let n = matrix.shape().0;
+        let steps = steps.min(n);
+        let scale = 1.0 / (n as f64).sqrt();
+        let first = signs::<T>(n, probes, seed);
+        let mut basis = vec![Mat::from_fn(n, probes, |i, j| first[(i, j)] * T::from_f64(scale))];
+        let mut diagonals = vec![Vec::with_capacity(steps); probes];
+        let mut offs = vec![Vec::with_capacity(steps); probes];
+        let mut running = vec![true; probes];
+        for step in 0..steps {
+            let mut next = matrix.multiply(basis[step].as_ref());
+            let along = column_dots(&next, &basis[step]);
+            // Twice, because once loses orthogonality to rounding when the projection is large.
+            for _ in 0..2 {
+                for q in &basis {
+                    let overlap: Vec<f64> = column_dots(&next, q).iter().map(|d| -d).collect();
+                    add_scaled(&mut next, &overlap, q);
+                }
             }
-        }
-        let norms = column_norms(&next);
-        for j in 0..probes {
-            if running[j] {
-                diagonals[j].push(along[j]);
-                offs[j].push(norms[j]);
-                // An invariant subspace was found: the rule is exact.
-                let size = along[j].abs().max(offs[j].iter().fold(0.0, |a: f64, b| a.max(*b)));
-                running[j] = norms[j] > size * T::EPSILON.to_f64() * 4.0;
+            let norms = column_norms(&next);
+            for j in 0..probes {
+                if running[j] {
+                    diagonals[j].push(along[j]);
+                    offs[j].push(norms[j]);
+                    // An invariant subspace was found: the rule is exact.
+                    let size = along[j].abs().max(offs[j].iter().fold(0.0, |a: f64, b| a.max(*b)));
+                    running[j] = norms[j] > size * T::EPSILON.to_f64() * 4.0;
+                }
+                let s = T::from_f64(if running[j] { 1.0 / norms[j] } else { 0.0 });
+                next.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= s);
             }
-            let s = T::from_f64(if running[j] { 1.0 / norms[j] } else { 0.0 });
-            next.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= s);
+            if !running.contains(&true) {
+                break;
+            }
+            basis.push(next);
         }
-        if !running.contains(&true) {
-            break;
-        }
-        basis.push(next);
-    }
-    let forms = diagonals.iter().zip(&offs).map(|(diagonal, off)| {
-        let size = diagonal.len();
-        let tridiagonal = Mat::<f64>::from_fn(size, size, |i, j| match i.abs_diff(j) {
-            0 => diagonal[i],
-            1 => off[i.min(j)],
-            _ => 0.0,
+        let rules = diagonals.iter().zip(&offs).map(|(diagonal, off)| {
+            let size = diagonal.len();
+            let tridiagonal = Mat::<f64>::from_fn(size, size, |i, j| match i.abs_diff(j) {
+                0 => diagonal[i],
+                1 => off[i.min(j)],
+                _ => 0.0,
+            });
+            let eigen = eigen(tridiagonal.as_ref())
+                .map_err(|_| SolveError::Eigenvalues { dimension: size, what: "Lanczos quadrature" })?;
+            Ok((0..size).map(|k| (eigen.values[k], eigen.vectors[(0, k)].powi(2))).collect())
         });
-        let eigen = eigen(tridiagonal.as_ref())
-            .map_err(|_| SolveError::Eigenvalues { dimension: size, what: "Lanczos quadrature" })?;
-        Ok(n as f64 * (0..size).map(|k| eigen.vectors[(0, k)].powi(2) * f(eigen.values[k])).sum::<f64>())
-    });
-    Ok(Estimate::of(&forms.collect::<Result<Vec<f64>, SolveError>>()?))
+        Ok(Self { dimension: n, rules: rules.collect::<Result<_, SolveError>>()? })
+    }
+
+    /// `tr f(A) = E[zᵀ f(A) z]`, each quadratic form by its rule, exact for polynomials of degree `2 steps - 1`.
+    pub fn trace(&self, f: impl Fn(f64) -> f64) -> Estimate {
+        let form = |rule: &Vec<(f64, f64)>| {
+            self.dimension as f64 * rule.iter().map(|(node, weight)| weight * f(*node)).sum::<f64>()
+        };
+        Estimate::of(&self.rules.iter().map(form).collect::<Vec<f64>>())
+    }
 }

@@ -27,7 +27,7 @@ mod vectors;
 
 pub use conjugate_gradients::{ConjugateGradientState, ConjugateGradients};
 pub use error::SolveError;
-pub use estimate::{Estimate, log_determinant, trace, trace_of_function};
+pub use estimate::{Estimate, SpectralMeasure, log_determinant, trace, trace_of_function};
 pub use nystrom::Nystrom;
 pub use pivoted_cholesky::PivotedCholesky;
 pub use power::{largest_eigenvalue, largest_eigenvalue_from_subset};

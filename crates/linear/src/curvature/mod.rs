@@ -32,5 +32,6 @@ pub use accumulate::{Accumulator, strip_batches, strips_at_once};
 pub use fit::{FitSums, is_gaussian};
 pub use low_rank::low_rank;
 pub use roots::{FisherEstimate, OutputCurvature, Roots};
+pub(crate) use roots::{sample_streams, standard_normals};
 pub use segment::{MatrixShape, Segment, layers};
 pub use sums::{BlockSum, Form, SumMatrix, least_numbers};

@@ -4,12 +4,14 @@
 //! |---|---|---|
 //! | exact | the columns of a root of `B_n` (for softmax `C - 1` of them) | `B_n` |
 //! | Monte Carlo Fisher | gradients of `log p(y' \| f)` for drawn targets `y'` | `B_n`, where the curvature is the Fisher matrix |
+//! | drawn noise | `R e` for standard normal `e`, the noise that posterior samples are made of | `B_n` |
 //! | empirical Fisher | the gradient at the observed target | biased |
 
 use crate::LinearError;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
 use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,13 @@ pub enum FisherEstimate {
         /// Seed.
         seed: u64,
     },
+    /// Draws of noise with covariance `B`, which exists where no target can be drawn that has it; the draw of an example depends on the seed and its number only.
+    Noise {
+        /// Draws for each example.
+        samples: usize,
+        /// Seed.
+        seed: u64,
+    },
     /// Gradients at the observed targets.
     Empirical,
 }
@@ -36,7 +45,7 @@ impl FisherEstimate {
     pub fn width(self, likelihood: &OutputLikelihood) -> usize {
         match self {
             Self::Exact => likelihood.root_width(),
-            Self::MonteCarlo { samples, .. } => samples,
+            Self::MonteCarlo { samples, .. } | Self::Noise { samples, .. } => samples,
             Self::Empirical => 1,
         }
     }
@@ -111,17 +120,44 @@ impl OutputCurvature<'_> {
                         place.iter_mut().zip(root.iter()).for_each(|(p, g)| *p = T::from_f64(scale * g));
                     }
                 }
+                FisherEstimate::Noise { samples, seed } => {
+                    let own = likelihood.root_width();
+                    let (root, normals) = root.split_at_mut(outputs * own);
+                    likelihood.root(y, f, root);
+                    let scale = 1.0 / (samples as f64).sqrt();
+                    for (sample, place) in place.chunks_exact_mut(outputs).enumerate() {
+                        let normals = &mut normals[..own];
+                        standard_normals(sample_streams(seed, sample), self.first + i, normals);
+                        for (p, row) in place.iter_mut().zip(root.chunks_exact(own)) {
+                            *p = T::from_f64(
+                                scale * row.iter().zip(&*normals).map(|(r, e)| r * e).sum::<f64>(),
+                            );
+                        }
+                    }
+                }
                 FisherEstimate::Empirical => {
                     likelihood.gradient(y, f, &mut root[..outputs]);
                     place.iter_mut().zip(root.iter()).for_each(|(p, g)| *p = T::from_f64(*g));
                 }
             }
         };
-        let buffers = || (vec![0.0; outputs * width.max(outputs)], vec![0.0; likelihood.target_width()]);
+        let buffers =
+            || (vec![0.0; outputs * (width.max(outputs) + 1)], vec![0.0; likelihood.target_width()]);
         let rows = values.par_chunks_exact_mut(outputs * width).enumerate().with_min_len(16);
         rows.for_each_init(buffers, one);
         Ok(Roots { width, values })
     }
+}
+
+/// The streams of one posterior sample, which do not depend on how many others there are.
+pub(crate) fn sample_streams(seed: u64, sample: usize) -> Streams {
+    Streams::new(seed).child("linear/sample", sample as u64)
+}
+
+/// The standard normals of one sample at one example: nothing need be stored to have them again.
+pub(crate) fn standard_normals(streams: Streams, example: usize, out: &mut [f64]) {
+    let mut rng = streams.child("linear/example", example as u64).stream("noise");
+    out.iter_mut().for_each(|e| *e = StandardNormal.sample(&mut rng));
 }
 
 #[cfg(test)]
@@ -134,18 +170,21 @@ mod tests {
         let likelihood = &OutputLikelihood::Categorical(Categorical::new(3).unwrap());
         let f = [0.4, -0.3, 0.1];
         let samples = 40_000;
-        let estimate = FisherEstimate::MonteCarlo { samples, seed: 3 };
-        let observed = OutputCurvature { likelihood, estimate, targets: &[0.0], outputs: &f, first: 0 };
-        let rows = observed.roots::<f64>().unwrap();
-        let mut sum = [0.0; 9];
-        for row in rows.values.chunks_exact(3) {
-            (0..9).for_each(|k| sum[k] += row[k / 3] * row[k % 3]);
-        }
-        let mut exact = [0.0; 9];
-        likelihood.curvature(&[0.0], &f, &mut exact);
-        // Products of two gradients lie within 1 of each other: 5 standard errors are below 5 / sqrt(samples).
-        for (s, e) in sum.iter().zip(&exact) {
-            assert!((s - e).abs() < 5.0 / (samples as f64).sqrt(), "{s} {e}");
+        for estimate in
+            [FisherEstimate::MonteCarlo { samples, seed: 3 }, FisherEstimate::Noise { samples, seed: 3 }]
+        {
+            let observed = OutputCurvature { likelihood, estimate, targets: &[0.0], outputs: &f, first: 0 };
+            let rows = observed.roots::<f64>().unwrap();
+            let mut sum = [0.0; 9];
+            for row in rows.values.chunks_exact(3) {
+                (0..9).for_each(|k| sum[k] += row[k / 3] * row[k % 3]);
+            }
+            let mut exact = [0.0; 9];
+            likelihood.curvature(&[0.0], &f, &mut exact);
+            // Products of two gradients lie within 1 of each other, those of normals have a variance of at most 2 B_ii B_kk < 1: 5 standard errors are below 5 / sqrt(samples).
+            for (s, e) in sum.iter().zip(&exact) {
+                assert!((s - e).abs() < 5.0 / (samples as f64).sqrt(), "{estimate:?} {s} {e}");
+            }
         }
     }
 

@@ -4,6 +4,8 @@ use super::{FeatureMap, Linearised};
 use crate::curvature::Roots;
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
+use posterior_linalg::Real;
+use posterior_linalg::dense::product;
 use std::ops::Range;
 
 /// The features of `n` examples as one matrix of nC x d, and the model's outputs for zero weights. A batch is a range of examples.
@@ -103,7 +105,7 @@ impl Linearised<f64> for Rows<'_> {
     /// Cost `2nCdk` flops.
     fn apply(&self, weights: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
         check::same("rows of the weights", self.matrix.ncols(), weights.nrows())?;
-        Ok(posterior_linalg::dense::product(self.matrix, weights))
+        Ok(product(self.matrix, weights))
     }
 
     /// Cost `2nCdk` flops.
@@ -121,17 +123,30 @@ impl Linearised<f64> for Rows<'_> {
     ) -> Result<(), LinearError> {
         check::same("weights, at most", self.matrix.ncols().max(weights.end), self.matrix.ncols())?;
         let own = self.matrix.subcols(weights.start, weights.len());
-        let ((examples, c), Some(Roots { width, values })) = (self.shape(), along) else {
-            visit(0..self.shape().0, own);
+        let examples = self.shape().0;
+        let Some(along) = along else {
+            visit(0..examples, own);
             return Ok(());
         };
-        check::same("numbers in the directions", examples * width * c, values.len())?;
-        let mut rows = Mat::zeros(examples * width, weights.len());
-        for (i, root) in values.chunks_exact(width * c).enumerate() {
-            let root = MatRef::from_row_major_slice(root, *width, c);
-            rows.subrows_mut(i * width, *width).copy_from(root * own.subrows(i * c, c));
-        }
+        let rows = combined(own, self.outputs, along)?;
         visit(0..examples, rows.as_ref());
         Ok(())
     }
+}
+
+/// Rows `R' Phi` of stored rows `Phi` (nC x d) for directions R of each example. Cost `2nCd` flops for each direction of an example.
+pub(super) fn combined<T: Real>(
+    rows: MatRef<'_, T>,
+    outputs: usize,
+    along: &Roots<T>,
+) -> Result<Mat<T>, LinearError> {
+    let (examples, width) = (rows.nrows() / outputs, along.width);
+    check::same("numbers in the directions", examples * width * outputs, along.values.len())?;
+    let mut out = Mat::zeros(examples * width, rows.ncols());
+    for (i, root) in along.values.chunks_exact(width * outputs).enumerate() {
+        let root = MatRef::from_row_major_slice(root, width, outputs);
+        let own = product(root, rows.subrows(i * outputs, outputs));
+        out.subrows_mut(i * width, width).copy_from(own);
+    }
+    Ok(out)
 }

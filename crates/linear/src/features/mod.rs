@@ -9,14 +9,19 @@
 //! | file | what |
 //! |---|---|
 //! | `dense` | [`DenseFeatures`]: a stored matrix |
+//! | `projected`, `landmarks` | [`Projected`]: a few combinations of another map's features; [`LandmarkBasis`]: the leading ones at some examples |
 //! | `source` | [`BatchSource`]: where batches of examples come from, for passes over data in pieces |
 
 mod dense;
+mod landmarks;
+mod projected;
 mod source;
 
 pub use dense::DenseFeatures;
+pub use landmarks::{LandmarkBasis, balanced_landmarks};
+pub use projected::Projected;
 pub(crate) use source::chunks;
-pub use source::{BatchSource, Numbered};
+pub use source::{BatchSource, Numbered, VisitPiece};
 
 use crate::LinearError;
 use crate::curvature::{BlockSum, FisherEstimate, Form, OutputCurvature, Roots, Segment, by_rows};

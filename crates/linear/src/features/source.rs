@@ -13,7 +13,29 @@ pub trait BatchSource<I>: Sync {
     /// # Errors
     /// Those of reading the data; [`LinearError::Target`] for a target that the likelihood cannot have produced.
     fn batch(&self, range: Range<usize>) -> Result<(I, Vec<f64>), LinearError>;
+
+    /// The examples with these numbers (ascending) in pieces of at most `at_once`, in order. By runs of neighbours, unless a source can gather what lies apart.
+    ///
+    /// # Errors
+    /// As [`Self::batch`], and those of `visit`.
+    fn picked(
+        &self,
+        examples: &[usize],
+        at_once: usize,
+        visit: &mut VisitPiece<'_, I>,
+    ) -> Result<(), LinearError> {
+        for run in examples.chunk_by(|a, b| a + 1 == *b) {
+            for piece in run.chunks(at_once.max(1)) {
+                let (inputs, targets) = self.batch(piece[0]..piece[0] + piece.len())?;
+                visit(piece, inputs, &targets)?;
+            }
+        }
+        Ok(())
+    }
 }
+
+/// Sees the numbers of some examples, their inputs and their targets.
+pub type VisitPiece<'a, I> = dyn FnMut(&[usize], I, &[f64]) -> Result<(), LinearError> + 'a;
 
 /// Examples by number, for [`DenseFeatures`](super::DenseFeatures), with their targets (the same number for each; none where a method needs
 /// inputs only).

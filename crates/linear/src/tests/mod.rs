@@ -5,7 +5,9 @@ mod curvature;
 mod duality;
 mod features;
 mod mode;
+mod projected;
 mod reference;
+mod sampled;
 
 use crate::structure::{Block, BlockMatrix, Conditioned, Dense, LowRank, Structure};
 use faer::{Mat, MatRef};

@@ -1,0 +1,177 @@
+//! What a fit returns.
+
+use crate::LaplaceError;
+use crate::plan::check_joint;
+use crate::predict::{Latent, Wanted};
+use faer::Mat;
+use posterior_linalg::dense::eigenvalues;
+use posterior_linalg::tiles::pieces;
+use posterior_linear::features::Projected;
+use posterior_linear::latent::Posteriors;
+use posterior_linear::structure::{Block, BlockMatrix, Dense, Diagonal, Structure, StructureError};
+use posterior_linear::{FeatureMap, Prior};
+use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_store::{StoreError, Tensors};
+use posterior_tangent::Tangent;
+use std::sync::Arc;
+
+/// A basis of the weights and the curvature within it, before a prior is chosen.
+#[derive(Clone, Debug)]
+pub struct Ella<T> {
+    pub(super) selection: Selection,
+    /// `V`, d x K.
+    pub(super) basis: Arc<Mat<T>>,
+    /// `G`, K x K.
+    pub(super) gram: Mat<f64>,
+}
+
+/// Posteriors for some prior precisions and strengths.
+pub struct ConditionedElla<T> {
+    selection: Selection,
+    basis: Arc<Mat<T>>,
+    posteriors: Posteriors<T>,
+}
+
+impl<T: Precision> Ella<T> {
+    /// The weights of the tangent.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// The directions `V`, d x K, orthonormal.
+    pub fn basis(&self) -> &Mat<T> {
+        &self.basis
+    }
+
+    /// The curvature `G` along them.
+    ///
+    /// # Errors
+    /// When it is not finite.
+    pub fn structure(&self) -> Result<Structure, LaplaceError> {
+        let matrix = BlockMatrix::Dense(Dense::new(self.gram.clone()));
+        let block = Block { name: "all features".into(), range: 0..self.gram.nrows(), matrix };
+        Ok(Structure::new(vec![block])?)
+    }
+
+    /// The spectrum of `V G V'` as a diagonal structure of as many entries as there are weights: what the evidence needs. Weights across the features have the evidence of the prior alone.
+    ///
+    /// # Errors
+    /// When the curvature is not finite.
+    pub fn spectrum(&self) -> Result<Structure, LaplaceError> {
+        let name = "the curvature of the features";
+        if !self.gram.is_all_finite() {
+            return Err(StructureError::NotFinite { block: name.into() }.into());
+        }
+        let mut values =
+            eigenvalues(self.gram.as_ref()).map_err(|_| StructureError::Eigen { block: name.into() })?;
+        values.iter_mut().for_each(|v| *v = v.max(0.0));
+        values.reverse();
+        values.resize(self.selection.len(), 0.0);
+        let (matrix, range) = (BlockMatrix::Diagonal(Diagonal::new(values)), 0..self.selection.len());
+        Ok(Structure::new(vec![Block { name: "spectrum".into(), range, matrix }])?)
+    }
+
+    /// The posterior under a prior precision and a strength of the data.
+    ///
+    /// # Errors
+    /// When they are not positive, or the factorisation fails.
+    pub fn condition(&self, precision: f64, strength: f64) -> Result<ConditionedElla<T>, LaplaceError> {
+        self.condition_all(&[(precision, strength)])
+    }
+
+    /// Several posteriors whose features are made once.
+    ///
+    /// # Errors
+    /// As [`Self::condition`].
+    pub fn condition_all(&self, settings: &[(f64, f64)]) -> Result<ConditionedElla<T>, LaplaceError> {
+        let structure = self.structure()?;
+        let condition = |(precision, strength): &(f64, f64)| {
+            Ok(structure.condition(&Prior::scalar(self.gram.nrows(), *precision)?, *strength)?)
+        };
+        let conditioned = settings.iter().map(condition).collect::<Result<Vec<_>, LaplaceError>>()?;
+        let segments = vec![posterior_linear::curvature::Segment {
+            name: "all weights".into(),
+            layer: String::new(),
+            range: 0..self.gram.nrows(),
+            whole: true,
+            matrix: None,
+        }];
+        let posteriors = Posteriors::new(&segments, conditioned)?;
+        Ok(ConditionedElla { selection: self.selection.clone(), basis: self.basis.clone(), posteriors })
+    }
+
+    /// Adds it to the arrays of a file.
+    pub fn write(&self, tensors: &mut Tensors) {
+        tensors.insert_columns("ella.basis", self.basis.as_ref().as_ref());
+        tensors.insert_matrix("ella.curvature", self.gram.as_ref());
+    }
+
+    /// Takes it from the arrays of a file.
+    ///
+    /// # Errors
+    /// When arrays are missing, of another network's size or not finite.
+    pub fn read(selection: &Selection, tensors: &mut Tensors) -> Result<Self, StoreError> {
+        let basis = tensors.columns::<T>("ella.basis", None)?;
+        let k = basis.ncols();
+        if basis.nrows() != selection.len() || k == 0 {
+            return Err(tensors.corrupt(format!(
+                "the basis is of {} weights, the network has {}",
+                basis.nrows(),
+                selection.len()
+            )));
+        }
+        let gram = tensors.matrix("ella.curvature", k, k)?;
+        if !(gram.is_all_finite() && basis.is_all_finite()) {
+            return Err(tensors.corrupt("the features or their curvature are not finite"));
+        }
+        Ok(Self { selection: selection.clone(), basis: Arc::new(basis), gram })
+    }
+}
+
+impl<T: Precision> ConditionedElla<T> {
+    /// Latent predictions of inputs under each posterior; the mean is the network's own output. Cost: a forward pass with K tangents for each input.
+    ///
+    /// # Errors
+    /// When inputs do not fit.
+    pub fn latents(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        wanted: Wanted,
+    ) -> Result<Vec<Latent>, LaplaceError> {
+        let tangent = Tangent::new(network, &self.selection);
+        let projected = Projected::new(&tangent, &self.basis)?;
+        let outputs = projected.outputs();
+        let mut all: Vec<Latent> = (0..self.posteriors.count())
+            .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
+            .collect();
+        for range in pieces(x.rows(), projected.examples_at_once(self.basis.ncols())) {
+            let features = projected.at(x.slice_rows(range))?;
+            let covariances = self.posteriors.covariances(&*features, wanted)?;
+            for (latent, covariance) in all.iter_mut().zip(covariances) {
+                latent.mean.extend(features.outputs());
+                latent.covariance.extend(covariance);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Latent predictions under the first posterior.
+    ///
+    /// # Errors
+    /// As [`Self::latents`].
+    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Ok(self.latents(network, x, wanted)?.swap_remove(0))
+    }
+
+    /// Joint covariance of all outputs of all inputs under the first posterior, `[examples * C, examples * C]`.
+    ///
+    /// # Errors
+    /// When it would pass `memory` bytes or inputs do not fit.
+    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        let tangent = Tangent::new(network, &self.selection);
+        let projected = Projected::new(&tangent, &self.basis)?;
+        check_joint(x.rows(), projected.outputs(), self.basis.ncols(), memory)?;
+        Ok(self.posteriors.joint(&*projected.at(x.clone())?)?.swap_remove(0))
+    }
+}

@@ -1,0 +1,112 @@
+//! What ELLA and samples need.
+
+use super::workspace::Workspace;
+use crate::LaplaceError;
+use crate::ella::EllaOptions;
+use crate::sampled::{SampledOptions, Solver};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::{Network, Precision, Selection};
+
+/// Numbers of the landmarks' rows that are held at one time.
+const HELD: u64 = 1 << 25;
+
+/// Blocks of weights x samples, in doubles: frozen noise twice, right-hand sides, a solver's own five with its product, samples before.
+const BLOCKS: u64 = 10;
+
+/// Products with the data for one turn's mode that a plan counts on.
+const MODE_PRODUCTS: f64 = 40.0;
+
+/// Products for one turn's samples, where options do not say.
+const SAMPLE_PRODUCTS: f64 = 40.0;
+
+/// Bytes of landmarks, directions and curvature, bytes of one batch, and multiplications and additions of [`Ella::fit`](crate::Ella::fit).
+pub fn ella<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: usize,
+    likelihood: &OutputLikelihood,
+    options: &EllaOptions,
+) -> (u64, u64, f64) {
+    let outputs = likelihood.outputs() as u64;
+    let space = Workspace { network, selection, examples: examples as u64, outputs };
+    let (d, m) = (selection.len() as u64, options.landmarks.min(examples) as u64);
+    let (k, number) = ((options.features as u64).min(m), size_of::<T>() as u64);
+    let squares = |n: u64| n.saturating_mul(n).saturating_mul(8);
+    // Kernel, its vectors and what finds them; rows over some weights, their gradients, and a product's buffers; the directions in doubles, as made, and kept.
+    let kernel = squares(m).saturating_mul(4);
+    let rows = HELD.min(m.saturating_mul(d)).saturating_mul(8);
+    let directions = d.saturating_mul(k).saturating_mul(8 + 3 * number);
+    let bytes = kernel.saturating_add(rows).saturating_add(directions).saturating_add(squares(k) * 40);
+    let piece = space.batch_bytes(1, super::Use::Rows { by_layer: false });
+    let batch = piece.max(space.tangents(k)).saturating_add(16 * examples as u64);
+    let (flops, n) = (network.graph().flops() as f64, examples as f64);
+    let (d, m, k) = (d as f64, m as f64, k as f64);
+    let passes = (m * d / HELD as f64).ceil().max(1.0);
+    let landmarks = 3.0 * m * flops * passes + m * m * d + 9.0 * m.powi(3) + m * flops * (1.0 + 2.0 * k);
+    let pass = n * (flops * (1.0 + 2.0 * k) + k * k * likelihood.root_width() as f64);
+    (bytes, batch, landmarks + pass)
+}
+
+/// Bytes of samples and their solver, bytes of one batch, and multiplications and additions, about, of [`fit`](crate::sampled::fit).
+pub fn sampled<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: usize,
+    likelihood: &OutputLikelihood,
+    options: &SampledOptions,
+) -> (u64, u64, f64) {
+    let outputs = likelihood.outputs() as u64;
+    let space = Workspace { network, selection, examples: examples as u64, outputs };
+    let (d, number) = (selection.len() as u64, size_of::<T>() as u64);
+    let (early, last) = (options.samples_em as u64, options.samples as u64);
+    let most = early.max(last);
+    let rows = (examples * likelihood.root_width()) as u64;
+    let probes = if options.update == crate::sampled::Update::Evidence {
+        options.spectrum_probes as u64 * options.spectrum_steps as u64
+    } else {
+        0
+    };
+    let block = d.saturating_mul(most);
+    let mut bytes = block.saturating_mul(8 * BLOCKS + 3 * number).saturating_add(d * 8 * 12);
+    bytes = bytes.saturating_add(d.saturating_mul(probes).saturating_mul(8));
+    // The mode's outputs of all examples.
+    bytes = bytes.saturating_add(examples as u64 * outputs * 16);
+    let (flops, n) = (network.graph().flops() as f64, examples as f64);
+    let product = |k: f64| n * flops * (1.0 + 4.0 * k);
+    let per_turn = match &options.solver {
+        Solver::Descent(descent) => descent.epochs as f64,
+        Solver::ConjugateGradients(own) => SAMPLE_PRODUCTS.min(own.steps as f64),
+        Solver::DualDescent(dual) => {
+            // Targets, solution and what the solver keeps of them; the stored kernel is within what is left of the memory.
+            bytes = bytes.saturating_add(rows.saturating_mul(most).saturating_mul(8 * 8));
+            if options.g_prior { dual.steps as f64 } else { 2.0 }
+        }
+    };
+    let mode = MODE_PRODUCTS * product(1.0);
+    let turns = options.em_steps as f64 * (product(early as f64) * (per_turn + 1.0) + mode);
+    let work = turns + product(last as f64) * (per_turn + 1.0);
+    let batch = space
+        .tangents(most.max(1))
+        .max(space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares));
+    (bytes, batch, work)
+}
+
+/// Refuses a joint covariance of so many numbers, made from rows of so many columns, that would pass `memory` bytes.
+pub(crate) fn check_joint(
+    inputs: usize,
+    outputs: usize,
+    columns: usize,
+    memory: u64,
+) -> Result<(), LaplaceError> {
+    let rows = (inputs * outputs) as u64;
+    let needed = rows.saturating_mul(rows).saturating_mul(8).saturating_add(rows * columns as u64 * 24);
+    if needed <= memory {
+        return Ok(());
+    }
+    Err(LaplaceError::Memory {
+        what: format!("the joint covariance of {inputs} inputs"),
+        needed,
+        allowed: memory,
+        remedy: "ask for fewer inputs at a time, or draw function samples instead".into(),
+    })
+}

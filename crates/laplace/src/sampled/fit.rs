@@ -1,0 +1,409 @@
+//! The turns, and the samples for predictions.
+
+use super::dual::{Dual, Kernel};
+use super::posterior::{Sampled, narrowed};
+use super::saved;
+use super::solve::{AnySampler, AnyState};
+use super::{DualOptions, Objective, SampledOptions, Solver, Turn, Update};
+use crate::keep::Keeper;
+use crate::{LaplaceError, PriorKind, Stage};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::compiled_here;
+use posterior_linalg::random::Streams;
+use posterior_linear::Prior;
+use posterior_linear::curvature::is_gaussian;
+use posterior_linear::mode::Predictor;
+use posterior_linear::sampled::{
+    Drawn, Estimator, Noise, SampledModel, Sampler, Solve, TurnOptions, Turns, TurnsState, WatchSolver,
+    WeightSpace, curvature_spectrum,
+};
+use posterior_networks::train::Examples;
+use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
+use posterior_optim::{Clock, Limits, Reason, Signal, drive};
+use posterior_tangent::{Observed, Tangent, check_outputs};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
+
+/// What was done on the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampledReport {
+    /// Turn by turn.
+    pub turns: Vec<Turn>,
+    /// Why the turns ended.
+    pub turns_ended: Reason,
+    /// Steps towards the samples for predictions.
+    pub solver_steps: usize,
+    /// Why these ended.
+    pub solver_ended: Reason,
+    /// Whether the kernel of dual descent was stored.
+    pub stored_kernel: Option<bool>,
+}
+
+/// What a fit returns.
+pub struct SampledFit<T> {
+    /// The samples.
+    pub posterior: Sampled<T>,
+    /// Prior precisions by group, in the coordinates that the prior acts on.
+    pub precisions: Vec<f64>,
+    /// Noise variance relative to the likelihood's own; 1 without Gaussian noise.
+    pub noise_variance: f64,
+    /// The linearised model's optimum in the network's own coordinates; None without turns.
+    pub mode: Option<Vec<f64>>,
+    /// What was done.
+    pub report: SampledReport,
+    /// Things to know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// What samples are known by: enough to draw further ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Setting {
+    pub(super) prior: Prior,
+    pub(super) strength: f64,
+    pub(super) g_prior: bool,
+    pub(super) seed: u64,
+}
+
+impl Setting {
+    /// The model in the coordinates of the prior.
+    pub(super) fn model<'a, 'f, T: Precision>(
+        &self,
+        tangent: &'a Tangent<'f, T>,
+        observed: &'a Observed<'a, T>,
+        likelihood: &'a OutputLikelihood,
+        diagonal: &[f64],
+    ) -> Result<SampledModel<'a, T, Tangent<'f, T>>, LaplaceError> {
+        let model = SampledModel::new(tangent, observed, likelihood);
+        Ok(if self.g_prior { model.scaled(scales(diagonal))? } else { model })
+    }
+
+    /// Solves for samples of these numbers.
+    pub(super) fn solve<T: Precision>(
+        &self,
+        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
+        model: &SampledModel<'_, T, Tangent<'_, T>>,
+        diagonal: &[f64],
+        samples: Range<usize>,
+        options: &SampledOptions,
+        memory: u64,
+        state: Option<AnyState>,
+        watch: &mut WatchSolver<'_, AnyState>,
+    ) -> Result<Drawn, LaplaceError> {
+        let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
+        let scaled = scaled_diagonal(model, diagonal);
+        let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
+        let each = self.prior.precision_of_each(0..model.dimension());
+        let mut sampler = way.sampler(model, &noise, &scaled, options.objective);
+        let drawn = sampler.samples(&each, self.strength, None, state, watch)?;
+        if drawn.reason == Reason::Interrupted {
+            return Err(LaplaceError::Interrupted);
+        }
+        Ok(drawn)
+    }
+}
+
+/// `m^(-1/2)`, zero where nothing moves an output.
+fn scales(diagonal: &[f64]) -> Vec<f64> {
+    diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect()
+}
+
+/// The diagonal of the curvature of scaled features.
+fn scaled_diagonal<T: Precision>(model: &SampledModel<'_, T, Tangent<'_, T>>, diagonal: &[f64]) -> Vec<f64> {
+    match model.scales() {
+        Some(scales) => diagonal.iter().zip(scales).map(|(m, s)| m * s * s).collect(),
+        None => diagonal.to_vec(),
+    }
+}
+
+/// A solver with what it needs beside the noise.
+enum Way<'a, 'f, T: Precision> {
+    Weights(Solve),
+    Dual(&'a DualOptions, Kernel<'a, 'f, T>),
+}
+
+impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
+    fn of(
+        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
+        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
+        solver: &'a Solver,
+        memory: u64,
+    ) -> Result<Self, LaplaceError> {
+        Ok(match solver {
+            Solver::Descent(options) => Self::Weights(Solve::Descent(options.clone())),
+            Solver::ConjugateGradients(options) => Self::Weights(Solve::ConjugateGradients(options.clone())),
+            Solver::DualDescent(options) => {
+                Self::Dual(options, Kernel::of(network, selection, examples, model, memory)?)
+            }
+        })
+    }
+
+    fn sampler(
+        &'a self,
+        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
+        noise: &'a Noise,
+        diagonal: &'a [f64],
+        objective: Objective,
+    ) -> AnySampler<'a, 'f, T> {
+        match self {
+            Self::Weights(solve) => {
+                AnySampler::Weights(WeightSpace { model, noise, diagonal, solve, objective })
+            }
+            Self::Dual(options, kernel) => AnySampler::Dual(Dual::new(model, noise, kernel, options)),
+        }
+    }
+
+    fn stored_kernel(&self) -> Option<bool> {
+        match self {
+            Self::Weights(_) => None,
+            Self::Dual(_, kernel) => Some(matches!(kernel, Kernel::Stored(_))),
+        }
+    }
+}
+
+/// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
+///
+/// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end those of `samples` further ones. [`super::plan`] says how much memory.
+///
+/// # Errors
+/// [`LaplaceError`]: options out of range, bad targets or inputs, more than `memory` bytes, solvers that diverge, interruption.
+pub fn fit<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: &dyn Examples<T>,
+    likelihood: &OutputLikelihood,
+    options: &SampledOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<SampledFit<T>, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'k: 'a] run, (
+        network: &'a Network<T> = network,
+        selection: &'a Selection = selection,
+        examples: &'a dyn Examples<T> = examples,
+        likelihood: &'a OutputLikelihood = likelihood,
+        options: &'a SampledOptions = options,
+        seed: u64 = seed,
+        memory: u64 = memory,
+        keeper: &'a mut Keeper<'k> = keeper,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+    ) -> Result<SampledFit<T>, LaplaceError>)
+}
+
+/// Offers states to a keeper, and remembers what failed in that.
+struct Kept<'a, 'k> {
+    keeper: &'a mut Keeper<'k>,
+    failed: Option<LaplaceError>,
+}
+
+impl Kept<'_, '_> {
+    /// Whether to go on after a step, given what the observer says.
+    fn after(
+        &mut self,
+        predicting: bool,
+        signal: Signal,
+        state: impl Fn() -> TurnsState<AnyState>,
+    ) -> Signal {
+        let made = || saved::save(predicting, &state());
+        let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
+        match written {
+            Ok(()) => signal,
+            Err(error) => {
+                self.failed = Some(error);
+                Signal::Stop
+            }
+        }
+    }
+
+    /// What failed, or what came out.
+    fn result<R>(&mut self, result: Result<R, LaplaceError>) -> Result<R, LaplaceError> {
+        self.failed.take().map_or(result, Err)
+    }
+}
+
+fn run<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: &dyn Examples<T>,
+    likelihood: &OutputLikelihood,
+    options: &SampledOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: Observer<'_>,
+) -> Result<SampledFit<T>, LaplaceError> {
+    check_outputs(network, likelihood)?;
+    options.check()?;
+    if examples.is_empty() {
+        return Err(LaplaceError::Request("there are no examples to learn from".into()));
+    }
+    let (bytes, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
+    let needed = bytes.saturating_add(batch);
+    if needed > memory {
+        return Err(LaplaceError::Memory {
+            what: format!("Laplace by {} samples", options.samples.max(options.samples_em)),
+            needed,
+            allowed: memory,
+            remedy: "take fewer samples, or allow more memory".into(),
+        });
+    }
+    let (tangent, observed) = (Tangent::new(network, selection), Observed { examples, likelihood });
+    let plain = SampledModel::new(&tangent, &observed, likelihood);
+    let mut stage = |done, all| observer(Stage::Curvature, done, all);
+    let (diagonal, fit) = plain.curvature_diagonal(options.samples_em.max(1), seed, &mut stage)?;
+    let kind = if options.layerwise { PriorKind::Layerwise } else { PriorKind::Scalar };
+    let prior = kind.prior(network.graph(), selection, options.initial_precision)?;
+    let streams = Streams::new(seed);
+    let mut setting = Setting {
+        prior: prior.clone(),
+        strength: 1.0,
+        g_prior: options.g_prior,
+        seed: streams.child("laplace/sampled/prediction", 0).seed(),
+    };
+    let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
+    let (predicting, state) = match keeper.earlier() {
+        Some(earlier) => saved::open(earlier, selection.len())?,
+        None => (false, TurnsState::begin(&prior, 1.0)),
+    };
+    let data = (network, selection, examples);
+    let mut kept = Kept { keeper, failed: None };
+    let mut stored_kernel = None;
+    let (state, turns_ended) = if predicting || options.em_steps == 0 {
+        (state, Reason::Steps)
+    } else {
+        let own = streams.child("laplace/sampled/turns", 0).seed();
+        let mut stage = |done, all| observer(Stage::Samples, done, all);
+        let noise = Noise::draw(&model, 0..options.samples_em, own, &mut stage)?;
+        let scaled = scaled_diagonal(&model, &diagonal);
+        let way = Way::of(data, &model, &options.solver, memory - needed)?;
+        stored_kernel = way.stored_kernel();
+        let spectrum = match options.update {
+            Update::Evidence => {
+                let size = (options.spectrum_probes, options.spectrum_steps);
+                Some(curvature_spectrum(&model, size, own)?)
+            }
+            _ => None,
+        };
+        let turn_options = turn_options(options);
+        let sampler = way.sampler(&model, &noise, &scaled, options.objective);
+        let limits = Limits { steps: options.em_steps, time: None };
+        let mut watch = |progress: Option<&posterior_optim::Progress>,
+                         state: &dyn Fn() -> TurnsState<AnyState>| {
+            let signal = match progress {
+                Some(p) => observer(Stage::Samples, p.step, p.steps_planned),
+                None => observer(Stage::Mode, 0, options.em_steps),
+            };
+            kept.after(false, signal, state)
+        };
+        let mut turns = Turns {
+            model: &model,
+            sampler,
+            prior: prior.clone(),
+            diagonal: &diagonal,
+            fit,
+            spectrum,
+            options: &turn_options,
+            state,
+            watch: &mut watch,
+        };
+        let ended = drive(&mut turns, limits, Clock::start(), &mut |_, _| Signal::Continue);
+        let state = turns.state;
+        let (reason, _) = kept.result(ended.map_err(LaplaceError::from))?;
+        (state, reason)
+    };
+    setting.prior = prior.with_precisions(&state.precisions)?;
+    setting.strength = if is_gaussian(likelihood) { 1.0 / state.noise_variance } else { 1.0 };
+    let bare = TurnsState { samples: None, solving: None, ..state.clone() };
+    let solved = setting.solve(
+        data,
+        &model,
+        &diagonal,
+        0..options.samples,
+        options,
+        memory - needed,
+        if predicting { state.solving.clone() } else { None },
+        &mut |progress, solving| {
+            let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
+            kept.after(true, signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
+        },
+    );
+    let drawn = kept.result(solved)?;
+    let notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
+    let mode = state.mode.map(|mode| match model.scales() {
+        Some(scales) => mode.weights.iter().zip(scales).map(|(w, s)| w * s).collect(),
+        None => mode.weights,
+    });
+    let report = SampledReport {
+        turns: state.turns,
+        turns_ended,
+        solver_steps: drawn.steps,
+        solver_ended: drawn.reason,
+        stored_kernel,
+    };
+    let samples = narrowed(&model, &drawn.samples);
+    Ok(SampledFit {
+        precisions: setting.prior.precisions().to_vec(),
+        noise_variance: state.noise_variance,
+        posterior: Sampled { selection: selection.clone(), samples, setting, diagonal },
+        mode,
+        report,
+        notes,
+    })
+}
+
+fn turn_options(options: &SampledOptions) -> TurnOptions {
+    TurnOptions {
+        tolerance: options.tolerance,
+        update: options.update,
+        estimator: if options.layerwise { Estimator::Weight } else { options.estimator },
+        mode: options.mode.clone(),
+        predictor: Predictor::Affine,
+        learn_noise: options.learn_noise,
+    }
+}
+
+/// What a reader should know.
+fn notes(
+    turns: &[Turn],
+    ended: Reason,
+    drawn: &Drawn,
+    diagonal: &[f64],
+    options: &SampledOptions,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let dropped = diagonal.iter().filter(|m| **m <= 0.0).count();
+    if options.g_prior && dropped > 0 {
+        notes.push(format!(
+            "{dropped} weights move no output of a training example: the g-prior leaves them out"
+        ));
+    }
+    if let (Reason::Steps, Some(last)) = (ended, turns.last())
+        && options.em_steps > 0
+    {
+        notes.push(format!(
+            "precisions were still moving after {} turns (the last began at {:.3e}): allow more for the optimum",
+            turns.len(),
+            last.precisions[0]
+        ));
+    }
+    // Five standard deviations of what solved samples have.
+    let far = |t: &Turn| {
+        t.convergence.filter(|c| {
+            (c - 1.0).abs() > 0.1 + 5.0 * (2.0 / (diagonal.len() * options.samples_em) as f64).sqrt()
+        })
+    };
+    if let Some(convergence) = turns.last().and_then(far) {
+        notes.push(format!(
+            "the samples of the last turn are not solved: their mean of zeta' H zeta is {convergence:.2} of the number of weights: allow the solver more steps"
+        ));
+    }
+    if matches!(drawn.reason, Reason::Steps) && !matches!(options.solver, Solver::Descent(_)) {
+        notes.push(format!(
+            "the samples for predictions had not reached their tolerance after {} steps",
+            drawn.steps
+        ));
+    }
+    notes
+}

@@ -1,0 +1,123 @@
+//! What can be asked for.
+
+use crate::{LaplaceError, ModeOptions};
+use posterior_gp::iterative::DualDescentOptions;
+use posterior_linear::sampled::{ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Update};
+use serde::{Deserialize, Serialize};
+
+/// How samples are solved for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// Descent on batches, with Nesterov's momentum and averaging.
+    Descent(DescentOptions),
+    /// Conjugate gradients on all data.
+    ConjugateGradients(ConjugateOptions),
+    /// Stochastic dual descent on the tangent kernel: for few examples and outputs.
+    DualDescent(DualOptions),
+}
+
+/// Settings of dual descent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DualOptions {
+    /// Steps.
+    pub steps: usize,
+    /// Relative residual at which to stop.
+    pub tolerance: f64,
+    /// The method's own.
+    pub descent: DualDescentOptions,
+}
+
+impl Default for DualOptions {
+    fn default() -> Self {
+        Self { steps: 10_000, tolerance: 1e-2, descent: DualDescentOptions::default() }
+    }
+}
+
+/// What to fit, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SampledOptions {
+    /// Samples while precisions are learned.
+    pub samples_em: usize,
+    /// Samples for predictions.
+    pub samples: usize,
+    /// Turns of expectation maximisation at most; none keeps the initial precision.
+    pub em_steps: usize,
+    /// How samples are solved for.
+    pub solver: Solver,
+    /// Which objective descent minimises.
+    pub objective: Objective,
+    /// How precisions are updated.
+    pub update: Update,
+    /// How the effective dimension is estimated.
+    pub estimator: Estimator,
+    /// How the linearised model's optimum is found.
+    pub mode: ModeSolver,
+    /// Whether the prior acts on weights in the units of their own influence: features scaled to a unit diagonal of the curvature.
+    pub g_prior: bool,
+    /// Whether each layer has a precision of its own.
+    pub layerwise: bool,
+    /// Precision at the start, in the coordinates that the prior acts on.
+    pub initial_precision: f64,
+    /// Whether a factor on the noise is learned, where it is Gaussian.
+    pub learn_noise: bool,
+    /// The turns end when no logarithm of a precision (and noise) moves by more.
+    pub tolerance: f64,
+    /// Random vectors by which [`Update::Evidence`] knows the spectrum.
+    pub spectrum_probes: usize,
+    /// Products with each of them.
+    pub spectrum_steps: usize,
+}
+
+impl Default for SampledOptions {
+    fn default() -> Self {
+        Self {
+            samples_em: 8,
+            samples: 64,
+            em_steps: 8,
+            solver: Solver::ConjugateGradients(ConjugateOptions::default()),
+            objective: Objective::LowVariance,
+            update: Update::Mackay,
+            estimator: Estimator::Prediction,
+            mode: ModeSolver::Newton(ModeOptions::default()),
+            g_prior: true,
+            layerwise: false,
+            initial_precision: 1.0,
+            learn_noise: true,
+            tolerance: 0.01,
+            spectrum_probes: 4,
+            spectrum_steps: 30,
+        }
+    }
+}
+
+impl SampledOptions {
+    pub(super) fn check(&self) -> Result<(), LaplaceError> {
+        let refuse = |problem: String| Err(LaplaceError::Request(problem));
+        if self.samples == 0 || (self.samples_em == 0 && self.em_steps > 0) {
+            return refuse("at least one sample is needed, for predictions and for each turn".into());
+        }
+        if !(self.initial_precision > 0.0 && self.initial_precision.is_finite()) {
+            return refuse(format!(
+                "the prior precision is {}; it must be positive and finite",
+                self.initial_precision
+            ));
+        }
+        if self.tolerance.is_nan() || self.tolerance < 0.0 {
+            return refuse(format!("the tolerance is {}; it must be zero or positive", self.tolerance));
+        }
+        if self.layerwise && matches!(self.solver, Solver::DualDescent(_)) {
+            return refuse(
+                "dual descent knows one prior precision: choose another solver, or one precision for all layers".into(),
+            );
+        }
+        if self.layerwise && self.update == Update::Evidence {
+            return refuse(
+                "the bound's maximum is known for one precision of all weights: choose another update, or one precision for all layers".into(),
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! What a fit returns.
+
+use super::fit::Setting;
+use super::{SampledOptions, Solver};
+use crate::plan::check_joint;
+use crate::predict::{Latent, Wanted};
+use crate::{LaplaceError, Stage};
+use faer::Mat;
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::dense::product;
+use posterior_linalg::tiles::pieces;
+use posterior_linear::latent::add_inner_products;
+use posterior_linear::sampled::SampledModel;
+use posterior_linear::{FeatureMap, Prior};
+use posterior_networks::train::Examples;
+use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_optim::Signal;
+use posterior_store::{StoreError, Tensors};
+use posterior_tangent::{Observed, Tangent, check_outputs};
+use serde::{Deserialize, Serialize};
+
+/// Draws of the weights from the linearised posterior, centred at zero: predictions keep the network as their mean.
+#[derive(Clone, Debug)]
+pub struct Sampled<T> {
+    pub(super) selection: Selection,
+    /// Weights in the network's own coordinates, d x K.
+    pub(super) samples: Mat<T>,
+    /// What further samples need.
+    pub(super) setting: Setting,
+    /// Diagonal of the unscaled curvature (d).
+    pub(super) diagonal: Vec<f64>,
+}
+
+/// The small part of a file.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    setting: Setting,
+    samples: usize,
+}
+
+impl<T: Precision> Sampled<T> {
+    /// The weights of the tangent.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// The samples, d x K.
+    pub fn samples(&self) -> &Mat<T> {
+        &self.samples
+    }
+
+    /// The prior that they were solved for, in scaled coordinates under a g-prior.
+    pub fn prior(&self) -> &Prior {
+        &self.setting.prior
+    }
+
+    /// `J zeta_j` of inputs, nC x K, batch by batch: `visit` gets the network's outputs and the products.
+    fn moved(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        mut visit: impl FnMut(Vec<f64>, Mat<f64>),
+    ) -> Result<(), LaplaceError> {
+        let tangent = Tangent::new(network, &self.selection);
+        for range in pieces(x.rows(), tangent.examples_at_once(self.samples.ncols())) {
+            let features = tangent.at(x.slice_rows(range))?;
+            let moved = features.apply(self.samples.as_ref())?;
+            let wide = Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| moved[(i, j)].to_f64());
+            visit(features.outputs(), wide);
+        }
+        Ok(())
+    }
+
+    /// Latent predictions: the network's outputs, and second moments of `J zeta` about zero, their known mean. Cost: a forward pass with K tangents for each input.
+    ///
+    /// # Errors
+    /// When inputs do not fit.
+    pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let root = (self.samples.ncols() as f64).sqrt();
+        let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
+        self.moved(network, x, |mean, mut moved| {
+            moved *= faer::Scale(1.0 / root);
+            let start = latent.covariance.len();
+            let examples = mean.len() / outputs;
+            latent.covariance.resize(start + examples * Latent::size(outputs, wanted), 0.0);
+            add_inner_products(moved.as_ref(), outputs, wanted, &mut latent.covariance[start..]);
+            latent.mean.extend(mean);
+        })?;
+        Ok(latent)
+    }
+
+    /// Joint second moments of all outputs of all inputs, `[examples * C, examples * C]`: of rank K at most.
+    ///
+    /// # Errors
+    /// When they would pass `memory` bytes or inputs do not fit.
+    pub fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let k = self.samples.ncols();
+        check_joint(x.rows(), outputs, k, memory)?;
+        let (mut rows, mut start) = (Mat::zeros(x.rows() * outputs, k), 0);
+        self.moved(network, x, |_, moved| {
+            rows.subrows_mut(start, moved.nrows()).copy_from(&moved);
+            start += moved.nrows();
+        })?;
+        Ok(product(rows.as_ref(), rows.transpose()) * faer::Scale(1.0 / k as f64))
+    }
+
+    /// The linearised network under each of the first `samples` draws, `g(x) + J(x) zeta_j`, `[examples * C, samples]`.
+    ///
+    /// # Errors
+    /// When there are not as many draws, or inputs do not fit.
+    pub fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+    ) -> Result<Mat<f64>, LaplaceError> {
+        let kept = self.samples.ncols();
+        if samples > kept {
+            return Err(LaplaceError::Request(format!(
+                "{samples} function samples were asked for, the posterior has {kept}: ask for no more, or extend it"
+            )));
+        }
+        let outputs: usize = network.graph().output_shape().iter().product();
+        let (mut out, mut start) = (Mat::zeros(x.rows() * outputs, samples), 0);
+        self.moved(network, x, |mean, moved| {
+            for j in 0..samples {
+                (0..mean.len()).for_each(|i| out[(start + i, j)] = mean[i] + moved[(i, j)]);
+            }
+            start += mean.len();
+        })?;
+        Ok(out)
+    }
+
+    /// The same posterior with `more` samples, those before untouched: sample j is the same as if all had been asked for at once, up to the solver's tolerance. The data are those of the fit.
+    ///
+    /// # Errors
+    /// Those of a fit; interruption.
+    pub fn extended(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        likelihood: &OutputLikelihood,
+        more: usize,
+        solver: &Solver,
+        memory: u64,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, LaplaceError> {
+        check_outputs(network, likelihood)?;
+        let tangent = Tangent::new(network, &self.selection);
+        let observed = Observed { examples, likelihood };
+        let model = self.setting.model(&tangent, &observed, likelihood, &self.diagonal)?;
+        let kept = self.samples.ncols();
+        let options = SampledOptions { solver: solver.clone(), ..SampledOptions::default() };
+        let drawn = self.setting.solve(
+            (network, &self.selection, examples),
+            &model,
+            &self.diagonal,
+            kept..kept + more,
+            &options,
+            memory,
+            None,
+            &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
+        )?;
+        let own = narrowed(&model, &drawn.samples);
+        let samples = Mat::from_fn(self.samples.nrows(), kept + more, |i, j| {
+            if j < kept { self.samples[(i, j)] } else { own[(i, j - kept)] }
+        });
+        Ok(Self { samples, ..self.clone() })
+    }
+
+    /// Adds it to the arrays of a file; what is returned belongs to the file's header.
+    pub fn write(&self, tensors: &mut Tensors) -> serde_json::Value {
+        tensors.insert_columns("sampled.samples", self.samples.as_ref());
+        tensors.insert_vector("sampled.diagonal", &self.diagonal);
+        let header = Header { setting: self.setting.clone(), samples: self.samples.ncols() };
+        serde_json::to_value(&header).unwrap_or_default()
+    }
+
+    /// Takes it from the arrays of a file and what [`Self::write`] returned.
+    ///
+    /// # Errors
+    /// When arrays are missing, of another network's size or not finite.
+    pub fn read(
+        selection: &Selection,
+        header: &serde_json::Value,
+        tensors: &mut Tensors,
+    ) -> Result<Self, StoreError> {
+        let header: Header = serde_json::from_value(header.clone()).map_err(|e| tensors.corrupt(e))?;
+        let weights = selection.len();
+        if header.setting.prior.dimension() != weights || header.samples == 0 {
+            return Err(tensors.corrupt(format!(
+                "its prior is of {} weights, the network has {weights}",
+                header.setting.prior.dimension()
+            )));
+        }
+        let samples = tensors.columns::<T>("sampled.samples", Some((weights, header.samples)))?;
+        let diagonal = tensors.vector("sampled.diagonal", weights)?;
+        if !samples.is_all_finite() || diagonal.iter().any(|m| !(m.is_finite() && *m >= 0.0)) {
+            return Err(tensors.corrupt("the samples are not finite"));
+        }
+        Ok(Self { selection: selection.clone(), samples, setting: header.setting, diagonal })
+    }
+}
+
+/// Samples in the network's own coordinates and precision.
+pub(super) fn narrowed<T: Precision>(
+    model: &SampledModel<'_, T, Tangent<'_, T>>,
+    samples: &Mat<f64>,
+) -> Mat<T> {
+    let own = model.unscaled(samples.as_ref());
+    Mat::from_fn(own.nrows(), own.ncols(), |i, j| T::from_f64(own[(i, j)]))
+}

@@ -1,0 +1,156 @@
+//! Where a fit stands, as arrays and small facts.
+
+use super::solve::AnyState;
+use crate::LaplaceError;
+use crate::keep::SavedState;
+use faer::Mat;
+use posterior_gp::iterative::{SolverState as DualState, StateHeader};
+use posterior_linalg::solve::ConjugateGradientState;
+use posterior_linear::sampled::{DescentState, FoundMode, SolverState, Turn, TurnsState};
+use posterior_store::Tensors;
+use serde::{Deserialize, Serialize};
+
+const METHOD: &str = "sampled";
+
+/// The small part.
+#[derive(Debug, Serialize, Deserialize)]
+struct Facts {
+    /// Whether the turns are over and samples for predictions are being solved for.
+    predicting: bool,
+    precisions: Vec<f64>,
+    noise_variance: f64,
+    /// Log likelihood and steps of the mode; its weights are an array.
+    mode: Option<(f64, usize)>,
+    mode_is_current: bool,
+    turns: Vec<Turn>,
+    solving: Option<Solving>,
+}
+
+/// The small part of a solver's state.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "solver", rename_all = "kebab-case")]
+enum Solving {
+    Descent {
+        step: usize,
+        step_size: f64,
+        restarts: usize,
+        first_loss: Option<f64>,
+    },
+    /// Residuals that were never checked are None: infinity has no place in the format.
+    ConjugateGradients {
+        inner: Vec<f64>,
+        active: Vec<bool>,
+        checked: Vec<Option<f64>>,
+        iteration: usize,
+    },
+    DualDescent {
+        header: StateHeader,
+        blocks: Vec<String>,
+    },
+}
+
+/// The state as it is kept.
+pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState {
+    let mut tensors = Tensors::default();
+    if let Some(mode) = &state.mode {
+        tensors.insert_vector("mode", &mode.weights);
+    }
+    if let Some(samples) = &state.samples {
+        tensors.insert_columns("samples", samples.as_ref());
+    }
+    let mut put =
+        |name: &str, block: &Mat<f64>| tensors.insert_columns(format!("solving.{name}"), block.as_ref());
+    let solving = state.solving.as_ref().map(|solving| match solving {
+        AnyState::Weights(SolverState::Descent(own)) => {
+            put("position", &own.position);
+            put("velocity", &own.velocity);
+            put("average", &own.average);
+            let DescentState { step, step_size, restarts, first_loss, .. } = *own;
+            Solving::Descent { step, step_size, restarts, first_loss }
+        }
+        AnyState::Weights(SolverState::ConjugateGradients(own)) => {
+            put("solution", &own.solution);
+            put("residual", &own.residual);
+            put("direction", &own.direction);
+            Solving::ConjugateGradients {
+                inner: own.inner.clone(),
+                active: own.active.clone(),
+                checked: own.checked.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect(),
+                iteration: own.iteration,
+            }
+        }
+        AnyState::Dual(own) => {
+            own.blocks.iter().for_each(|(name, block)| put(name, block));
+            let blocks = own.blocks.iter().map(|b| b.0.clone()).collect();
+            Solving::DualDescent { header: own.header.clone(), blocks }
+        }
+    });
+    let facts = Facts {
+        predicting,
+        precisions: state.precisions.clone(),
+        noise_variance: state.noise_variance,
+        mode: state.mode.as_ref().map(|m| (m.log_likelihood, m.steps)),
+        mode_is_current: state.mode_is_current,
+        turns: state.turns.clone(),
+        solving,
+    };
+    SavedState::new(METHOD, &facts, tensors)
+}
+
+/// The state again, of a fit of so many weights; and whether its turns were over.
+pub(super) fn open(saved: SavedState, weights: usize) -> Result<(bool, TurnsState<AnyState>), LaplaceError> {
+    let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
+    let mode = match facts.mode {
+        Some((log_likelihood, steps)) => {
+            Some(FoundMode { weights: tensors.vector("mode", weights)?, log_likelihood, steps })
+        }
+        None => None,
+    };
+    let samples = match tensors.shape("samples") {
+        Some(_) => Some(tensors.columns::<f64>("samples", None)?),
+        None => None,
+    };
+    if samples.as_ref().is_some_and(|s| s.nrows() != weights) {
+        return Err(tensors.corrupt("its samples are of another number of weights").into());
+    }
+    let mut take = |name: &str| tensors.columns::<f64>(&format!("solving.{name}"), None);
+    let solving = match facts.solving {
+        None => None,
+        Some(Solving::Descent { step, step_size, restarts, first_loss }) => {
+            Some(AnyState::Weights(SolverState::Descent(DescentState {
+                position: take("position")?,
+                velocity: take("velocity")?,
+                average: take("average")?,
+                step,
+                step_size,
+                restarts,
+                first_loss,
+            })))
+        }
+        Some(Solving::ConjugateGradients { inner, active, checked, iteration }) => {
+            Some(AnyState::Weights(SolverState::ConjugateGradients(ConjugateGradientState {
+                solution: take("solution")?,
+                residual: take("residual")?,
+                direction: take("direction")?,
+                inner,
+                active,
+                checked: checked.into_iter().map(|c| c.unwrap_or(f64::INFINITY)).collect(),
+                iteration,
+            })))
+        }
+        Some(Solving::DualDescent { header, blocks }) => {
+            let blocks = blocks.into_iter().map(|name| Ok((name.clone(), take(&name)?)));
+            Some(AnyState::Dual(DualState { header, blocks: blocks.collect::<Result<_, LaplaceError>>()? }))
+        }
+    };
+    let state = TurnsState {
+        precisions: facts.precisions,
+        noise_variance: facts.noise_variance,
+        mode,
+        mode_is_current: facts.mode_is_current,
+        samples,
+        solving,
+        turns: facts.turns,
+    };
+    Ok((facts.predicting, state))
+}

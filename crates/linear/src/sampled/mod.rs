@@ -1,0 +1,49 @@
+//! **The posterior as samples**: `zeta ~ N(0, H^-1)` of a linear model, `H = s M + A`, each the minimum of a quadratic that is known by products with the features alone, and the prior's precisions learned from such samples.
+//!
+//! With `u = sum_i Phi_i' R_i e_i` (`e` standard normal, `R_i R_i' = B_i`) and `w` standard normal, `zeta = H^-1 (s^(1/2) u + A^(1/2) w)`. The K samples go through the features together, and nothing has the size of weights x weights
+//! or of examples x outputs x weights: memory is a few blocks of weights x samples and one batch.
+//!
+//! Features may be scaled, `phi diag(s)` (the g-prior, [`SampledModel::scaled`]): samples, modes and precisions here are all in the scaled coordinates, and [`SampledModel::unscaled`] leads back.
+//!
+//! | file | what |
+//! |---|---|
+//! | `model` | [`SampledModel`]: features, data, curvature at the expansion point; passes over all examples or some |
+//! | `hessian` | [`Hessian`]: `s M + A` as an operator, over all examples or a batch |
+//! | `noise` | [`Noise`]: what stays frozen while precisions change |
+//! | `objective` | [`SampleObjective`]: two objectives with one minimum, and their gradients on a batch |
+//! | `variance` | [`gradient_variances`]: which of the two is noisier |
+//! | `descent` | [`descend`]: Nesterov's momentum on batches, averaged |
+//! | `mode` | the model's optimum by the same descent |
+//! | `exact` | [`solve_exactly`]: conjugate gradients for all samples at once |
+//! | `kernel` | [`ObservedKernel`]: the same model from function space, `R' Phi Phi' R` by products |
+//! | `update` | [`Update`]: the next precision |
+//! | `turns` | [`Turns`]: expectation maximisation |
+//!
+//! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
+
+mod descent;
+mod exact;
+mod hessian;
+mod kernel;
+mod mode;
+mod model;
+mod noise;
+mod objective;
+mod turns;
+mod update;
+mod variance;
+
+pub use descent::{Averaging, BatchGradient, DescentOptions, DescentState, SampledError, descend};
+pub use exact::{ConjugateOptions, solve_exactly};
+pub use hessian::Hessian;
+pub use kernel::{ObservedKernel, pull, push};
+pub use mode::ModeObjective;
+pub use model::{EXACT_ROOTS, SampledModel};
+pub use noise::{Noise, observed_normals};
+pub use objective::{Objective, SampleObjective};
+pub use turns::{
+    Drawn, Estimator, FoundMode, ModeSolver, Sampler, Solve, SolverState, Turn, TurnOptions, Turns,
+    TurnsState, WatchSolver, WatchTurns, WeightSpace, curvature_spectrum,
+};
+pub use update::{Update, dimension_bounds, sampled_bound};
+pub use variance::{GradientVariances, gradient_variances};

@@ -1,0 +1,223 @@
+//! Features, data and the curvature at the expansion point.
+
+use crate::curvature::{Accumulator, FisherEstimate, FitSums, Form, OutputCurvature};
+use crate::features::{BatchSource, FeatureMap, Linearised, chunks};
+use crate::{LinearError, check};
+use faer::{Mat, MatRef};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::Real;
+use posterior_optim::Signal;
+use rayon::prelude::*;
+
+/// Columns of the root of `B` up to which the diagonal of the curvature is exact; above, it is estimated.
+pub const EXACT_ROOTS: usize = 10;
+
+/// Told the examples that are done and all of them; says whether to go on.
+pub(super) type Observer<'a> = &'a mut dyn FnMut(usize, usize) -> Signal;
+
+/// A linear model with scaled features `phi diag(s)` and the curvature `B` of its likelihood at the expansion point.
+pub struct SampledModel<'a, T: Real, F: FeatureMap<T>> {
+    features: &'a F,
+    source: &'a dyn BatchSource<F::Inputs>,
+    likelihood: &'a OutputLikelihood,
+    scales: Option<Vec<f64>>,
+    precision: std::marker::PhantomData<T>,
+}
+
+/// What a pass shows of some examples: their numbers, their features and `B`.
+pub(super) type Visit<'a, T> =
+    dyn FnMut(&[usize], &dyn Linearised<T>, &OutputCurvature<'_>) -> Result<(), LinearError> + 'a;
+
+impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
+    /// Of features as they are.
+    pub fn new(
+        features: &'a F,
+        source: &'a dyn BatchSource<F::Inputs>,
+        likelihood: &'a OutputLikelihood,
+    ) -> Self {
+        Self { features, source, likelihood, scales: None, precision: std::marker::PhantomData }
+    }
+
+    /// The same with scaled features; a scale of zero takes a weight out of the model.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn scaled(self, scales: Vec<f64>) -> Result<Self, LinearError> {
+        check::same("scales", self.dimension(), scales.len())?;
+        check::finite("scale", &scales)?;
+        Ok(Self { scales: Some(scales), ..self })
+    }
+
+    /// Weights, d.
+    pub fn dimension(&self) -> usize {
+        self.features.dimension()
+    }
+
+    /// Examples, n.
+    pub fn examples(&self) -> usize {
+        self.source.examples()
+    }
+
+    /// The features as they are, unscaled.
+    pub fn features(&self) -> &'a F {
+        self.features
+    }
+
+    /// The data.
+    pub fn source(&self) -> &'a dyn BatchSource<F::Inputs> {
+        self.source
+    }
+
+    /// The likelihood.
+    pub fn likelihood(&self) -> &'a OutputLikelihood {
+        self.likelihood
+    }
+
+    /// The scales, if they are not all one.
+    pub fn scales(&self) -> Option<&[f64]> {
+        self.scales.as_deref()
+    }
+
+    /// The diagonal of the curvature of unscaled features, exact for likelihoods whose root has few columns, else from squares of `samples` noise draws of each example (its entries' relative error falls as
+    /// `1 / sqrt(n samples)`); with it how well the model fits.
+    ///
+    /// # Errors
+    /// Those of the features and of reading the data; [`LinearError::Interrupted`].
+    pub fn curvature_diagonal(
+        &self,
+        samples: usize,
+        seed: u64,
+        observer: Observer<'_>,
+    ) -> Result<(Vec<f64>, FitSums), LinearError> {
+        let estimate = match self.likelihood.root_width() {
+            width if width <= EXACT_ROOTS => FisherEstimate::Exact,
+            _ => FisherEstimate::Noise { samples: samples.max(1), seed },
+        };
+        let mut sums = Accumulator::new(&self.features.segments(), Form::Diagonal, estimate)?;
+        sums.extend(self.features, self.source, self.likelihood, 0, observer)?;
+        Ok((sums.finish()?.diagonal(), *sums.fit()))
+    }
+
+    /// Weights in the features' own coordinates, `s z`, of vectors in those of the model.
+    pub fn unscaled(&self, z: MatRef<'_, f64>) -> Mat<f64> {
+        let mut out = z.to_owned();
+        self.scale(&mut out);
+        out
+    }
+
+    /// Multiplies each row by its scale.
+    pub(super) fn scale(&self, z: &mut Mat<f64>) {
+        if let Some(scales) = &self.scales {
+            z.par_col_iter_mut().for_each(|column| column.iter_mut().zip(scales).for_each(|(v, s)| *v *= s));
+        }
+    }
+
+    /// `s z` in the features' precision.
+    pub(super) fn rounded(&self, z: MatRef<'_, f64>) -> Mat<T> {
+        match &self.scales {
+            Some(s) => Mat::from_fn(z.nrows(), z.ncols(), |i, j| T::from_f64(s[i] * z[(i, j)])),
+            None => Mat::from_fn(z.nrows(), z.ncols(), |i, j| T::from_f64(z[(i, j)])),
+        }
+    }
+
+    /// A pass over all examples, or some, in batches that suit products with so many vectors.
+    pub(super) fn pass(
+        &self,
+        vectors: usize,
+        chosen: Option<&[usize]>,
+        observer: Observer<'_>,
+        visit: &mut Visit<'_, T>,
+    ) -> Result<(), LinearError> {
+        let (at_once, likelihood) = (self.features.examples_at_once(vectors), self.likelihood);
+        let mut see = |numbers: &[usize], inputs: F::Inputs, targets: &[f64]| {
+            let features = self.features.at(inputs)?;
+            let outputs = features.outputs();
+            if let Some(position) = outputs.iter().position(|f| !f.is_finite()) {
+                return Err(LinearError::Output { example: numbers[position / likelihood.outputs()] });
+            }
+            let (estimate, first) = (FisherEstimate::Exact, numbers[0]);
+            let observed = OutputCurvature { likelihood, estimate, targets, outputs: &outputs, first };
+            visit(numbers, &*features, &observed)
+        };
+        if let Some(chosen) = chosen {
+            return self.source.picked(chosen, at_once, &mut see);
+        }
+        let count = self.source.examples();
+        for range in chunks(count, at_once) {
+            let numbers: Vec<usize> = range.clone().collect();
+            let (inputs, targets) = self.source.batch(range.clone())?;
+            see(&numbers, inputs, &targets)?;
+            if observer(range.end, count) == Signal::Stop {
+                return Err(LinearError::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    /// `sum_i |phi_i z_j|²_(B_i)` of each vector, `z` of d x k: one pass with products from one side.
+    ///
+    /// # Errors
+    /// Those of the features and of reading the data; [`LinearError::Interrupted`].
+    pub fn squared_outputs(
+        &self,
+        z: MatRef<'_, f64>,
+        observer: Observer<'_>,
+    ) -> Result<Vec<f64>, LinearError> {
+        check::same("rows of the samples", self.dimension(), z.nrows())?;
+        let z = self.rounded(z);
+        let mut squares = vec![0.0; z.ncols()];
+        self.pass(z.ncols(), None, observer, &mut |_, features, observed| {
+            let mut tangents = features.apply(z.as_ref())?;
+            curve(observed, &mut tangents, &mut squares);
+            Ok(())
+        })?;
+        Ok(squares)
+    }
+
+    /// `diag(s) sum_i Phi_i' B_i Phi_i diag(s) z` over all examples or some; adds `sum_i |phi_i z_j|²_(B_i)` to `squares`.
+    pub(super) fn curvature_product(
+        &self,
+        z: MatRef<'_, f64>,
+        chosen: Option<&[usize]>,
+        squares: &mut [f64],
+        observer: Observer<'_>,
+    ) -> Result<Mat<f64>, LinearError> {
+        let mut sum = Mat::zeros(z.nrows(), z.ncols());
+        let z = self.rounded(z);
+        self.pass(z.ncols(), chosen, observer, &mut |_, features, observed| {
+            let mut tangents = features.apply(z.as_ref())?;
+            curve(observed, &mut tangents, squares);
+            add(&mut sum, &features.apply_transpose(tangents.as_ref())?);
+            Ok(())
+        })?;
+        self.scale(&mut sum);
+        Ok(sum)
+    }
+}
+
+/// `B` times the outputs of each vector, example by example; adds `sum_i |f_i|²_(B_i)` of each vector to `squares`. Sums within a column, which is one thread's.
+pub(super) fn curve<T: Real>(observed: &OutputCurvature<'_>, tangents: &mut Mat<T>, squares: &mut [f64]) {
+    let (likelihood, c) = (observed.likelihood, observed.likelihood.outputs());
+    let examples = tangents.nrows() / c;
+    tangents.par_col_iter_mut().zip(squares.par_iter_mut()).for_each(|(mut column, square)| {
+        let (mut u, mut product) = (vec![0.0; c], vec![0.0; c]);
+        for i in 0..examples {
+            (0..c).for_each(|o| u[o] = column[i * c + o].to_f64());
+            likelihood.curvature_product(observed.target(i), observed.output(i), &u, &mut product);
+            *square += u.iter().zip(&product).map(|(u, b)| u * b).sum::<f64>();
+            (0..c).for_each(|o| column[i * c + o] = T::from_f64(product[o]));
+        }
+    });
+}
+
+/// Adds a block to a sum in doubles.
+pub(super) fn add<T: Real>(sum: &mut Mat<f64>, own: &Mat<T>) {
+    sum.par_col_iter_mut()
+        .zip(own.par_col_iter())
+        .for_each(|(sum, own)| sum.iter_mut().zip(own.iter()).for_each(|(s, v)| *s += v.to_f64()));
+}
+
+/// Numbers as a matrix of one column.
+pub(super) fn column(values: &[f64]) -> MatRef<'_, f64> {
+    MatRef::from_column_major_slice(values, values.len(), 1)
+}
