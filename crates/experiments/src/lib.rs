@@ -46,6 +46,7 @@ mod context;
 mod covariance;
 mod error;
 mod file;
+mod fit_options;
 mod gaussian;
 mod images;
 mod journal;

@@ -56,6 +56,8 @@ pub(crate) struct Toy {
     pub(crate) grid: Vec<f64>,
     /// Intervals between training inputs that are wider than a tenth of their range.
     pub(crate) gaps: Vec<(f64, f64)>,
+    /// Inputs and targets that no network is trained on, for problems that have some.
+    pub(crate) validation: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// A column of inputs.
@@ -72,11 +74,14 @@ impl ToySettings {
             return refused("[data]: `margin` must be zero or positive");
         }
         let streams = Streams::new(self.seed.unwrap_or(seed));
+        let mut validation = None;
         let ToyRegression { x, y, noise, .. } = match self.problem {
             Problem::Clustered => synthetic::clustered_toy(streams),
             Problem::Matern => synthetic::matern_toy(true, streams),
             Problem::Sine => {
                 let toy = synthetic::sine_toy(streams);
+                let held = |v: &[f64]| toy.validation.iter().map(|&i| v[i]).collect::<Vec<f64>>();
+                validation = Some((held(&toy.data.x), held(&toy.data.y)));
                 let pick = |v: &[f64]| toy.train.iter().map(|&i| v[i]).collect::<Vec<f64>>();
                 ToyRegression {
                     x: pick(&toy.data.x),
@@ -96,7 +101,7 @@ impl ToySettings {
         let width = high - low + 2.0 * self.margin;
         let grid =
             (0..self.grid).map(|i| low - self.margin + width * i as f64 / (self.grid - 1) as f64).collect();
-        Ok(Toy { x, y, noise, grid, gaps })
+        Ok(Toy { x, y, noise, grid, gaps, validation })
     }
 }
 
@@ -104,6 +109,12 @@ impl Toy {
     /// Inputs and targets to train on.
     pub(crate) fn examples(&self) -> Tabular<f64> {
         Tabular::new(column(&self.x), Targets::Values(column(&self.y)))
+    }
+
+    /// Those for validation.
+    pub(crate) fn unseen(&self) -> Option<Tabular<f64>> {
+        let (x, y) = self.validation.as_ref()?;
+        Some(Tabular::new(column(x), Targets::Values(column(y))))
     }
 
     /// Mean of values on the grid, over the points inside gaps; NaN without gaps.

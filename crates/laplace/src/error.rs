@@ -119,9 +119,14 @@ impl From<FixedMeanError> for LaplaceError {
                 Err(other) => Self::Request(other.to_string()),
             },
             other => Self::Request(other.to_string()),
+        }
+    }
+}
+
 impl From<SampledError> for LaplaceError {
     /// What failed in network and data is told as itself.
     fn from(error: SampledError) -> Self {
+        match error {
             SampledError::Linear(error) => error.into(),
             other => Self::Sampled(other),
         }

@@ -1,6 +1,10 @@
 //! **Posteriors that are found by a search of their own** (inducing points, samples, a mean field, a temperature) rather than from a curvature and a prior that is chosen for it afterwards.
 
+use crate::ella::EllaReport;
+use crate::fixed_mean::{FixedMean, FixedMeanReport};
 use crate::mean_field::{MeanField, MeanFieldSummary, SampledPredictions};
+use crate::plan::check_joint;
+use crate::sampled::{Sampled, SampledReport};
 use crate::temperature::{Temperature, TemperatureReport};
 use crate::{Approximation, FitOptions, LaplaceError, Latent, Wanted};
 use faer::Mat;
@@ -27,15 +31,24 @@ pub(crate) trait Learned<T: Precision>: Send + Sync {
     /// The joint covariance of all outputs of all inputs, `[examples * C, examples * C]`, about the means of [`Self::latent`].
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError>;
 
-    /// Draws of functions at all inputs, `[samples, examples, C]`, the same functions for each call with the same seed; None where values are drawn from their joint distribution at these inputs.
+    /// Whether functions are drawn once, to be followed from input to input.
+    fn draws_functions(&self) -> bool {
+        false
+    }
+
+    /// Draws of functions at all inputs, `[samples, examples, C]`, the same functions for each call with the same seed.
+    ///
+    /// # Errors
+    /// Where [`Self::draws_functions`] says that there are none, or fewer than asked for; when inputs do not fit.
     fn function_samples(
         &self,
         _network: &Network<T>,
         _x: &Array<T>,
         _samples: usize,
         _seed: u64,
-    ) -> Option<Result<Vec<f64>, LaplaceError>> {
-        None
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let problem = "this posterior draws values together for all inputs, not functions";
+        Err(LaplaceError::Request(problem.into()))
     }
 
     /// Bytes that [`Self::latent`] works in beside its result, for so many examples at most.
@@ -59,6 +72,17 @@ pub enum LearnedReport {
     Temperature(TemperatureReport),
     /// By mean-field fine-tuning.
     MeanField(MeanFieldSummary),
+    /// As samples.
+    Sampled {
+        /// How they were found.
+        report: SampledReport,
+        /// What is needed beside their arrays ([`Sampled::header`]).
+        header: serde_json::Value,
+    },
+    /// As a sparse process.
+    FixedMean(FixedMeanReport),
+    /// Along directions of the tangent at landmarks.
+    Ella(EllaReport),
 }
 
 /// The arrays of one as they were saved, for a fit with these options under a likelihood.
@@ -73,7 +97,6 @@ pub fn read<T: Precision>(
     report: Option<&LearnedReport>,
     tensors: &mut Tensors,
 ) -> Result<LearnedPosterior<T>, StoreError> {
-    let _ = network;
     let posterior: Box<dyn Learned<T>> = match (&options.approximation, report) {
         (Approximation::Temperature, Some(LearnedReport::Temperature(report))) => {
             Box::new(Temperature::read(likelihood, *report, tensors)?)
@@ -84,23 +107,15 @@ pub fn read<T: Precision>(
                 MeanField::<T>::read(selection.clone(), likelihood.clone(), draws, report.clone(), tensors);
             Box::new(read.map_err(|e| tensors.corrupt(e))?)
         }
+        (Approximation::Sampled(_), Some(LearnedReport::Sampled { header, .. })) => {
+            Box::new(Sampled::<T>::read(selection, header, tensors)?)
+        }
+        (Approximation::FixedMean(own), Some(LearnedReport::FixedMean(_))) => {
+            Box::new(FixedMean::<T>::read(network, selection, own, tensors)?)
+        }
         _ => return Err(tensors.corrupt("its header does not say how its posterior was found")),
     };
     Ok(LearnedPosterior(posterior))
-}
-
-/// Refuses a joint covariance of so many outputs that would pass `memory` bytes.
-pub(crate) fn check_joint(outputs: usize, memory: u64) -> Result<(), LaplaceError> {
-    let needed = (outputs as u64).saturating_mul(outputs as u64).saturating_mul(8);
-    if needed <= memory {
-        return Ok(());
-    }
-    Err(LaplaceError::Memory {
-        what: format!("the joint covariance of {outputs} outputs"),
-        needed,
-        allowed: memory,
-        remedy: "ask for fewer inputs at a time, or draw functions instead".into(),
-    })
 }
 
 impl<T: Precision> Learned<T> for Temperature {
@@ -110,9 +125,14 @@ impl<T: Precision> Learned<T> for Temperature {
 
     /// Zeros: outputs are certain.
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
-        let outputs = x.rows() * network.graph().output_shape().iter().product::<usize>();
-        check_joint(outputs, memory)?;
+        let each = network.graph().output_shape().iter().product::<usize>();
+        check_joint(x.rows(), each, 0, memory)?;
+        let outputs = x.rows() * each;
         Ok(Mat::zeros(outputs, outputs))
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
     }
 
     fn function_samples(
@@ -121,10 +141,8 @@ impl<T: Precision> Learned<T> for Temperature {
         x: &Array<T>,
         samples: usize,
         _seed: u64,
-    ) -> Option<Result<Vec<f64>, LaplaceError>> {
-        Some(
-            Temperature::latent(self, network, x, Wanted::Diagonal).map(|latent| latent.mean.repeat(samples)),
-        )
+    ) -> Result<Vec<f64>, LaplaceError> {
+        Ok(Temperature::latent(self, network, x, Wanted::Diagonal)?.mean.repeat(samples))
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -158,7 +176,7 @@ impl<T: Precision> Learned<T> for MeanField<T> {
     fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
         let (samples, _) = self.samples();
         let outputs = x.rows() * self.likelihood().outputs();
-        check_joint(outputs, memory)?;
+        check_joint(x.rows(), self.likelihood().outputs(), samples, memory)?;
         let drawn = self.sampled_outputs(network, x)?;
         let mean: Vec<f64> = (0..outputs)
             .map(|i| (0..samples).map(|k| drawn[k * outputs + i]).sum::<f64>() / samples as f64)
@@ -169,6 +187,10 @@ impl<T: Precision> Learned<T> for MeanField<T> {
         Ok(&apart * apart.transpose())
     }
 
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
     /// Draws that predict, again from the first where more are asked for.
     fn function_samples(
         &self,
@@ -176,13 +198,11 @@ impl<T: Precision> Learned<T> for MeanField<T> {
         x: &Array<T>,
         samples: usize,
         _seed: u64,
-    ) -> Option<Result<Vec<f64>, LaplaceError>> {
+    ) -> Result<Vec<f64>, LaplaceError> {
         let outputs = x.rows() * self.likelihood().outputs();
-        let own = self.samples().0;
-        Some(self.sampled_outputs(network, x).map(|drawn| {
-            let draw = |k: usize| &drawn[(k % own) * outputs..][..outputs];
-            (0..samples).flat_map(|k| draw(k).iter().copied()).collect()
-        }))
+        let (own, drawn) = (self.samples().0, self.sampled_outputs(network, x)?);
+        let draw = |k: usize| &drawn[(k % own) * outputs..][..outputs];
+        Ok((0..samples).flat_map(|k| draw(k).iter().copied()).collect())
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
@@ -199,5 +219,68 @@ impl<T: Precision> Learned<T> for MeanField<T> {
 
     fn write(&self, tensors: &mut Tensors) {
         MeanField::write(self, tensors);
+    }
+}
+
+impl<T: Precision> Learned<T> for Sampled<T> {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Sampled::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        Sampled::joint(self, network, x, memory)
+    }
+
+    fn draws_functions(&self) -> bool {
+        true
+    }
+
+    /// The samples that the file holds, the first so many.
+    fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        _seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let drawn = Sampled::function_samples(self, network, x, samples)?;
+        Ok((0..drawn.ncols()).flat_map(|k| drawn.col_as_slice(k).to_vec()).collect())
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let columns = self.samples().ncols();
+        let batch = posterior_tangent::batch_size(network, columns).min(examples.max(1));
+        let tangents = batch * (columns + 1) * network.graph().activations() * size_of::<T>();
+        (tangents + self.samples().nrows() * columns * size_of::<T>()) as u64
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        network.graph().flops() as f64 * (1.0 + 2.0 * self.samples().ncols() as f64)
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        Sampled::write(self, tensors);
+    }
+}
+
+impl<T: Precision> Learned<T> for FixedMean<T> {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        FixedMean::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        FixedMean::joint(self, network, x, memory)
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        FixedMean::latent_bytes(self, network, examples)
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        FixedMean::latent_flops(self, network)
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        FixedMean::write(self, tensors);
     }
 }

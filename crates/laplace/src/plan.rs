@@ -2,6 +2,7 @@
 
 mod prediction;
 mod samples;
+mod searches;
 mod workspace;
 
 pub(crate) use samples::check_joint;
@@ -9,7 +10,7 @@ pub use samples::{ella, sampled};
 
 use crate::accumulate::Form;
 use crate::fit::{Approximation, LARGEST};
-use crate::{FisherEstimate, FitOptions, LaplaceError, MeanField, Temperature};
+use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::curvature::{is_gaussian, layers, strip_batches, strips_at_once};
 use posterior_networks::{Network, Precision, Selection};
@@ -59,20 +60,18 @@ impl Plan {
         likelihood: &OutputLikelihood,
         approximation: &Approximation,
     ) -> Self {
-        match approximation {
-            Approximation::Temperature => {
-                return Self {
-                    curvature: approximation.name().into(),
-                    weights: 0,
-                    examples,
-                    outputs: likelihood.outputs(),
-                    curvature_bytes: 0,
-                    batch_bytes: Temperature::bytes(network, examples, likelihood),
-                    flops: examples as f64 * network.graph().flops() as f64,
-                };
-            }
-            Approximation::MeanField(own) => return MeanField::plan(network, selection, examples, own),
-            _ => {}
+        if let Some((curvature_bytes, batch_bytes, flops)) =
+            searches::searched(network, selection, examples, likelihood, approximation)
+        {
+            return Self {
+                curvature: approximation.name().into(),
+                weights: selection.len(),
+                examples,
+                outputs: likelihood.outputs(),
+                curvature_bytes,
+                batch_bytes,
+                flops,
+            };
         }
         let graph = network.graph();
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
@@ -161,7 +160,8 @@ impl Plan {
                     space.kernel(count, rows / count.max(1)),
                 )
             }
-            Approximation::Temperature | Approximation::MeanField(_) => (0, 0, 0, 0),
+            // Planned above.
+            _ => (0, 0, 0, 0),
         };
         let strips = strips_at_once(sums.try_into().unwrap_or(usize::MAX));
         let batches = (examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1));
@@ -239,9 +239,7 @@ impl Approximation {
             Self::Block => Some(Form::Block),
             Self::Diagonal => Some(Form::Diagonal),
             Self::Kronecker(_) => Some(Form::Kronecker),
-            Self::LowRank { .. } | Self::FunctionSpace { .. } | Self::Temperature | Self::MeanField(_) => {
-                None
-            }
+            _ => None,
         }
     }
 }

@@ -277,6 +277,7 @@ impl<T: Precision> Curvature<T> {
                 let rows = points.rows() as u64;
                 rows * rows * 16
             }
+            Self::Ella(ella, _) => (ella.basis().ncols() as u64).pow(2) * 16,
         }
     }
 
@@ -298,6 +299,12 @@ impl<T: Precision> Curvature<T> {
                     .collect::<Result<Vec<_>, LaplaceError>>()?;
                 let predictor = Predictor::new(network, selection, posteriors)?;
                 Ok(Box::new(move |x, wanted| predictor.latent(network, x, wanted)))
+            }
+            Self::Ella(ella, _) => {
+                let settings: Vec<(f64, f64)> =
+                    settings.iter().map(|(prior, noise)| (prior.precisions()[0], strength(*noise))).collect();
+                let posteriors = ella.condition_all(&settings)?;
+                Ok(Box::new(move |x, wanted| posteriors.latents(network, x, wanted)))
             }
             Self::FunctionSpace(points) => {
                 let posteriors = settings

@@ -5,6 +5,7 @@
 use super::Checked;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
+use crate::fit_options::overlaid;
 use crate::measured::{Measured, NumberTable};
 use crate::toy::{Toy, ToySettings, column, mean};
 use crate::training::TrainingSettings;
@@ -13,7 +14,7 @@ use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
-use posterior_networks::train::Loss;
+use posterior_networks::train::{Examples, Loss};
 use posterior_networks::{Array, Network};
 use posterior_report::{Curves, Item, Line, Note, PosteriorPanels, TitledPosterior};
 use serde::Deserialize;
@@ -88,6 +89,14 @@ struct MethodSettings {
     noise: NoiseModel,
     #[serde(default)]
     mean: MeanName,
+    /// Other options of the fit, laid over these.
+    #[serde(default)]
+    options: Table,
+    /// An earlier method whose prior precision (the first) and noise are taken for good.
+    hyperparameters_of: Option<String>,
+    /// Whether it sees the problem's validation rows.
+    #[serde(default)]
+    validation: bool,
 }
 
 fn scalar() -> PriorKind {
@@ -116,6 +125,7 @@ struct Found {
     mean: Vec<f64>,
     deviation: Vec<f64>,
     noise_variance: f64,
+    precision: f64,
     numbers: Map<String, Value>,
 }
 
@@ -140,29 +150,44 @@ fn linear_mean(
 
 fn fitted(
     method: &MethodSettings,
-    initial_precision: f64,
+    (initial_precision, others): (f64, &[Found]),
     network: &Network<f64>,
     toy: &Toy,
     context: &mut Context<'_>,
 ) -> Result<Found, ExperimentError> {
     let clock = Instant::now();
-    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![toy.noise * toy.noise])?);
+    let given = match &method.hyperparameters_of {
+        None => None,
+        Some(name) => Some(others.iter().find(|o| o.name == *name).ok_or_else(|| {
+            ExperimentError::Setting(format!(
+                "`{}` takes hyperparameters of `{name}`, which is no earlier method",
+                method.name
+            ))
+        })?),
+    };
+    let noise = given.map_or(toy.noise * toy.noise, |g| g.noise_variance);
+    let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![noise])?);
     let options = FitOptions {
         weights: method.weights.clone(),
         approximation: method.curvature.approximation(),
         prior: method.prior.clone(),
-        initial_precision,
-        tune: Tune::Evidence,
-        noise: method.noise,
+        initial_precision: given.map_or(initial_precision, |g| g.precision),
+        tune: if given.is_some() { Tune::None } else { Tune::Evidence },
+        noise: if given.is_some() { NoiseModel::Fixed } else { method.noise },
         mode: method.mode,
         seed: context.seed,
         ..FitOptions::default()
     };
+    let options = overlaid(options, &method.options, &method.name)?;
+    let unseen = toy.unseen().filter(|_| method.validation);
+    if method.validation && unseen.is_none() {
+        return refused(format!("`{}`: this problem has no validation rows", method.name));
+    }
     let stage = format!("posterior `{}`", method.name);
     let laplace = fit(
         network,
         &toy.examples(),
-        None,
+        unseen.as_ref().map(|rows| rows as &dyn Examples<f64>),
         &likelihood,
         &options,
         &mut Keeper::default(),
@@ -179,7 +204,10 @@ fn fitted(
     let (predicted, fitted) = (means(&grid, &latent.mean)?, means(&data, &at_data.mean)?);
     let root = |v: &f64| v.max(0.0).sqrt();
     let deviation: Vec<f64> = latent.covariance.iter().map(root).collect();
-    let noise_variance = toy.noise * toy.noise * laplace.noise_variance();
+    let noise_variance = match laplace.likelihood() {
+        OutputLikelihood::Gaussian(g) => g.noise_variances()[0],
+        _ => f64::NAN,
+    };
     let precisions = laplace.prior().precisions();
     let evidence = laplace.summary.evidence.as_ref();
     let squares = |w: &[f64]| w.iter().map(|w| w * w).sum::<f64>();
@@ -204,7 +232,8 @@ fn fitted(
     let notes = laplace.summary.notes.iter().map(|n| Note::information(format!("{}: {n}", method.name)));
     context.notes.extend(notes);
     let Value::Object(numbers) = numbers else { unreachable!("written as an object") };
-    Ok(Found { name: method.name.clone(), mean: predicted, deviation, noise_variance, numbers })
+    let precision = precisions[0];
+    Ok(Found { name: method.name.clone(), mean: predicted, deviation, noise_variance, precision, numbers })
 }
 
 /// Mean absolute second difference along the grid.
@@ -227,7 +256,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let (network, facts) = settings.training.train(&settings.network, &toy.examples(), Loss::Mse, context)?;
     let mut found = Vec::new();
     for method in &settings.methods {
-        found.push(fitted(method, settings.initial_precision, &network, &toy, context)?);
+        let one = fitted(method, (settings.initial_precision, &found), &network, &toy, context)?;
+        found.push(one);
     }
     let (wanted, others): (Vec<f64>, Vec<f64>) =
         (found[reference].deviation.clone(), found[reference].mean.clone());

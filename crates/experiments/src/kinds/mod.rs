@@ -4,6 +4,7 @@ mod bands;
 mod conjugate;
 mod convergence;
 mod effective_dimension;
+mod error_bars;
 mod evidence;
 mod fingerprints;
 mod images;
@@ -48,6 +49,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    "error-bars" error_bars "error bars of trained networks by every method on the same rows: tables, and images with a network that came with them"
     "bands" bands "error bars of several posteriors on a problem in one dimension, side by side"
     "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"
     "effective-dimension" effective_dimension "estimators of the effective dimension from few samples, against closed forms"

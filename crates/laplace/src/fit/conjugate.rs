@@ -60,6 +60,7 @@ impl<T: Precision> Fitting<'_, T> {
                 [block] => matches!(block.matrix, BlockMatrix::Dense(_)) && block.range.len() <= LARGEST,
                 _ => false,
             },
+            Curvature::Ella(..) => false,
         };
         // Every exact curvature, and no block or estimate that happens to be one dense matrix.
         let exact =

@@ -2,8 +2,9 @@
 
 use super::result::Posterior;
 use super::run::{Fitting, Observer};
-use super::{Approximation, FitSummary, Laplace, scaled_noise};
+use super::{Approximation, FitOptions, FitSummary, Laplace, scaled_noise};
 use crate::accumulate::FitSums;
+use crate::fixed_mean::FixedMeanKernel;
 use crate::keep::Keeper;
 use crate::learned::{Learned, LearnedReport};
 use crate::mean_field::MeanField;
@@ -11,7 +12,6 @@ use crate::temperature::Temperature;
 use crate::{LaplaceError, Plan, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::Precision;
-use posterior_networks::train::Examples;
 use posterior_optim::Signal;
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
 use std::time::Instant;
@@ -22,6 +22,10 @@ struct Found<T> {
     /// The likelihood before its noise is multiplied by the factor.
     likelihood: OutputLikelihood,
     noise_factor: f64,
+    /// Prior precisions; that of the search's first prior variance where it has no other.
+    precisions: Vec<f64>,
+    /// The optimum of the linearised model, where it was sought.
+    mode: Option<Vec<f64>>,
     report: LearnedReport,
     notes: Vec<String>,
 }
@@ -29,12 +33,44 @@ struct Found<T> {
 impl Approximation {
     /// Whether the posterior is found by a search of its own, which chooses everything.
     pub fn is_learned(&self) -> bool {
-        matches!(self, Self::Temperature | Self::MeanField(_))
+        matches!(self, Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_))
     }
 
-    /// Whether it cannot do without examples that the network has not seen.
-    pub fn needs_unseen(&self) -> bool {
-        matches!(self, Self::Temperature)
+    /// Which weights share a precision in such a search.
+    pub(super) fn searched_prior(&self) -> PriorKind {
+        match self {
+            Self::Sampled(own) if own.layerwise => PriorKind::Layerwise,
+            _ => PriorKind::Scalar,
+        }
+    }
+}
+
+impl FitOptions {
+    /// Refuses what a search of its own decides, where it was asked for beside it.
+    pub(super) fn check_search(&self) -> Result<(), LaplaceError> {
+        if !self.approximation.is_learned() {
+            return Ok(());
+        }
+        let none = Self::default();
+        let tangent = match &self.approximation {
+            Approximation::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
+            other => *other != Approximation::Temperature,
+        };
+        let beside = [
+            (self.prior != none.prior, "a prior"),
+            (self.initial_precision != none.initial_precision, "a prior precision"),
+            (self.tune != none.tune, "tuning"),
+            (self.noise != none.noise, "a noise model"),
+            (self.mode != none.mode, "a mode"),
+            (self.weights != none.weights && !tangent, "a choice of weights"),
+        ];
+        match beside.iter().find(|b| b.0) {
+            None => Ok(()),
+            Some((_, what)) => Err(LaplaceError::Request(format!(
+                "`{}` has options of its own for what it learns: leave {what} of the fit as it is",
+                self.approximation.name()
+            ))),
+        }
     }
 }
 
@@ -42,7 +78,6 @@ impl<T: Precision> Fitting<'_, T> {
     /// The whole fit.
     pub(super) fn learned(
         self,
-        validation: Option<&dyn Examples<T>>,
         likelihood: &OutputLikelihood,
         plan: Plan,
         choosing: f64,
@@ -53,10 +88,10 @@ impl<T: Precision> Fitting<'_, T> {
         let fit = self.fit_of_the_network(likelihood, observer)?;
         let passing = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
-        let Found { posterior, likelihood: base_likelihood, noise_factor, report, notes } =
-            self.search(validation, likelihood, keeper, observer)?;
-        let prior =
-            PriorKind::Scalar.prior(self.network.graph(), &self.selection, self.options.initial_precision)?;
+        let Found { posterior, likelihood: base_likelihood, noise_factor, precisions, mode, report, notes } =
+            self.search(likelihood, keeper, observer)?;
+        let kind = self.options.approximation.searched_prior();
+        let prior = kind.prior(self.network.graph(), &self.selection, 1.0)?.with_precisions(&precisions)?;
         let summary = FitSummary {
             plan,
             fit,
@@ -83,7 +118,7 @@ impl<T: Precision> Fitting<'_, T> {
             integration: self.options.integration,
             selection: self.selection,
             curvature: None,
-            mode: self.trained,
+            mode: mode.unwrap_or(self.trained),
             posterior: Posterior::Learned(posterior),
             summary,
         })
@@ -109,7 +144,6 @@ impl<T: Precision> Fitting<'_, T> {
 
     fn search(
         &self,
-        validation: Option<&dyn Examples<T>>,
         likelihood: &OutputLikelihood,
         keeper: &mut Keeper<'_>,
         observer: Observer<'_>,
@@ -118,7 +152,7 @@ impl<T: Precision> Fitting<'_, T> {
         let limits = (options.seed, options.memory);
         match &options.approximation {
             Approximation::Temperature => {
-                let Some(unseen) = validation else {
+                let Some(unseen) = self.validation else {
                     let problem = "a temperature is chosen on examples that the network has not seen: give --validation-data";
                     return Err(LaplaceError::Request(problem.into()));
                 };
@@ -129,6 +163,8 @@ impl<T: Precision> Fitting<'_, T> {
                 Ok(Found {
                     likelihood: likelihood.clone(),
                     noise_factor: if found.scales_noise() { found.noise_factor() } else { 1.0 },
+                    precisions: vec![1.0],
+                    mode: None,
                     report: LearnedReport::Temperature(found.report),
                     notes: notes.into_iter().collect(),
                     posterior: Box::new(found),
@@ -148,12 +184,59 @@ impl<T: Precision> Fitting<'_, T> {
                 Ok(Found {
                     likelihood: found.likelihood().clone(),
                     noise_factor: 1.0,
+                    precisions: vec![own.weight_decay * self.examples.len() as f64],
+                    mode: None,
                     report: LearnedReport::MeanField(found.summary.clone()),
                     notes: vec![format!(
                         "predictions are averages of the network at {} draws of its weights: their mean is not the network's output",
                         own.samples
                     )],
                     posterior: Box::new(found),
+                })
+            }
+            Approximation::Sampled(own) => {
+                let found = crate::sampled::fit(
+                    network,
+                    &self.selection,
+                    self.examples,
+                    likelihood,
+                    own,
+                    options.seed,
+                    options.memory,
+                    keeper,
+                    observer,
+                )?;
+                Ok(Found {
+                    likelihood: likelihood.clone(),
+                    noise_factor: found.noise_variance,
+                    precisions: found.precisions,
+                    mode: found.mode,
+                    report: LearnedReport::Sampled { report: found.report, header: found.posterior.header() },
+                    notes: found.notes,
+                    posterior: Box::new(found.posterior),
+                })
+            }
+            Approximation::FixedMean(own) => {
+                let found = crate::fixed_mean::fit(
+                    network,
+                    &self.selection,
+                    self.examples,
+                    self.validation,
+                    likelihood,
+                    own,
+                    options.seed,
+                    options.memory,
+                    keeper,
+                    observer,
+                )?;
+                Ok(Found {
+                    likelihood: found.likelihood,
+                    noise_factor: 1.0,
+                    precisions: vec![1.0 / found.report.amplitude],
+                    mode: None,
+                    report: LearnedReport::FixedMean(found.report),
+                    notes: found.notes,
+                    posterior: Box::new(found.posterior),
                 })
             }
             _ => Err(LaplaceError::Request("this curvature is summed, not searched for".into())),

@@ -1,6 +1,10 @@
 //! What can be asked of a fit.
 
-use crate::{FisherEstimate, MeanFieldOptions, Mode, ModeOptions, PriorKind, Tune, Weights};
+use crate::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
+use crate::{
+    EllaOptions, FisherEstimate, MeanFieldOptions, Mode, ModeOptions, PriorKind, SampledOptions, Tune,
+    Weights,
+};
 use posterior_likelihoods::Integration;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +32,12 @@ pub enum Approximation {
         /// Examples drawn at random; None for all.
         points: Option<usize>,
     },
+    /// The leading directions of the tangent at landmarks.
+    Ella(EllaOptions),
+    /// Samples, and a precision learned from them.
+    Sampled(SampledOptions),
+    /// A sparse process whose mean is the network; with the tangent kernel, variational linearised Laplace.
+    FixedMean(FixedMeanOptions),
     /// No posterior: one number beside the network, chosen on unseen examples.
     Temperature,
     /// Independent Gaussian weights, fine-tuned.
@@ -44,6 +54,10 @@ impl Approximation {
             Self::Kronecker(_) => "kronecker",
             Self::LowRank { .. } => "low-rank",
             Self::FunctionSpace { .. } => "function-space",
+            Self::Ella(_) => "ella",
+            Self::Sampled(_) => "sampled",
+            Self::FixedMean(own) if own.kernel == FixedMeanKernel::Tangent => "valla",
+            Self::FixedMean(_) => "fixed-mean",
             Self::Temperature => "temperature",
             Self::MeanField(_) => "mean-field",
         }

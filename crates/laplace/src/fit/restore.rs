@@ -5,6 +5,7 @@
 use super::result::{Curvature, Posterior, displacement};
 use super::{FitOptions, FitSummary, Laplace, scaled_noise};
 use crate::accumulate::{BlockSum, Form};
+use crate::ella::{Ella, EllaReport};
 use crate::function_space::FunctionSpace;
 use crate::learned::LearnedPosterior;
 use crate::normalisation::scale_invariant_layers;
@@ -30,6 +31,8 @@ pub enum RestoredCurvature<T> {
     },
     /// Training points.
     FunctionSpace(FunctionSpace<T>),
+    /// Directions and the curvature along them.
+    Ella(Ella<T>),
     /// None: the posterior itself.
     Learned(LearnedPosterior<T>),
 }
@@ -115,7 +118,10 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
     if !(noise_variance.is_finite() && noise_variance > 0.0) {
         return Err(LaplaceError::Request("the saved noise is not a positive number".into()));
     }
-    let kind = resolved_prior(network, &selection, &options);
+    let kind = match &curvature {
+        RestoredCurvature::Learned(_) => options.approximation.searched_prior(),
+        _ => resolved_prior(network, &selection, &options),
+    };
     let prior = kind.prior(network.graph(), &selection, 1.0)?.with_precisions(&precisions)?;
     let scaled = |structure: Structure| -> Result<Structure, LaplaceError> {
         Ok(if kind == PriorKind::GPrior { structure.normalised()? } else { structure })
@@ -142,6 +148,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
             Curvature::Structure { structure: scaled(structure)?, sums: None }
         }
         RestoredCurvature::FunctionSpace(points) => Curvature::FunctionSpace(points),
+        RestoredCurvature::Ella(ella) => Curvature::Ella(ella, EllaReport::default()),
         RestoredCurvature::Learned(LearnedPosterior(posterior)) => {
             return Ok(Laplace {
                 displacement: None,

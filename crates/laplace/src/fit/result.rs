@@ -1,6 +1,7 @@
 //! What a fit returns: a posterior that predicts, and everything that was chosen on the way.
 
 use crate::accumulate::FitSums;
+use crate::ella::{ConditionedElla, Ella, EllaReport};
 use crate::function_space::{ConditionedFunctionSpace, FunctionSpace};
 use crate::learned::{Learned, LearnedReport};
 use crate::mean_field::SampledPredictions;
@@ -27,6 +28,8 @@ pub(crate) enum Curvature<T> {
     Structure { structure: Structure, sums: Option<Accumulator> },
     /// In function space.
     FunctionSpace(FunctionSpace<T>),
+    /// Along a few directions, with how they were found.
+    Ella(Ella<T>, EllaReport),
 }
 
 /// How the optimum of the linearised model was found.
@@ -121,6 +124,7 @@ fn cannot_predict(example: usize, why: &str) -> LaplaceError {
 pub(crate) enum Posterior<T> {
     Weights { conditioned: Conditioned, predictor: Predictor<T> },
     FunctionSpace(Box<ConditionedFunctionSpace<T>>),
+    Ella(Box<ConditionedElla<T>>),
     Learned(Box<dyn Learned<T>>),
 }
 
@@ -140,6 +144,9 @@ impl<T: Precision> Posterior<T> {
             }
             Curvature::FunctionSpace(points) => {
                 Self::FunctionSpace(Box::new(points.condition(prior.precisions()[0], strength)?))
+            }
+            Curvature::Ella(ella, _) => {
+                Self::Ella(Box::new(ella.condition(prior.precisions()[0], strength)?))
             }
         })
     }
@@ -206,7 +213,7 @@ impl<T: Precision> Laplace<T> {
     pub fn sums(&self) -> Option<&Accumulator> {
         match self.curvature.as_ref()? {
             Curvature::Structure { sums, .. } => sums.as_ref(),
-            Curvature::FunctionSpace(_) => None,
+            Curvature::FunctionSpace(_) | Curvature::Ella(..) => None,
         }
     }
 
@@ -214,15 +221,23 @@ impl<T: Precision> Laplace<T> {
     pub fn structure(&self) -> Option<&Structure> {
         match self.curvature.as_ref()? {
             Curvature::Structure { structure, .. } => Some(structure),
-            Curvature::FunctionSpace(_) => None,
+            Curvature::FunctionSpace(_) | Curvature::Ella(..) => None,
         }
     }
 
     /// The training points of a posterior in function space.
     pub fn function_space(&self) -> Option<&FunctionSpace<T>> {
         match self.curvature.as_ref()? {
-            Curvature::Structure { .. } => None,
+            Curvature::Structure { .. } | Curvature::Ella(..) => None,
             Curvature::FunctionSpace(points) => Some(points),
+        }
+    }
+
+    /// The directions and the curvature along them, where there are only a few.
+    pub fn ella(&self) -> Option<&Ella<T>> {
+        match self.curvature.as_ref()? {
+            Curvature::Ella(ella, _) => Some(ella),
+            _ => None,
         }
     }
 
@@ -232,6 +247,15 @@ impl<T: Precision> Laplace<T> {
             posterior.write(tensors);
         }
         self.curvature.is_none()
+    }
+
+    /// Whether functions are drawn once, to be followed from input to input; else values are drawn together for all inputs of a question.
+    pub fn draws_functions(&self) -> bool {
+        match &self.posterior {
+            Posterior::Weights { .. } => true,
+            Posterior::FunctionSpace(_) | Posterior::Ella(_) => false,
+            Posterior::Learned(posterior) => posterior.draws_functions(),
+        }
     }
 
     /// Predicts a few examples as a user would, so that a fit that cannot predict is an error and not a file. Says how many variances rounding had made negative.
@@ -347,6 +371,7 @@ fn tangent_latent<T: Precision>(
     match &laplace.posterior {
         Posterior::Weights { predictor, .. } => Ok(predictor.latent(network, x, wanted)?.remove(0)),
         Posterior::FunctionSpace(posterior) => posterior.latent(network, x, wanted),
+        Posterior::Ella(posterior) => posterior.latent(network, x, wanted),
         Posterior::Learned(posterior) => posterior.latent(network, x, wanted),
     }
 }
@@ -361,6 +386,7 @@ fn joint<T: Precision>(
     let mut joint = match &laplace.posterior {
         Posterior::Weights { predictor, .. } => predictor.joint(network, x, memory)?.remove(0),
         Posterior::FunctionSpace(posterior) => posterior.joint(network, x, memory)?,
+        Posterior::Ella(posterior) => posterior.joint(network, x, memory)?,
         Posterior::Learned(posterior) => posterior.joint(network, x, memory)?,
     };
     if let Some(displacement) = &laplace.displacement {

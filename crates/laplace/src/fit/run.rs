@@ -5,8 +5,10 @@ use super::held_out::noise_change;
 use super::result::{Curvature, Posterior, displacement};
 use super::{Approximation, FitOptions, FitSummary, Laplace, NoiseModel, scaled_noise};
 use crate::accumulate::FitSums;
+use crate::ella::Ella;
 use crate::function_space::FunctionSpace;
 use crate::keep::Keeper;
+use crate::learned::LearnedReport;
 use crate::mode::Mode;
 use crate::normalisation::{explain, scale_invariant_layers};
 use crate::saved::{kept, resumed};
@@ -30,6 +32,7 @@ pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 pub(super) struct Fitting<'a, T> {
     pub(super) network: &'a Network<T>,
     pub(super) examples: &'a dyn Examples<T>,
+    pub(super) validation: Option<&'a dyn Examples<T>>,
     pub(super) options: &'a FitOptions,
     pub(super) selection: Selection,
     pub(super) prior: PriorKind,
@@ -72,6 +75,7 @@ fn run<T: Precision>(
 ) -> Result<Laplace<T>, LaplaceError> {
     check_outputs(network, likelihood)?;
     check(options, validation.is_some())?;
+    options.check_search()?;
     let started = Instant::now();
     let selection =
         options.weights.select(network, options.affine, examples, likelihood, options.seed, observer)?;
@@ -89,15 +93,28 @@ fn run<T: Precision>(
     if options.prior == PriorKind::Auto && options.mode == Mode::Auto {
         notes.extend(explain(&scale_invariant));
     }
-    if let Approximation::FunctionSpace { .. } = options.approximation
+    if matches!(options.approximation, Approximation::FunctionSpace { .. } | Approximation::Ella(_))
         && prior != PriorKind::Scalar
     {
-        return Err(LaplaceError::Request(
-            "function space knows one prior precision: use the scalar prior, or another curvature".into(),
-        ));
+        return Err(LaplaceError::Request(format!(
+            "{} knows one prior precision: use the scalar prior, or another curvature",
+            options.approximation.name()
+        )));
+    }
+    if let (Approximation::Ella(_), Mode::Linearised | Mode::LinearisedSimple) =
+        (&options.approximation, mode)
+    {
+        match options.mode {
+            Mode::Auto => mode = Mode::Trained,
+            _ => {
+                return Err(LaplaceError::Request(
+                    "ella knows no optimum of the linearised model: use the mode `trained`, or another curvature".into(),
+                ));
+            }
+        }
     }
     if matches!(mode, Mode::Linearised | Mode::LinearisedSimple)
-        && let Approximation::FunctionSpace { points } = options.approximation
+        && let Approximation::FunctionSpace { points } = &options.approximation
     {
         let sampled = points.is_some_and(|p| p < examples.len());
         let known = mode == Mode::Linearised && !sampled && is_gaussian(likelihood);
@@ -121,10 +138,10 @@ fn run<T: Precision>(
     let plan = Plan::new(network, &selection, examples.len(), likelihood, &options.approximation);
     plan.check(options)?;
     let choosing = started.elapsed().as_secs_f64();
-    let fitting = Fitting { network, examples, options, selection, prior, mode, trained };
+    let fitting = Fitting { network, examples, validation, options, selection, prior, mode, trained };
 
     if options.approximation.is_learned() {
-        return fitting.learned(validation, likelihood, plan, choosing, keeper, observer);
+        return fitting.learned(likelihood, plan, choosing, keeper, observer);
     }
     let mut likelihood = likelihood.clone();
     let mut seconds = [choosing, 0.0, 0.0, 0.0];
@@ -179,6 +196,7 @@ fn run<T: Precision>(
     let (corrections, points) = match &curvature {
         Curvature::Structure { structure, .. } => (structure.corrections(), None),
         Curvature::FunctionSpace(points) => (Default::default(), Some(points.points())),
+        Curvature::Ella(..) => Default::default(),
     };
     let summary = FitSummary {
         plan,
@@ -193,7 +211,10 @@ fn run<T: Precision>(
         scale_invariant,
         g_prior: fitting.prior == PriorKind::GPrior,
         points,
-        learned: None,
+        learned: match &curvature {
+            Curvature::Ella(_, report) => Some(LearnedReport::Ella(report.clone())),
+            _ => None,
+        },
         notes,
         seconds,
     };
@@ -284,8 +305,8 @@ impl<T: Precision> Fitting<'_, T> {
             let structure = self.scaled(sums.finish()?)?;
             return Ok((Curvature::Structure { structure, sums: Some(sums) }, fit));
         }
-        match options.approximation {
-            Approximation::LowRank { rank, iterations } => {
+        match &options.approximation {
+            &Approximation::LowRank { rank, iterations } => {
                 let (tangent, observed) =
                     (Tangent::new(network, selection), Observed { examples, likelihood });
                 let mut stage = |done, all| observer(Stage::Curvature, done, all);
@@ -293,7 +314,7 @@ impl<T: Precision> Fitting<'_, T> {
                     low_rank(&tangent, &observed, likelihood, (rank, iterations), options.seed, &mut stage)?;
                 Ok((Curvature::Structure { structure: self.scaled(structure)?, sums: None }, fit))
             }
-            Approximation::FunctionSpace { points } => {
+            &Approximation::FunctionSpace { points } => {
                 let (points, fit) = FunctionSpace::new(
                     network,
                     selection,
@@ -305,6 +326,21 @@ impl<T: Precision> Fitting<'_, T> {
                     observer,
                 )?;
                 Ok((Curvature::FunctionSpace(points), fit))
+            }
+            Approximation::Ella(own) => {
+                let (ella, fit, report) = Ella::fit(
+                    network,
+                    selection,
+                    examples,
+                    self.validation,
+                    likelihood,
+                    own,
+                    options.seed,
+                    options.memory,
+                    keeper,
+                    observer,
+                )?;
+                Ok((Curvature::Ella(ella, report), fit))
             }
             _ => Err(LaplaceError::Request("this curvature is not made of sums".into())),
         }
@@ -322,6 +358,7 @@ impl<T: Precision> Fitting<'_, T> {
         match curvature {
             Curvature::Structure { structure, .. } => Ok(Cow::Borrowed(structure)),
             Curvature::FunctionSpace(points) => Ok(Cow::Owned(points.spectrum()?)),
+            Curvature::Ella(ella, _) => Ok(Cow::Owned(ella.spectrum()?)),
         }
     }
 }

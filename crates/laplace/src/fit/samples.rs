@@ -107,10 +107,11 @@ fn function_samples<T: Precision>(
 ) -> Result<Vec<f64>, LaplaceError> {
     match &laplace.posterior {
         Posterior::Weights { .. } => {}
-        Posterior::FunctionSpace(_) => return joint_samples(laplace, network, x, (samples, seed), memory),
-        Posterior::Learned(posterior) => {
-            let own = posterior.function_samples(network, x, samples, seed);
-            return own.unwrap_or_else(|| joint_samples(laplace, network, x, (samples, seed), memory));
+        Posterior::Learned(posterior) if posterior.draws_functions() => {
+            return posterior.function_samples(network, x, samples, seed);
+        }
+        Posterior::FunctionSpace(_) | Posterior::Ella(_) | Posterior::Learned(_) => {
+            return joint_samples(laplace, network, x, (samples, seed), memory);
         }
     }
     let mut draws = laplace.weight_samples(samples, seed)?;

@@ -158,7 +158,7 @@ impl<T: Precision> Fitting<'_, T> {
         let clock = Instant::now();
         let dual = match curvature {
             Curvature::FunctionSpace(points) => Some((points, self.dual(points, likelihood, observer)?)),
-            Curvature::Structure { .. } => None,
+            Curvature::Structure { .. } | Curvature::Ella(..) => None,
         };
         seconds[2] += clock.elapsed().as_secs_f64();
         let structure = self.evidence_structure(curvature)?;

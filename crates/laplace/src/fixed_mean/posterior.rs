@@ -83,6 +83,11 @@ impl<T: Precision> FixedMean<T> {
         })
     }
 
+    /// Which kernel.
+    pub(crate) fn kernel(&self) -> &FixedMeanKernel {
+        &self.kernel
+    }
+
     /// The weights of the tangent kernel.
     pub fn selection(&self) -> &Selection {
         &self.selection

@@ -12,7 +12,7 @@ use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
 use posterior_kernels::stationary::median_lengthscale;
-use posterior_likelihoods::{Gaussian, Likelihood, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
@@ -53,7 +53,7 @@ pub fn fit<T: Precision>(
     keeper: &mut Keeper<'_>,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] run, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
         network: &'a Network<T> = network,
         selection: &'a Selection = selection,
         examples: &'a dyn Examples<T> = examples,
@@ -62,7 +62,7 @@ pub fn fit<T: Precision>(
         options: &'a FixedMeanOptions = options,
         seed: u64 = seed,
         memory: u64 = memory,
-        keeper: &'a mut Keeper<'b> = keeper,
+        keeper: &'a mut Keeper<'c> = keeper,
         observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
     ) -> Result<FixedMeanFit<T>, LaplaceError>)
 }

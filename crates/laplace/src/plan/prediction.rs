@@ -20,6 +20,7 @@ impl<T: Precision> Laplace<T> {
         let result = 3 * 8 * (examples as u64).saturating_mul(numbers as u64);
         let working = match self.posterior() {
             Posterior::FunctionSpace(posterior) => space.predicted_dually(posterior.rows() as u64),
+            Posterior::Ella(_) => space.tangents(self.directions() as u64),
             Posterior::Learned(posterior) => posterior.latent_bytes(network, examples),
             Posterior::Weights { predictor, .. } => match predictor.head(network) {
                 Some(head) => space.predicted_head(&head, predictor.largest_dense() as u64),
@@ -32,6 +33,11 @@ impl<T: Precision> Laplace<T> {
         result.saturating_add(working.max(moved))
     }
 
+    /// Directions that predictions go along.
+    fn directions(&self) -> usize {
+        self.ella().map_or(0, |ella| ella.basis().ncols())
+    }
+
     /// Multiplications and additions of the same, about.
     pub fn latent_flops(&self, network: &Network<T>, examples: usize) -> f64 {
         let graph = network.graph();
@@ -42,6 +48,7 @@ impl<T: Precision> Laplace<T> {
                 let rows = posterior.rows() as f64;
                 (1.0 + 2.0 * outputs) * forward + rows * outputs * d + rows * rows * outputs
             }
+            Posterior::Ella(_) => forward * (1.0 + 2.0 * self.directions() as f64),
             Posterior::Learned(posterior) => posterior.latent_flops(network),
             Posterior::Weights { predictor, .. } => match predictor.head(network) {
                 Some(_) => forward + outputs * d,

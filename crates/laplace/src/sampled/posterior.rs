@@ -170,15 +170,19 @@ impl<T: Precision> Sampled<T> {
         Ok(Self { samples, ..self.clone() })
     }
 
-    /// Adds it to the arrays of a file; what is returned belongs to the file's header.
-    pub fn write(&self, tensors: &mut Tensors) -> serde_json::Value {
-        tensors.insert_columns("sampled.samples", self.samples.as_ref());
-        tensors.insert_vector("sampled.diagonal", &self.diagonal);
+    /// What belongs to the header of a file.
+    pub fn header(&self) -> serde_json::Value {
         let header = Header { setting: self.setting.clone(), samples: self.samples.ncols() };
         serde_json::to_value(&header).unwrap_or_default()
     }
 
-    /// Takes it from the arrays of a file and what [`Self::write`] returned.
+    /// Adds it to the arrays of a file.
+    pub fn write(&self, tensors: &mut Tensors) {
+        tensors.insert_columns("sampled.samples", self.samples.as_ref());
+        tensors.insert_vector("sampled.diagonal", &self.diagonal);
+    }
+
+    /// Takes it from the arrays of a file and its [`Self::header`].
     ///
     /// # Errors
     /// When arrays are missing, of another network's size or not finite.

@@ -5,7 +5,7 @@ use faer::Mat;
 use posterior_laplace::accumulate::FitSums;
 use posterior_laplace::function_space::FunctionSpace;
 use posterior_laplace::saved::{add_selection, add_sums};
-use posterior_laplace::{Laplace, RestoredCurvature};
+use posterior_laplace::{Ella, Laplace, RestoredCurvature};
 use posterior_networks::{Array, Graph, Network, Selection};
 use posterior_store::{StoreError, TensorValues, Tensors};
 
@@ -52,6 +52,8 @@ pub(super) fn add_posterior<T: SavedPrecision>(laplace: &Laplace<T>, tensors: &m
     } else if let Some((factor, residual)) = laplace.low_rank_parts() {
         tensors.insert_matrix("low_rank.factor", factor.as_ref());
         tensors.insert_vector("low_rank.residual", &residual);
+    } else if let Some(ella) = laplace.ella() {
+        ella.write(tensors);
     } else if let Some(points) = laplace.function_space() {
         for (name, array) in [("points.inputs", points.inputs()), ("points.roots", points.roots())] {
             tensors.insert(name, array.shape().to_vec(), array.values());
@@ -67,6 +69,9 @@ pub(super) fn curvature<T: SavedPrecision>(
     fit: &FitSums,
     tensors: &mut Tensors,
 ) -> Result<RestoredCurvature<T>, StoreError> {
+    if tensors.shape("ella.basis").is_some() {
+        return Ok(RestoredCurvature::Ella(Ella::read(selection, tensors)?));
+    }
     let d = selection.len();
     if let Some(shape) = tensors.shape("low_rank.factor") {
         let [_, rank] = shape[..] else { return Err(tensors.corrupt("its low-rank factor is no matrix")) };

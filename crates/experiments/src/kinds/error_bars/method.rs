@@ -1,14 +1,16 @@
 //! What is fitted to a task, and its scores.
 
+use super::beyond::Beyond;
 use super::task::Task;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
+use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
 use posterior_laplace::FitOptions;
 use posterior_metrics::ClassificationScores;
 use posterior_models::laplace::{DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
 use posterior_models::{
-    Comparison, Ensemble, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
+    Comparison, EnsembleModel, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
     reset_peak_memory,
 };
 use posterior_optim::Signal;
@@ -48,6 +50,7 @@ pub(super) struct Found {
     nll: f64,
     scores: Value,
     foreign_auc: Option<f64>,
+    pub(super) beyond: Option<Beyond>,
     fit_seconds: f64,
     predict_seconds: f64,
     memory: Option<u64>,
@@ -64,6 +67,9 @@ impl Found {
         out["predict_seconds"] = self.predict_seconds.into();
         if let Some(auc) = self.foreign_auc {
             out["foreign_auc"] = auc.into();
+        }
+        if let Some(beyond) = &self.beyond {
+            beyond.add_to(&mut out);
         }
         if let Some(bytes) = self.memory {
             out["memory_megabytes"] = (bytes as f64 / f64::from(1 << 20)).into();
@@ -102,16 +108,10 @@ impl MethodSettings {
     /// The options of its fit.
     fn fit_options(&self, seed: u64) -> Result<FitOptions, ExperimentError> {
         let own = FitOptions { seed, ..FitOptions::default() };
-        let Some(over) = &self.options else { return Ok(own) };
-        let wrong = |e: &dyn std::fmt::Display| ExperimentError::Setting(format!("[[method]] `{}`: {e}", self.name));
-        let mut table = serde_json::to_value(own).map_err(|e| wrong(&e))?;
-        for (key, value) in over {
-            if table.get(key).is_none() {
-                return Err(wrong(&format!("a fit has no option `{key}`")));
-            }
-            table[key] = serde_json::to_value(value).map_err(|e| wrong(&e))?;
+        match &self.options {
+            Some(over) => overlaid(own, over, &self.name),
+            None => Ok(own),
         }
-        serde_json::from_value(table).map_err(|e| wrong(&e))
     }
 
     pub(super) fn run(
@@ -127,11 +127,12 @@ impl MethodSettings {
         }
         let model: Box<dyn Model> = match self.baseline {
             Some(Baseline::Ensemble) => {
+                let names = (0..task.networks.len()).map(|k| format!("network {k}")).collect();
                 let mut members = Vec::new();
                 for k in 0..task.networks.len() {
                     members.push(self.fit(task, k, stage, context)?);
                 }
-                Box::new(Ensemble::of_plain(members)?)
+                Box::new(EnsembleModel::of(members, names, true)?)
             }
             _ => Box::new(self.fit(task, 0, stage, context)?),
         };
@@ -148,7 +149,7 @@ impl MethodSettings {
         let foreign_auc = match &task.foreign {
             None => None,
             Some(foreign) => {
-                let question = Question { truth: false, ..question };
+                let question = Question { truth: false, ..question.clone() };
                 let mut other = model.predictive(foreign, &question)?;
                 if self.is_network() {
                     other = model.baseline(foreign, &other)?.1;
@@ -156,9 +157,16 @@ impl MethodSettings {
                 Some(OutOfDistribution::of(&own, &other)?.entropy)
             }
         };
+        let beyond = match &task.beyond {
+            None => None,
+            Some(beyond) => {
+                let mut watch = |done, all| context.step(&format!("{stage}: beyond"), done, all);
+                Some(beyond.ask(&*model, &task.test, self.is_network(), &question, &mut watch)?)
+            }
+        };
         let (nll, scores) = scored(own)?;
         let notes = model.notes().into_iter().map(|n| n.text).collect();
-        Ok(Found { nll, scores, foreign_auc, fit_seconds, predict_seconds, memory, notes })
+        Ok(Found { nll, scores, foreign_auc, beyond, fit_seconds, predict_seconds, memory, notes })
     }
 
     /// A network of the task with error bars.
@@ -207,12 +215,14 @@ impl MethodSettings {
         let clock = Instant::now();
         // `auto` learns its own hyperparameters; others are told these.
         let covariance = Covariance::matern32(1.0, &vec![1.0; data.inputs().ncols()])?;
-        let job = Job { covariance: &covariance, noise_variance: 0.1, data, time_budget: None, seed: context.seed };
+        let job =
+            Job { covariance: &covariance, noise_variance: 0.1, data, time_budget: None, seed: context.seed };
         let run = process.fit(&job, stage, context)?;
         let fit_seconds = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
         let x = task.test.inputs.to_f64();
-        let prediction = run.predict(faer::MatRef::from_row_major_slice(&x, task.test.len(), data.inputs().ncols()))?;
+        let prediction =
+            run.predict(faer::MatRef::from_row_major_slice(&x, task.test.len(), data.inputs().ncols()))?;
         let predict_seconds = clock.elapsed().as_secs_f64();
         let mean: Vec<f64> = prediction.mean.col(0).iter().copied().collect();
         let deviation: Vec<f64> = prediction.observed_variance().iter().map(|v| v.sqrt()).collect();
@@ -225,7 +235,16 @@ impl MethodSettings {
         let own = Predictive { truth, ..Predictive::gaussian(mean, &deviation, latent, Some(&values)) };
         let memory = peak_memory_bytes();
         let (nll, scores) = scored(own)?;
-        Ok(Found { nll, scores, foreign_auc: None, fit_seconds, predict_seconds, memory, notes: Vec::new() })
+        Ok(Found {
+            nll,
+            scores,
+            foreign_auc: None,
+            beyond: None,
+            fit_seconds,
+            predict_seconds,
+            memory,
+            notes: Vec::new(),
+        })
     }
 }
 

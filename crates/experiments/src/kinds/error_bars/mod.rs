@@ -7,7 +7,9 @@
 //! |---|---|
 //! | `task` | rows and networks |
 //! | `method` | what is fitted, and its scores |
+//! | `beyond` | corrupted images, joint scores, reliability |
 
+mod beyond;
 mod method;
 mod task;
 
@@ -39,12 +41,16 @@ impl Checked for Settings {
         self.tasks.iter().try_for_each(TaskSettings::check)?;
         for method in &self.methods {
             method.check()?;
-            if let Some(name) = method.tasks.iter().flatten().find(|n| !self.tasks.iter().any(|t| t.name == **n)) {
+            if let Some(name) =
+                method.tasks.iter().flatten().find(|n| !self.tasks.iter().any(|t| t.name == **n))
+            {
                 return refused(format!("[[method]] `{}`: there is no task `{name}`", method.name));
             }
         }
         if self.methods.first().is_none_or(|m| !m.is_network()) {
-            return refused("the first [[method]] is the network alone (`baseline = \"network\"`): others are compared with it");
+            return refused(
+                "the first [[method]] is the network alone (`baseline = \"network\"`): others are compared with it",
+            );
         }
         Ok(())
     }
@@ -53,11 +59,12 @@ impl Checked for Settings {
 /// Fits every method to every task.
 pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
+    let (mut figures, mut series) = (Vec::new(), Map::new());
     for task_settings in &settings.tasks {
         let name = &task_settings.name;
         // Read and trained when the first part asks for it: a run that has all its parts needs neither.
         let mut task = None;
-        let (mut own, mut shown) = (Map::new(), Vec::new());
+        let (mut own, mut shown, mut others) = (Map::new(), Vec::new(), Vec::new());
         let mut alone: Option<Found> = None;
         for method in settings.methods.iter().filter(|m| m.is_for(name)) {
             let stage = format!("{name}: {}", method.name);
@@ -74,6 +81,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             own.insert(method.name.clone(), found.numbers(first));
             shown.push(method.name.as_str());
             context.notes.extend(found.remarks(&stage));
+            others.extend(found.beyond.clone().map(|beyond| (method.name.clone(), beyond)));
         }
         facts.push(SummaryRow::new(format!("{name}: rows"), task_settings.describe()));
         tables.push(NumberTable::by_name(
@@ -84,7 +92,16 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             task_settings.columns(),
             "Scores on test rows, which choose nothing. NLL: nats; `difference` is to the network alone, with the noise that it leaves in training. Seconds are of the fit and of predicting all test rows; memory is the most that the process held meanwhile, data and network included.",
         ));
+        figures.extend(beyond::figures(name, &others));
+        series.insert(name.clone(), json!(others));
         numbers.insert(name.clone(), Value::Object(own));
     }
-    Ok(Measured { numbers: json!({ "tasks": numbers }), series: Value::Null, tables, figures: Vec::new(), facts, notes: Vec::new() })
+    Ok(Measured {
+        numbers: json!({ "tasks": numbers }),
+        series: Value::Object(series),
+        tables,
+        figures,
+        facts,
+        notes: Vec::new(),
+    })
 }

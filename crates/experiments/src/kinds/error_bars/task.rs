@@ -1,9 +1,10 @@
 //! Rows and networks of a task.
 
+use super::beyond::BeyondSettings;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::tables::{SetSettings, Source};
-use crate::training::TrainingSettings;
+use crate::training::{TrainingSettings, architecture};
 use faer::MatRef;
 use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
 use posterior_gp::Observations;
@@ -12,7 +13,7 @@ use posterior_models::laplace::{Arrays, LikelihoodKind, NumberFormat};
 use posterior_models::network::{Strip, open_network};
 use posterior_models::{ModelData, Truth};
 use posterior_networks::train::{Loss, Tabular, Targets};
-use posterior_networks::{Array, Network};
+use posterior_networks::{Array, Network, Selection};
 use rand::seq::SliceRandom;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,9 @@ struct TableSettings {
     /// The network without the sizes of its ends.
     network: Table,
     training: TrainingSettings,
-    /// Networks that are trained, for ensembles.
+    /// The fold for testing, 0 to 9; the same for all seeds.
+    fold: usize,
+    /// Networks that are trained: seed `s` gives error bars to the one with number `s` (of as many, in turn), and ensembles are of all of them.
     members: usize,
 }
 
@@ -74,6 +77,7 @@ struct ImageSettings {
     classes: usize,
     mean: Vec<f64>,
     deviation: Vec<f64>,
+    beyond: Option<BeyondSettings>,
 }
 
 /// Rows and networks.
@@ -86,6 +90,8 @@ pub(super) struct Task {
     pub(super) unseen: Arrays,
     /// What is scored.
     pub(super) test: ModelData,
+    /// What else is asked of images.
+    pub(super) beyond: Option<BeyondSettings>,
     /// Images of another kind.
     pub(super) foreign: Option<ModelData>,
     /// Tables: the training rows for a process.
@@ -130,10 +136,18 @@ impl TaskSettings {
         let wrong = |problem: &str| refused(format!("[[task]] `{}`: {problem}", self.name));
         match (&self.table, &self.images) {
             (Some(table), None) => {
-                if !(table.validation > 0.0 && table.validation < 0.9) || table.members == 0 || table.columns == 0 {
-                    return wrong("`validation` lies between 0 and 0.9, `members` and `columns` are at least 1");
+                if !(table.validation > 0.0 && table.validation < 0.9)
+                    || table.members == 0
+                    || table.columns == 0
+                    || table.fold > 9
+                {
+                    return wrong(
+                        "`validation` lies between 0 and 0.9, `fold` between 0 and 9, `members` and `columns` are at least 1",
+                    );
                 }
-                if table.folder.as_os_str().is_empty() && table.rows.is_none_or(|r| !(100..=100_000).contains(&r)) {
+                if table.folder.as_os_str().is_empty()
+                    && table.rows.is_none_or(|r| !(100..=100_000).contains(&r))
+                {
                     return wrong("a table that is made up needs `rows`, 100 to 100000");
                 }
                 Ok(())
@@ -153,7 +167,7 @@ impl TaskSettings {
     pub(super) fn describe(&self) -> String {
         match (&self.table, &self.images) {
             (Some(table), _) => format!(
-                "a tenth for testing (the fold of the run's seed), {:.0} % of the others for validation, networks trained on the rest",
+                "a tenth for testing, {:.0} % of the others for validation, networks trained on the rest",
                 100.0 * table.validation
             ),
             (_, Some(_)) => "the first half of the test images for validation, the second for testing".into(),
@@ -181,8 +195,7 @@ fn doubles(shape: Vec<usize>, values: Vec<f64>) -> Result<NumericArray, Experime
 
 impl TableSettings {
     fn open(&self, task: &str, context: &mut Context<'_>) -> Result<Task, ExperimentError> {
-        let seed = context.seed;
-        let streams = Streams::new(seed).child("experiment/task", 0);
+        let streams = Streams::new(0).child("experiment/task", 0);
         let set = SetSettings {
             name: self.name.clone().unwrap_or_else(|| task.into()),
             table: None,
@@ -192,7 +205,7 @@ impl TableSettings {
         };
         let folder = (!self.folder.as_os_str().is_empty()).then(|| context.folder.join(&self.folder));
         let source = Source::open(&set, folder.as_deref(), self.rows, 2000, Streams::new(0))?;
-        let fold = source.fold((seed % 10) as usize, self.rows, streams)?;
+        let fold = source.fold(self.fold, self.rows, streams)?;
         let (x, y) = (fold.train.inputs(), fold.train.targets());
         let mut order: Vec<usize> = (0..x.nrows()).collect();
         order.shuffle(&mut streams.stream("experiment/validation"));
@@ -209,17 +222,7 @@ impl TableSettings {
             Array::new(vec![train.len(), x.ncols()], rows_of(x, train)),
             Targets::Values(Array::new(vec![train.len(), 1], train.iter().map(|&i| y[(i, 0)]).collect())),
         );
-        let mut description = self.network.clone();
-        description.insert("inputs".into(), (self.columns as i64).into());
-        description.insert("outputs".into(), 1.into());
-        let mut networks = Vec::new();
-        for member in 0..self.members {
-            // Every member has a start and an order of rows of its own.
-            context.seed = seed.wrapping_add(1000 * member as u64);
-            let trained = self.training.train(&description, &examples, Loss::Mse, context);
-            context.seed = seed;
-            networks.push(trained?.0);
-        }
+        let networks = self.networks(task, &examples, context)?;
         let all: Vec<usize> = (0..fold.test.nrows()).collect();
         let inputs = doubles(vec![all.len(), x.ncols()], rows_of(fold.test.as_ref(), &all))?;
         Ok(Task {
@@ -227,12 +230,49 @@ impl TableSettings {
             data: part(train)?,
             unseen: part(unseen)?,
             test: ModelData::new(task, inputs, Some(Truth::Values { values: fold.truth, width: 1 })),
+            beyond: None,
             foreign: None,
             observations: Some(fold.train),
             likelihood: LikelihoodKind::Gaussian,
             numbers: NumberFormat::Double,
             channels: (Vec::new(), Vec::new()),
         })
+    }
+}
+
+impl TableSettings {
+    /// The networks, that of the run's seed first. Each is trained once, whatever the seeds that use it: its weights, bit by bit, are a part of the run.
+    fn networks(
+        &self,
+        task: &str,
+        examples: &Tabular<f64>,
+        context: &mut Context<'_>,
+    ) -> Result<Vec<Network<f64>>, ExperimentError> {
+        let mut description = self.network.clone();
+        description.insert("inputs".into(), (self.columns as i64).into());
+        description.insert("outputs".into(), 1.into());
+        let (seed, members) = (context.seed, self.members as u64);
+        let mut networks = Vec::new();
+        for own in (0..members).map(|k| (seed + k) % members) {
+            context.seed = own;
+            let weights: Result<Vec<u64>, ExperimentError> =
+                context.once(&format!("{task}: training network {own}"), self, |context| {
+                    let (network, _) = self.training.train(&description, examples, Loss::Mse, context)?;
+                    let weights = Selection::all(network.graph()).flatten(network.parameters());
+                    Ok(weights.into_iter().map(f64::to_bits).collect())
+                });
+            context.seed = seed;
+            let weights: Vec<f64> = weights?.into_iter().map(f64::from_bits).collect();
+            let graph = architecture(&description)?.graph()?;
+            let mut network = Network::<f64>::initialised(graph, Streams::new(own))?;
+            let all = Selection::all(network.graph());
+            if weights.len() != all.len() {
+                return refused("the network that was kept has another size: name another folder with --out");
+            }
+            all.assign(&weights, network.parameters_mut());
+            networks.push(network);
+        }
+        Ok(networks)
     }
 }
 
@@ -244,7 +284,12 @@ struct Pictures {
 }
 
 impl Pictures {
-    fn read(base: &Path, images: &[PathBuf], labels: &[PathBuf], most: Option<usize>) -> Result<Self, ExperimentError> {
+    fn read(
+        base: &Path,
+        images: &[PathBuf],
+        labels: &[PathBuf],
+        most: Option<usize>,
+    ) -> Result<Self, ExperimentError> {
         let at = |paths: &[PathBuf]| -> Result<Vec<PathBuf>, ExperimentError> {
             let paths: Vec<PathBuf> = paths.iter().map(|p| base.join(p)).collect();
             match paths.iter().find(|p| !p.exists()) {
@@ -291,7 +336,9 @@ impl Pictures {
         let mut bytes = Vec::with_capacity(self.labels.len() * channels * height * width);
         for image in self.bytes.chunks_exact((c * h * w).max(1)) {
             let pixel = |channel: usize, row: usize, column: usize| -> u8 {
-                let place = |i: usize, own: usize, new: usize| (i + own / 2).checked_sub(new / 2).filter(|i| *i < own);
+                let place = |i: usize, own: usize, new: usize| {
+                    (i + own / 2).checked_sub(new / 2).filter(|i| *i < own)
+                };
                 let (Some(i), Some(j)) = (place(row, h, height), place(column, w, width)) else { return 0 };
                 let value = |k: usize| u32::from(image[(k * h + i) * w + j]);
                 if c == channels {
@@ -319,7 +366,8 @@ impl ImageSettings {
         let network = open_network::<f64>(&path, None, Strip::SoftmaxIfThere)?.network;
         let train = Pictures::read(base, &self.data, &self.labels, self.train)?;
         let test = Pictures::read(base, &self.test, &self.test_labels, self.tested)?;
-        let foreign = Pictures::read(base, &self.foreign, &self.foreign_labels, self.tested)?.like(train.shape);
+        let foreign =
+            Pictures::read(base, &self.foreign, &self.foreign_labels, self.tested)?.like(train.shape);
         let (count, half) = (test.labels.len(), test.labels.len() / 2);
         let truth: Vec<usize> = test.labels[half..].iter().map(|l| *l as usize).collect();
         let highest = train.labels.iter().chain(&test.labels).max().copied().unwrap_or(0) as usize;
@@ -331,7 +379,12 @@ impl ImageSettings {
             data: train.arrays(0..train.labels.len())?,
             unseen: test.arrays(0..half)?,
             test: ModelData::new("the test images", test.array(half..count)?, Some(Truth::Classes(truth))),
-            foreign: Some(ModelData::new("the foreign images", foreign.array(0..foreign.labels.len())?, None)),
+            beyond: self.beyond.clone(),
+            foreign: Some(ModelData::new(
+                "the foreign images",
+                foreign.array(0..foreign.labels.len())?,
+                None,
+            )),
             observations: None,
             likelihood: LikelihoodKind::Categorical,
             numbers: NumberFormat::Single,

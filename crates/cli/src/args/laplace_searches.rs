@@ -1,0 +1,134 @@
+//! Flags of the curvatures of `fit laplace` whose posterior is found by a search of its own.
+
+use clap::{Args, ValueEnum};
+use posterior::options::numbers;
+
+/// Where the kernel of a fixed-mean process looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KernelInputsArg {
+    /// At the network's inputs
+    Inputs,
+    /// At the features before its last layer
+    Features,
+}
+
+/// What a fixed-mean process does not learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FreezeArg {
+    /// Where the inducing points are
+    InducingPoints,
+    /// The prior variance
+    Prior,
+    /// The noise
+    Noise,
+    /// The kernel's own hyperparameters
+    Kernel,
+    /// The covariance between outputs
+    Outputs,
+}
+
+/// How samples are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SolverArg {
+    /// Conjugate gradients on all examples
+    ConjugateGradients,
+    /// Stochastic gradients with momentum
+    Descent,
+    /// Stochastic dual descent on the tangent kernel, for few examples
+    DualDescent,
+}
+
+/// How the precision follows from samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UpdateArg {
+    /// MacKay's update
+    Mackay,
+    /// The maximum of the bound on the evidence
+    Evidence,
+    /// The decoupled bound: classical expectation maximisation
+    DecoupledElbo,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SearchArgs {
+    /// Kernel of the process, as fit gp has them [default: rbf(ard) on tables, rbf * (linear + constant) on features]
+    #[arg(long, value_name = "TEXT", conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub kernel: Option<String>,
+
+    /// Where the kernel looks [default: inputs of tables, features otherwise]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub kernel_inputs: Option<KernelInputsArg>,
+
+    /// Inducing points in all; with classes, as many for each [default: 100; 20 a class with fixed-mean on features]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub inducing_points: Option<usize>,
+
+    /// Order of the energy, from 0 (the evidence lower bound) to 1 (the predictive density) [default: 1]
+    #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::share_or_one)]
+    pub alpha: Option<f64>,
+
+    /// Leave out the companion process, whose mean of its own keeps lengthscales from shrinking
+    #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub without_companion: bool,
+
+    /// What is not learned
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub freeze: Vec<FreezeArg>,
+
+    /// The closed-form optimum at the first inducing points instead of learning
+    #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub closed_form: bool,
+
+    /// Steps between two looks at the validation rows [default: 100]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub validate_every: Option<usize>,
+
+    /// Looks without a better score after which it ends [default: 10]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub patience: Option<usize>,
+
+    /// Training rows whose tangents span the features [default: 2000]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = "With --curvature ella", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub landmarks: Option<usize>,
+
+    /// Samples that predict [default: 64]
+    #[arg(long, value_name = "N", help_heading = SAMPLED, value_parser = numbers::whole(2..=numbers::MOST_KEPT))]
+    pub samples: Option<usize>,
+
+    /// Samples within expectation maximisation [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub em_samples: Option<usize>,
+
+    /// Rounds of expectation maximisation at most [default: 8]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=1000))]
+    pub em_steps: Option<usize>,
+
+    /// How samples are found
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
+    pub solver: Option<SolverArg>,
+
+    /// How the precision follows [default: mackay]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
+    pub update: Option<UpdateArg>,
+
+    /// Steps of fixed-mean and valla [default: 70000 and 40000; valla on convolutions 300], and of --solver descent
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub steps: Option<usize>,
+
+    /// Passes of mean-field [default: 12]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub epochs: Option<usize>,
+
+    /// Examples of a step [default: 100; mean-field 256]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub batch: Option<usize>,
+
+    /// Size of a step [default: 1e-3; mean-field 1e-4]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::positive)]
+    pub learning_rate: Option<f64>,
+}
+
+const FIXED_MEAN: &str = "With --curvature fixed-mean and valla";
+const SAMPLED: &str = "With --curvature sampled";
+const LEARNED: &str = "With --curvature fixed-mean, valla, sampled and mean-field";

@@ -1,0 +1,22 @@
+//! Options of fits with error bars, as experiments' files have them: those of [`FitOptions`], laid over others.
+
+use super::error::ExperimentError;
+use posterior_laplace::FitOptions;
+use std::fmt::Display;
+use toml::Table;
+
+/// The options with what a table says in their place.
+///
+/// # Errors
+/// When there is no option of a name, or it has another form.
+pub(crate) fn overlaid(base: FitOptions, over: &Table, whose: &str) -> Result<FitOptions, ExperimentError> {
+    let wrong = |e: &dyn Display| ExperimentError::Setting(format!("`{whose}`: {e}"));
+    let mut options = serde_json::to_value(base).map_err(|e| wrong(&e))?;
+    for (key, value) in over {
+        if options.get(key).is_none() {
+            return Err(wrong(&format!("a fit has no option `{key}`")));
+        }
+        options[key] = serde_json::to_value(value).map_err(|e| wrong(&e))?;
+    }
+    serde_json::from_value(options).map_err(|e| wrong(&e))
+}

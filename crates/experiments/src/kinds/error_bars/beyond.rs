@@ -1,0 +1,155 @@
+//! What is asked of classifiers beyond one label of a familiar image: corrupted images, several labels at once, the reliability of every probability.
+
+use crate::error::ExperimentError;
+use posterior_data::transform::Corruption;
+use posterior_metrics::Classes;
+use posterior_models::{Model, ModelData, Predicted, Predictive, Question, Shift, Truth};
+use posterior_report::{Curves, Item, Line};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The highest severity of a corruption.
+const SEVERITIES: u8 = 5;
+
+/// The table `[task.images.beyond]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BeyondSettings {
+    /// The first so many test images.
+    images: usize,
+    /// Corruptions, each at severities 0 to 5.
+    #[serde(default)]
+    corruptions: Vec<String>,
+    /// Points in sets whose labels are scored together.
+    #[serde(default)]
+    joint_points: Vec<usize>,
+    /// Functions drawn for these.
+    #[serde(default = "draws")]
+    draws: usize,
+    /// Bins of reliability; none where 0.
+    #[serde(default)]
+    bins: usize,
+}
+
+fn draws() -> usize {
+    64
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Beyond {
+    /// Mean NLL over corruptions, by severity from 0.
+    severities: Vec<f64>,
+    /// Mean joint log-likelihood by points of a set.
+    joint: Vec<(usize, f64)>,
+    /// Confidence and frequency of each bin.
+    reliability: Vec<(f64, f64)>,
+}
+
+/// Predictions of a model, or of its network alone.
+fn predictive(
+    model: &dyn Model,
+    data: &ModelData,
+    question: &Question,
+    alone: bool,
+) -> Result<Predictive, ExperimentError> {
+    let own = model.predictive(data, question)?;
+    Ok(if alone { model.baseline(data, &own)?.1 } else { own })
+}
+
+/// Mean negative log probability of the labels.
+fn nll(predictive: &Predictive, truth: &Option<Truth>) -> Result<f64, ExperimentError> {
+    let (Predicted::Classes(p), Some(Truth::Classes(labels))) = (&predictive.predicted, truth) else {
+        return Ok(f64::NAN);
+    };
+    Ok(Classes::new(p, predictive.width, labels)?.scores().nll)
+}
+
+impl BeyondSettings {
+    /// Asks a model, or (`alone`) its network.
+    pub(super) fn ask(
+        &self,
+        model: &dyn Model,
+        test: &ModelData,
+        alone: bool,
+        question: &Question,
+        watch: &mut dyn FnMut(usize, usize) -> Result<(), ExperimentError>,
+    ) -> Result<Beyond, ExperimentError> {
+        let some = test.selected(&(0..self.images.min(test.len())).collect::<Vec<_>>())?;
+        let kinds: Vec<Corruption> =
+            self.corruptions.iter().map(|name| Corruption::from_name(name)).collect::<Result<_, _>>()?;
+        let mut out = Beyond::default();
+        let all = kinds.len() * usize::from(SEVERITIES) + 1;
+        for severity in 0..=SEVERITIES {
+            let mut sum = 0.0;
+            for (k, kind) in kinds.iter().enumerate() {
+                watch(usize::from(severity.saturating_sub(1)) * kinds.len() + k, all)?;
+                // All corruptions begin with the same images.
+                if severity > 0 || k == 0 {
+                    let data = some.shifted(Shift::Corruption(*kind, severity), 0)?;
+                    let own = nll(&predictive(model, &data, question, alone)?, &data.truth)?;
+                    sum += if severity == 0 { own * kinds.len() as f64 } else { own };
+                }
+            }
+            if !kinds.is_empty() {
+                out.severities.push(sum / kinds.len() as f64);
+            }
+        }
+        if !self.joint_points.is_empty() {
+            let asked =
+                Question { joint_points: self.joint_points.clone(), samples: self.draws, ..question.clone() };
+            for row in model.joint_scores(&some, &asked)? {
+                let own = if alone { row.plain } else { row.model };
+                out.joint.push((row.points, own.mean));
+            }
+        }
+        if self.bins > 0 {
+            let own = predictive(model, test, question, alone)?;
+            if let (Predicted::Classes(p), Some(Truth::Classes(labels))) = (&own.predicted, &test.truth) {
+                let bins = Classes::new(p, own.width, labels)?.reliability_of_every_class(self.bins)?;
+                out.reliability = bins.iter().map(|b| (b.confidence, b.frequency)).collect();
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Beyond {
+    /// Adds its numbers.
+    pub(super) fn add_to(&self, numbers: &mut Value) {
+        for (severity, nll) in self.severities.iter().enumerate() {
+            numbers[format!("nll_at_severity_{severity}")] = (*nll).into();
+        }
+        for (points, score) in &self.joint {
+            numbers[format!("joint_{points}")] = (*score).into();
+        }
+    }
+}
+
+/// Pictures of several methods' answers.
+pub(super) fn figures(task: &str, all: &[(String, Beyond)]) -> Vec<Item> {
+    let mut items = Vec::new();
+    let lines = |of: &dyn Fn(&Beyond) -> (Vec<f64>, Vec<f64>)| -> Vec<Line> {
+        let line = |(name, beyond): &(String, Beyond)| {
+            let (x, y) = of(beyond);
+            Line::new(name.clone(), x, y)
+        };
+        all.iter().map(line).filter(|line| !line.x.is_empty()).collect()
+    };
+    let by_severity = lines(&|b| ((0..b.severities.len()).map(|s| s as f64).collect(), b.severities.clone()));
+    if !by_severity.is_empty() {
+        let title = format!("{task}: corrupted images");
+        items.push(Curves::new(title, "severity", "mean NLL over corruptions", by_severity).into());
+    }
+    let reliability = lines(&|b| b.reliability.iter().copied().unzip());
+    if !reliability.is_empty() {
+        let title = format!("{task}: reliability");
+        let caption = "Of the probabilities of all classes. A calibrated method has as many events as its probabilities say.";
+        items.push(
+            Curves::new(title, "predicted probability", "share that came true", reliability)
+                .captioned(caption)
+                .into(),
+        );
+    }
+    items
+}

@@ -1,0 +1,69 @@
+//! What posteriors need that are found by a search of their own.
+
+use crate::fit::Approximation;
+use crate::fixed_mean::{FixedMean, FixedMeanKernel};
+use crate::{MeanField, Temperature};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_networks::derivatives::tangent_feature_size;
+use posterior_networks::{Network, Precision, Selection};
+
+/// Bytes of what is learned, bytes of one batch, and multiplications and additions; None for curvatures.
+pub(super) fn searched<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: usize,
+    likelihood: &OutputLikelihood,
+    approximation: &Approximation,
+) -> Option<(u64, u64, f64)> {
+    Some(match approximation {
+        Approximation::Temperature => {
+            let flops = examples as f64 * network.graph().flops() as f64;
+            (0, Temperature::bytes(network, examples, likelihood), flops)
+        }
+        Approximation::MeanField(own) => {
+            let plan = MeanField::plan(network, selection, examples, own);
+            (plan.curvature_bytes, plan.batch_bytes, plan.flops)
+        }
+        Approximation::Ella(own) => super::ella(network, selection, examples, likelihood, own),
+        Approximation::Sampled(own) => super::sampled(network, selection, examples, likelihood, own),
+        // A kernel on features that are not there is refused by the fit, before any work.
+        Approximation::FixedMean(own) => {
+            let plan = crate::fixed_mean::plan(network, selection, examples, likelihood, own);
+            plan.map_or((0, 0, 0.0), |plan| (plan.curvature_bytes, plan.batch_bytes, plan.flops))
+        }
+        _ => return None,
+    })
+}
+
+impl<T: Precision> FixedMean<T> {
+    /// Bytes that predictions of so many inputs work in beside their result.
+    pub(crate) fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        let (graph, (m, width)) = (network.graph(), self.points().shape());
+        let c: usize = graph.output_shape().iter().product();
+        let batch = network.examples_at_once().min(examples.max(1));
+        let forward = batch * graph.activations() * size_of::<T>();
+        // Kernel rows, twice.
+        let kernel = match self.kernel() {
+            FixedMeanKernel::Tangent => {
+                let size = tangent_feature_size(graph, self.selection());
+                8 * (batch * c * (size + 2 * m) + m * size + batch * c * graph.activations())
+            }
+            _ => size_of::<T>() * (batch * width + rayon::current_num_threads() * 64 * c * (2 * m + c)),
+        };
+        (forward + kernel) as u64
+    }
+
+    /// Multiplications and additions of one prediction.
+    pub(crate) fn latent_flops(&self, network: &Network<T>) -> f64 {
+        let (graph, (m, width)) = (network.graph(), self.points().shape());
+        let c = graph.output_shape().iter().product::<usize>() as f64;
+        let (m, forward) = (m as f64, graph.flops() as f64);
+        let kernel = match self.kernel() {
+            FixedMeanKernel::Tangent => {
+                2.0 * c * forward + 2.0 * c * m * tangent_feature_size(graph, self.selection()) as f64
+            }
+            _ => 2.0 * m * (width as f64 + 10.0),
+        };
+        forward + kernel + 2.0 * c * m * m
+    }
+}
