@@ -89,7 +89,7 @@ fn given(path: &Path) -> Result<Vec<Hyperparameter>, Failure> {
     }
     match AnyModel::load(path)? {
         AnyModel::Process(model) => Ok(model.header().hyperparameters.clone()),
-        AnyModel::Laplace(_) => {
+        AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
         }
     }

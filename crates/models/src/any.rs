@@ -1,6 +1,7 @@
-//! A model file of either kind.
+//! A model file of any kind.
 
 use crate::Model;
+use crate::ensemble::{EnsembleHeader, EnsembleModel};
 use crate::laplace::{LaplaceHeader, LaplaceModel};
 use crate::process::ProcessModel;
 use posterior_store::{Container, StoreError};
@@ -12,6 +13,8 @@ pub enum AnyModel {
     Process(Box<ProcessModel>),
     /// A network with error bars.
     Laplace(Box<LaplaceModel>),
+    /// Several of those.
+    Ensemble(Box<EnsembleModel>),
 }
 
 impl AnyModel {
@@ -20,6 +23,7 @@ impl AnyModel {
         match self {
             Self::Process(model) => &**model,
             Self::Laplace(model) => &**model,
+            Self::Ensemble(model) => &**model,
         }
     }
 
@@ -28,6 +32,7 @@ impl AnyModel {
         match self {
             Self::Process(model) => model,
             Self::Laplace(model) => model,
+            Self::Ensemble(model) => model,
         }
     }
 
@@ -42,6 +47,9 @@ impl AnyModel {
         Ok(match method {
             LaplaceHeader::METHOD => {
                 Self::Laplace(Box::new(LaplaceModel::from_container(container.typed()?)?))
+            }
+            EnsembleHeader::METHOD => {
+                Self::Ensemble(Box::new(EnsembleModel::from_container(container.typed()?)?))
             }
             _ => Self::Process(Box::new(ProcessModel::from_container(container.typed()?)?)),
         })

@@ -22,13 +22,15 @@
 //! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
+//! | [`ensemble`] | several networks as one model |
 //! | [`network`] | networks and their files: training data, architectures, preparation |
-//! | [`AnyModel`] | a model file of either kind |
+//! | [`AnyModel`] | a model file of any kind |
 //! | [`Model`] | what a family says of itself; from that follow [`Answer`]s to a [`Question`] and [`Evaluation`]s beside a baseline, written once |
 
 mod answer;
 mod any;
 mod data;
+pub mod ensemble;
 mod error;
 mod evaluation;
 pub mod laplace;

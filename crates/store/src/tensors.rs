@@ -158,6 +158,22 @@ impl Tensors {
         self.insert_values(name, vec![values.len()], TensorValues::F64(values));
     }
 
+    /// Adds all of another's arrays, with something before their names.
+    pub fn extend_under(&mut self, prefix: &str, others: Self) {
+        self.arrays.extend(others.arrays.into_iter().map(|(name, array)| (format!("{prefix}{name}"), array)));
+    }
+
+    /// Takes out the arrays whose names begin so, without that beginning; of the same file.
+    pub fn take_under(&mut self, prefix: &str) -> Self {
+        let (own, rest) = std::mem::take(&mut self.arrays)
+            .into_iter()
+            .partition(|(name, _): &(String, Tensor)| name.starts_with(prefix));
+        self.arrays = rest;
+        let own: BTreeMap<String, Tensor> = own;
+        let own = own.into_iter().map(|(name, array)| (name[prefix.len()..].to_string(), array)).collect();
+        Self { path: self.path.clone(), arrays: own }
+    }
+
     /// Takes an array out, checking shape and precision.
     ///
     /// # Errors

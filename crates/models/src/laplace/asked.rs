@@ -168,6 +168,6 @@ impl Model for LaplaceModel {
 }
 
 /// Scores were asked for, and there is nothing to score against.
-pub(super) fn no_truths(data: &ModelData) -> ModelError {
+pub(crate) fn no_truths(data: &ModelData) -> ModelError {
     ModelError::Request(format!("{}: there are no truths to score against", data.name))
 }

@@ -19,13 +19,18 @@ impl LaplaceModel {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        self.container().write(path)
+    }
+
+    /// All that stands in its file.
+    pub(crate) fn container(&self) -> Container<LaplaceHeader> {
         let mut tensors = Tensors::default();
         in_precision!(&self.numbers, fitted => {
             add_network(&fitted.network, &mut tensors);
             add_posterior(&fitted.laplace, &mut tensors);
         });
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        Container { header: self.header.clone(), tensors }.write(path)
+        Container { header: self.header.clone(), tensors }
     }
 
     /// Reads and checks a file.

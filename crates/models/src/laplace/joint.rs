@@ -10,13 +10,28 @@ use posterior_linalg::tiles::pieces;
 use posterior_metrics::DyadicGroups;
 
 /// Of sets of the question's `joint_points` examples each, by dyadic sampling ([`DyadicGroups`]).
-///
-/// Memory: the draws of all weights, and the functions at some examples at a time.
 pub(super) fn scores(
     model: &LaplaceModel,
     data: &ModelData,
     question: &Question,
 ) -> Result<Vec<JointRow>, ModelError> {
+    let (table, n) = (joint_log_likelihoods(model, data, question)?, data.len());
+    let plain = model.predict_plain(data)?.log_density.unwrap_or_default();
+    let row = |&points: &usize| {
+        let groups = DyadicGroups::new(points, question.seed);
+        Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
+    };
+    question.joint_points.iter().map(row).collect()
+}
+
+/// `log p(y_i | f_s(x_i))` of each of the question's draws, `[draws, examples]`, in the target's units.
+///
+/// Memory: the draws of all weights, and the functions at some examples at a time.
+pub(crate) fn joint_log_likelihoods(
+    model: &LaplaceModel,
+    data: &ModelData,
+    question: &Question,
+) -> Result<Vec<f64>, ModelError> {
     let Question { samples, seed, memory, .. } = *question;
     let Some(truth) = &data.truth else { return Err(no_truths(data)) };
     let weights = (samples as u64).saturating_mul(model.weights() as u64).saturating_mul(16);
@@ -52,10 +67,5 @@ pub(super) fn scores(
             }
         }
     }
-    let plain = model.predict_plain(data)?.log_density.unwrap_or_default();
-    let row = |&points: &usize| {
-        let groups = DyadicGroups::new(points, seed);
-        Ok(JointRow { points, model: groups.score(&table, n)?, plain: groups.score(&plain, n)? })
-    };
-    question.joint_points.iter().map(row).collect()
+    Ok(table)
 }

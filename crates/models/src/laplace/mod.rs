@@ -56,6 +56,9 @@ mod source;
 mod tensors;
 mod training;
 
+pub(crate) use asked::no_truths;
+pub(crate) use joint::joint_log_likelihoods;
+
 pub use crate::data::{ModelData, Truth};
 pub use crate::predictive::{Predicted, Predictive};
 pub use fit::NetworkDescription;

@@ -1,0 +1,69 @@
+//! An ensemble in words.
+
+use super::EnsembleModel;
+use crate::Model;
+use crate::laplace::LaplaceModel;
+use crate::text::{number, table};
+use posterior_report::{Note, SummaryRow};
+use posterior_store::StoreError;
+use serde_json::{Value, json};
+
+/// The facts, in order.
+pub(super) fn summary(model: &EnsembleModel) -> Vec<SummaryRow> {
+    let what = if model.plain { "plain networks" } else { "networks with error bars" };
+    let first = model.first();
+    vec![
+        SummaryRow::new(
+            "method",
+            format!("ensemble of {} {what}, mixed with equal weights", model.members.len()),
+        ),
+        SummaryRow::new("networks", model.names.join(", ")),
+        SummaryRow::new("likelihood", first.likelihood().name()),
+        SummaryRow::new("weights of a network", first.graph().trainable().to_string()),
+        SummaryRow::new("seconds", format!("{:.2}", model.seconds())),
+    ]
+}
+
+/// What is odd about members, each with the member's name; what all say is said once.
+pub(super) fn notes(model: &EnsembleModel) -> Vec<Note> {
+    let own = |member: &LaplaceModel| member.notes().into_iter().map(|n| n.text).collect::<Vec<_>>();
+    let notes: Vec<Vec<String>> = model.members.iter().map(own).collect();
+    let shared = |text: &String| notes.iter().all(|n| n.contains(text));
+    let mut out: Vec<Note> =
+        notes[0].iter().filter(|text| shared(text)).map(|text| Note::information(text.clone())).collect();
+    for (name, own) in model.names.iter().zip(&notes) {
+        let own = own.iter().filter(|text| !shared(text));
+        out.extend(own.map(|text| Note::information(format!("{name}: {text}"))));
+    }
+    out
+}
+
+/// One row for each member.
+pub(super) fn tables(model: &EnsembleModel) -> Vec<String> {
+    let mut rows = vec![
+        ["network", "curvature", "NLL on unseen rows", "plain network", "seconds"].map(String::from).to_vec(),
+    ];
+    for (name, member) in model.names.iter().zip(&model.members) {
+        let unseen = member.unseen();
+        let score = |of: Option<f64>| of.map_or_else(|| "-".into(), number);
+        rows.push(vec![
+            name.clone(),
+            member.header().options.approximation.name().into(),
+            score(unseen.map(|u| u.nll)),
+            score(unseen.map(|u| u.plain_nll)),
+            format!("{:.2}", member.seconds()),
+        ]);
+    }
+    vec![table(&rows)]
+}
+
+/// For programs: the members' own reports by name.
+pub(super) fn report(model: &EnsembleModel) -> Result<Value, StoreError> {
+    let members = model
+        .names
+        .iter()
+        .zip(&model.members)
+        .map(|(name, member)| Ok(json!({ "name": name, "model": member.report()? })))
+        .collect::<Result<Vec<Value>, StoreError>>()?;
+    Ok(json!({ "kind": "ensemble", "plain": model.plain, "seconds": model.seconds(), "members": members }))
+}

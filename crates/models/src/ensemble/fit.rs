@@ -1,0 +1,159 @@
+//! A folder of networks as one model: each is fitted by the same request, in the order of their names.
+
+use super::EnsembleModel;
+use crate::ModelError;
+use crate::laplace::{LaplaceModel, LaplaceRequest, NetworkSource};
+use crate::network::digest;
+use posterior_laplace::Stage;
+use posterior_optim::Signal;
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Files that are taken for networks.
+const EXTENSIONS: [&str; 2] = ["onnx", "safetensors"];
+
+impl EnsembleModel {
+    /// Whether a request's network is a folder, that is an ensemble.
+    pub fn is_asked(request: &LaplaceRequest) -> bool {
+        matches!(&request.network, NetworkSource::File { path, .. } if path.is_dir())
+    }
+
+    /// Fits every network file (`.onnx`, `.safetensors`) of the folder that the request names as its network. `plain` leaves the members' error bars out of predictions: choose a curvature that costs little then.
+    ///
+    /// With a checkpoint, the sums of the member under way stand in a file beside it, and so does each member that is finished: a request that goes on does not fit those again.
+    ///
+    /// # Errors
+    /// When the folder holds fewer than two networks; as [`LaplaceModel::fit`], with the network's name; as [`Self::of`].
+    pub fn fit(
+        request: &LaplaceRequest,
+        plain: bool,
+        announce: &mut dyn FnMut(&str),
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, ModelError> {
+        let NetworkSource::File { path: folder, architecture, strip_softmax } = &request.network else {
+            return Err(ModelError::Request(
+                "an ensemble is made of network files: give a folder of them".into(),
+            ));
+        };
+        let files = network_files(folder)?;
+        let (mut members, mut names, mut finished) = (Vec::new(), Vec::new(), Vec::new());
+        // A member that was nearly done when someone said stop is finished; no other is begun.
+        let stopped = Cell::new(false);
+        let mut observer = |stage, done, total| {
+            let signal = observer(stage, done, total);
+            stopped.set(stopped.get() || signal == Signal::Stop);
+            signal
+        };
+        for (k, path) in files.iter().enumerate() {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            announce(&format!("network {} of {}: {name}", k + 1, files.len()));
+            let beside =
+                |what: &str| request.checkpoint.as_deref().map(|p| beside(p, &format!("{name}.{what}")));
+            let own = LaplaceRequest {
+                network: NetworkSource::File {
+                    path: path.clone(),
+                    architecture: architecture.clone(),
+                    strip_softmax: *strip_softmax,
+                },
+                checkpoint: beside("sums"),
+                ..request.clone()
+            };
+            let done = beside("finished");
+            let earlier = done.as_deref().filter(|p| request.resume && p.exists());
+            let model = match earlier.map(|p| finished_member(p, path, request)).transpose()? {
+                Some(model) => {
+                    announce(&format!("{name} was fitted before"));
+                    model
+                }
+                None => LaplaceModel::fit(&own, announce, &mut observer).map_err(|e| named(e, &name))?,
+            };
+            if let (Some(done), None) = (&done, earlier) {
+                model.save(done)?;
+            }
+            finished.extend(done);
+            members.push(model);
+            names.push(name);
+            if stopped.get() && k + 1 < files.len() {
+                return Err(ModelError::Interrupted);
+            }
+        }
+        let ensemble = Self::of(members, names, plain)?;
+        for path in finished {
+            // One that cannot be removed does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(ensemble)
+    }
+}
+
+/// What failed, with the member's name; an interruption stays one.
+fn named(error: ModelError, name: &str) -> ModelError {
+    if error.is_interruption() || error.is_usage() {
+        return error;
+    }
+    ModelError::Request(format!("{name}: {error}"))
+}
+
+/// A file beside another.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().into();
+    name.push(format!(".{what}"));
+    name.into()
+}
+
+/// The network files of a folder, by name; hidden ones and others are left out.
+fn network_files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
+    let refuse = |problem: String| Err(ModelError::Request(format!("{}: {problem}", folder.display())));
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return refuse(format!("the folder of networks cannot be read ({error})")),
+    };
+    let network = |path: &PathBuf| {
+        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        let known = |e: &std::ffi::OsStr| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known));
+        !hidden && path.is_file() && path.extension().is_some_and(known)
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(network).collect();
+    files.sort();
+    if files.len() < 2 {
+        let found = files.len();
+        return refuse(format!(
+            "an ensemble needs at least two network files (.onnx or .safetensors) in its folder, there are {found}"
+        ));
+    }
+    Ok(files)
+}
+
+/// A member that an earlier run of the same request has finished.
+fn finished_member(
+    path: &Path,
+    network: &Path,
+    request: &LaplaceRequest,
+) -> Result<LaplaceModel, ModelError> {
+    let model = LaplaceModel::load(path)?;
+    let header = model.header();
+    let own = digest(network).ok();
+    let mut options = request.options.clone();
+    // Both follow from the request and the likelihood; a fit that chooses for itself has its own.
+    options.integration = header.options.integration;
+    options.seen_by_network = header.options.seen_by_network;
+    if header.auto.is_some() {
+        (options.weights, options.approximation) =
+            (header.options.weights.clone(), header.options.approximation);
+    }
+    let data: Vec<String> = request.data.data.iter().map(|p| crate::network::file_name(p)).collect();
+    let problem = if own.is_none() || header.network.sha256 != own {
+        "another network"
+    } else if header.data.files != data {
+        "other data"
+    } else if header.options != options {
+        "other settings"
+    } else {
+        return Ok(model);
+    };
+    Err(ModelError::Request(format!(
+        "{}: it is a finished member of an ensemble with {problem}: start without --resume, or name another file with --checkpoint",
+        path.display()
+    )))
+}

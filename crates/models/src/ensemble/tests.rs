@@ -1,0 +1,363 @@
+//! Mixtures by hand, files, folders, and what is refused.
+
+use super::EnsembleModel;
+use crate::laplace::{LaplaceModel, LaplaceRequest, LikelihoodKind, NetworkDescription, Preprocess};
+use crate::{AnyModel, Files, Model, ModelData, ModelError, Predicted, Predictive, Question, Truth};
+use posterior_data::{ArrayValues, NumericArray, write_npy};
+use posterior_laplace::{Approximation, FisherEstimate, FitOptions};
+use posterior_likelihoods::{Categorical, Gaussian, Integration, OutputLikelihood};
+use posterior_linalg::random::Streams;
+use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
+use posterior_networks::train::{Tabular, Targets};
+use posterior_networks::{Architecture, Array, Network};
+use posterior_optim::Signal;
+use rand_distr::{Distribution, StandardNormal};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn normals(count: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Streams::new(seed).stream("models/test");
+    (0..count).map(|_| StandardNormal.sample(&mut rng)).collect()
+}
+
+fn text(inputs: usize, outputs: usize) -> String {
+    format!(
+        "kind = \"perceptron\"\ninputs = {inputs}\nhidden = [4]\noutputs = {outputs}\nactivation = \"tanh\"\n"
+    )
+}
+
+fn network(inputs: usize, outputs: usize, seed: u64) -> Network<f64> {
+    let graph = Architecture::from_toml(&text(inputs, outputs)).unwrap().graph().unwrap();
+    Network::initialised(graph, Streams::new(seed)).unwrap()
+}
+
+fn gaussian(outputs: usize) -> OutputLikelihood {
+    OutputLikelihood::Gaussian(Gaussian::independent(vec![0.3; outputs]).unwrap())
+}
+
+fn classes(count: usize) -> OutputLikelihood {
+    OutputLikelihood::Categorical(Categorical::new(count).unwrap())
+}
+
+/// A network of some inputs with error bars from 30 random examples.
+fn member(inputs: usize, likelihood: &OutputLikelihood, seed: u64) -> LaplaceModel {
+    let network = network(inputs, likelihood.outputs(), seed);
+    let x = Array::new(vec![30, inputs], normals(30 * inputs, 1));
+    let targets = match likelihood {
+        OutputLikelihood::Categorical(c) => {
+            Targets::Classes((0..30).map(|i| (i * 7 % c.classes()) as u32).collect())
+        }
+        other => Targets::Values(Array::new(vec![30, other.outputs()], normals(30 * other.outputs(), 2))),
+    };
+    let options = FitOptions {
+        approximation: Approximation::Kronecker(FisherEstimate::Exact),
+        integration: if matches!(likelihood, OutputLikelihood::Categorical(_)) {
+            Integration::MonteCarlo { samples: 64, seed: 0 }
+        } else {
+            Integration::Probit
+        },
+        ..FitOptions::default()
+    };
+    let examples = Tabular::new(x, targets);
+    let about = NetworkDescription::default();
+    let observer = &mut |_, _, _| Signal::Continue;
+    LaplaceModel::fit_network(network, &examples, None, likelihood, &options, about, observer).unwrap()
+}
+
+fn members(likelihood: &OutputLikelihood) -> EnsembleModel {
+    with(likelihood, false)
+}
+
+fn with(likelihood: &OutputLikelihood, plain: bool) -> EnsembleModel {
+    let own = (0..3).map(|k| member(2, likelihood, 10 + k)).collect();
+    EnsembleModel::of(own, ["a", "b", "c"].map(String::from).to_vec(), plain).unwrap()
+}
+
+fn data(likelihood: &OutputLikelihood, count: usize) -> ModelData {
+    let inputs = NumericArray::new(vec![count, 2], ArrayValues::F64(normals(2 * count, 5))).unwrap();
+    let truth = match likelihood {
+        OutputLikelihood::Categorical(c) => Truth::Classes((0..count).map(|i| i % c.classes()).collect()),
+        other => Truth::Values { values: normals(count * other.outputs(), 6), width: other.outputs() },
+    };
+    ModelData::new("test", inputs, Some(truth))
+}
+
+fn question() -> Question {
+    Question { memory: 1 << 30, truth: true, seed: 4, ..Question::default() }
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{a} {b}");
+}
+
+fn moments(predictive: &Predictive) -> [&[f64]; 3] {
+    let Predicted::Moments { mean, variance, latent_variance } = &predictive.predicted else { panic!() };
+    [mean, variance, latent_variance]
+}
+
+#[test]
+fn classes_are_averaged() {
+    for plain in [false, true] {
+        let (likelihood, n) = (classes(3), 7);
+        let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, n));
+        let mixed = ensemble.predictive(&data, &question()).unwrap();
+        let own: Vec<Predictive> = ensemble
+            .members()
+            .iter()
+            .map(|m| if plain { m.predict_plain(&data) } else { m.predict(&data, None) }.unwrap())
+            .collect();
+        let p = |k: usize| own[k].probabilities().unwrap();
+        for (i, probability) in mixed.probabilities().unwrap().iter().enumerate() {
+            close(*probability, (p(0)[i] + p(1)[i] + p(2)[i]) / 3.0);
+        }
+        for i in 0..n {
+            let density = |k: usize| own[k].log_density.as_ref().unwrap()[i].exp();
+            let found = mixed.log_density.as_ref().unwrap()[i];
+            close(found, ((density(0) + density(1) + density(2)) / 3.0).ln());
+        }
+        // Scores come from the mixture, with truths.
+        let scored = ensemble.evaluate(&data, &question()).unwrap();
+        assert_eq!((scored.len(), scored.compared.baseline_name), (n, "first plain network"));
+    }
+}
+
+#[test]
+fn numbers_have_the_moments_and_densities_of_the_mixture() {
+    for (outputs, plain) in [(1, false), (1, true), (2, false)] {
+        let (likelihood, n) = (gaussian(outputs), 5);
+        let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, n));
+        let mixed = ensemble.predictive(&data, &question()).unwrap();
+        let own: Vec<Predictive> = ensemble
+            .members()
+            .iter()
+            .map(|m| if plain { m.predict_plain(&data) } else { m.predict(&data, None) }.unwrap())
+            .collect();
+        let [mean, variance, latent] = moments(&mixed);
+        for i in 0..n * outputs {
+            let of = |what: usize| [0, 1, 2].map(|k| moments(&own[k])[what][i]);
+            let average = |v: [f64; 3]| v.iter().sum::<f64>() / 3.0;
+            close(mean[i], average(of(0)));
+            let spread = average(of(0).map(|m| m * m)) - average(of(0)).powi(2);
+            close(variance[i], average(of(1)) + spread);
+            close(latent[i], average(of(2)) + spread);
+            close(mixed.latent_deviation[i].powi(2), latent[i]);
+        }
+        for i in 0..n {
+            let density = |k: usize| own[k].log_density.as_ref().unwrap()[i].exp();
+            close(
+                mixed.log_density.as_ref().unwrap()[i],
+                ((density(0) + density(1) + density(2)) / 3.0).ln(),
+            );
+        }
+        assert!(!mixed.gaussian && mixed.quantiles(0.9, true).is_none());
+        let asked = Question { quantiles: vec![0.1], ..question() };
+        assert!(ensemble.check(&asked).unwrap_err().to_string().contains("mixtures"));
+    }
+}
+
+#[test]
+fn draws_come_from_the_members_in_turn() {
+    let (likelihood, n) = (gaussian(2), 4);
+    for plain in [false, true] {
+        let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, n));
+        let asked = Question { samples: 5, draws_apart: true, ..question() };
+        let draws = ensemble.sample(&data, &asked).unwrap();
+        assert_eq!(draws.shape(), [5, n, 2]);
+        let draws = draws.to_f64();
+        let functions: Vec<Vec<f64>> =
+            ensemble.members().iter().map(|m| m.predict_plain(&data).unwrap().latent_mean).collect();
+        for (k, draw) in draws.chunks_exact(2 * n).enumerate() {
+            // Of plain networks there is nothing but their function; error bars move draws away from it.
+            assert_eq!(draw == functions[k % 3], plain);
+        }
+        let covariance = ensemble.covariance(&data, &asked).unwrap().to_f64();
+        let joint = |k: usize| ensemble.members()[k].joint_covariance(&data, 1 << 30).unwrap();
+        let joint: Vec<_> = (0..3).map(joint).collect();
+        let mean = |i: usize| (0..3).map(|k| functions[k][i]).sum::<f64>() / 3.0;
+        for i in 0..2 * n {
+            for j in 0..2 * n {
+                let means =
+                    (0..3).map(|k| functions[k][i] * functions[k][j]).sum::<f64>() / 3.0 - mean(i) * mean(j);
+                let own = (0..3).map(|k| joint[k][(i, j)]).sum::<f64>() / 3.0;
+                close(covariance[i * 2 * n + j], means + if plain { 0.0 } else { own });
+            }
+        }
+    }
+}
+
+#[test]
+fn joint_scores_average_products_over_the_members() {
+    let (likelihood, n) = (classes(3), 6);
+    let (ensemble, data) = (with(&likelihood, true), data(&likelihood, n));
+    let asked = Question { joint_points: vec![1, n], samples: 3, ..question() };
+    let rows = ensemble.joint_scores(&data, &asked).unwrap();
+    let mixed = ensemble.predictive(&data, &question()).unwrap().log_density.unwrap();
+    close(rows[0].model.mean, mixed.iter().sum::<f64>() / n as f64);
+    // Draws of members with error bars are their own functions, as many of each.
+    let with_bars = members(&likelihood);
+    let rows = with_bars.joint_scores(&data, &asked).unwrap();
+    assert!(rows.iter().all(|row| row.model.mean.is_finite() && row.model.mean != row.plain.mean));
+}
+
+#[test]
+fn a_file_holds_all_members() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.posterior");
+    let likelihood = classes(3);
+    for plain in [false, true] {
+        let (ensemble, data) = (with(&likelihood, plain), data(&likelihood, 6));
+        ensemble.save(&path).unwrap();
+        let AnyModel::Ensemble(back) = AnyModel::load(&path).unwrap() else { panic!("another family") };
+        assert_eq!((back.names(), back.is_plain()), (ensemble.names(), plain));
+        let question = question();
+        let predictive = |model: &EnsembleModel| model.predictive(&data, &question).unwrap();
+        assert_eq!(predictive(&back), predictive(&ensemble));
+        let facts = back.described();
+        assert!(facts.contains("ensemble of 3") && facts.contains("a, b, c"), "{facts}");
+        assert_eq!(back.report().unwrap()["members"].as_array().unwrap().len(), 3);
+        assert!(back.trained_on(&data).unwrap().is_none());
+        let alone = back.members()[0].plan(&data, &question, 0).unwrap();
+        let plan = back.plan(&data, &question, 0).unwrap();
+        assert!(plan.flops > 2.9 * alone.flops && plan.peak_bytes > alone.peak_bytes);
+        let small = Question { memory: alone.peak_bytes, ..question.clone() };
+        assert!(matches!(back.plan(&data, &small, 0), Err(ModelError::PredictionMemory { .. })));
+    }
+    // A file that lacks a member's arrays says so.
+    let mut container = posterior_store::Container::<super::EnsembleHeader>::read(&path).unwrap();
+    container.tensors.take_under("member.2.");
+    container.write(&path).unwrap();
+    let error = AnyModel::load(&path).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("missing"), "{error}");
+}
+
+#[test]
+fn members_that_differ_are_refused() {
+    let refused = |members: Vec<LaplaceModel>, part: &str| {
+        let names = (0..members.len()).map(|k| format!("n{k}")).collect();
+        let error = EnsembleModel::of(members, names, false).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(Vec::new(), "at least two networks, there is none");
+    refused(vec![member(2, &gaussian(1), 1)], "there is one");
+    refused(
+        vec![member(2, &gaussian(1), 1), member(3, &gaussian(1), 2)],
+        "`n1` and `n0` differ in their shape of an input ([3] and [2])",
+    );
+    refused(vec![member(2, &gaussian(1), 1), member(2, &gaussian(2), 2)], "outputs");
+    refused(vec![member(2, &gaussian(3), 1), member(2, &classes(3), 2)], "likelihood");
+}
+
+/// Networks in a folder, with examples beside it.
+fn folder(root: &Path, seeds: &[u64]) -> LaplaceRequest {
+    let networks = root.join("networks");
+    std::fs::create_dir(&networks).unwrap();
+    for seed in seeds {
+        let metadata = BTreeMap::from([(ARCHITECTURE_KEY.to_string(), text(2, 3))]);
+        let network = network(2, 3, *seed).cast::<f32>().unwrap();
+        save_safetensors(&networks.join(format!("net-{seed}.safetensors")), &network, &metadata).unwrap();
+    }
+    std::fs::write(networks.join("readme.txt"), "no network").unwrap();
+    let x = NumericArray::new(vec![40, 2], ArrayValues::F64(normals(80, 3))).unwrap();
+    let y = NumericArray::new(vec![40], ArrayValues::I64((0..40).map(|i| i % 3).collect())).unwrap();
+    write_npy(&root.join("x.npy"), &x).unwrap();
+    write_npy(&root.join("y.npy"), &y).unwrap();
+    let files = ([root.join("x.npy")], [root.join("y.npy")]);
+    LaplaceRequest::new(networks, files.0, files.1, LikelihoodKind::Categorical)
+}
+
+#[test]
+fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
+    let root = tempfile::tempdir().unwrap();
+    let mut request = folder(root.path(), &[3, 1, 2]);
+    assert!(EnsembleModel::is_asked(&request));
+    let fit = |request: &LaplaceRequest, stop: usize| {
+        let (mut calls, mut lines) = (0, Vec::new());
+        let fitted =
+            EnsembleModel::fit(request, true, &mut |line| lines.push(line.to_string()), &mut |_, _, _| {
+                calls += 1;
+                if stop > 0 && calls >= stop { Signal::Stop } else { Signal::Continue }
+            });
+        (fitted, lines, calls)
+    };
+    let (whole, lines, calls) = fit(&request, 0);
+    let whole = whole.unwrap();
+    assert_eq!(whole.names(), ["net-1.safetensors", "net-2.safetensors", "net-3.safetensors"]);
+    assert!(lines.iter().any(|l| l.contains("network 2 of 3: net-2.safetensors")), "{lines:?}");
+    let files = Files {
+        data: &request.data.data.clone(),
+        labels: &request.data.labels.clone(),
+        truth: true,
+        memory: 1 << 30,
+    };
+    let data = Model::read(&whole, &files).unwrap();
+    let expected = whole.predictive(&data, &question()).unwrap();
+    // All three have learned from these rows.
+    assert_eq!(whole.trained_on(&data).unwrap().unwrap().seen.len(), 40);
+
+    request.checkpoint = Some(root.path().join("sums"));
+    request.resume = true;
+    let (stopped, ..) = fit(&request, calls / 2);
+    assert!(stopped.err().unwrap().is_interruption());
+    assert!(root.path().join("sums.net-1.safetensors.finished").exists());
+    let mut other = request.clone();
+    other.options.seed = 99;
+    let error = fit(&other, 0).0.err().unwrap().to_string();
+    assert!(error.contains("other settings"), "{error}");
+    let (again, lines, _) = fit(&request, 0);
+    assert!(lines.iter().any(|l| l.contains("net-1.safetensors was fitted before")), "{lines:?}");
+    assert_eq!(again.unwrap().predictive(&data, &question()).unwrap(), expected);
+    let left = std::fs::read_dir(root.path()).unwrap().flatten().map(|e| e.file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("sums")), "no file is left over");
+
+    let few = tempfile::tempdir().unwrap();
+    let request = folder(few.path(), &[1]);
+    let error = fit(&request, 0).0.err().unwrap().to_string();
+    assert!(error.contains("at least two network files"), "{error}");
+    let mut request = request;
+    request.network = crate::laplace::NetworkSource::File {
+        path: few.path().join("nowhere"),
+        architecture: None,
+        strip_softmax: false,
+    };
+    assert!(fit(&request, 0).0.err().unwrap().to_string().contains("cannot be read"));
+}
+
+#[test]
+fn members_with_scales_of_their_own_are_mixed_in_the_targets_units() {
+    let root = tempfile::tempdir().unwrap();
+    let metadata = BTreeMap::from([(ARCHITECTURE_KEY.to_string(), text(2, 1))]);
+    let own = |k: u64| {
+        let net = root.path().join(format!("{k}.safetensors"));
+        save_safetensors(&net, &network(2, 1, k), &metadata).unwrap();
+        // Rows of another place and scale.
+        let (x, z) = (normals(80, k), normals(40, 50 + k));
+        let line = |i: usize| {
+            format!("{},{},{}\n", x[2 * i], x[2 * i + 1], 100.0 * k as f64 + 3.0 * k as f64 * z[i])
+        };
+        let table = root.path().join(format!("{k}.csv"));
+        std::fs::write(&table, format!("a,b,y\n{}", (0..40).map(line).collect::<String>())).unwrap();
+        let mut request = LaplaceRequest::new(net, [table], Vec::<String>::new(), LikelihoodKind::Gaussian);
+        request.data.selection.target = "y".into();
+        request.data.preprocess = Preprocess::Standardise;
+        LaplaceModel::fit(&request, &mut |_| {}, &mut |_, _, _| Signal::Continue).unwrap()
+    };
+    let ensemble = EnsembleModel::of(vec![own(1), own(2)], vec!["one".into(), "two".into()], false).unwrap();
+    let path = [root.path().join("2.csv")];
+    let data =
+        Model::read(&ensemble, &Files { data: &path, labels: &[], truth: true, memory: 1 << 30 }).unwrap();
+    let mixed = ensemble.predictive(&data, &question()).unwrap();
+    let own: Vec<Predictive> = ensemble.members().iter().map(|m| m.predict(&data, None).unwrap()).collect();
+    let (centre, scale) = ensemble.members()[0].header().data.target_scale();
+    for i in 0..40 {
+        let mean = 0.5 * (moments(&own[0])[0][i] + moments(&own[1])[0][i]);
+        close(moments(&mixed)[0][i], mean);
+        assert!(
+            (centre + scale * mixed.latent_mean[i] - mean).abs() < 1e-9,
+            "latent values are in the first member's units"
+        );
+        let deviation = scale * mixed.latent_deviation[i];
+        assert!((deviation.powi(2) / moments(&mixed)[2][i] - 1.0).abs() < 1e-9);
+    }
+    // The rows of the second member's training are seen by it.
+    assert_eq!(ensemble.trained_on(&data).unwrap().unwrap().seen.len(), 40);
+}
