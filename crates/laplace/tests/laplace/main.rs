@@ -4,5 +4,7 @@ mod auto;
 mod common;
 mod conjugate;
 mod curvature;
+mod ella;
 mod online;
 mod prediction;
+mod sampled;
