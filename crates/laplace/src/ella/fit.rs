@@ -192,12 +192,18 @@ fn run<T: Precision>(
         tensors.insert_matrix("best", best.as_ref());
         SavedState::new(METHOD, &Facts { fit: *sums.fit(), ..facts.clone() }, tensors)
     };
+    let mut stopped = false;
     while sums.fit().examples < examples.len() && !facts.report.stopped_early {
         let seen = sums.fit().examples;
         let end = ((seen / every + 1) * every).min(examples.len());
         let part = Part { whole: examples, indices: order[..end].to_vec() };
         let source = Observed { examples: &part, likelihood };
-        let mut stage = |done, _| observer(Stage::Curvature, done, examples.len());
+        let before = (facts.clone(), sums.clone());
+        let mut stage = |done, _| {
+            let signal = observer(Stage::Curvature, done, examples.len());
+            stopped |= signal == Signal::Stop;
+            signal
+        };
         if let Err(error) = sums.extend(&projected, &source, likelihood, seen, &mut stage) {
             keeper.keep(|| save(&facts, &sums, &best))?;
             return Err(error.into());
@@ -205,8 +211,12 @@ fn run<T: Precision>(
         if let (Some(_), Some(validation)) = (options.val_every, validation) {
             let share = end as f64 / examples.len() as f64;
             let own = Ella { selection: selection.clone(), basis: basis.clone(), gram: matrix(&sums) };
-            let score =
-                own.score(network, validation, likelihood, options.val_precision * share, observer)?;
+            let score = own.score(network, validation, likelihood, options.val_precision * share, observer);
+            if let Err(LaplaceError::Interrupted) = score {
+                // A part whose score is missing is summed again.
+                keeper.keep(|| save(&before.0, &before.1, &best))?;
+            }
+            let score = score?;
             facts.report.scores.push((end, score));
             if facts.best.is_none_or(|b| score < b.0) {
                 (facts.best, facts.best_fit) = (Some((score, end)), *sums.fit());
@@ -215,6 +225,10 @@ fn run<T: Precision>(
                 facts.waited += 1;
                 facts.report.stopped_early = facts.waited >= options.patience && end < examples.len();
             }
+        }
+        if stopped && end < examples.len() {
+            keeper.keep(|| save(&facts, &sums, &best))?;
+            return Err(LaplaceError::Interrupted);
         }
         keeper.offer(|| save(&facts, &sums, &best))?;
     }

@@ -1,28 +1,25 @@
 //! The turns, and the samples for predictions.
 
-use super::dual::{Dual, Kernel};
 use super::posterior::{Sampled, narrowed};
 use super::saved;
-use super::solve::{AnySampler, AnyState};
-use super::{DualOptions, Objective, SampledOptions, Solver, Turn, Update};
+use super::setting::{Setting, Way, scaled_diagonal};
+use super::solve::AnyState;
+use super::{SampledOptions, Solver, Turn, Update};
 use crate::keep::Keeper;
 use crate::{LaplaceError, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
-use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    Drawn, Estimator, Noise, SampledModel, Sampler, Solve, TurnOptions, Turns, TurnsState, WatchSolver,
-    WeightSpace, curvature_spectrum,
+    Drawn, Estimator, Noise, SampledModel, TurnOptions, Turns, TurnsState, curvature_spectrum,
 };
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::{Clock, Limits, Reason, Signal, drive};
 use posterior_tangent::{Observed, Tangent, check_outputs};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
 
@@ -55,111 +52,6 @@ pub struct SampledFit<T> {
     pub report: SampledReport,
     /// Things to know, in sentences.
     pub notes: Vec<String>,
-}
-
-/// What samples are known by: enough to draw further ones.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Setting {
-    pub(super) prior: Prior,
-    pub(super) strength: f64,
-    pub(super) g_prior: bool,
-    pub(super) seed: u64,
-}
-
-impl Setting {
-    /// The model in the coordinates of the prior.
-    pub(super) fn model<'a, 'f, T: Precision>(
-        &self,
-        tangent: &'a Tangent<'f, T>,
-        observed: &'a Observed<'a, T>,
-        likelihood: &'a OutputLikelihood,
-        diagonal: &[f64],
-    ) -> Result<SampledModel<'a, T, Tangent<'f, T>>, LaplaceError> {
-        let model = SampledModel::new(tangent, observed, likelihood);
-        Ok(if self.g_prior { model.scaled(scales(diagonal))? } else { model })
-    }
-
-    /// Solves for samples of these numbers.
-    pub(super) fn solve<T: Precision>(
-        &self,
-        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
-        model: &SampledModel<'_, T, Tangent<'_, T>>,
-        diagonal: &[f64],
-        samples: Range<usize>,
-        options: &SampledOptions,
-        memory: u64,
-        state: Option<AnyState>,
-        watch: &mut WatchSolver<'_, AnyState>,
-    ) -> Result<Drawn, LaplaceError> {
-        let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
-        let scaled = scaled_diagonal(model, diagonal);
-        let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
-        let each = self.prior.precision_of_each(0..model.dimension());
-        let mut sampler = way.sampler(model, &noise, &scaled, options.objective);
-        let drawn = sampler.samples(&each, self.strength, None, state, watch)?;
-        if drawn.reason == Reason::Interrupted {
-            return Err(LaplaceError::Interrupted);
-        }
-        Ok(drawn)
-    }
-}
-
-/// `m^(-1/2)`, zero where nothing moves an output.
-fn scales(diagonal: &[f64]) -> Vec<f64> {
-    diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect()
-}
-
-/// The diagonal of the curvature of scaled features.
-fn scaled_diagonal<T: Precision>(model: &SampledModel<'_, T, Tangent<'_, T>>, diagonal: &[f64]) -> Vec<f64> {
-    match model.scales() {
-        Some(scales) => diagonal.iter().zip(scales).map(|(m, s)| m * s * s).collect(),
-        None => diagonal.to_vec(),
-    }
-}
-
-/// A solver with what it needs beside the noise.
-enum Way<'a, 'f, T: Precision> {
-    Weights(Solve),
-    Dual(&'a DualOptions, Kernel<'a, 'f, T>),
-}
-
-impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
-    fn of(
-        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
-        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
-        solver: &'a Solver,
-        memory: u64,
-    ) -> Result<Self, LaplaceError> {
-        Ok(match solver {
-            Solver::Descent(options) => Self::Weights(Solve::Descent(options.clone())),
-            Solver::ConjugateGradients(options) => Self::Weights(Solve::ConjugateGradients(options.clone())),
-            Solver::DualDescent(options) => {
-                Self::Dual(options, Kernel::of(network, selection, examples, model, memory)?)
-            }
-        })
-    }
-
-    fn sampler(
-        &'a self,
-        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
-        noise: &'a Noise,
-        diagonal: &'a [f64],
-        objective: Objective,
-    ) -> AnySampler<'a, 'f, T> {
-        match self {
-            Self::Weights(solve) => {
-                AnySampler::Weights(WeightSpace { model, noise, diagonal, solve, objective })
-            }
-            Self::Dual(options, kernel) => AnySampler::Dual(Dual::new(model, noise, kernel, options)),
-        }
-    }
-
-    fn stored_kernel(&self) -> Option<bool> {
-        match self {
-            Self::Weights(_) => None,
-            Self::Dual(_, kernel) => Some(matches!(kernel, Kernel::Stored(_))),
-        }
-    }
 }
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.

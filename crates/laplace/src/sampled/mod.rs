@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `options` | [`SampledOptions`] |
 //! | `fit` | [`fit()`]: the turns, and the samples for predictions |
-//! | `solve` | one interface to the three solvers |
+//! | `setting`, `solve` | what further samples need as well; one interface to the three solvers |
 //! | `dual` | dual descent on the tangent kernel |
 //! | `posterior` | [`Sampled`]: predictions, further samples |
 //! | `saved` | where a fit stands, as arrays |
@@ -20,6 +20,7 @@ mod fit;
 mod options;
 mod posterior;
 mod saved;
+mod setting;
 mod solve;
 
 pub use crate::plan::sampled as plan;

@@ -1,7 +1,7 @@
 //! What can be asked for.
 
 use crate::{LaplaceError, ModeOptions};
-use posterior_gp::iterative::DualDescentOptions;
+use posterior_gp::iterative::{DualAveraging, DualDescentOptions};
 use posterior_linear::sampled::{ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Update};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,10 @@ pub struct DualOptions {
 
 impl Default for DualOptions {
     fn default() -> Self {
-        Self { steps: 10_000, tolerance: 1e-2, descent: DualDescentOptions::default() }
+        // The gradient's noise vanishes at the solution, and the residual that ends a solve early is the iterate's own: an average would still remember where a warm start was.
+        let descent =
+            DualDescentOptions { averaging: DualAveraging::Weight(1.0), ..DualDescentOptions::default() };
+        Self { steps: 10_000, tolerance: 1e-2, descent }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a fit returns.
 
-use super::fit::Setting;
+use super::setting::Setting;
 use super::{SampledOptions, Solver};
 use crate::plan::check_joint;
 use crate::predict::{Latent, Wanted};

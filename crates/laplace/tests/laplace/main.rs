@@ -9,3 +9,5 @@ mod mean_field;
 mod online;
 mod prediction;
 mod temperature;
+mod ella;
+mod sampled;

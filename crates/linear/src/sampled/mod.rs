@@ -17,7 +17,8 @@
 //! | `exact` | [`solve_exactly`]: conjugate gradients for all samples at once |
 //! | `kernel` | [`ObservedKernel`]: the same model from function space, `R' Phi Phi' R` by products |
 //! | `update` | [`Update`]: the next precision |
-//! | `turns` | [`Turns`]: expectation maximisation |
+//! | `sampler` | [`Sampler`]: what makes samples for precisions; [`WeightSpace`] |
+//! | `turns`, `state`, `turn_mode` | [`Turns`]: expectation maximisation; its options and state; its mode |
 //!
 //! Source: Antorán (2024), chapter 6; spec `linearised_laplace`, section 5; `valla`, section 7.3.
 
@@ -29,6 +30,9 @@ mod mode;
 mod model;
 mod noise;
 mod objective;
+mod sampler;
+mod state;
+mod turn_mode;
 mod turns;
 mod update;
 mod variance;
@@ -41,9 +45,8 @@ pub use mode::ModeObjective;
 pub use model::{EXACT_ROOTS, SampledModel};
 pub use noise::{Noise, observed_normals};
 pub use objective::{Objective, SampleObjective};
-pub use turns::{
-    Drawn, Estimator, FoundMode, ModeSolver, Sampler, Solve, SolverState, Turn, TurnOptions, Turns,
-    TurnsState, WatchSolver, WatchTurns, WeightSpace, curvature_spectrum,
-};
+pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
+pub use state::{Estimator, FoundMode, ModeSolver, Turn, TurnOptions, TurnsState, WatchTurns};
+pub use turns::{Turns, curvature_spectrum};
 pub use update::{Update, dimension_bounds, sampled_bound};
 pub use variance::{GradientVariances, gradient_variances};

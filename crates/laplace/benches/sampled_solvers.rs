@@ -1,0 +1,149 @@
+//! Seconds that each solver takes to bring posterior samples within a given error, measured on the outputs of test inputs: what the default solver was chosen by.
+//!
+//! `cargo bench -p posterior-laplace --bench sampled_solvers -- NETWORK.onnx EXAMPLES PRECISION MEAN DEVIATION TRAIN TEST`, files as for `image_classifier`. The precision is that of the g-prior.
+
+use faer::Mat;
+use posterior_data::{ImageSet, ReadOptions};
+use posterior_likelihoods::{Categorical, OutputLikelihood};
+use posterior_linear::FeatureMap;
+use posterior_linear::sampled::{
+    Averaging, ConjugateOptions, DescentOptions, Noise, Objective, SampleObjective, SampledModel, descend,
+    solve_exactly,
+};
+use posterior_networks::train::{Augmentation, Examples, Images, Targets};
+use posterior_networks::{Network, Selection};
+use posterior_onnx::read_onnx;
+use posterior_optim::Signal;
+use posterior_tangent::{Observed, Tangent};
+use std::path::PathBuf;
+use std::time::Instant;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Samples that are solved for together.
+const SAMPLES: usize = 8;
+
+/// Test inputs on whose outputs errors are measured.
+const TESTED: usize = 500;
+
+fn read(
+    files: &str,
+    mean: &[f64],
+    deviation: &[f64],
+    input: &[usize],
+    count: usize,
+) -> Result<Images<f32>, Failure> {
+    let (images, labels) = match files.split_once(':') {
+        Some((images, labels)) => (PathBuf::from(images), vec![PathBuf::from(labels)]),
+        None => (PathBuf::from(files), vec![]),
+    };
+    let set = ImageSet::read(&[images], &labels, &ReadOptions::for_arrays())?;
+    let shape = &set.images.shape()[1..];
+    let shape: [usize; 3] =
+        if shape.len() == 2 { [1, shape[0], shape[1]] } else { [shape[0], shape[1], shape[2]] };
+    let (_, posterior_data::ArrayValues::U8(mut bytes)) = set.images.into_parts() else {
+        return Err("images must hold bytes".into());
+    };
+    let mut labels = set.labels.ok_or("there are no labels")?;
+    bytes.truncate(count * shape.iter().product::<usize>());
+    labels.truncate(count);
+    let targets = Targets::Classes(labels);
+    Ok(Images::new(shape, bytes, targets, mean, deviation, Augmentation::default(), input.to_vec()))
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let [network, count, precision, mean, deviation, train, test] = &arguments[..] else {
+        return Err("arguments: NETWORK.onnx EXAMPLES PRECISION MEAN DEVIATION TRAIN TEST".into());
+    };
+    let list = |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>();
+    let (mean, deviation, precision) = (list(mean)?, list(deviation)?, precision.parse::<f64>()?);
+    let network: Network<f32> = read_onnx(network)?.network()?;
+    let input = network.graph().input_shape().to_vec();
+    let examples = read(train, &mean, &deviation, &input, count.parse()?)?;
+    let test = read(test, &mean, &deviation, &input, TESTED)?;
+    let classes: usize = network.graph().output_shape().iter().product();
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(classes)?);
+    let selection = Selection::all(network.graph());
+    let tangent = Tangent::new(&network, &selection);
+    let observed = Observed { examples: &examples, likelihood: &likelihood };
+    let go = &mut |_, _| Signal::Continue;
+    let clock = Instant::now();
+    let plain = SampledModel::new(&tangent, &observed, &likelihood);
+    let (diagonal, _) = plain.curvature_diagonal(SAMPLES, 0, go)?;
+    let scales: Vec<f64> = diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect();
+    let model = plain.scaled(scales.clone())?;
+    let noise = Noise::draw(&model, 0..SAMPLES, 0, go)?;
+    println!(
+        "{} weights, {} examples; scales and noise {:.1} s",
+        model.dimension(),
+        examples.len(),
+        clock.elapsed().as_secs_f64()
+    );
+    let scaled: Vec<f64> = diagonal.iter().zip(&scales).map(|(m, s)| m * s * s).collect();
+    let each = vec![precision; model.dimension()];
+    let start = noise.prior_draws(&each)?;
+    let (x, _) = test.batch(&(0..test.len()).collect::<Vec<_>>(), None);
+    let outputs = |z: &Mat<f64>| -> Result<Mat<f64>, Failure> {
+        let own = model.unscaled(z.as_ref());
+        let narrow = Mat::from_fn(own.nrows(), own.ncols(), |i, j| own[(i, j)] as f32);
+        let moved = tangent.at(x.clone())?.apply(narrow.as_ref())?;
+        Ok(Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| f64::from(moved[(i, j)])))
+    };
+    let exactly = |options: &ConjugateOptions| {
+        let mut steps = 0;
+        let clock = Instant::now();
+        let found = solve_exactly(
+            &model,
+            &noise,
+            (&each, 1.0),
+            &scaled,
+            start.clone(),
+            None,
+            options,
+            &mut |p, _| {
+                steps = p.step;
+                Signal::Continue
+            },
+        );
+        found.map(|f| (f.0, clock.elapsed().as_secs_f64(), steps))
+    };
+    let (reference, seconds, steps) = exactly(&ConjugateOptions { tolerance: 1e-5, steps: 500 })?;
+    println!("reference: conjugate gradients to 1e-5, {steps} steps, {seconds:.1} s");
+    let expected = outputs(&reference)?;
+    let error = |z: &Mat<f64>| -> Result<(f64, f64), Failure> {
+        let in_outputs = (outputs(z)? - &expected).norm_l2() / expected.norm_l2();
+        Ok((in_outputs, (z - &reference).norm_l2() / reference.norm_l2()))
+    };
+    for tolerance in [0.3, 0.1, 0.03, 0.01, 0.001] {
+        let (found, seconds, steps) = exactly(&ConjugateOptions { tolerance, steps: 500 })?;
+        let (own, weights) = error(&found)?;
+        println!(
+            "conjugate gradients to {tolerance}: {steps} steps, {seconds:.2} s, error of outputs {own:.4}, of weights {weights:.4}"
+        );
+    }
+    for epochs in [2, 5, 10, 20, 50] {
+        let options = DescentOptions { epochs, ..DescentOptions::default() };
+        let mut objective = SampleObjective::new(&model, &noise, &each, 1.0, Objective::LowVariance)?;
+        let (mut steps, mut size) = (0, 0.0);
+        let clock = Instant::now();
+        let (found, _) = descend(
+            "the samples",
+            &mut objective,
+            start.clone(),
+            None,
+            Averaging::Geometric,
+            &options,
+            &mut |p, s| {
+                (steps, size) = (p.step, s.step_size);
+                Signal::Continue
+            },
+        )?;
+        let seconds = clock.elapsed().as_secs_f64();
+        let (own, weights) = error(&found)?;
+        println!(
+            "descent, {epochs} epochs: {steps} steps of {size:.2e}, {seconds:.2} s, error of outputs {own:.4}, of weights {weights:.4}"
+        );
+    }
+    Ok(())
+}

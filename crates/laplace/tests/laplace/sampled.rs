@@ -1,0 +1,315 @@
+//! Laplace by samples against dense algebra, between its solvers, and through interruptions.
+
+use crate::common::{brute_curvature, data, inputs, inverse, jacobian, network};
+use faer::{Mat, Scale};
+use posterior_gp::iterative::DualDescentOptions;
+use posterior_laplace::function_space::FunctionSpace;
+use posterior_laplace::keep::{Keeper, SavedState};
+use posterior_laplace::sampled::{
+    ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
+    Update, fit, plan,
+};
+use posterior_laplace::{LaplaceError, ModeOptions, Wanted};
+use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
+use posterior_linalg::random::Streams;
+use posterior_networks::train::Tabular;
+use posterior_networks::{Architecture, Network, Selection};
+use posterior_optim::Signal;
+use posterior_store::Tensors;
+
+const SMALL: &str = "kind = \"perceptron\"\ninputs = 2\nhidden = [3]\noutputs = 3\nactivation = \"tanh\"";
+const MEMORY: u64 = 4 << 30;
+
+struct Case {
+    network: Network<f64>,
+    selection: Selection,
+    likelihood: OutputLikelihood,
+    examples: Tabular<f64>,
+}
+
+fn case(softmax: bool) -> Case {
+    let network = network(SMALL, 4);
+    let likelihood = match softmax {
+        true => OutputLikelihood::Categorical(Categorical::new(3).unwrap()),
+        false => OutputLikelihood::Gaussian(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap()),
+    };
+    let examples = data(&network, &likelihood, 30, 6);
+    Case { selection: Selection::all(network.graph()), network, likelihood, examples }
+}
+
+fn tight() -> Solver {
+    Solver::ConjugateGradients(ConjugateOptions { tolerance: 1e-10, steps: 1000 })
+}
+
+fn dual() -> Solver {
+    let descent = DualDescentOptions { batch: 60, ..DualOptions::default().descent };
+    Solver::DualDescent(DualOptions { steps: 30_000, tolerance: 1e-9, descent })
+}
+
+fn options() -> SampledOptions {
+    SampledOptions {
+        samples_em: 4,
+        samples: 5,
+        em_steps: 3,
+        solver: tight(),
+        tolerance: 0.0,
+        mode: ModeSolver::Newton(ModeOptions { tolerance: 1e-12, inner_steps: 60, newton_steps: 40 }),
+        ..SampledOptions::default()
+    }
+}
+
+impl Case {
+    fn run(
+        &self,
+        options: &SampledOptions,
+        keeper: &mut Keeper<'_>,
+        stop: usize,
+    ) -> Result<SampledFit<f64>, LaplaceError> {
+        let mut told = 0;
+        fit(
+            &self.network,
+            &self.selection,
+            &self.examples,
+            &self.likelihood,
+            options,
+            11,
+            MEMORY,
+            keeper,
+            &mut |_, _, _| {
+                told += 1;
+                if stop > 0 && told >= stop { Signal::Stop } else { Signal::Continue }
+            },
+        )
+    }
+
+    fn fitted(&self, options: &SampledOptions) -> SampledFit<f64> {
+        self.run(options, &mut Keeper::default(), 0).unwrap()
+    }
+}
+
+fn close(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (a - b).norm_l2() / b.norm_l2()
+}
+
+#[test]
+fn second_moments_are_those_of_the_dense_posterior_and_of_function_space() {
+    let case = case(true);
+    let count = 4000;
+    for solver in [tight(), dual()] {
+        let options = SampledOptions {
+            em_steps: 0,
+            samples: count,
+            g_prior: false,
+            initial_precision: 0.7,
+            solver,
+            ..options()
+        };
+        let found = case.fitted(&options);
+        assert_eq!(found.precisions, [0.7]);
+        let x = inputs(&case.network, 4, 50);
+        let j = jacobian(&case.network, &case.selection, &x);
+        let d = case.selection.len();
+        let m = brute_curvature(&case.network, &case.selection, &case.likelihood, &case.examples);
+        let expected = &j * inverse(&(m + Mat::<f64>::identity(d, d) * Scale(0.7))) * j.transpose();
+        let joint = found.posterior.joint(&case.network, &x, MEMORY).unwrap();
+        for i in 0..12 {
+            for k in 0..12 {
+                // A mean of products of normals.
+                let spread = (expected[(i, i)] * expected[(k, k)] + expected[(i, k)].powi(2)) / count as f64;
+                assert!((joint[(i, k)] - expected[(i, k)]).abs() < 5.0 * spread.sqrt());
+            }
+        }
+        let latent = found.posterior.latent(&case.network, &x, Wanted::Full).unwrap();
+        assert_eq!(latent.mean, case.network.forward(&x).unwrap().values());
+        for i in 0..4 {
+            for k in 0..9 {
+                let own = joint[(3 * i + k / 3, 3 * i + k % 3)];
+                assert!((latent.covariance[9 * i + k] - own).abs() < 1e-12);
+            }
+        }
+        let (points, _) = FunctionSpace::new(
+            &case.network,
+            &case.selection,
+            &case.examples,
+            &case.likelihood,
+            None,
+            0,
+            MEMORY,
+            &mut |_, _, _| Signal::Continue,
+        )
+        .unwrap();
+        let function_space = points.condition(0.7, 1.0).unwrap().joint(&case.network, &x, MEMORY).unwrap();
+        assert!(close(&function_space, &expected) < 1e-9);
+        let draws = found.posterior.function_samples(&case.network, &x, 3).unwrap();
+        let moved = &j * found.posterior.samples().subcols(1, 1);
+        assert!((0..12).all(|i| (draws[(i, 1)] - latent.mean[i] - moved[(i, 0)]).abs() < 1e-11));
+        assert!(found.posterior.function_samples(&case.network, &x, count + 1).is_err());
+    }
+}
+
+/// The same noise in both spaces, with the kernel stored and by products.
+#[test]
+fn dual_descent_draws_the_samples_of_weight_space() {
+    for softmax in [true, false] {
+        let case = case(softmax);
+        for g_prior in [false, true] {
+            let primal = case.fitted(&SampledOptions { g_prior, ..options() });
+            let other = case.fitted(&SampledOptions { g_prior, solver: dual(), ..options() });
+            assert_eq!(other.report.stored_kernel, Some(!g_prior));
+            let ratio = other.precisions[0] / primal.precisions[0];
+            assert!((ratio - 1.0).abs() < 1e-6, "{softmax} {g_prior}: {ratio}");
+            assert!((other.noise_variance / primal.noise_variance - 1.0).abs() < 1e-6);
+            assert_eq!(primal.noise_variance == 1.0, softmax);
+            let error = close(other.posterior.samples(), primal.posterior.samples());
+            assert!(error < 1e-5, "{softmax} {g_prior}: {error}");
+            // What function space knows of the effective dimension without a pass is what the pass finds.
+            for (a, b) in primal.report.turns.iter().zip(&other.report.turns) {
+                let (a, b) = (a.by_prediction.unwrap(), b.by_prediction.unwrap());
+                assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_fit_goes_on_with_the_same_numbers() {
+    let case = case(false);
+    let descent = Solver::Descent(DescentOptions { epochs: 3, batch: 7, ..DescentOptions::default() });
+    let short = DualDescentOptions { batch: 20, ..DualOptions::default().descent };
+    let short = Solver::DualDescent(DualOptions { steps: 9, tolerance: 0.0, descent: short });
+    for solver in [tight(), descent, short] {
+        let options = SampledOptions { solver, em_steps: 2, g_prior: false, ..options() };
+        let whole = case.fitted(&options);
+        let (mut resumed, mut stop) = (0, 1);
+        loop {
+            let mut kept: Option<SavedState> = None;
+            let mut write = |state: &SavedState| {
+                // As a file would have it.
+                let facts = serde_json::to_string(&state.facts).unwrap();
+                kept = Some(SavedState { facts: serde_json::from_str(&facts).unwrap(), ..state.clone() });
+                Ok(())
+            };
+            match case.run(&options, &mut Keeper::new(None, Some(&mut write)), stop) {
+                Ok(_) => break,
+                Err(LaplaceError::Interrupted) => {}
+                Err(other) => panic!("{other}"),
+            }
+            stop += 5;
+            let Some(state) = kept else { continue };
+            resumed += 1;
+            let again = case.run(&options, &mut Keeper::new(Some(state), None), 0).unwrap();
+            assert_eq!(again.precisions, whole.precisions);
+            assert_eq!(again.noise_variance, whole.noise_variance);
+            assert_eq!(again.mode, whole.mode);
+            assert_eq!(again.posterior.samples(), whole.posterior.samples());
+        }
+        assert!(resumed > 3, "{resumed}");
+    }
+    let foreign = SavedState::new("ella", &0, Tensors::default());
+    let refused = case.run(&options(), &mut Keeper::new(Some(foreign), None), 0).err().unwrap();
+    assert!(refused.to_string().contains("`ella`"));
+}
+
+#[test]
+fn further_samples_and_files_change_nothing_of_those_before() {
+    let case = case(true);
+    let found = case.fitted(&options());
+    let more = case.fitted(&SampledOptions { samples: 9, ..options() });
+    assert_eq!(more.precisions, found.precisions);
+    let mut tensors = Tensors::default();
+    let header = found.posterior.write(&mut tensors);
+    let read = Sampled::<f64>::read(&case.selection, &header, &mut tensors.clone()).unwrap();
+    assert_eq!(read.samples(), found.posterior.samples());
+    let extended = read
+        .extended(&case.network, &case.examples, &case.likelihood, 4, &tight(), MEMORY, &mut |_, _, _| {
+            Signal::Continue
+        })
+        .unwrap();
+    assert_eq!(extended.samples().subcols(0, 5), found.posterior.samples().as_ref());
+    assert!(close(extended.samples(), more.posterior.samples()) < 1e-8);
+    let other = Selection::last_layer(case.network.graph()).unwrap();
+    assert!(Sampled::<f64>::read(&other, &header, &mut tensors).is_err());
+}
+
+/// Layers by weight space against the dense posterior, from many samples.
+#[test]
+fn layers_have_their_own_precisions() {
+    let case = case(true);
+    let options = SampledOptions {
+        layerwise: true,
+        g_prior: false,
+        em_steps: 1,
+        samples_em: 3000,
+        initial_precision: 0.5,
+        ..options()
+    };
+    let found = case.fitted(&options);
+    let turn = &found.report.turns[0];
+    let d = case.selection.len();
+    let m = brute_curvature(&case.network, &case.selection, &case.likelihood, &case.examples);
+    let covariance = inverse(&(m + Mat::<f64>::identity(d, d) * Scale(0.5)));
+    // The first layer has 2 x 3 weights and 3 offsets, the second 3 x 3 and 3.
+    let mut start = 0;
+    for (group, size) in [9, 12].into_iter().enumerate() {
+        let (mut trace, mut squares) = (0.0, 0.0);
+        for i in start..start + size {
+            trace += covariance[(i, i)];
+            (start..start + size).for_each(|k| squares += 2.0 * covariance[(i, k)].powi(2));
+        }
+        let spread = 5.0 * (squares / 3000.0).sqrt();
+        assert!((turn.traces[group] - trace).abs() < spread);
+        let gamma = size as f64 - 0.5 * trace;
+        assert!((turn.effective_dimensions[group] - gamma).abs() < 0.5 * spread);
+        let norm: f64 = found.mode.as_ref().unwrap()[start..start + size].iter().map(|w| w * w).sum();
+        assert!((turn.squared_norms[group] / norm - 1.0).abs() < 1e-9);
+        let updated = turn.effective_dimensions[group].clamp(1.0, size as f64 - 1.0) / norm;
+        assert!((found.precisions[group] / updated - 1.0).abs() < 1e-9);
+        start += size;
+    }
+}
+
+#[test]
+fn bad_options_are_refused() {
+    let case = case(true);
+    let refused =
+        |options: SampledOptions| case.run(&options, &mut Keeper::default(), 0).err().unwrap().to_string();
+    assert!(refused(SampledOptions { samples: 0, ..options() }).contains("at least one sample"));
+    assert!(refused(SampledOptions { initial_precision: -1.0, ..options() }).contains("positive"));
+    assert!(refused(SampledOptions { tolerance: f64::NAN, ..options() }).contains("tolerance"));
+    assert!(
+        refused(SampledOptions { layerwise: true, solver: dual(), ..options() }).contains("one precision")
+    );
+    assert!(
+        refused(SampledOptions { layerwise: true, update: Update::Evidence, ..options() })
+            .contains("one precision")
+    );
+    let none = Solver::Descent(DescentOptions { epochs: 0, ..DescentOptions::default() });
+    assert!(refused(SampledOptions { solver: none, ..options() }).contains("epochs"));
+    let tight = fit(
+        &case.network,
+        &case.selection,
+        &case.examples,
+        &case.likelihood,
+        &options(),
+        0,
+        1000,
+        &mut Keeper::default(),
+        &mut |_, _, _| Signal::Continue,
+    );
+    assert!(matches!(tight, Err(LaplaceError::Memory { .. })));
+}
+
+/// Sixteen samples of the weights of a ResNet-20 are planned below 2 GB.
+#[test]
+fn a_resnet_fits() {
+    let text = "kind = 'resnet'\ndepth = 20";
+    let graph = Architecture::from_toml(text).unwrap().graph().unwrap();
+    let network = Network::<f32>::initialised(graph, Streams::new(0)).unwrap();
+    let selection = Selection::all(network.graph());
+    assert!(selection.len() > 250_000 && selection.len() < 300_000, "{}", selection.len());
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(10).unwrap());
+    let options = SampledOptions { samples: 16, samples_em: 16, ..SampledOptions::default() };
+    let (bytes, batch, flops) = plan(&network, &selection, 50_000, &likelihood, &options);
+    assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
+    assert!(flops > 1e14);
+}

@@ -1,0 +1,79 @@
+//! The mode for the precisions of a turn.
+
+use super::descent::{Averaging, DescentState, SampledError, descend};
+use super::mode::ModeObjective;
+use super::sampler::Sampler;
+use super::state::{FoundMode, ModeSolver};
+use super::turns::{Turns, prior_error};
+use crate::curvature::is_gaussian;
+use crate::features::FeatureMap;
+use crate::mode::ModeProblem;
+use crate::structure::{Block, BlockMatrix, Diagonal, Structure};
+use crate::{LinearError, Prior};
+use faer::Mat;
+use posterior_linalg::Real;
+use posterior_optim::{Progress, Reason};
+
+impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
+    /// The mode for the precisions under way, in scaled coordinates, from the last one.
+    pub(super) fn mode(&mut self, each: &[f64]) -> Result<FoundMode, SampledError> {
+        let (model, strength) = (self.model, self.strength());
+        let Self { options, state, watch, diagonal, .. } = self;
+        let d = model.dimension();
+        let scale = |i: usize| model.scales().map_or(1.0, |s| s[i]);
+        let divided = |w: &[f64]| -> Vec<f64> {
+            (0..d).map(|i| if scale(i) == 0.0 { 0.0 } else { w[i] / scale(i) }).collect()
+        };
+        match &options.mode {
+            ModeSolver::Newton(newton) => {
+                let own = |i: usize| if scale(i) == 0.0 { f64::INFINITY } else { each[i] / scale(i).powi(2) };
+                let precisions: Vec<f64> = (0..d).map(own).collect();
+                let finite = precisions.iter().map(|a| if a.is_finite() { *a } else { 1.0 }).collect();
+                let matrix = BlockMatrix::Diagonal(Diagonal::new(diagonal.to_vec()));
+                let block = Block { name: "all weights".into(), range: 0..d, matrix };
+                let structure = Structure::new(vec![block]).map_err(LinearError::from)?;
+                let preconditioner = structure
+                    .condition(&Prior::each(finite).map_err(prior_error)?, strength)
+                    .map_err(LinearError::from)?;
+                let start = match &state.mode {
+                    Some(mode) => (0..d).map(|i| mode.weights[i] * scale(i)).collect(),
+                    None => model.features().expansion_point().map_or_else(|| vec![0.0; d], <[f64]>::to_vec),
+                };
+                let likelihood = model.likelihood();
+                let problem = ModeProblem {
+                    features: model.features(),
+                    source: model.source(),
+                    likelihood: &**likelihood,
+                    quadratic: is_gaussian(likelihood),
+                    precisions,
+                    strength,
+                    predictor: options.predictor,
+                };
+                let mode = problem
+                    .solve(&start, &preconditioner, newton, &mut |_, _| watch(None, &|| state.clone()))?;
+                let weights = divided(&mode.weights);
+                Ok(FoundMode { weights, log_likelihood: mode.log_likelihood, steps: mode.newton_steps })
+            }
+            ModeSolver::Descent(descent) => {
+                let mut objective =
+                    ModeObjective { model, precisions: each, strength, predictor: options.predictor };
+                let start = state.mode.as_ref().map_or_else(|| vec![0.0; d], |m| m.weights.clone());
+                let start = Mat::from_fn(d, 1, |i, _| start[i]);
+                let mut steps = 0;
+                let tell = &mut |progress: &Progress, _: &DescentState| {
+                    steps = progress.step;
+                    watch(Some(progress), &|| state.clone())
+                };
+                let (found, reason) =
+                    descend("the mode", &mut objective, start, None, Averaging::Decay, descent, tell)?;
+                if reason == Reason::Interrupted {
+                    return Err(LinearError::Interrupted.into());
+                }
+                let (_, loss) = objective.gradient_at(found.as_ref(), None)?;
+                let penalty: f64 = (0..d).map(|i| 0.5 * each[i] * found[(i, 0)].powi(2)).sum();
+                let weights = found.col(0).iter().copied().collect();
+                Ok(FoundMode { weights, log_likelihood: (penalty - loss) / strength, steps })
+            }
+        }
+    }
+}
