@@ -27,7 +27,8 @@ fn steps(c: &mut Criterion) {
     ] {
         let x = Mat::<f64>::from_fn(rows, 9, |_, _| StandardNormal.sample(&mut rng));
         let means = Mat::from_fn(rows, classes, |i, j| x[(i, j % 9)].sin());
-        let targets = Mat::from_fn(rows, 1, |i, _| if classes > 1 { (i % classes) as f64 } else { x[(i, 0)] });
+        let targets =
+            Mat::from_fn(rows, 1, |i, _| if classes > 1 { (i % classes) as f64 } else { x[(i, 0)] });
         let likelihood: Box<dyn Likelihood> = match classes {
             1 => Box::new(Gaussian::new(0.1, 0.0)),
             _ => Box::new(Categorical::new(classes).unwrap()),

@@ -65,9 +65,15 @@ impl<T: Real> Separable<T> {
         let c = self.outputs;
         match &self.factor {
             None => Mat::identity(c, c),
-            Some(packed) => Mat::from_fn(c, c, |i, j| {
-                if j <= i { T::from_f64(packed[i * (i + 1) / 2 + j]) } else { T::ZERO }
-            }),
+            Some(packed) => {
+                Mat::from_fn(
+                    c,
+                    c,
+                    |i, j| {
+                        if j <= i { T::from_f64(packed[i * (i + 1) / 2 + j]) } else { T::ZERO }
+                    },
+                )
+            }
         }
     }
 

@@ -162,14 +162,7 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     ///
     /// # Panics
     /// By default, when there are parameters: only the likelihood itself can say how they matter.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         product::alpha_energy(self, alpha, y, (mean, variance), slopes)
     }
 

@@ -85,7 +85,8 @@ fn gradients_in_parameters_and_points_equal_finite_differences() {
             let Ok(k) = kernel.cross((&x, None), (z, Some(along.as_ref())));
             let Ok(own) = kernel.gram(z, Some(along.as_ref()));
             let Ok(diagonal) = kernel.blocks(&x, None);
-            let first: f64 = (0..3).map(|j| (0..4 * c).map(|i| adjoint[(i, j)] * k[(i, j)]).sum::<f64>()).sum();
+            let first: f64 =
+                (0..3).map(|j| (0..4 * c).map(|i| adjoint[(i, j)] * k[(i, j)]).sum::<f64>()).sum();
             let second: f64 = (0..9).map(|e| gram[(e / 3, e % 3)] * own[(e / 3, e % 3)]).sum();
             first + second + diagonal.iter().zip(&blocks).map(|(d, b)| d * b).sum::<f64>()
         };

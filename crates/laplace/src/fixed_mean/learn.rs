@@ -1,9 +1,9 @@
 //! The fit for one kind of kernel: by steps, or in closed form.
 
+use super::FixedMeanOptions;
 use super::report::FixedMeanReport;
 use super::rows::Rows;
 use super::saved::{earlier, saved};
-use super::FixedMeanOptions;
 use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
 use posterior_gp::inducing::fixed_mean::{
@@ -82,7 +82,8 @@ impl<P: Clone> Learning<'_, '_, P> {
         }
         let covariance = fit.model.covariance()?;
         let mut report = describe(&fit.model, fit.model.divergence()?);
-        let FixedMeanState { step, best, scores, losses, trajectory, clipped, jitter, seconds, .. } = fit.state;
+        let FixedMeanState { step, best, scores, losses, trajectory, clipped, jitter, seconds, .. } =
+            fit.state;
         (report.steps, report.reason) = (step, Some(fit.reason));
         (report.losses, report.scores, report.trajectory) = (losses, scores, trajectory);
         report.best_step = best.map(|best| best.step);

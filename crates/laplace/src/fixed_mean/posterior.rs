@@ -124,7 +124,11 @@ impl<T: Precision> FixedMean<T> {
             FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
                 let mut kernel = separable::<T>(text, self.points.ncols(), self.outputs, self.correlated)?;
                 if kernel.values().len() != self.values.len() {
-                    let problem = format!("the kernel `{text}` has {} parameters, not {}", kernel.values().len(), self.values.len());
+                    let problem = format!(
+                        "the kernel `{text}` has {} parameters, not {}",
+                        kernel.values().len(),
+                        self.values.len()
+                    );
                     return Err(LaplaceError::Request(problem));
                 }
                 kernel.set_values(&self.values);

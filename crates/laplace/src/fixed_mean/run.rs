@@ -12,7 +12,7 @@ use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
 use posterior_kernels::stationary::median_lengthscale;
-use posterior_likelihoods::{Gaussian, Likelihood, OutputLikelihood};
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
@@ -53,7 +53,7 @@ pub fn fit<T: Precision>(
     keeper: &mut Keeper<'_>,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] run, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
         network: &'a Network<T> = network,
         selection: &'a Selection = selection,
         examples: &'a dyn Examples<T> = examples,
@@ -63,7 +63,7 @@ pub fn fit<T: Precision>(
         seed: u64 = seed,
         memory: u64 = memory,
         keeper: &'a mut Keeper<'b> = keeper,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = observer,
     ) -> Result<FixedMeanFit<T>, LaplaceError>)
 }
 
@@ -131,7 +131,8 @@ fn run<T: Precision>(
             let learning = Learning { rows: &rows, points: &points, held, options, seed, keeper, observer };
             let (model, covariance, report) = learning.run(model)?;
             let z = model.points().values().to_vec();
-            let posterior = FixedMean::new(network, selection, options, z, model.labels(), Vec::new(), covariance)?;
+            let posterior =
+                FixedMean::new(network, selection, options, z, model.labels(), Vec::new(), covariance)?;
             (posterior, model.likelihood().values(), report)
         }
         FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
@@ -151,12 +152,16 @@ fn run<T: Precision>(
             let (model, covariance, report) = learning.run(model)?;
             let z = posterior_kernels::LearnedBlockKernel::coordinates(model.kernel(), model.points());
             let values = model.kernel().values();
-            let posterior = FixedMean::new(network, selection, options, z, model.labels(), values, covariance)?;
+            let posterior =
+                FixedMean::new(network, selection, options, z, model.labels(), values, covariance)?;
             (posterior, model.likelihood().values(), report)
         }
     };
     if report.clipped > 0 {
-        notes.push(format!("rounding made {} variances of the fit negative; they counted as zero", report.clipped));
+        notes.push(format!(
+            "rounding made {} variances of the fit negative; they counted as zero",
+            report.clipped
+        ));
     }
     Ok(FixedMeanFit { posterior, likelihood: with_values(&likelihood, &values), report, notes })
 }

@@ -57,10 +57,8 @@ fn clusters(
     streams: Streams,
 ) -> Result<Mat<f64>, LaplaceError> {
     let request = |e: posterior_kernels::inducing::InducingError| LaplaceError::Request(e.to_string());
-    let chosen: Vec<usize> = random_rows(own.len(), count.saturating_mul(ROWS), streams)
-        .into_iter()
-        .map(|i| own[i])
-        .collect();
+    let chosen: Vec<usize> =
+        random_rows(own.len(), count.saturating_mul(ROWS), streams).into_iter().map(|i| own[i]).collect();
     let x = points(&chosen);
     let settings = KMeansSettings { rounds: 10, tolerance: 0.0 };
     let centres = k_means(x.as_ref(), count, settings, streams).map_err(request)?;

@@ -6,7 +6,7 @@ use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_gp::inducing::fixed_mean::{
     Batch, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature, energy,
 };
-use posterior_kernels::{BlockKernel, LearnedBlockKernel};
+use posterior_kernels::BlockKernel;
 use posterior_laplace::fixed_mean::{FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, fit, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{LaplaceError, Wanted};
@@ -28,7 +28,14 @@ fn classes() -> OutputLikelihood {
 }
 
 fn short(options: FixedMeanOptions) -> FixedMeanOptions {
-    FixedMeanOptions { inducing_points: 6, steps: 40, batch: 8, learning_rate: 0.01, val_every: 10, ..options }
+    FixedMeanOptions {
+        inducing_points: 6,
+        steps: 40,
+        batch: 8,
+        learning_rate: 0.01,
+        val_every: 10,
+        ..options
+    }
 }
 
 fn learn<T: Precision>(
@@ -40,9 +47,18 @@ fn learn<T: Precision>(
 ) -> Result<FixedMeanFit<T>, LaplaceError> {
     let selection = Selection::all(network.graph());
     let mut keeper = Keeper::default();
-    fit(network, &selection, examples, validation, likelihood, options, 3, u64::MAX, &mut keeper, &mut |_, _, _| {
-        Signal::Continue
-    })
+    fit(
+        network,
+        &selection,
+        examples,
+        validation,
+        likelihood,
+        options,
+        3,
+        u64::MAX,
+        &mut keeper,
+        &mut |_, _, _| Signal::Continue,
+    )
 }
 
 /// The loss of the method written with Jacobians, `A = L L^T` inverted and weights of a companion, and nothing else.
@@ -68,7 +84,8 @@ impl Dense<'_> {
         let v = kxx - &kx * &s * kx.transpose();
         let m = kz.nrows();
         let h = Mat::<f64>::identity(m, m) + root.transpose() * &kz * root;
-        let log_det: f64 = h.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().iter().map(|e| e.ln()).sum();
+        let log_det: f64 =
+            h.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().iter().map(|e| e.ln()).sum();
         let divergence = 0.5 * (log_det - (0..m).map(|i| (&kz * &s)[(i, i)]).sum::<f64>());
         let g = self.network.forward(self.x).unwrap();
         let ridge = 1e-8 * (0..m).map(|i| kz[(i, i)]).sum::<f64>() / m as f64;
@@ -147,7 +164,10 @@ fn with_the_tangent_kernel_loss_and_gradients_are_those_of_dense_jacobians() {
         let numeric = check::gradient(brute, &start);
         let scale = numeric.iter().map(|v| v.abs()).fold(0.0, f64::max);
         check::assert_close(&gradient, &numeric, 1e-6, 1e-8 * scale);
-        assert_eq!(gradient.len(), 15 + 5 + 1 + model.likelihood().values().len() + model.points().values().len());
+        assert_eq!(
+            gradient.len(),
+            15 + 5 + 1 + model.likelihood().values().len() + model.points().values().len()
+        );
         assert_eq!(width, flat.len() / 4);
     }
 }
@@ -168,9 +188,15 @@ fn at_all_outputs_of_all_rows_it_is_linearised_laplace() {
         Array::new(vec![chosen.len(), 3], values)
     };
     let all: Vec<usize> = (0..n * c).collect();
-    let mut model =
-        FixedMeanModel::new(kernel, likelihood.clone_box(), at(&all), all.iter().map(|k| k % c).collect(), 0.6, false)
-            .unwrap();
+    let mut model = FixedMeanModel::new(
+        kernel,
+        likelihood.clone_box(),
+        at(&all),
+        all.iter().map(|k| k % c).collect(),
+        0.6,
+        false,
+    )
+    .unwrap();
     model.learned = Learned::NONE;
     let means = Mat::from_fn(n * c, c, |k, j| g.values()[k / c * c + j]);
     let labels = Mat::from_fn(n * c, 1, |k, _| (k % 3) as f64);
@@ -242,7 +268,8 @@ fn means_are_the_network_and_files_predict_the_same() {
             let joint = fit.posterior.joint(&network, &x, u64::MAX).unwrap();
             for n in 0..150 {
                 for (o, k) in (0..3).flat_map(|o| (0..3).map(move |k| (o, k))) {
-                    let (found, expected) = (full.covariance[n * 9 + o * 3 + k], joint[(n * 3 + o, n * 3 + k)]);
+                    let (found, expected) =
+                        (full.covariance[n * 9 + o * 3 + k], joint[(n * 3 + o, n * 3 + k)]);
                     assert!((found - expected).abs() < 1e-9 * joint.norm_max());
                 }
                 assert!((0..3).all(|o| variances.covariance[n * 3 + o] == full.covariance[n * 9 + o * 4]));
@@ -256,7 +283,8 @@ fn means_are_the_network_and_files_predict_the_same() {
             assert!(FixedMean::read(&network, &selection, &options, &mut tensors).is_err());
             let text = serde_json::to_string(&fit.report).unwrap();
             assert_eq!(fit.report, serde_json::from_str(&text).unwrap());
-            let restored: FixedMeanOptions = serde_json::from_str(&serde_json::to_string(&options).unwrap()).unwrap();
+            let restored: FixedMeanOptions =
+                serde_json::from_str(&serde_json::to_string(&options).unwrap()).unwrap();
             assert_eq!(restored, options);
             assert_eq!(fit.report.labels.iter().filter(|l| **l == 2).count(), 2);
         }
@@ -282,10 +310,17 @@ fn early_stopping_keeps_the_best_score() {
     let Targets::Values(y) = y else { panic!("numbers") };
     let latent = fit.posterior.latent(&network, &x, Wanted::Diagonal).unwrap();
     let score: f64 = (0..40)
-        .map(|i| -learned.log_predictive_density(&y.values()[i..=i], &latent.mean[i..=i], &latent.covariance[i..=i]))
+        .map(|i| {
+            -learned.log_predictive_density(
+                &y.values()[i..=i],
+                &latent.mean[i..=i],
+                &latent.covariance[i..=i],
+            )
+        })
         .sum();
     assert!((score / 40.0 - best.1).abs() < 1e-9, "{score} {best:?}");
-    let alone = learn(&network, &examples, None, &likelihood, &FixedMeanOptions { steps: 9, ..options }).unwrap();
+    let alone =
+        learn(&network, &examples, None, &likelihood, &FixedMeanOptions { steps: 9, ..options }).unwrap();
     assert_eq!((alone.report.steps, alone.report.reason), (9, Some(Reason::Steps)));
     assert!(alone.notes[0].contains("no validation rows"));
 }
@@ -320,7 +355,15 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
             let mut keeper = Keeper::new(None, Some(&mut write));
             let mut seen = 0;
             let error = fit(
-                &network, &selection, &examples, Some(&held), &likelihood, &options, 3, u64::MAX, &mut keeper,
+                &network,
+                &selection,
+                &examples,
+                Some(&held),
+                &likelihood,
+                &options,
+                3,
+                u64::MAX,
+                &mut keeper,
                 &mut |stage, done, _| {
                     seen += 1;
                     let stop = stage == posterior_laplace::Stage::Process && done == 17;
@@ -332,13 +375,24 @@ fn an_interrupted_fit_goes_on_to_the_same_numbers() {
         }
         let mut keeper = Keeper::new(Some(kept.unwrap()), None);
         let rest = fit(
-            &network, &selection, &examples, Some(&held), &likelihood, &options, 3, u64::MAX, &mut keeper,
+            &network,
+            &selection,
+            &examples,
+            Some(&held),
+            &likelihood,
+            &options,
+            3,
+            u64::MAX,
+            &mut keeper,
             &mut |_, _, _| Signal::Continue,
         )
         .unwrap();
         let latent = |fit: &FixedMeanFit<f64>| fit.posterior.latent(&network, &x, Wanted::Full).unwrap();
         assert_eq!(latent(&rest), latent(&whole));
-        assert_eq!((&rest.report.scores, &rest.report.trajectory), (&whole.report.scores, &whole.report.trajectory));
+        assert_eq!(
+            (&rest.report.scores, &rest.report.trajectory),
+            (&whole.report.scores, &whole.report.trajectory)
+        );
         assert_eq!(rest.report.losses, whole.report.losses);
     }
 }
@@ -367,10 +421,11 @@ fn single_precision_is_close_to_double() {
 fn bad_requests_say_what_is_wrong() {
     let (perceptron, likelihood) = (network(PERCEPTRON, 2), classes());
     let examples = data(&perceptron, &likelihood, 12, 4);
-    let says = |network: &Network<f64>, examples: &dyn Examples<f64>, options: FixedMeanOptions, what: &str| {
-        let error = learn(network, examples, None, &likelihood, &options).unwrap_err().to_string();
-        assert!(error.contains(what), "{error}");
-    };
+    let says =
+        |network: &Network<f64>, examples: &dyn Examples<f64>, options: FixedMeanOptions, what: &str| {
+            let error = learn(network, examples, None, &likelihood, &options).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
     let options = || short(FixedMeanOptions::fixed_mean_table());
     let many = FixedMeanOptions { inducing_points: 13, ..options() };
     says(&perceptron, &examples, many, "13 inducing points were asked for, but there are 12");
@@ -382,11 +437,20 @@ fn bad_requests_say_what_is_wrong() {
     says(&perceptron, &examples, FixedMeanOptions { alpha: -1.0, ..options() }, "alpha");
     let lopsided = Tabular::new(inputs(&perceptron, 12, 4), Targets::Classes(vec![1; 12]));
     says(&perceptron, &lopsided, options(), "no example is of class 0");
-    let spread = network("kind = \"perceptron\"\ninputs = 3\nhidden = [5]\noutputs = 3\nactivation = \"tanh\"", 1);
+    let spread =
+        network("kind = \"perceptron\"\ninputs = 3\nhidden = [5]\noutputs = 3\nactivation = \"tanh\"", 1);
     let selection = Selection::all(spread.graph());
     let mut keeper = Keeper::default();
     let little = fit(
-        &spread, &selection, &examples, None, &likelihood, &options(), 3, 100, &mut keeper,
+        &spread,
+        &selection,
+        &examples,
+        None,
+        &likelihood,
+        &options(),
+        3,
+        100,
+        &mut keeper,
         &mut |_, _, _| Signal::Continue,
     );
     assert!(matches!(little.unwrap_err(), LaplaceError::Memory { .. }));

@@ -205,14 +205,7 @@ impl Likelihood for Bernoulli {
         })
     }
     /// By a one-dimensional integral. The peak of the tilted density lies between the mean and where the link saturates, or beyond by the pull of the logit link, at most `α v`.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         if alpha == 0.0 {
             return negative_expectation(self, y, (mean, variance), slopes);

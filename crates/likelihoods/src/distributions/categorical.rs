@@ -226,14 +226,7 @@ impl Likelihood for Categorical {
     }
     /// For α < 1 exact, as `E[p_y^α] = exp(α m_y + α² v_y / 2) E[(Σ exp f)^(-α)]` with the mean of class y moved by `α v_y`. At α = 1 the **extended probit approximation**
     /// of the published runs, `-log softmax(m_c / √(1 + π v_c / 8))_y`, which costs one softmax; it differs from the exact energy, to which α just below 1 comes close.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         if alpha == 0.0 {
             return negative_expectation(self, y, (mean, variance), slopes);

@@ -198,14 +198,7 @@ impl Likelihood for FullGaussian {
         self.log_density(y, mean) - 0.5 * (0..self.outputs).map(|i| precision(i) * variance[i]).sum::<f64>()
     }
     /// With `U = α V + Σ`: `½ log det(2π Σ) + log det(I + α Σ⁻¹ V) / (2 α) + ½ rᵀ U⁻¹ r`. Cost `O(C³)`; NaN where V is not finite.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         let n = self.outputs;
         let total = Mat::from_fn(n, n, |i, j| {

@@ -243,14 +243,7 @@ impl Likelihood for Gaussian {
         })
     }
     /// With `u = α v + σ²`: `½ log(2π σ²) + log(1 + α v / σ²) / (2 α) + r² / (2 u)`, whose limit at α = 0 has `v / (2 σ²)` in the middle.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         sum_over_outputs(slopes, |i, parameters| {
             let noise = self.noise_variances[i];

@@ -1,7 +1,7 @@
 //! `y_d = f_d + ε_d`, `ε_d ~ N(0, exp(f_{D+d}))`: the model says how noisy each observation is.
 
-use crate::error::{MOST_OUTPUTS, check_outputs};
 use super::gaussian::Energy;
+use crate::error::{MOST_OUTPUTS, check_outputs};
 use crate::expectation::{Slopes, negative_expectation, one_dimensional};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::predictive::heteroscedastic_log_mixture;
@@ -131,14 +131,7 @@ impl Likelihood for HeteroscedasticGaussian {
     }
     /// Given the log-variance, the mean is integrated in closed form ([`Gaussian`](crate::Gaussian)); the log-variance by a one-dimensional integral. The peak of its tilted
     /// density is not above the larger of its mean and `log(r² + v)`, and not below its mean by more than `α v_s / 2`.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         if alpha == 0.0 {
             return negative_expectation(self, y, (mean, variance), slopes);
@@ -151,10 +144,8 @@ impl Likelihood for HeteroscedasticGaussian {
                 let energy = energy(log_noise);
                 (-energy.value, -energy.toward_noise, energy.noise_bend)
             };
-            let reach = (
-                mean[s] - 0.5 * alpha * variance[s].max(0.0),
-                (residual * residual + v).ln().max(mean[s]),
-            );
+            let reach =
+                (mean[s] - 0.5 * alpha * variance[s].max(0.0), (residual * residual + v).ln().max(mean[s]));
             let (mut toward_mean, mut toward_variance) = (0.0, 0.0);
             let value;
             (value, slopes.means[s], slopes.variances[s]) =

@@ -112,14 +112,7 @@ impl Likelihood for Poisson {
     }
     /// Those of a log-normal rate, plus the scatter of counts around it.
     /// By a one-dimensional integral. The peak of the tilted density lies between the mean and `log y`, where y = 0 pulls it down by less than `α v`.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         if alpha == 0.0 {
             return negative_expectation(self, y, (mean, variance), slopes);

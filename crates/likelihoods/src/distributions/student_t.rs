@@ -190,14 +190,7 @@ impl Likelihood for StudentT {
         })
     }
     /// A power of the density is a mixture of Gaussians again, `(1 + x²)^(-a) = ∫ t^(a-1) e^(-t (1 + x²)) dt / Γ(a)` with `a = α (ν + 1) / 2`, so that one integral over `t = eˢ` is left.
-    fn alpha_energy(
-        &self,
-        alpha: f64,
-        y: &[f64],
-        mean: &[f64],
-        variance: &[f64],
-        slopes: Slopes<'_>,
-    ) -> f64 {
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
         if alpha == 0.0 {
             return negative_expectation(self, y, (mean, variance), slopes);
@@ -257,7 +250,8 @@ fn log_power(a: f64, p: f64, q: f64) -> LogPower {
         let u = 1.0 + 2.0 * t * p;
         let decay = 1.0 + p / u + q / (u * u);
         out.slope_a += weight * s;
-        out.slope_p += weight * ((1.0 - 4.0 * t * q / u) / (u * u * decay) + 2.0 * t * t * q / (u * u) - t / u);
+        out.slope_p +=
+            weight * ((1.0 - 4.0 * t * q / u) / (u * u * decay) + 2.0 * t * t * q / (u * u) - t / u);
         out.slope_q += weight * (1.0 / (u * u * decay) - t / u);
     });
     out

@@ -8,7 +8,13 @@ use posterior_optim::check;
 
 const ALPHAS: [f64; 3] = [0.3, 0.5, 1.0];
 
-fn energy(likelihood: &dyn Likelihood, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64]) -> (f64, Vec<f64>) {
+fn energy(
+    likelihood: &dyn Likelihood,
+    alpha: f64,
+    y: &[f64],
+    mean: &[f64],
+    variance: &[f64],
+) -> (f64, Vec<f64>) {
     let (mut means, mut variances) = (vec![0.0; mean.len()], vec![0.0; mean.len()]);
     let mut parameters = vec![0.0; likelihood.values().len()];
     let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut parameters };
@@ -17,7 +23,14 @@ fn energy(likelihood: &dyn Likelihood, alpha: f64, y: &[f64], mean: &[f64], vari
 }
 
 /// `-(1/α) log E[p^α]` by midpoints on a grid of `steps^C` cells within eight deviations.
-fn by_grid(likelihood: &dyn Likelihood, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], steps: usize) -> f64 {
+fn by_grid(
+    likelihood: &dyn Likelihood,
+    alpha: f64,
+    y: &[f64],
+    mean: &[f64],
+    variance: &[f64],
+    steps: usize,
+) -> f64 {
     let c = mean.len();
     let width = 16.0 / steps as f64;
     let mut total = 0.0;
@@ -110,7 +123,11 @@ fn hostile_arguments_keep_their_energies() {
                 );
                 if variance < 1e-10 {
                     let exact = -likelihood.log_density(&y, &vec![mean; latents]);
-                    assert!((value - exact).abs() < 1e-8 * (1.0 + exact.abs()), "{} {value} {exact}", likelihood.name());
+                    assert!(
+                        (value - exact).abs() < 1e-8 * (1.0 + exact.abs()),
+                        "{} {value} {exact}",
+                        likelihood.name()
+                    );
                 }
             }
         }
@@ -130,7 +147,8 @@ fn a_count_far_from_its_mean_is_integrated_where_its_mass_is() {
             likelihood.log_density(&[1000.0], &[f]) - 0.5 * f * f / 0.01 + (10.0 / f64::from(cells)).ln()
         })
         .collect();
-    let direct = crate::special::softmax::log_sum_exp(&terms) - 0.5 * (2.0 * std::f64::consts::PI * 0.01).ln();
+    let direct =
+        crate::special::softmax::log_sum_exp(&terms) - 0.5 * (2.0 * std::f64::consts::PI * 0.01).ln();
     assert!((found + direct).abs() < 1e-9 * direct.abs(), "{found} {direct}");
 }
 
@@ -139,7 +157,8 @@ fn the_probit_energy_is_its_formula_and_near_the_exact_one() {
     let likelihood = Categorical::new(4).unwrap();
     let (mean, variance) = (&MEAN, &VARIANCE);
     let (found, _) = energy(&likelihood, 1.0, &[2.0], mean, variance);
-    let t: Vec<f64> = (0..4).map(|c| mean[c] / (1.0 + std::f64::consts::PI / 8.0 * variance[c]).sqrt()).collect();
+    let t: Vec<f64> =
+        (0..4).map(|c| mean[c] / (1.0 + std::f64::consts::PI / 8.0 * variance[c]).sqrt()).collect();
     let expected = t.iter().map(|t| t.exp()).sum::<f64>().ln() - t[2];
     assert!((found - expected).abs() < 1e-13);
     let exact = -likelihood.log_predictive_density(&[2.0], mean, variance);
@@ -186,10 +205,16 @@ fn draws_agree_with_the_exact_energy_and_repeat() {
         let width = 16.0 / steps as f64;
         let mut total = 0.0;
         for cell in 0..steps.pow(3) {
-            let x: Vec<f64> =
-                [cell % steps, cell / steps % steps, cell / steps / steps].iter().map(|i| width * (*i as f64 + 0.5) - 8.0).collect();
-            let weight: f64 = x.iter().map(|x| width * (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt()).product();
-            let f: Vec<f64> = (0..3).map(|i| mean[i] + (0..3).map(|k| root[3 * i + k] * x[k]).sum::<f64>()).collect();
+            let x: Vec<f64> = [cell % steps, cell / steps % steps, cell / steps / steps]
+                .iter()
+                .map(|i| width * (*i as f64 + 0.5) - 8.0)
+                .collect();
+            let weight: f64 = x
+                .iter()
+                .map(|x| width * (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt())
+                .product();
+            let f: Vec<f64> =
+                (0..3).map(|i| mean[i] + (0..3).map(|k| root[3 * i + k] * x[k]).sum::<f64>()).collect();
             total += weight * (alpha * likelihood.log_density(&[1.0], &f)).exp();
         }
         -total.ln() / alpha
@@ -199,7 +224,8 @@ fn draws_agree_with_the_exact_energy_and_repeat() {
         let (mut means, mut slopes) = ([0.0; 3], [0.0; 9]);
         let mut rng = Streams::new(4).stream("test");
         let place = CorrelatedSlopes { means: &mut means, covariance: &mut slopes };
-        let value = sampled_alpha_energy(&likelihood, alpha, &[1.0], (&mean, &covariance), pairs, &mut rng, place);
+        let value =
+            sampled_alpha_energy(&likelihood, alpha, &[1.0], (&mean, &covariance), pairs, &mut rng, place);
         (value.unwrap(), means, slopes)
     };
     let (value, means, slopes) = sampled();

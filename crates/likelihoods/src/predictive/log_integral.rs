@@ -33,8 +33,7 @@ pub(crate) fn significant(
         else {
             return Err(peak);
         };
-        let narrowed =
-            (at(low, high, first.saturating_sub(1)), at(low, high, (last + 1).min(intervals)));
+        let narrowed = (at(low, high, first.saturating_sub(1)), at(low, high, (last + 1).min(intervals)));
         let enough = last - first >= intervals / 8 || narrowed == (low, high);
         (low, high) = narrowed;
         if enough {

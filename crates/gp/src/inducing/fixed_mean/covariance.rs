@@ -43,8 +43,7 @@ pub(super) fn factored(gram: &Mat<f64>, root: &Mat<f64>) -> Result<Factored, Fix
         1.0,
         par,
     );
-    let mut h =
-        lower_product((root.transpose(), TriangularUpper), (product.as_ref(), Rectangular), 1.0);
+    let mut h = lower_product((root.transpose(), TriangularUpper), (product.as_ref(), Rectangular), 1.0);
     (0..m).for_each(|i| h[(i, i)] += 1.0);
     let factor = Cholesky::of(h.as_ref(), JitterPolicy::default())?;
     let mean = (0..m).map(|i| h[(i, i)]).sum::<f64>() / m as f64;
@@ -60,6 +59,7 @@ pub(super) fn factored(gram: &Mat<f64>, root: &Mat<f64>) -> Result<Factored, Fix
 
 /// `Σ_ij a_ij b_ij`.
 pub(super) fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    let column = |j: usize| -> f64 { a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum() };
+    let column =
+        |j: usize| -> f64 { a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum() };
     (0..a.ncols()).map(column).sum()
 }

@@ -69,8 +69,7 @@ pub(super) fn data_term(
                     sampled_alpha_energy(likelihood, alpha, y, (mean, covariance), pairs, &mut rng, slopes)?
                 }
                 None => {
-                    let slopes =
-                        Slopes { means, variances: covariances, parameters: &mut out.parameters };
+                    let slopes = Slopes { means, variances: covariances, parameters: &mut out.parameters };
                     likelihood.alpha_energy(alpha, y, mean, covariance, slopes)
                 }
             };

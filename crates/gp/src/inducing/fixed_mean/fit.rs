@@ -100,14 +100,7 @@ impl<K: LearnedBlockKernel> Iteration for FixedMeanIterate<'_, K> {
         let passes = (step / per_epoch).min(i32::MAX as usize) as i32;
         let rate = self.options.learning_rate * self.options.decay.powi(passes);
         let state = &mut self.state;
-        Rule::adam().step(
-            &mut state.theta,
-            &gradient,
-            &mut state.first,
-            &mut state.second,
-            rate,
-            step + 1,
-        );
+        Rule::adam().step(&mut state.theta, &gradient, &mut state.first, &mut state.second, rate, step + 1);
         state.step += 1;
         state.clipped += found.clipped;
         state.jitter = state.jitter.max(found.jitter);

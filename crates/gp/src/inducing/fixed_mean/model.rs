@@ -85,8 +85,7 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
         let (m, c) = (kernel.count(&points), kernel.outputs());
         FixedMeanError::same("outputs of the kernel and of the likelihood", likelihood.outputs(), c)?;
         FixedMeanError::same("labels of inducing points", m, labels.len())?;
-        let error =
-            |option, value: String, remedy| Err(FixedMeanError::Option { option, value, remedy });
+        let error = |option, value: String, remedy| Err(FixedMeanError::Option { option, value, remedy });
         if m == 0 {
             return error("inducing_points", "0".into(), "give at least one");
         }
@@ -134,8 +133,7 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
     pub fn set_root(&mut self, root: MatRef<'_, f64>) -> Result<(), FixedMeanError> {
         FixedMeanError::same("rows of L", self.labels.len(), root.nrows())?;
         FixedMeanError::same("columns of L", self.labels.len(), root.ncols())?;
-        self.root =
-            Mat::from_fn(root.nrows(), root.ncols(), |i, j| if j <= i { root[(i, j)] } else { 0.0 });
+        self.root = Mat::from_fn(root.nrows(), root.ncols(), |i, j| if j <= i { root[(i, j)] } else { 0.0 });
         Ok(())
     }
 

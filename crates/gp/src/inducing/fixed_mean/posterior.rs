@@ -120,7 +120,9 @@ impl<T: Real> SparseCovariance<T> {
         let a = T::from_f64(self.amplitude);
         let explained = product(white.transpose(), white.as_ref());
         let prior = kernel.gram(x, None)?;
-        Ok(Mat::from_fn(count * c, count * c, |i, j| (a * prior[(i, j)] - a * a * explained[(i, j)]).to_f64()))
+        Ok(Mat::from_fn(count * c, count * c, |i, j| {
+            (a * prior[(i, j)] - a * a * explained[(i, j)]).to_f64()
+        }))
     }
 }
 

@@ -64,7 +64,12 @@ fn losses_are_those_of_dense_formulas() {
                     + 0.5 * (mean.transpose() * &weights)[(0, 0)]
                     + divergence
             });
-            assert!(close(found.companion, expected), "{} {alpha}: {} {expected}", case.name, found.companion);
+            assert!(
+                close(found.companion, expected),
+                "{} {alpha}: {} {expected}",
+                case.name,
+                found.companion
+            );
             assert_eq!((found.clipped, found.jitter), (0, 0.0));
         }
     }
@@ -160,8 +165,7 @@ fn without_a_root_it_is_the_prior_and_with_a_large_one_nothing_is_left_at_the_po
     assert!(found.iter().zip(&prior).all(|(f, p)| (f - model.amplitude() * p).abs() < 1e-13));
     model.set_root((Mat::<f64>::identity(m, m) * faer::Scale(1e5)).as_ref()).unwrap();
     let covariance = model.covariance().unwrap();
-    let Ok((at_points, _)) =
-        covariance.covariances(model.kernel(), &inducing, (model.points(), 0..m), false);
+    let Ok((at_points, _)) = covariance.covariances(model.kernel(), &inducing, (model.points(), 0..m), false);
     for (i, label) in model.labels().iter().enumerate() {
         assert!(at_points[2 * i + label] < 1e-8, "{}", at_points[2 * i + label]);
     }
@@ -181,7 +185,6 @@ fn the_divergence_is_that_of_weights() {
     let outer = model.root() * model.root().transpose();
     let precision = Mat::<f64>::identity(2, 2) + z.transpose() * outer * &z;
     let covariance = inverse(&precision);
-    let expected =
-        0.5 * (covariance[(0, 0)] + covariance[(1, 1)] - 2.0 + log_determinant(&precision));
+    let expected = 0.5 * (covariance[(0, 0)] + covariance[(1, 1)] - 2.0 + log_determinant(&precision));
     assert!((model.divergence().unwrap() - expected).abs() < 1e-12 * expected);
 }

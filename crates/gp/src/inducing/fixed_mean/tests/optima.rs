@@ -34,8 +34,7 @@ fn at_all_rows_the_closed_form_is_the_exact_process() {
     }
     // A joint covariance has the same blocks.
     let Ok(joint) = found.covariance.joint(model.kernel(), &inducing, &there);
-    let Ok((variances, _)) =
-        found.covariance.covariances(model.kernel(), &inducing, (&there, 0..6), false);
+    let Ok((variances, _)) = found.covariance.covariances(model.kernel(), &inducing, (&there, 0..6), false);
     assert!((0..6).all(|i| (joint[(i, i)] - variances[i]).abs() < 1e-13));
     assert!((model.divergence().unwrap() - found.divergence).abs() < 1e-6 * found.divergence);
     let stopped = ProjectedCurvature::new(&model, data, 5, &mut |done, _| {
