@@ -62,8 +62,8 @@ pub fn fit<T: Precision>(
         options: &'a FixedMeanOptions = options,
         seed: u64 = seed,
         memory: u64 = memory,
-        keeper: &'a mut Keeper<'c> = keeper,
-        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        keeper: &'a mut Keeper<'b> = keeper,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = observer,
     ) -> Result<FixedMeanFit<T>, LaplaceError>)
 }
 

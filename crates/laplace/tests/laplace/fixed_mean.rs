@@ -6,7 +6,7 @@ use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_gp::inducing::fixed_mean::{
     Batch, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature, energy,
 };
-use posterior_kernels::{BlockKernel, LearnedBlockKernel};
+use posterior_kernels::BlockKernel;
 use posterior_laplace::fixed_mean::{FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, fit, plan};
 use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{LaplaceError, Wanted};
