@@ -1,6 +1,7 @@
 //! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
 
 use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
+use crate::laplace_searches;
 use crate::output::Failure;
 use crate::settings::beside;
 use posterior::data::Selection;
@@ -91,6 +92,7 @@ pub(crate) fn only(given: bool, flag: &str, belongs: bool, to: &str) -> Result<(
 /// Refuses pairs of choices that have no meaning together.
 fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failure> {
     let curvature = a.curvature.unwrap_or(CurvatureArg::Auto);
+    laplace_searches::check(a, curvature)?;
     let gaussian = likelihood == LikelihoodKind::Gaussian;
     let bridge = a.predictive == Some(PredictiveArg::Bridge);
     only(bridge, "predictive bridge", likelihood == LikelihoodKind::Categorical, "--likelihood categorical")?;
@@ -109,7 +111,13 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
     let others = "curvatures of weights, not to --curvature function-space";
     only(a.mode == Mode::LinearisedSimple, "mode linearised-simple", !dual, others)?;
     let scalar = matches!(a.prior, PriorKind::Auto | PriorKind::Scalar);
-    only(!scalar, "prior of several precisions", !dual, others)?;
+    let one = dual || curvature == CurvatureArg::Ella;
+    only(
+        !scalar,
+        "prior of several precisions",
+        !one,
+        "curvatures of weights, not to function-space and ella",
+    )?;
     let kronecker = matches!(curvature, CurvatureArg::Kronecker | CurvatureArg::LastLayerKronecker);
     only(
         a.prior == PriorKind::Diagonal,
@@ -122,11 +130,11 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
         CurvatureArg::LastLayer | CurvatureArg::LastLayerKronecker | CurvatureArg::LastLayerDiagonal
     );
     only(a.without_affine, "without-affine", !last && a.weights.is_empty(), "curvatures of all weights")?;
-    // Only sums can be saved on the way.
-    let sums = !(dual || matches!(curvature, CurvatureArg::Auto | CurvatureArg::LowRank));
-    let saved = "a named curvature made of sums (full, block, diagonal, kronecker, subnetwork, last-layer)";
-    only(a.resume, "resume", sums, saved)?;
-    only(a.checkpoint.is_some(), "checkpoint", sums, saved)
+    use CurvatureArg::{Auto, LowRank, Temperature};
+    let kept = !(dual || matches!(curvature, Auto | LowRank | Temperature));
+    let saved = "a named curvature that keeps what it has on the way: all but auto, low-rank, function-space and temperature";
+    only(a.resume, "resume", kept, saved)?;
+    only(a.checkpoint.is_some(), "checkpoint", kept, saved)
 }
 
 /// The request of a new fit.
@@ -172,14 +180,16 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
     )?;
     check_pairs(a, likelihood)?;
     let (weights, approximation, curvature) = curvature(a)?;
+    // A search has these among its own options.
+    let search = approximation.is_learned();
     let options = FitOptions {
         weights,
         affine: !a.without_affine,
         approximation,
-        prior: a.prior.clone(),
-        initial_precision: a.precision.unwrap_or(1.0),
-        tune: tune_of(tune, a.folds),
-        noise: a.noise.unwrap_or_default(),
+        prior: if search { PriorKind::Auto } else { a.prior.clone() },
+        initial_precision: a.precision.filter(|_| !search).unwrap_or(1.0),
+        tune: if search { Tune::Evidence } else { tune_of(tune, a.folds) },
+        noise: a.noise.filter(|_| !search).unwrap_or_default(),
         mode: a.mode,
         memory: a.memory,
         seed: a.seed,
@@ -220,23 +230,24 @@ pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
 /// Weights and curvature.
 fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice), Failure> {
     use CurvatureArg::{
-        Auto, Block, Diagonal, Full, FunctionSpace, Kronecker, LastLayer, LastLayerDiagonal,
-        LastLayerKronecker, LowRank, Subnetwork,
+        Auto, Block, Diagonal, Ella, FixedMean, Full, FunctionSpace, Kronecker, LastLayer, LastLayerDiagonal,
+        LastLayerKronecker, LowRank, MeanField, Sampled, Subnetwork, Temperature, Valla,
     };
     let asked = a.curvature.unwrap_or(Auto);
     let factored = matches!(asked, Kronecker | LastLayerKronecker);
     only(a.fisher.is_some(), "fisher", factored, "--curvature kronecker")?;
-    only(a.rank.is_some(), "rank", asked == LowRank, "--curvature low-rank")?;
+    let ranked = matches!(asked, LowRank | Ella);
+    only(a.rank.is_some(), "rank", ranked, "--curvature low-rank and ella")?;
     only(a.points.is_some(), "points", asked == FunctionSpace, "--curvature function-space")?;
     let small = a.subnetwork_size.is_some() || a.subnetwork_choice.is_some();
     only(small, "subnetwork-size and --subnetwork-choice", asked == Subnetwork, "--curvature subnetwork")?;
     let last = matches!(asked, LastLayer | LastLayerDiagonal | LastLayerKronecker);
-    let free = !(last || asked == Subnetwork || asked == Auto);
+    let free = !(last || matches!(asked, Subnetwork | Auto | FixedMean | Temperature));
     only(
         !a.weights.is_empty(),
         "weights",
         free,
-        "a curvature that does not choose weights itself: full, diagonal, kronecker, block, low-rank or function-space",
+        "a curvature that does not choose weights itself: full, diagonal, kronecker, block, low-rank, function-space, valla, ella, sampled or mean-field",
     )?;
     let weights = match asked {
         _ if last => Weights::LastLayer,
@@ -253,6 +264,9 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         Block => Approximation::Block,
         LowRank => Approximation::LowRank { rank: a.rank.unwrap_or(50), iterations: 2 },
         FunctionSpace => Approximation::FunctionSpace { points: a.points },
+        FixedMean | Valla | Ella | Sampled | MeanField | Temperature => {
+            laplace_searches::approximation(a, asked)?
+        }
         Kronecker | LastLayerKronecker | Auto => Approximation::Kronecker(match a.fisher {
             None | Some(FisherArg::Exact) => FisherEstimate::Exact,
             Some(FisherArg::MonteCarlo) => FisherEstimate::MonteCarlo { samples: 1, seed: a.seed },

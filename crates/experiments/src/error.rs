@@ -11,6 +11,7 @@ use posterior_laplace::LaplaceError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::{LinearError, PriorError};
 use posterior_metrics::MetricsError;
+use posterior_models::network::NetworkFileError;
 use posterior_networks::train::TrainError;
 use posterior_networks::{ArchitectureError, GraphError, NetworkError};
 use std::path::PathBuf;
@@ -70,6 +71,9 @@ pub enum ExperimentError {
     /// The network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A network's file.
+    #[error(transparent)]
+    NetworkFile(#[from] NetworkFileError),
     /// The training run.
     #[error(transparent)]
     Train(#[from] TrainError),

@@ -123,7 +123,7 @@ fn main() -> Result<(), Failure> {
         "evidence"
     );
     for (name, weights, approximation) in methods {
-        let same = fitted(weights.clone(), approximation, Tune::None, precision)?;
+        let same = fitted(weights.clone(), approximation.clone(), Tune::None, precision)?;
         let own = fitted(weights, approximation, Tune::Evidence, 1.0)?;
         let (n, f) = (variances(&same, &near)?, variances(&same, &far)?);
         println!(

@@ -216,7 +216,7 @@ fn wrong_plans(cases: &[Case], threads: usize, loose: bool) -> Vec<String> {
         let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
         let sampled = Approximation::Kronecker(FisherEstimate::MonteCarlo { samples: 1, seed: 0 });
         let mut list = vec![
-            (Weights::All, kronecker),
+            (Weights::All, kronecker.clone()),
             (Weights::All, sampled),
             (Weights::All, Approximation::Diagonal),
             (Weights::All, Approximation::LowRank { rank: 10, iterations: 1 }),

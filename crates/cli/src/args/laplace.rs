@@ -1,5 +1,6 @@
 //! The grammar of `fit laplace`.
 
+use super::SearchArgs;
 use clap::{Args, ValueEnum};
 use posterior::laplace::{LikelihoodKind, Preprocess};
 use posterior::likelihoods::Link;
@@ -31,6 +32,25 @@ pub(crate) enum CurvatureArg {
     LowRank,
     /// The dual form by the tangent kernel, for few data
     FunctionSpace,
+    /// A sparse process with the network as its mean, learned from its outputs
+    FixedMean,
+    /// The same with the tangent kernel: variational linearised Laplace
+    Valla,
+    /// --rank leading directions of the tangent at --landmarks training rows
+    Ella,
+    /// Samples, and a precision learned from them: for networks whose curvature cannot be stored
+    Sampled,
+    /// Independent Gaussian weights, fine-tuned (a baseline: predictions are no longer the network's)
+    MeanField,
+    /// No posterior: a temperature (or noise) chosen on --validation-data, which error bars must beat
+    Temperature,
+}
+
+impl std::fmt::Display for CurvatureArg {
+    /// As it is typed.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.to_possible_value().map_or(Ok(()), |value| f.write_str(value.get_name()))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,7 +91,7 @@ pub(crate) enum PredictiveArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LaplaceArgs {
-    /// Trained network: .onnx, or .safetensors
+    /// Trained network: .onnx, or .safetensors; or a folder of them, which become one model (an ensemble; with --curvature, of networks with error bars)
     #[arg(long, value_name = "FILE", required_unless_present_any = ["head", "continue_from"], conflicts_with_all = ["head", "continue_from"])]
     pub network: Option<PathBuf>,
 
@@ -143,7 +163,7 @@ pub(crate) struct LaplaceArgs {
     #[arg(long, conflicts_with = "continue_from", value_enum)]
     pub fisher: Option<FisherArg>,
 
-    /// Low rank: eigenvectors [default: 50]
+    /// Low rank: eigenvectors [default: 50]; ella: directions [default: 20]
     #[arg(long, conflicts_with = "continue_from", value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub rank: Option<usize>,
 
@@ -158,6 +178,9 @@ pub(crate) struct LaplaceArgs {
     /// Sub-network: which weights [default: variance]
     #[arg(long, conflicts_with = "continue_from", value_enum)]
     pub subnetwork_choice: Option<Choice>,
+
+    #[command(flatten)]
+    pub searches: SearchArgs,
 
     /// Only parameters whose names match one of these patterns are uncertain
     #[arg(long, conflicts_with = "continue_from", value_name = "GLOB", num_args = 1.., value_delimiter = ',')]

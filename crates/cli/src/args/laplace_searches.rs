@@ -60,12 +60,12 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub kernel_inputs: Option<KernelInputsArg>,
 
-    /// Inducing points in all; with classes, as many for each [default: 100; 20 a class with fixed-mean on features]
+    /// Inducing points in all, each of which looks at one output [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub inducing_points: Option<usize>,
 
     /// Order of the energy, from 0 (the evidence lower bound) to 1 (the predictive density) [default: 1]
-    #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::share_or_one)]
+    #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
     /// Leave out the companion process, whose mean of its own keeps lengthscales from shrinking
@@ -80,11 +80,11 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub closed_form: bool,
 
-    /// Steps between two looks at the validation rows [default: 100]
+    /// Steps between two looks at the validation rows [default: 1000; valla 100]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub validate_every: Option<usize>,
 
-    /// Looks without a better score after which it ends [default: 10]
+    /// Looks without a better score after which it ends [default: 10; valla 1]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 
@@ -92,7 +92,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = "With --curvature ella", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub landmarks: Option<usize>,
 
-    /// Samples that predict [default: 64]
+    /// Draws of the weights that predict [default: 64; mean-field 20]
     #[arg(long, value_name = "N", help_heading = SAMPLED, value_parser = numbers::whole(2..=numbers::MOST_KEPT))]
     pub samples: Option<usize>,
 
@@ -104,7 +104,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=1000))]
     pub em_steps: Option<usize>,
 
-    /// How samples are found
+    /// How samples are found [default: conjugate-gradients]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
     pub solver: Option<SolverArg>,
 
@@ -112,19 +112,19 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
     pub update: Option<UpdateArg>,
 
-    /// Steps of fixed-mean and valla [default: 70000 and 40000; valla on convolutions 300], and of --solver descent
-    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    /// Steps at most [default: 70000; fixed-mean on features 50000, valla 40000]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub steps: Option<usize>,
 
-    /// Passes of mean-field [default: 12]
+    /// Passes of mean-field [default: 12] and of --solver descent [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub epochs: Option<usize>,
 
-    /// Examples of a step [default: 100; mean-field 256]
+    /// Examples of a step [default: 100; fixed-mean on features 50; mean-field 256]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub batch: Option<usize>,
 
-    /// Size of a step [default: 1e-3; mean-field 1e-4]
+    /// Size of a step [default: 1e-3; fixed-mean on features and mean-field 1e-4]
     #[arg(long, value_name = "X", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::positive)]
     pub learning_rate: Option<f64>,
 }

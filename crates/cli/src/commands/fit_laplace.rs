@@ -7,8 +7,10 @@ use crate::laplace_settings::{checkpoint, continued, data, request};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use crate::progress::StageProgress;
 use posterior::data::OutputKind;
-use posterior::laplace::LaplaceModel;
-use posterior::{Model as _, peak_memory_bytes};
+use posterior::ensemble::EnsembleModel;
+use posterior::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest};
+use posterior::linearised::{Approximation, Weights};
+use posterior::{Model, ModelError, peak_memory_bytes};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -20,6 +22,14 @@ struct FitReport {
     peak_memory_bytes: Option<u64>,
     seconds: f64,
     model: String,
+}
+
+/// A request for networks alone: with the posterior that costs least, which nothing is made of.
+fn members_alone(mut request: LaplaceRequest) -> LaplaceRequest {
+    request.curvature = CurvatureChoice::Options;
+    request.options.weights = Weights::LastLayer;
+    request.options.approximation = Approximation::Diagonal;
+    request
 }
 
 pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
@@ -35,7 +45,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
     let inputs = single.into_iter().flatten().chain(several.into_iter().flatten());
     check_outputs(&outputs, inputs, arguments.force)?;
     let mut announce = |line: &str| remarks.say(line);
-    let model = match &arguments.continue_from {
+    let model: Result<Box<dyn Model>, ModelError> = match &arguments.continue_from {
         Some(path) => {
             let before = LaplaceModel::load(path)?;
             let options = continued(arguments, &before.header().options)?;
@@ -44,12 +54,20 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
                 progress.observe(s, d, n)
             });
             progress.finish();
-            model
+            model.map(|model| Box::new(model) as _)
         }
         None => {
             let request = request(arguments)?;
             let mut progress = StageProgress::new(remarks.silent, Interrupt::listen());
-            let model = LaplaceModel::fit(&request, &mut announce, &mut |s, d, n| progress.observe(s, d, n));
+            let mut watch = |s, d, n| progress.observe(s, d, n);
+            let model: Result<Box<dyn Model>, ModelError> = if EnsembleModel::is_asked(&request) {
+                // Nobody asked for error bars of the members.
+                let plain = arguments.curvature.is_none();
+                let request = if plain { members_alone(request) } else { request };
+                EnsembleModel::fit(&request, plain, &mut announce, &mut watch).map(|m| Box::new(m) as _)
+            } else {
+                LaplaceModel::fit(&request, &mut announce, &mut watch).map(|m| Box::new(m) as _)
+            };
             progress.finish();
             model
         }

@@ -140,7 +140,7 @@ fn finished_member(
     options.seen_by_network = header.options.seen_by_network;
     if header.auto.is_some() {
         (options.weights, options.approximation) =
-            (header.options.weights.clone(), header.options.approximation);
+            (header.options.weights.clone(), header.options.approximation.clone());
     }
     let data: Vec<String> = request.data.data.iter().map(|p| crate::network::file_name(p)).collect();
     let problem = if own.is_none() || header.network.sha256 != own {

@@ -52,9 +52,9 @@ pub(crate) fn joint_log_likelihoods(
     // Functions come in the target's units where these are the target's.
     let own_units = |f: f64| if outputs == 1 { (f - units.0) / units.1 } else { f };
     let each = (memory / 32 / (samples * outputs).max(1) as u64).clamp(1, 1 << 20) as usize;
-    // In function space values at different inputs must be drawn together.
-    let function_space = in_precision!(&model.numbers, fitted => fitted.laplace.function_space().is_some());
-    let each = if function_space { n } else { each };
+    // Where no functions are drawn, values at different inputs must be drawn together.
+    let together = in_precision!(&model.numbers, fitted => !fitted.laplace.draws_functions());
+    let each = if together { n } else { each };
     for range in pieces(n, each) {
         let piece = data.selected(&range.clone().collect::<Vec<_>>())?;
         let functions = model.function_samples(&piece, samples, seed, memory)?;

@@ -66,7 +66,7 @@ fn split(request: &DataRequest, examples: usize, seed: u64) -> Result<Option<Spl
 }
 
 /// Whether a file is a table with named columns.
-pub(crate) fn is_table(path: &Path) -> bool {
+pub fn is_table(path: &Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
     [".csv", ".tsv", ".txt", ".parquet", ".pq"].iter().any(|e| name.ends_with(e))

@@ -21,7 +21,7 @@ mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
 pub(crate) use digest::{digest, digests};
-pub(crate) use examples::is_table;
+pub use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};
 pub(crate) use open::without_link;

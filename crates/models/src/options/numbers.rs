@@ -67,6 +67,11 @@ pub fn share_or_all(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0 && v <= 1.0, "a number above 0 and at most 1")
 }
 
+/// A number from 0 to 1.
+pub fn from_none_to_all(text: &str) -> Result<f64, String> {
+    real(text, |v| (0.0..=1.0).contains(&v), "a number from 0 to 1")
+}
+
 /// A limit of memory.
 pub fn gigabytes(text: &str) -> Result<f64, String> {
     let allowed = |v| v > 0.0 && v <= MOST_GIGABYTES;

@@ -8,9 +8,10 @@ use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
 use posterior_laplace::FitOptions;
 use posterior_metrics::ClassificationScores;
+use posterior_models::ensemble::EnsembleModel;
 use posterior_models::laplace::{DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
 use posterior_models::{
-    Comparison, EnsembleModel, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
+    Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
     reset_peak_memory,
 };
 use posterior_optim::Signal;

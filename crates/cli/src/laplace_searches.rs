@@ -1,0 +1,210 @@
+//! From the flags of curvatures that are found by a search of their own to what is asked of it; a flag that a curvature does not have is wrong usage.
+
+use crate::args::CurvatureArg::{Ella, FixedMean, MeanField, Sampled, Temperature, Valla};
+use crate::args::{CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, TuneArg, UpdateArg};
+use crate::output::Failure;
+use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
+use posterior::linearised::sampled::{
+    ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Update,
+};
+use posterior::linearised::{Approximation, EllaOptions, MeanFieldOptions, Mode, NoiseModel, PriorKind};
+use posterior::network::is_table;
+
+/// Whether a curvature chooses precisions, noise and mode itself.
+pub(crate) fn is_search(asked: CurvatureArg) -> bool {
+    matches!(asked, FixedMean | Valla | Sampled | MeanField | Temperature)
+}
+
+/// Refuses flags that the curvature does not have.
+pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
+    let s = &a.searches;
+    let processes: &[CurvatureArg] = &[FixedMean, Valla];
+    let flags: &[(bool, &str, &[CurvatureArg])] = &[
+        (s.kernel.is_some(), "kernel", &[FixedMean]),
+        (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean]),
+        (s.inducing_points.is_some(), "inducing-points", processes),
+        (s.alpha.is_some(), "alpha", processes),
+        (s.without_companion, "without-companion", &[FixedMean]),
+        (!s.freeze.is_empty(), "freeze", processes),
+        (s.closed_form, "closed-form", processes),
+        (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Ella]),
+        (s.patience.is_some(), "patience", &[FixedMean, Valla, Ella]),
+        (s.steps.is_some(), "steps", processes),
+        (s.landmarks.is_some(), "landmarks", &[Ella]),
+        (s.samples.is_some(), "samples", &[Sampled, MeanField]),
+        (s.em_samples.is_some(), "em-samples", &[Sampled]),
+        (s.em_steps.is_some(), "em-steps", &[Sampled]),
+        (s.solver.is_some(), "solver", &[Sampled]),
+        (s.update.is_some(), "update", &[Sampled]),
+        (s.epochs.is_some(), "epochs", &[Sampled, MeanField]),
+        (s.batch.is_some(), "batch", &[FixedMean, Valla, Sampled, MeanField]),
+        (s.learning_rate.is_some(), "learning-rate", &[FixedMean, Valla, Sampled, MeanField]),
+    ];
+    let name = |curvature: &CurvatureArg| curvature.to_string();
+    for (given, flag, owners) in flags {
+        if *given && !owners.contains(&asked) {
+            let owners: Vec<String> = owners.iter().map(name).collect();
+            return Err(Failure::usage(format!("--{flag} belongs to --curvature {}", owners.join(", "))));
+        }
+    }
+    let descends = s.solver == Some(SolverArg::Descent);
+    let of_descent = [
+        (s.epochs.is_some(), "epochs"),
+        (s.batch.is_some(), "batch"),
+        (s.learning_rate.is_some(), "learning-rate"),
+    ];
+    if let Some((_, flag)) = of_descent.iter().find(|f| f.0 && asked == Sampled && !descends) {
+        return Err(Failure::usage(format!("--{flag} belongs to --solver descent")));
+    }
+    if s.closed_form && (s.steps.is_some() || s.learning_rate.is_some()) {
+        let problem =
+            "--steps and --learning-rate have no meaning beside --closed-form, which learns nothing by steps";
+        return Err(Failure::usage(problem.into()));
+    }
+    if !is_search(asked) {
+        return Ok(());
+    }
+    let own = asked == Sampled;
+    let scales = own || processes.contains(&asked);
+    let prior = match a.prior {
+        PriorKind::Auto => false,
+        PriorKind::Scalar | PriorKind::Layerwise | PriorKind::GPrior => !own,
+        _ => true,
+    };
+    let noise = match a.noise {
+        None | Some(NoiseModel::Scale) => false,
+        Some(NoiseModel::Fixed) => asked == Temperature,
+        _ => true,
+    };
+    let beside = [
+        (prior, "prior"),
+        (a.precision.is_some() && !scales, "precision"),
+        (
+            a.tune
+                .is_some_and(|t| !(own && matches!(t, TuneArg::Evidence | TuneArg::Mackay | TuneArg::None))),
+            "tune",
+        ),
+        (noise, "noise"),
+        (a.mode != Mode::Auto, "mode"),
+    ];
+    match beside.iter().find(|b| b.0) {
+        None => Ok(()),
+        Some((_, flag)) => Err(Failure::usage(format!(
+            "--{flag} has no such meaning beside --curvature {asked}, which finds what it needs by a search of its own"
+        ))),
+    }
+}
+
+/// What is asked of the search.
+pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Approximation, Failure> {
+    Ok(match asked {
+        FixedMean | Valla => Approximation::FixedMean(process(a, asked == Valla)),
+        Ella => Approximation::Ella(ella(a)),
+        Sampled => Approximation::Sampled(sampled(a)),
+        MeanField => Approximation::MeanField(mean_field(a)),
+        Temperature => Approximation::Temperature,
+        other => return Err(Failure::usage(format!("--curvature {other} is no search of its own"))),
+    })
+}
+
+fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
+    let s = &a.searches;
+    let table = a.data.first().is_some_and(|path| is_table(path)) && a.head.is_none();
+    let inputs = match s.kernel_inputs {
+        Some(chosen) => chosen == KernelInputsArg::Inputs,
+        None => table,
+    };
+    let mut own = match (tangent, inputs) {
+        (true, _) => FixedMeanOptions::valla(),
+        (false, true) => FixedMeanOptions::fixed_mean_table(),
+        (false, false) => FixedMeanOptions::fixed_mean_images(),
+    };
+    if let Some(text) = &s.kernel {
+        let text = text.clone();
+        own.kernel = if inputs { FixedMeanKernel::Inputs(text) } else { FixedMeanKernel::Features(text) };
+    }
+    let frozen = |what| s.freeze.contains(&what);
+    own.learn_inducing &= !frozen(FreezeArg::InducingPoints);
+    own.learn_amplitude &= !frozen(FreezeArg::Prior);
+    own.learn_noise &= !frozen(FreezeArg::Noise) && a.noise != Some(NoiseModel::Fixed);
+    own.learn_kernel &= !frozen(FreezeArg::Kernel);
+    own.output_covariance &= !frozen(FreezeArg::Outputs);
+    own.companion &= !s.without_companion;
+    own.closed_form = s.closed_form;
+    if a.initial_noise.is_some() {
+        own.initial_noise = None;
+    }
+    own.initial_amplitude = a.precision.map_or(own.initial_amplitude, |precision| 1.0 / precision);
+    set(&mut own.inducing_points, s.inducing_points);
+    set(&mut own.alpha, s.alpha);
+    set(&mut own.val_every, s.validate_every);
+    set(&mut own.patience, s.patience);
+    set(&mut own.steps, s.steps);
+    set(&mut own.batch, s.batch);
+    set(&mut own.learning_rate, s.learning_rate);
+    own
+}
+
+fn ella(a: &LaplaceArgs) -> EllaOptions {
+    let mut own = EllaOptions { val_every: a.searches.validate_every, ..EllaOptions::default() };
+    set(&mut own.landmarks, a.searches.landmarks);
+    set(&mut own.features, a.rank);
+    set(&mut own.patience, a.searches.patience);
+    set(&mut own.val_precision, a.precision);
+    own
+}
+
+fn sampled(a: &LaplaceArgs) -> SampledOptions {
+    let s = &a.searches;
+    let mut own = SampledOptions {
+        solver: match s.solver {
+            Some(SolverArg::Descent) => {
+                let mut descent =
+                    DescentOptions { seed: a.seed, step_size: s.learning_rate, ..DescentOptions::default() };
+                set(&mut descent.epochs, s.epochs);
+                set(&mut descent.batch, s.batch);
+                Solver::Descent(descent)
+            }
+            Some(SolverArg::DualDescent) => Solver::DualDescent(DualOptions::default()),
+            Some(SolverArg::ConjugateGradients) => Solver::ConjugateGradients(ConjugateOptions::default()),
+            None => SampledOptions::default().solver,
+        },
+        update: match s.update {
+            Some(UpdateArg::Evidence) => Update::Evidence,
+            Some(UpdateArg::DecoupledElbo) => Update::DecoupledElbo,
+            Some(UpdateArg::Mackay) | None => Update::Mackay,
+        },
+        g_prior: matches!(a.prior, PriorKind::Auto | PriorKind::GPrior),
+        layerwise: a.prior == PriorKind::Layerwise,
+        learn_noise: a.noise != Some(NoiseModel::Fixed),
+        ..SampledOptions::default()
+    };
+    set(&mut own.samples, s.samples);
+    set(&mut own.samples_em, s.em_samples);
+    set(&mut own.em_steps, s.em_steps);
+    if a.tune == Some(TuneArg::None) {
+        own.em_steps = 0;
+    }
+    set(&mut own.initial_precision, a.precision);
+    own
+}
+
+fn mean_field(a: &LaplaceArgs) -> MeanFieldOptions {
+    let s = &a.searches;
+    let mut own =
+        MeanFieldOptions { learn_noise: a.noise != Some(NoiseModel::Fixed), ..MeanFieldOptions::default() };
+    set(&mut own.epochs, s.epochs);
+    set(&mut own.batch, s.batch);
+    set(&mut own.mean_rate, s.learning_rate);
+    set(&mut own.samples, s.samples);
+    // A network that was trained without any still needs a prior.
+    set(&mut own.weight_decay, a.weight_decay.filter(|w| *w > 0.0));
+    own
+}
+
+/// Takes what was given.
+fn set<V>(option: &mut V, given: Option<V>) {
+    if let Some(value) = given {
+        *option = value;
+    }
+}
