@@ -8,7 +8,7 @@ use faer::{Mat, MatRef};
 use posterior_gp::inducing::fixed_mean::SparseCovariance;
 use posterior_kernels::{BlockKernel, Separable, SeparablePoints};
 use posterior_linalg::tiles::pieces;
-use posterior_networks::{Array, Network, NetworkError, Precision, Selection, TangentFeatures};
+use posterior_networks::{Array, Network, Precision, Selection, TangentFeatures};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{TangentKernel, doubles};
@@ -41,7 +41,15 @@ pub struct FixedMean<T: Precision> {
 #[derive(Debug)]
 enum Ready<T: Precision> {
     Tangent { wide: Network<f64>, inducing: TangentFeatures<f64> },
-    Rows { kernel: Separable<T>, inducing: SeparablePoints<T>, covariance: SparseCovariance<T> },
+    Rows(Box<Narrow<T>>),
+}
+
+/// A kernel of rows in the network's precision.
+#[derive(Debug)]
+struct Narrow<T: Precision> {
+    kernel: Separable<T>,
+    inducing: SeparablePoints<T>,
+    covariance: SparseCovariance<T>,
 }
 
 impl<T: Precision> FixedMean<T> {
@@ -140,7 +148,7 @@ impl<T: Precision> FixedMean<T> {
                 let z = Mat::from_fn(m, self.points.ncols(), |i, j| T::from_f64(self.points[(i, j)]));
                 let along = self.directions::<T>();
                 let Ok(inducing) = kernel.prepare(&z, 0..m, Some(along.as_ref()));
-                Ok(Ready::Rows { kernel, inducing, covariance: self.covariance.cast() })
+                Ok(Ready::Rows(Box::new(Narrow { kernel, inducing, covariance: self.covariance.cast() })))
             }
         }
     }
@@ -165,37 +173,38 @@ impl<T: Precision> FixedMean<T> {
         for range in pieces(x.rows(), network.examples_at_once()) {
             let (mean, seen) = self.sight.look(network, x.slice_rows(range))?;
             latent.mean.extend(doubles(mean.values()));
-            for part in self.covariances(ready, seen, wanted == Wanted::Full)? {
-                let (covariance, clipped) = part?;
-                latent.covariance.extend(covariance);
-                latent.clipped += clipped;
-            }
+            let (covariance, clipped) = self.covariances(ready, &seen, wanted == Wanted::Full)?;
+            latent.covariance.extend(covariance);
+            latent.clipped += clipped;
         }
         Ok(latent)
     }
 
-    /// Covariances piece by piece, in order.
+    /// Covariances at some points, and how many variances rounding had made negative. Pieces are shared out among threads.
     fn covariances(
         &self,
         ready: &Ready<T>,
-        seen: Array<T>,
+        seen: &Array<T>,
         full: bool,
-    ) -> Result<Vec<Result<(Vec<f64>, usize), NetworkError>>, LaplaceError> {
+    ) -> Result<(Vec<f64>, usize), LaplaceError> {
         let count = seen.rows();
         match ready {
             Ready::Tangent { wide, inducing } => {
                 let kernel = TangentKernel::new(wide, &self.selection);
                 let x = seen.cast::<f64>();
-                Ok(vec![self.covariance.covariances(&kernel, inducing, (&x, 0..count), full)])
+                Ok(self.covariance.covariances(&kernel, inducing, (&x, 0..count), full)?)
             }
-            Ready::Rows { kernel, inducing, covariance } => {
-                let x = matrix::<T, T>(&seen);
+            Ready::Rows(narrow) => {
+                let x = matrix::<T, T>(seen);
                 let pieces: Vec<Range<usize>> = pieces(count, PIECE).collect();
                 let part = |range: Range<usize>| {
+                    let Narrow { kernel, inducing, covariance } = &**narrow;
                     let Ok(part) = covariance.covariances(kernel, inducing, (&x, range), full);
-                    Ok(part)
+                    part
                 };
-                Ok(pieces.into_par_iter().map(part).collect())
+                let parts: Vec<(Vec<f64>, usize)> = pieces.into_par_iter().map(part).collect();
+                let clipped = parts.iter().map(|part| part.1).sum();
+                Ok((parts.into_iter().flat_map(|part| part.0).collect(), clipped))
             }
         }
     }
@@ -220,7 +229,8 @@ impl<T: Precision> FixedMean<T> {
                 let kernel = TangentKernel::new(wide, &self.selection);
                 Ok(self.covariance.joint(&kernel, inducing, &x.cast())?)
             }
-            Ready::Rows { kernel, inducing, covariance } => {
+            Ready::Rows(narrow) => {
+                let Narrow { kernel, inducing, covariance } = &**narrow;
                 let mut seen = Mat::zeros(x.rows(), self.points.ncols());
                 for range in pieces(x.rows(), network.examples_at_once()) {
                     let (_, piece) = self.sight.look(network, x.slice_rows(range.clone()))?;

@@ -56,7 +56,7 @@ pub fn fit_fixed_mean<'a, K: LearnedBlockKernel>(
     observer: &mut Observer<'_, FixedMeanIterate<'a, K>>,
 ) -> Result<FixedMeanProcessFit<K>, FixedMeanError> {
     let clock = Clock::after(state.as_ref().map_or(0.0, |state| state.seconds));
-    options.check(!model.likelihood.values().is_empty())?;
+    options.check(model.learned.likelihood && !model.likelihood.values().is_empty())?;
     data.check(&model)?;
     let mut fitting = FixedMeanIterate::new(model, data, options, validate, state)?;
     let limits = Limits { steps: options.steps, time: options.time };
@@ -105,7 +105,7 @@ impl<K: LearnedBlockKernel> Iteration for FixedMeanIterate<'_, K> {
         state.clipped += found.clipped;
         state.jitter = state.jitter.max(found.jitter);
         state.pass = (state.pass.0 + found.main, state.pass.1 + found.companion);
-        if state.step % per_epoch == 0 {
+        if state.step.is_multiple_of(per_epoch) {
             let mean = |sum: f64| sum / per_epoch as f64;
             state.losses.push((state.step, mean(state.pass.0), mean(state.pass.1)));
             state.pass = (0.0, 0.0);
@@ -171,7 +171,7 @@ impl<'a, K: LearnedBlockKernel> FixedMeanIterate<'a, K> {
 
     /// Where the inducing points are, from time to time.
     fn record(&mut self) {
-        let due = self.options.trajectory_every.is_some_and(|every| self.state.step % every == 0);
+        let due = self.options.trajectory_every.is_some_and(|every| self.state.step.is_multiple_of(every));
         if due {
             let numbers = self.model.kernel.coordinates(&self.model.points);
             self.state.trajectory.push((self.state.step, numbers));
@@ -181,7 +181,7 @@ impl<'a, K: LearnedBlockKernel> FixedMeanIterate<'a, K> {
     /// The score on held-out rows, when it is time.
     fn score(&mut self) -> Result<(), FixedMeanError> {
         let step = self.state.step;
-        let Some(validate) = self.validate.as_mut().filter(|_| step % self.options.val_every == 0) else {
+        let Some(validate) = self.validate.as_mut().filter(|_| step.is_multiple_of(self.options.val_every)) else {
             return Ok(());
         };
         let score = validate(&self.model)?;

@@ -54,7 +54,7 @@ impl Default for FixedMeanFitOptions {
 }
 
 impl FixedMeanFitOptions {
-    /// Whether they can be used; `parameters` says whether the likelihood has some of its own.
+    /// Whether they can be used; `parameters` says whether the likelihood has some that are learned.
     pub(super) fn check(&self, parameters: bool) -> Result<(), FixedMeanError> {
         let error = |option, value: String, remedy| Err(FixedMeanError::Option { option, value, remedy });
         if self.batch == 0 {
