@@ -10,7 +10,7 @@ use faer::linalg::solvers::DenseSolveCore;
 use faer::{Mat, Scale, mat};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::dense::eigenvalues;
-use posterior_linalg::operator::LinearOperator;
+use posterior_linalg::operator::{LinearOperator, RowAccess};
 use posterior_optim::{Clock, Limits, Progress, Reason, Signal, drive};
 
 struct Case {
@@ -648,4 +648,77 @@ fn bad_input_is_refused_with_its_name() {
     assert!(
         solve_exactly(&model, &noise, to, &each, start, None, &none, &mut |_, _| Signal::Continue).is_err()
     );
+}
+
+/// The kernel between observed directions by products, against its dense form, and its determinant against that of the curvature.
+#[test]
+fn function_space_is_weight_space() {
+    let case = Case::softmax(9, 6);
+    let model = case.model().scaled((0..6).map(|i| 0.5 + 0.2 * i as f64).collect()).unwrap();
+    let kernel = ObservedKernel::new(&model).unwrap();
+    let none = vec![0.0; 6];
+    let m = Hessian::new(&model, &none, 1.0, None).to_dense();
+    let dense = kernel.to_dense();
+    // Roots of three classes have two columns.
+    assert_eq!(dense.nrows(), 18);
+    let log_determinant = |m: &Mat<f64>| -> f64 {
+        eigenvalues(m.as_ref()).unwrap().iter().map(|l| (l.max(0.0) / 0.3).ln_1p()).sum()
+    };
+    assert_near(log_determinant(&dense), log_determinant(&m), 1e-9);
+    let diagonal = RowAccess::diagonal(&kernel);
+    (0..18).for_each(|i| assert_near(diagonal[i], dense[(i, i)], 1e-12));
+    let (rows, v) = ([3, 17, 3, 0], normal(18, 2, "v"));
+    let chosen = Mat::from_fn(4, 18, |i, j| dense[(rows[i], j)]);
+    let mut out = Mat::zeros(4, 2);
+    kernel.apply_rows(&rows, v.as_ref(), out.as_mut());
+    assert_matrix(out.as_ref(), (&chosen * &v).as_ref(), 1e-11);
+    let few = normal(4, 2, "few");
+    let mut out = Mat::zeros(18, 2);
+    kernel.apply_columns(&rows, few.as_ref(), out.as_mut());
+    assert_matrix(out.as_ref(), (chosen.transpose() * &few).as_ref(), 1e-11);
+    let mut out = Mat::zeros(18, 4);
+    kernel.columns_into(&rows, out.as_mut());
+    assert_matrix(out.as_ref(), chosen.transpose(), 1e-11);
+    kernel.failure().unwrap();
+}
+
+/// Spec `linearised_laplace`, sections 5.1 and 14, test 5: the decoupled bound is below that of the mode, which is below the evidence; all touch where the samples were drawn.
+#[test]
+fn bounds_lie_below_the_evidence_and_touch_it() {
+    let case = Case::gaussian(8, 5);
+    let (m, phi, drawn_at) = (case.curvature(), case.features.whole(), 0.9);
+    let b = case.output_curvature(&case.offset);
+    let residual = Mat::from_fn(24, 1, |i, _| case.targets[i] - case.offset[i]);
+    let square = |m: &Mat<f64>, v: &Mat<f64>| (v.transpose() * m * v)[(0, 0)];
+    let log_determinant = |m: &Mat<f64>| eigenvalues(m.as_ref()).unwrap().iter().map(|l| l.ln()).sum::<f64>();
+    let constant = 24.0 * (2.0 * std::f64::consts::PI).ln();
+    // From the definition: targets are normal with the prior's kernel and the noise.
+    let evidence = |a: f64| {
+        let covariance = phi * phi.transpose() * Scale(1.0 / a) + inverse(&b);
+        -0.5 * (square(&inverse(&covariance), &residual) + log_determinant(&covariance) + constant)
+    };
+    let h = &m + identity(5, drawn_at);
+    let w = inverse(&h) * phi.transpose() * &b * &residual;
+    let left = &residual - phi * &w;
+    let fit = -0.5 * (square(&b, &left) - log_determinant(&b) + constant);
+    let norm = w.col(0).squared_norm_l2();
+    let of_mode =
+        |a: f64| fit - 0.5 * (a * norm + log_determinant(&(&m * Scale(1.0 / a) + identity(5, 1.0))));
+    let covariance = inverse(&h);
+    let trace: f64 = (0..5).map(|i| covariance[(i, i)]).sum();
+    let decoupled = |a: f64| {
+        let own = |a: f64| sampled_bound(&[5], &[a], &[norm], &[trace]);
+        of_mode(drawn_at) + own(a) - own(drawn_at)
+    };
+    assert_near(of_mode(drawn_at), evidence(drawn_at), 1e-9);
+    for a in [0.1, 0.5, 0.8, 1.0, 1.5, 4.0, 30.0] {
+        assert!(decoupled(a) < of_mode(a) && of_mode(a) < evidence(a) + 1e-12, "{a}");
+    }
+    // One slope where they touch.
+    let slope = |f: &dyn Fn(f64) -> f64| (f(drawn_at + 1e-5) - f(drawn_at - 1e-5)) / 2e-5;
+    assert_near(slope(&of_mode), slope(&evidence), 1e-7);
+    assert_near(slope(&decoupled), slope(&of_mode), 1e-7);
+    // Updates are where the bounds are flat: the classical one of the decoupled bound.
+    let best = 5.0 / (norm + trace);
+    assert!(decoupled(best) > decoupled(1.01 * best) && decoupled(best) > decoupled(0.99 * best));
 }
