@@ -70,6 +70,13 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
     if let Some(chosen) = chosen_integration(a.predictive, a.predictive_samples, a.seed)? {
         options.integration = chosen;
     }
+    if let Some(samples) = a.searches.samples {
+        let Approximation::Sampled(own) = &mut options.approximation else {
+            let problem = "--samples belongs to models by --curvature sampled, which then get as many in all";
+            return Err(Failure::usage(problem.into()));
+        };
+        own.samples = samples;
+    }
     options.memory = a.memory;
     Ok(options)
 }

@@ -1,7 +1,8 @@
 //! **A default that can be trusted**: posteriors tuned by the evidence, the best of which is kept.
 //!
 //! With examples that the network has not seen, everything that fits the budget is compared on them, with the predictive that will be used, and with the plain network: the best score wins, and where nothing
-//! beats the network, predictions stay its own (the posterior remains for latent variances and samples) and the report says so.
+//! beats the network, predictions stay its own (the posterior remains for latent variances and samples) and the report says so. Where there are enough of them ([`LEAST_APART`]), one half is for choosing (when a
+//! search ends, a temperature) and the other compares; with fewer, posteriors that choose by such examples are left out.
 //!
 //! Without, the evidence decides, which learns from the training data and needs no others. It ranks *structures of the same weights*: by Fischer's inequality the determinant of a block-diagonal, Kronecker or
 //! diagonal curvature is an upper bound of the exact one's, so that the exact structure has the largest evidence of them. It does not rank *sets of weights*: a posterior of the last layer is charged for no
@@ -12,15 +13,19 @@
 //!
 //! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
-use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, fit};
+use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, Part, fit};
+use crate::fixed_mean::FixedMeanOptions;
 use crate::keep::Keeper;
-use crate::unseen::unseen_scores;
-use crate::{FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Weights};
+use crate::unseen::{LEAST_HELD_OUT, unseen_scores};
+use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::compiled_here;
+use posterior_linalg::random::Streams;
 use posterior_networks::train::Examples;
-use posterior_networks::{Network, PerNetworkPrecision, Precision};
+use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::Signal;
+use posterior_tangent::Head;
+use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -80,6 +85,39 @@ struct Proposal {
     fallback: bool,
 }
 
+/// Unseen examples from which on they are parted into those that choose and those that compare.
+pub const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
+
+/// Steps of searches that a comparison can wait for.
+const STEPS: usize = 20_000;
+
+/// Posteriors that are found by a search of their own, cheapest first.
+fn searches<T: Precision>(network: &Network<T>, flat: bool, examples: usize) -> Vec<Proposal> {
+    let proposal =
+        |name, approximation| Proposal { name, weights: Weights::All, approximation, fallback: false };
+    let process = match flat {
+        true => FixedMeanOptions::fixed_mean_table(),
+        false => FixedMeanOptions::fixed_mean_images(),
+    };
+    // No more points than rows, and one at least for each output.
+    let outputs: usize = network.graph().output_shape().iter().product();
+    let shorter = |own: FixedMeanOptions| FixedMeanOptions {
+        steps: own.steps.min(STEPS),
+        inducing_points: own.inducing_points.max(2 * outputs).min(examples),
+        ..own
+    };
+    let landmarks = EllaOptions::default().landmarks.min(examples);
+    let mut all = vec![proposal("temperature", Approximation::Temperature)];
+    // A kernel on features needs some.
+    if flat || Selection::last_layer(network.graph()).is_ok_and(|l| Head::of(network.graph(), &l).is_some()) {
+        all.push(proposal("fixed-mean", Approximation::FixedMean(shorter(process))));
+    }
+    all.push(proposal("ella", Approximation::Ella(EllaOptions { landmarks, ..EllaOptions::default() })));
+    all.push(proposal("sampled", Approximation::Sampled(SampledOptions::default())));
+    all.push(proposal("valla", Approximation::FixedMean(shorter(FixedMeanOptions::valla()))));
+    all
+}
+
 /// Whether observations have noise whose variance is estimated, or predicted by the network, from residuals.
 fn has_noise(likelihood: &OutputLikelihood) -> bool {
     use OutputLikelihood::{FullGaussian, Gaussian, HeteroscedasticGaussian};
@@ -91,8 +129,9 @@ fn candidates<T: Precision>(
     network: &Network<T>,
     likelihood: &OutputLikelihood,
     examples: usize,
-    compared: bool,
+    unseen: Option<usize>,
 ) -> Vec<Proposal> {
+    let compared = unseen.is_some();
     let kronecker = Approximation::Kronecker(FisherEstimate::Exact);
     let proposal = |name, weights, approximation| Proposal { name, weights, approximation, fallback: false };
     let last = [
@@ -112,7 +151,11 @@ fn candidates<T: Precision>(
     match (compared, has_noise(likelihood)) {
         (true, _) => {
             let diagonal = proposal("diagonal", Weights::All, Approximation::Diagonal);
-            last.into_iter().chain([diagonal, all]).chain(exact).collect()
+            // Rows of a table are flat; everything else is seen through the network's features.
+            let flat = network.graph().input_shape().len() == 1 && has_noise(likelihood);
+            let apart = unseen.is_some_and(|count| count >= LEAST_APART);
+            let searches = if apart { searches(network, flat, examples) } else { Vec::new() };
+            last.into_iter().chain([diagonal, all]).chain(exact).chain(searches).collect()
         }
         (false, true) => {
             let fallback = last.into_iter().rev().map(|p| Proposal { fallback: true, ..p });
@@ -130,10 +173,10 @@ pub fn planned<T: Precision>(
     network: &Network<T>,
     likelihood: &OutputLikelihood,
     examples: usize,
-    compared: bool,
+    unseen: Option<usize>,
 ) -> Result<Vec<(&'static str, Plan)>, LaplaceError> {
     let graph = network.graph();
-    candidates(network, likelihood, examples, compared)
+    candidates(network, likelihood, examples, unseen)
         .into_iter()
         .filter(|p| !p.fallback)
         .map(|p| {
@@ -157,8 +200,10 @@ fn reason(plan: &Plan, own: &FitOptions, left: Option<f64>) -> Option<String> {
     }
     let prior = &own.prior;
     match own.approximation {
-        Approximation::FunctionSpace { .. } if !matches!(prior, PriorKind::Auto | PriorKind::Scalar) => {
-            Some("function space knows the scalar prior only".into())
+        Approximation::FunctionSpace { .. } | Approximation::Ella(_)
+            if !matches!(prior, PriorKind::Auto | PriorKind::Scalar) =>
+        {
+            Some("it knows the scalar prior only".into())
         }
         Approximation::Kronecker(_) if *prior == PriorKind::Diagonal => {
             Some("Kronecker factors need one prior precision for each layer".into())
@@ -208,7 +253,18 @@ fn compare<T: Precision>(
     let mut reports: Vec<Candidate> = Vec::new();
     // The posterior, its name, options, and what is minimised.
     let mut best: Option<(Laplace<T>, String, FitOptions, f64)> = None;
-    for proposal in candidates(network, likelihood, examples.len(), unseen.is_some()) {
+    let parts = unseen.filter(|u| u.len() >= LEAST_APART).map(|unseen| {
+        let mut order: Vec<usize> = (0..unseen.len()).collect();
+        order.shuffle(&mut Streams::new(options.seed).stream("laplace/auto"));
+        let scored = order.split_off(unseen.len() / 2);
+        (Part { whole: unseen, indices: order }, Part { whole: unseen, indices: scored })
+    });
+    let all = unseen.map(|unseen| unseen.len());
+    let (choosing, unseen) = match &parts {
+        Some((choosing, scored)) => (Some(choosing as &dyn Examples<T>), Some(scored as &dyn Examples<T>)),
+        None => (unseen, unseen),
+    };
+    for proposal in candidates(network, likelihood, examples.len(), all) {
         if proposal.fallback && best.is_some() {
             continue;
         }
@@ -236,7 +292,7 @@ fn compare<T: Precision>(
             let clock = Instant::now();
             let mut own_observer = |stage, done, total| observer(name, stage, done, total);
             let tried =
-                fit(network, examples, unseen, likelihood, &own, &mut Keeper::default(), &mut own_observer)
+                fit(network, examples, choosing, likelihood, &own, &mut Keeper::default(), &mut own_observer)
                     .and_then(|mut laplace| {
                         if let Some(unseen) = unseen {
                             let scores = unseen_scores(network, &laplace, plain, unseen, &mut own_observer)?;

@@ -6,10 +6,13 @@ use crate::mean_field::{MeanField, MeanFieldSummary, SampledPredictions};
 use crate::plan::check_joint;
 use crate::sampled::{Sampled, SampledReport};
 use crate::temperature::{Temperature, TemperatureReport};
-use crate::{Approximation, FitOptions, LaplaceError, Latent, Wanted};
+use crate::{Approximation, FitOptions, LaplaceError, Latent, Stage, Wanted};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_linalg::compiled_here;
+use posterior_networks::train::Examples;
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
+use posterior_optim::Signal;
 use posterior_store::{StoreError, Tensors};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +54,22 @@ pub(crate) trait Learned<T: Precision>: Send + Sync {
         Err(LaplaceError::Request(problem.into()))
     }
 
+    /// The same posterior, better: made of more, for options that ask for more, from the data of the fit. Also what belongs to the header now.
+    ///
+    /// # Errors
+    /// By default, since most posteriors have nothing that more could be added to.
+    fn improved(
+        &self,
+        _fitted: (&Network<T>, &dyn Examples<T>, &OutputLikelihood),
+        options: &FitOptions,
+        _observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<(Box<dyn Learned<T>>, serde_json::Value), LaplaceError> {
+        Err(LaplaceError::Request(format!(
+            "a model by `{}` cannot be continued: fit it again",
+            options.approximation.name()
+        )))
+    }
+
     /// Bytes that [`Self::latent`] works in beside its result, for so many examples at most.
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64;
 
@@ -90,6 +109,24 @@ pub enum LearnedReport {
 /// # Errors
 /// When they are missing, or of another network or fit.
 pub fn read<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    options: &FitOptions,
+    likelihood: &OutputLikelihood,
+    report: Option<&LearnedReport>,
+    tensors: &mut Tensors,
+) -> Result<LearnedPosterior<T>, StoreError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a] restored, (
+        network: &'a Network<T> = network,
+        selection: &'a Selection = selection,
+        options: &'a FitOptions = options,
+        likelihood: &'a OutputLikelihood = likelihood,
+        report: Option<&'a LearnedReport> = report,
+        tensors: &'a mut Tensors = tensors,
+    ) -> Result<LearnedPosterior<T>, StoreError>)
+}
+
+fn restored<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
     options: &FitOptions,
@@ -233,6 +270,30 @@ impl<T: Precision> Learned<T> for Sampled<T> {
 
     fn draws_functions(&self) -> bool {
         true
+    }
+
+    /// With further samples; those that there are stay.
+    fn improved(
+        &self,
+        (network, examples, likelihood): (&Network<T>, &dyn Examples<T>, &OutputLikelihood),
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<(Box<dyn Learned<T>>, serde_json::Value), LaplaceError> {
+        let Approximation::Sampled(own) = &options.approximation else {
+            return Err(LaplaceError::Request(
+                "samples are asked for by options of another posterior".into(),
+            ));
+        };
+        let kept = self.samples().ncols();
+        let Some(more) = own.samples.checked_sub(kept).filter(|more| *more > 0) else {
+            return Err(LaplaceError::Request(format!(
+                "the model has {kept} samples: ask for more than that (--samples)"
+            )));
+        };
+        let extended =
+            self.extended(network, examples, likelihood, more, &own.solver, options.memory, observer)?;
+        let header = extended.header();
+        Ok((Box::new(extended), header))
     }
 
     /// The samples that the file holds, the first so many.

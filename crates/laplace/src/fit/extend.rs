@@ -6,6 +6,7 @@ use super::result::{Curvature, Posterior, between, displacement};
 use super::solve::{AT_REST, KEPT_FREE, MOST_FITTED, almost_exactly, effective_dimensions, ended_at};
 use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
 use crate::accumulate::FitSums;
+use crate::learned::LearnedReport;
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
 use faer::MatRef;
 use posterior_linalg::compiled_here;
@@ -56,6 +57,67 @@ impl<T: Precision> Laplace<T> {
             options: &'a FitOptions = options,
             observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
         ) -> Result<Laplace<T>, LaplaceError>)
+    }
+
+    /// A posterior that was found by a search of its own, with more of what it is made of, as the options ask: further samples of [`Approximation::Sampled`]. `examples` are those of the fit.
+    ///
+    /// # Errors
+    /// For posteriors that nothing can be added to, and as for a fit.
+    pub fn improved(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, LaplaceError> {
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] improve, (
+            laplace: &'a Laplace<T> = self,
+            network: &'a Network<T> = network,
+            examples: &'a dyn Examples<T> = examples,
+            options: &'a FitOptions = options,
+            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        ) -> Result<Laplace<T>, LaplaceError>)
+    }
+
+    /// See [`Self::improved`].
+    fn with_more(
+        &self,
+        network: &Network<T>,
+        examples: &dyn Examples<T>,
+        options: &FitOptions,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<Self, LaplaceError> {
+        let Posterior::Learned(posterior) = &self.posterior else {
+            return Err(LaplaceError::Request("this posterior is continued with further data".into()));
+        };
+        let clock = Instant::now();
+        let (posterior, own) =
+            posterior.improved((network, examples, &self.base_likelihood), options, observer)?;
+        let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..self.summary.clone() };
+        summary.plan = Plan::new(
+            network,
+            &self.selection,
+            examples.len(),
+            &self.base_likelihood,
+            &options.approximation,
+        );
+        if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
+            *header = own;
+        }
+        summary.seconds = [0.0, 0.0, 0.0, clock.elapsed().as_secs_f64()];
+        Ok(Self {
+            selection: self.selection.clone(),
+            likelihood: self.likelihood.clone(),
+            base_likelihood: self.base_likelihood.clone(),
+            noise_variance: self.noise_variance,
+            prior: self.prior.clone(),
+            integration: options.integration,
+            curvature: None,
+            mode: self.mode.clone(),
+            posterior: Posterior::Learned(posterior),
+            displacement: None,
+            summary,
+        })
     }
 
     /// The curvature, where the linearised model's optimum follows from sums: dense, under Gaussian noise, with its displacement counted.
@@ -300,4 +362,15 @@ fn extended<T: Precision>(
         posterior,
         summary,
     })
+}
+
+/// See [`Laplace::improved`].
+fn improve<T: Precision>(
+    laplace: &Laplace<T>,
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    options: &FitOptions,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<Laplace<T>, LaplaceError> {
+    laplace.with_more(network, examples, options, observer)
 }

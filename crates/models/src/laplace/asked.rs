@@ -52,7 +52,10 @@ impl Model for LaplaceModel {
     fn portrait(&self) -> Result<Portrait, ModelError> {
         Ok(Portrait {
             title: "A network with error bars",
-            method: "linearised Laplace",
+            method: match &self.header.summary.learned {
+                Some(_) => self.header.options.approximation.name(),
+                None => "linearised Laplace",
+            },
             evidence: describe::evidence(&self.header),
             ..Portrait::default()
         })

@@ -2,7 +2,7 @@
 
 use super::fit::{Observer, Parts, assemble};
 use super::noise::plain_likelihood;
-use super::training::Reading;
+use super::training::{Reading, TrainingSet};
 use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers, SavedPrecision};
 use crate::ModelError;
 use crate::network::file_name;
@@ -74,6 +74,9 @@ fn continue_in<T: SavedPrecision>(
         from_network: false,
     };
     let set = reading.read::<T>(&data.data, &data.labels)?;
+    if fitted.laplace.summary.learned.is_some() && header.options.approximation.is_learned() {
+        return improve(model, fitted, &set, options, (announce, observer));
+    }
     announce(&format!("adding {} examples to {}", set.examples.len(), header.data.examples));
     let plain =
         plain_likelihood(&fitted.network, &*set.examples, &header.base_likelihood, options, observer)?;
@@ -103,6 +106,40 @@ fn continue_in<T: SavedPrecision>(
         started,
         auto: None,
         fingerprints: model.fingerprints.as_ref().map(|known| Arc::new(known.with(set.fingerprints))),
+    };
+    Ok(assemble(fitted.network.clone(), laplace, parts))
+}
+
+/// A posterior by a search of its own, with more of what it is made of, from the data of its fit.
+fn improve<T: SavedPrecision>(
+    model: &LaplaceModel,
+    fitted: &Fitted<T>,
+    set: &TrainingSet<T>,
+    options: &FitOptions,
+    (announce, observer): (&mut dyn FnMut(&str), Observer<'_>),
+) -> Result<LaplaceModel, ModelError> {
+    let (started, header) = (Instant::now(), &model.header);
+    let known = |row: &u64| model.fingerprints.as_ref().is_none_or(|known| known.contains(*row));
+    let strange = set.fingerprints.iter().filter(|row| !known(row)).count();
+    if strange > 0 || set.examples.len() != header.data.examples {
+        return Err(ModelError::Request(format!(
+            "a model by `{}` goes on with the data of its fit: these are {} examples, {strange} of which it does not know, and it was fitted to {}",
+            header.options.approximation.name(),
+            set.examples.len(),
+            header.data.examples
+        )));
+    }
+    announce("going on with the data of the fit");
+    let laplace = fitted.laplace.improved(&fitted.network, &*set.examples, options, observer)?;
+    let parts = Parts {
+        record: header.network.clone(),
+        data: header.data.clone(),
+        options: options.clone(),
+        plain: header.plain_likelihood.clone(),
+        notes: header.notes.clone(),
+        started,
+        auto: None,
+        fingerprints: model.fingerprints.clone(),
     };
     Ok(assemble(fitted.network.clone(), laplace, parts))
 }

@@ -1,6 +1,6 @@
 //! A network with error bars in words; facts, prior, comparison, notes.
 
-use super::{LaplaceHeader, LaplaceModel};
+use super::{LaplaceHeader, LaplaceModel, describe_search};
 use crate::text::{number, table};
 use posterior_laplace::{Approximation, ComparedBy, Tune, Weights};
 use posterior_likelihoods::OutputLikelihood;
@@ -66,7 +66,18 @@ fn curvature(model: &LaplaceModel) -> String {
         Approximation::LowRank { rank, .. } => format!("low-rank ({rank} eigenvectors and a diagonal)"),
         other => other.name().to_string(),
     };
+    if let Some(method) = describe_search::method(model, &form) {
+        return method;
+    }
     format!("{form} curvature of {weights}, {} weights", model.weights())
+}
+
+/// How it predicts, in short.
+pub(super) fn method(model: &LaplaceModel) -> String {
+    if model.header().summary.learned.is_some() {
+        return curvature(model);
+    }
+    format!("linearised Laplace, {}", curvature(model))
 }
 
 /// The facts about a model, in order.
@@ -76,7 +87,7 @@ pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
     let network = &header.network;
     let source = if network.file.is_empty() { "in memory".to_string() } else { network.file.clone() };
     let mut rows = vec![
-        SummaryRow::new("method", format!("linearised Laplace, {}", curvature(model))),
+        SummaryRow::new("method", method(model)),
         SummaryRow::new("network", format!("{source} ({}, {})", network.format, model.precision())),
     ];
     if let Some(hash) = &network.sha256 {
@@ -92,13 +103,18 @@ pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
         let shown: Vec<String> = noise.iter().take(10).map(|v| number(*v)).collect();
         rows.push(SummaryRow::new("noise (standard deviation)", shown.join(", ")));
     }
-    let kind = if summary.g_prior { ", of scaled features (g-prior)" } else { "" };
-    let (_, precisions) = model.precisions();
-    rows.push(match precisions {
-        [one] => SummaryRow::new("prior precision", format!("{}{kind}", number(*one))),
-        many => SummaryRow::new("prior precisions", format!("{} groups{kind}", many.len())),
-    });
-    rows.push(SummaryRow::new("chosen by", tuned(model)));
+    let found = describe_search::rows(model);
+    let chosen = found.is_none() || matches!(header.options.approximation, Approximation::Ella(_));
+    rows.extend(found.into_iter().flatten());
+    if chosen {
+        let kind = if summary.g_prior { ", of scaled features (g-prior)" } else { "" };
+        let (_, precisions) = model.precisions();
+        rows.push(match precisions {
+            [one] => SummaryRow::new("prior precision", format!("{}{kind}", number(*one))),
+            many => SummaryRow::new("prior precisions", format!("{} groups{kind}", many.len())),
+        });
+        rows.push(SummaryRow::new("chosen by", tuned(model)));
+    }
     if let Some(unseen) = model.unseen() {
         let difference =
             format!("{} +- {}", number(unseen.nll - unseen.plain_nll), number(unseen.difference_error));
@@ -187,6 +203,8 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
     let header = model.header();
     let all = header.network.notes.iter().chain(&header.data.notes).chain(&header.notes);
     let mut out: Vec<Note> = all.map(|text| Note::information(text.clone())).collect();
+    let found = header.summary.learned.iter().flat_map(describe_search::remarks);
+    out.extend(found.map(Note::information));
     let corrections = &header.summary.corrections;
     if corrections.clipped_eigenvalues > 0 {
         out.push(Note::information(format!(
@@ -205,7 +223,8 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
 
 /// The search for hyperparameters: held-out scores along the grid.
 pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
-    let Some(report) = &header.summary.held_out else { return Vec::new() };
+    let found = header.summary.learned.as_ref().and_then(describe_search::curves);
+    let Some(report) = &header.summary.held_out else { return found.into_iter().collect() };
     let mut points: Vec<(f64, f64)> = report
         .grid
         .iter()
@@ -232,7 +251,7 @@ pub(super) fn evidence(header: &LaplaceHeader) -> Vec<Curves> {
 
 /// The prior, and the curvatures that were compared.
 pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
-    let mut parts = Vec::new();
+    let mut parts = describe_search::tables(model);
     let groups = groups(model);
     if groups.len() > 1 {
         let mut rows = vec![["group", "prior precision", "effective dimensions"].map(String::from).to_vec()];

@@ -203,7 +203,7 @@ fn fit_in<T: SavedPrecision>(
     let automatic = request.curvature == CurvatureChoice::Auto;
     let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
     if automatic {
-        let plans = planned(&network, &likelihood, examples.len(), unseen.is_some())?;
+        let plans = planned(&network, &likelihood, examples.len(), unseen)?;
         announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;

@@ -27,7 +27,7 @@
 //! | `model`, `header` | what a model is |
 //! | `file`, `tensors` | model file and back: nothing of the data is needed to go on |
 //! | `checkpoint` | what a fit keeps on the way, in a file |
-//! | `asked`, `describe` | what any model can be asked; a network in words |
+//! | `asked`, `describe`, `describe_search` | what any model can be asked; a network in words |
 //! | `data` | inputs (and truths) to ask the model about |
 //! | `predict`, `samples` | predictions; functions and joint covariances |
 //! | `joint` | scores of several labels together |
@@ -38,6 +38,7 @@ mod continued;
 mod data;
 mod decay;
 mod describe;
+mod describe_search;
 mod file;
 mod fit;
 mod header;

@@ -11,8 +11,7 @@ use posterior_metrics::ClassificationScores;
 use posterior_models::ensemble::EnsembleModel;
 use posterior_models::laplace::{DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
 use posterior_models::{
-    Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes,
-    reset_peak_memory,
+    Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes, reset_peak_memory,
 };
 use posterior_optim::Signal;
 use posterior_report::Note;

@@ -181,7 +181,8 @@ impl<'a, K: LearnedBlockKernel> FixedMeanIterate<'a, K> {
     /// The score on held-out rows, when it is time.
     fn score(&mut self) -> Result<(), FixedMeanError> {
         let step = self.state.step;
-        let Some(validate) = self.validate.as_mut().filter(|_| step.is_multiple_of(self.options.val_every)) else {
+        let Some(validate) = self.validate.as_mut().filter(|_| step.is_multiple_of(self.options.val_every))
+        else {
             return Ok(());
         };
         let score = validate(&self.model)?;

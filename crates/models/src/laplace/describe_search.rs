@@ -1,0 +1,203 @@
+//! Posteriors that were found by a search of their own, in words.
+
+use super::LaplaceModel;
+use crate::text::{number, table};
+use posterior_laplace::learned::LearnedReport;
+use posterior_laplace::{Approximation, ella::EllaReport, fixed_mean::FixedMeanReport};
+use posterior_report::{Curves, Line, SummaryRow};
+
+/// Turns of expectation maximisation that are listed.
+const LISTED: usize = 20;
+
+/// What the model is.
+pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
+    Some(match &model.header().options.approximation {
+        Approximation::FixedMean(own) => {
+            let what = if form == "valla" {
+                "variational linearised Laplace"
+            } else {
+                "fixed-mean Gaussian process"
+            };
+            format!(
+                "{what} (a sparse process with the network as its mean), {} inducing points",
+                own.inducing_points
+            )
+        }
+        Approximation::Sampled(own) => {
+            format!("linearised Laplace by {} samples of {} weights", own.samples, model.weights())
+        }
+        Approximation::Ella(own) => format!(
+            "linearised Laplace along {} directions of {} weights (ELLA)",
+            own.features,
+            model.weights()
+        ),
+        Approximation::MeanField(own) => format!(
+            "mean-field fine-tuning of {} weights, predictions by {} draws of them",
+            model.weights(),
+            own.samples
+        ),
+        Approximation::Temperature => {
+            "the network with one number chosen on unseen rows (temperature scaling)".into()
+        }
+        _ => return None,
+    })
+}
+
+/// What was found, after the likelihood; None where a curvature and its prior say it.
+pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
+    let row = |label: &str, value: String| SummaryRow::new(label, value);
+    Some(match model.header().summary.learned.as_ref()? {
+        LearnedReport::Temperature(report) => vec![
+            row("number chosen on", format!("{} unseen rows", report.examples)),
+            row(
+                "their NLL, network's units",
+                format!("{} (without it {})", number(report.nll), number(report.plain_nll)),
+            ),
+        ],
+        LearnedReport::MeanField(report) => {
+            let mut rows = vec![row("epochs", report.history.len().to_string())];
+            if let Some(last) = report.history.last() {
+                rows.push(row("mean loss of the last epoch", number(last.nll)));
+                rows.push(row("divergence from the prior, nats", number(last.divergence)));
+            }
+            rows
+        }
+        LearnedReport::Sampled { report, .. } => {
+            let (_, precisions) = model.precisions();
+            let shown: Vec<String> = precisions.iter().take(10).map(|p| number(*p)).collect();
+            vec![
+                row("prior precision", shown.join(", ")),
+                row(
+                    "chosen by",
+                    format!(
+                        "{} turns of expectation maximisation, ended by: {}",
+                        report.turns.len(),
+                        report.turns_ended
+                    ),
+                ),
+                row(
+                    "samples solved in",
+                    format!("{} steps, ended by: {}", report.solver_steps, report.solver_ended),
+                ),
+            ]
+        }
+        LearnedReport::FixedMean(report) => process(report),
+        LearnedReport::Ella(report) => ella(report),
+    })
+}
+
+fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {
+    let row = |label: &str, value: String| SummaryRow::new(label, value);
+    let mut rows = vec![row("prior variance", number(report.amplitude))];
+    if !report.kernel.is_empty() {
+        let shown: Vec<String> =
+            report.kernel.iter().take(12).map(|(n, v)| format!("{n} {}", number(*v))).collect();
+        let more = report.kernel.len().saturating_sub(12);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        rows.push(row("kernel", format!("{}{more}", shown.join(", "))));
+    }
+    rows.push(match (&report.reason, report.best_step) {
+        (None, _) => row("learned by", "the closed form, in one pass".into()),
+        (Some(reason), None) => row("learned by", format!("{} steps, ended by: {reason}", report.steps)),
+        (Some(reason), Some(best)) => row(
+            "learned by",
+            format!(
+                "{} steps, ended by: {reason}; kept is step {best}, the best on the validation rows",
+                report.steps
+            ),
+        ),
+    });
+    rows.push(row("divergence from the prior, nats", number(report.divergence)));
+    rows
+}
+
+fn ella(report: &EllaReport) -> Vec<SummaryRow> {
+    vec![
+        SummaryRow::new("landmarks", report.landmarks.to_string()),
+        SummaryRow::new("examples in the curvature", report.examples.to_string()),
+    ]
+}
+
+/// What rounding and the search did that no one asked for.
+pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
+    let mut out = Vec::new();
+    match report {
+        LearnedReport::FixedMean(report) => {
+            if report.jitter > 0.0 {
+                out.push(format!(
+                    "{:.1e} of its mean was added to the diagonal of the kernel at the inducing points",
+                    report.jitter
+                ));
+            }
+            if report.clipped > 0 {
+                out.push(format!(
+                    "{} variances that rounding had made negative during the fit were taken as 0",
+                    report.clipped
+                ));
+            }
+        }
+        LearnedReport::Ella(report) => {
+            out.extend(report.notes.iter().cloned());
+            if report.dropped > 0 {
+                out.push(format!(
+                    "{} of the directions asked for are none that rounding can tell from zero",
+                    report.dropped
+                ));
+            }
+        }
+        LearnedReport::MeanField(report) if report.restarts > 0 => {
+            out.push(format!(
+                "the fine-tuning began anew {} times with half the step sizes",
+                report.restarts
+            ));
+        }
+        _ => {}
+    }
+    out
+}
+
+/// Turns of expectation maximisation.
+pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
+    let Some(LearnedReport::Sampled { report, .. }) = &model.header().summary.learned else {
+        return Vec::new();
+    };
+    let head = ["turn", "prior precision", "effective dimensions", "noise factor", "seconds"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (k, turn) in report.turns.iter().take(LISTED).enumerate() {
+        let precision = turn.precisions.first().copied().unwrap_or(f64::NAN);
+        let dimensions: f64 = turn.effective_dimensions.iter().sum();
+        rows.push(vec![
+            (k + 1).to_string(),
+            number(precision),
+            number(dimensions),
+            number(turn.noise_variance),
+            format!("{:.2}", turn.seconds),
+        ]);
+    }
+    vec![table(&rows)]
+}
+
+/// Scores on validation rows along the search.
+pub(super) fn curves(report: &LearnedReport) -> Option<Curves> {
+    let scores = match report {
+        LearnedReport::FixedMean(report) => &report.scores,
+        LearnedReport::Ella(report) => &report.scores,
+        _ => return None,
+    };
+    if scores.len() < 2 {
+        return None;
+    }
+    let line = Line {
+        name: "validation NLL".into(),
+        x: scores.iter().map(|s| s.0 as f64).collect(),
+        y: scores.iter().map(|s| s.1).collect(),
+        ..Line::default()
+    };
+    Some(Curves {
+        title: "Score on validation rows along the search".into(),
+        x: "step".into(),
+        y: "NLL (nats)".into(),
+        lines: vec![line],
+        ..Curves::default()
+    })
+}
