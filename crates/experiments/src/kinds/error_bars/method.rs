@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use toml::Table;
 
-/// What needs no options.
+/// What is predicted without the fit's posterior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Baseline {
@@ -95,12 +95,10 @@ impl MethodSettings {
     }
 
     pub(super) fn check(&self) -> Result<(), ExperimentError> {
-        let kinds = [self.baseline.is_some(), self.process.is_some(), self.options.is_some()];
-        if kinds.iter().filter(|k| **k).count() != 1 {
-            return refused(format!(
-                "[[method]] `{}` has one of `baseline`, `process` and `options`",
-                self.name
-            ));
+        if self.process.is_some() == self.options.is_some()
+            || (self.process.is_some() && self.baseline.is_some())
+        {
+            return refused(format!("[[method]] `{}` has either `process` or `options`", self.name));
         }
         self.fit_options(0).map(|_| ())
     }
