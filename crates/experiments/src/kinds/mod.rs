@@ -12,6 +12,7 @@ mod plain;
 mod regression;
 mod scale;
 mod scaling;
+mod slices;
 mod spectral;
 mod thompson;
 mod toy_processes;
@@ -54,6 +55,7 @@ kinds! {
     "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"
     "effective-dimension" effective_dimension "estimators of the effective dimension from few samples, against closed forms"
     "scale" scale "error bars after multiplying normalised weights, and the scales of the Jacobian"
+    "loss-slices" slices "likelihood and posterior of a network and of its linear model over a plane of weights"
     "plain-laplace" plain "the network at sampled weights against its tangent"
     "images" images "classifiers of images: whose norm the evidence charges for, one precision or one for each layer"
     "regression" regression "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods"

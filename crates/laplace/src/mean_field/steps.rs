@@ -263,7 +263,7 @@ impl<T: Precision> Iteration for FineTuning<'_, T> {
             let (values, gradient) = (&mut self.state.values[k], &found.values[k]);
             self.options.rule.step(values, gradient, first, second, rate * shorter, at + 1);
         }
-        if self.state.step % self.batches.per_epoch() == 0 {
+        if self.state.step.is_multiple_of(self.batches.per_epoch()) {
             self.finish_epoch();
         }
         Ok(Step::Taken)
