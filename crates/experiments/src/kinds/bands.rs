@@ -10,6 +10,7 @@ use crate::measured::{Measured, NumberTable};
 use crate::toy::{Toy, ToySettings, column, mean};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
+use posterior_laplace::learned::LearnedReport;
 use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Keeper, Laplace, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
@@ -126,6 +127,8 @@ struct Found {
     deviation: Vec<f64>,
     noise_variance: f64,
     precision: f64,
+    /// Where inducing points were, with the step.
+    trajectory: Vec<(usize, Vec<f64>)>,
     numbers: Map<String, Value>,
 }
 
@@ -178,7 +181,17 @@ fn fitted(
         seed: context.seed,
         ..FitOptions::default()
     };
-    let options = overlaid(options, &method.options, &method.name)?;
+    let mut options = overlaid(options, &method.options, &method.name)?;
+    if options.approximation.is_learned() {
+        // What else it would be told it finds itself, or is given here.
+        let mut approximation = options.approximation;
+        if let (Approximation::FixedMean(own), Some(given)) = (&mut approximation, given) {
+            own.initial_amplitude = 1.0 / given.precision;
+            own.initial_noise = None;
+            (own.learn_amplitude, own.learn_noise) = (false, false);
+        }
+        options = FitOptions { approximation, seed: context.seed, ..FitOptions::default() };
+    }
     let unseen = toy.unseen().filter(|_| method.validation);
     if method.validation && unseen.is_none() {
         return refused(format!("`{}`: this problem has no validation rows", method.name));
@@ -233,7 +246,19 @@ fn fitted(
     context.notes.extend(notes);
     let Value::Object(numbers) = numbers else { unreachable!("written as an object") };
     let precision = precisions[0];
-    Ok(Found { name: method.name.clone(), mean: predicted, deviation, noise_variance, precision, numbers })
+    let trajectory = match &laplace.summary.learned {
+        Some(LearnedReport::FixedMean(report)) => report.trajectory.clone(),
+        _ => Vec::new(),
+    };
+    Ok(Found {
+        name: method.name.clone(),
+        mean: predicted,
+        deviation,
+        noise_variance,
+        precision,
+        trajectory,
+        numbers,
+    })
 }
 
 /// Mean absolute second difference along the grid.
@@ -271,7 +296,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let distance = squared_error(&one.mean, &others).sqrt();
         one.numbers.insert("mean_distance".into(), distance.into());
         methods.insert(one.name.clone(), Value::Object(one.numbers.clone()));
-        series.insert(one.name.clone(), json!({"mean": one.mean, "latent_deviation": one.deviation}));
+        series.insert(
+            one.name.clone(),
+            json!({"mean": one.mean, "latent_deviation": one.deviation, "inducing_points": one.trajectory}),
+        );
     }
     series.insert("grid".into(), json!(toy.grid));
     let columns = [
@@ -332,6 +360,16 @@ fn figures(settings: &Settings, toy: &Toy, found: &[Found]) -> Vec<Item> {
         .logarithmic(false, true)
         .into(),
     );
+    items.extend(found.iter().filter(|one| one.trajectory.len() > 1).map(|one| {
+        let points = one.trajectory[0].1.len();
+        let line = |m: usize| {
+            let at = |t: &(usize, Vec<f64>)| (t.0 as f64, t.1[m]);
+            let (x, y) = one.trajectory.iter().map(at).unzip();
+            Line::new(format!("point {}", m + 1), x, y)
+        };
+        let title = format!("{}: inducing points", one.name);
+        Curves::new(title, "step", "x", (0..points).map(line).collect()).into()
+    }));
     if settings.methods.iter().any(|m| m.mean == MeanName::Linear) {
         items.push(Curves::new("Predictive means", "x", "mean", lines(&|one| one.mean.clone())).captioned("The linear model's mean interpolates as its Jacobian features do; the network's is smoother.").into());
     }
