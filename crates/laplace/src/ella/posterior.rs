@@ -4,13 +4,14 @@ use crate::LaplaceError;
 use crate::plan::check_joint;
 use crate::predict::{Latent, Wanted};
 use faer::Mat;
+use posterior_linalg::compiled_here;
 use posterior_linalg::dense::eigenvalues;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::features::Projected;
 use posterior_linear::latent::Posteriors;
 use posterior_linear::structure::{Block, BlockMatrix, Dense, Diagonal, Structure, StructureError};
 use posterior_linear::{FeatureMap, Prior};
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::Tangent;
 use std::sync::Arc;
@@ -139,21 +140,12 @@ impl<T: Precision> ConditionedElla<T> {
         x: &Array<T>,
         wanted: Wanted,
     ) -> Result<Vec<Latent>, LaplaceError> {
-        let tangent = Tangent::new(network, &self.selection);
-        let projected = Projected::new(&tangent, &self.basis)?;
-        let outputs = projected.outputs();
-        let mut all: Vec<Latent> = (0..self.posteriors.count())
-            .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
-            .collect();
-        for range in pieces(x.rows(), projected.examples_at_once(self.basis.ncols())) {
-            let features = projected.at(x.slice_rows(range))?;
-            let covariances = self.posteriors.covariances(&*features, wanted)?;
-            for (latent, covariance) in all.iter_mut().zip(covariances) {
-                latent.mean.extend(features.outputs());
-                latent.covariance.extend(covariance);
-            }
-        }
-        Ok(all)
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a] latents_of, (
+            posterior: &'a ConditionedElla<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            wanted: Wanted = wanted,
+        ) -> Result<Vec<Latent>, LaplaceError>)
     }
 
     /// Latent predictions under the first posterior.
@@ -174,4 +166,27 @@ impl<T: Precision> ConditionedElla<T> {
         check_joint(x.rows(), projected.outputs(), self.basis.ncols(), memory)?;
         Ok(self.posteriors.joint(&*projected.at(x.clone())?)?.swap_remove(0))
     }
+}
+
+fn latents_of<T: Precision>(
+    posterior: &ConditionedElla<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    wanted: Wanted,
+) -> Result<Vec<Latent>, LaplaceError> {
+    let tangent = Tangent::new(network, &posterior.selection);
+    let projected = Projected::new(&tangent, &posterior.basis)?;
+    let outputs = projected.outputs();
+    let mut all: Vec<Latent> = (0..posterior.posteriors.count())
+        .map(|_| Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 })
+        .collect();
+    for range in pieces(x.rows(), projected.examples_at_once(posterior.basis.ncols())) {
+        let features = projected.at(x.slice_rows(range))?;
+        let covariances = posterior.posteriors.covariances(&*features, wanted)?;
+        for (latent, covariance) in all.iter_mut().zip(covariances) {
+            latent.mean.extend(features.outputs());
+            latent.covariance.extend(covariance);
+        }
+    }
+    Ok(all)
 }

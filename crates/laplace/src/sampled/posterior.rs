@@ -7,13 +7,14 @@ use crate::predict::{Latent, Wanted};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::compiled_here;
 use posterior_linalg::dense::product;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::latent::add_inner_products;
 use posterior_linear::sampled::SampledModel;
 use posterior_linear::{FeatureMap, Prior};
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::Signal;
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::{Observed, Tangent, check_outputs};
@@ -59,16 +60,14 @@ impl<T: Precision> Sampled<T> {
         &self,
         network: &Network<T>,
         x: &Array<T>,
-        mut visit: impl FnMut(Vec<f64>, Mat<f64>),
+        visit: &mut dyn FnMut(Vec<f64>, Mat<f64>),
     ) -> Result<(), LaplaceError> {
-        let tangent = Tangent::new(network, &self.selection);
-        for range in pieces(x.rows(), tangent.examples_at_once(self.samples.ncols())) {
-            let features = tangent.at(x.slice_rows(range))?;
-            let moved = features.apply(self.samples.as_ref())?;
-            let wide = Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| moved[(i, j)].to_f64());
-            visit(features.outputs(), wide);
-        }
-        Ok(())
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] moved_by, (
+            posterior: &'a Sampled<T> = self,
+            network: &'a Network<T> = network,
+            x: &'a Array<T> = x,
+            visit: &'a mut (dyn FnMut(Vec<f64>, Mat<f64>) + 'b) = visit,
+        ) -> Result<(), LaplaceError>)
     }
 
     /// Latent predictions: the network's outputs, and second moments of `J zeta` about zero, their known mean. Cost: a forward pass with K tangents for each input.
@@ -79,7 +78,7 @@ impl<T: Precision> Sampled<T> {
         let outputs: usize = network.graph().output_shape().iter().product();
         let root = (self.samples.ncols() as f64).sqrt();
         let mut latent = Latent { outputs, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
-        self.moved(network, x, |mean, mut moved| {
+        self.moved(network, x, &mut |mean, mut moved| {
             moved *= faer::Scale(1.0 / root);
             let start = latent.covariance.len();
             let examples = mean.len() / outputs;
@@ -99,7 +98,7 @@ impl<T: Precision> Sampled<T> {
         let k = self.samples.ncols();
         check_joint(x.rows(), outputs, k, memory)?;
         let (mut rows, mut start) = (Mat::zeros(x.rows() * outputs, k), 0);
-        self.moved(network, x, |_, moved| {
+        self.moved(network, x, &mut |_, moved| {
             rows.subrows_mut(start, moved.nrows()).copy_from(&moved);
             start += moved.nrows();
         })?;
@@ -124,7 +123,7 @@ impl<T: Precision> Sampled<T> {
         }
         let outputs: usize = network.graph().output_shape().iter().product();
         let (mut out, mut start) = (Mat::zeros(x.rows() * outputs, samples), 0);
-        self.moved(network, x, |mean, moved| {
+        self.moved(network, x, &mut |mean, moved| {
             for j in 0..samples {
                 (0..mean.len()).for_each(|i| out[(start + i, j)] = mean[i] + moved[(i, j)]);
             }
@@ -147,27 +146,16 @@ impl<T: Precision> Sampled<T> {
         memory: u64,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Self, LaplaceError> {
-        check_outputs(network, likelihood)?;
-        let tangent = Tangent::new(network, &self.selection);
-        let observed = Observed { examples, likelihood };
-        let model = self.setting.model(&tangent, &observed, likelihood, &self.diagonal)?;
-        let kept = self.samples.ncols();
-        let options = SampledOptions { solver: solver.clone(), ..SampledOptions::default() };
-        let drawn = self.setting.solve(
-            (network, &self.selection, examples),
-            &model,
-            &self.diagonal,
-            kept..kept + more,
-            &options,
-            memory,
-            None,
-            &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
-        )?;
-        let own = narrowed(&model, &drawn.samples);
-        let samples = Mat::from_fn(self.samples.nrows(), kept + more, |i, j| {
-            if j < kept { self.samples[(i, j)] } else { own[(i, j - kept)] }
-        });
-        Ok(Self { samples, ..self.clone() })
+        compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a] extend, (
+            posterior: &'a Sampled<T> = self,
+            network: &'a Network<T> = network,
+            examples: &'a dyn Examples<T> = examples,
+            likelihood: &'a OutputLikelihood = likelihood,
+            more: usize = more,
+            solver: &'a Solver = solver,
+            memory: u64 = memory,
+            observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
+        ) -> Result<Sampled<T>, LaplaceError>)
     }
 
     /// What belongs to the header of a file.
@@ -206,6 +194,55 @@ impl<T: Precision> Sampled<T> {
         }
         Ok(Self { selection: selection.clone(), samples, setting: header.setting, diagonal })
     }
+}
+
+fn moved_by<T: Precision>(
+    posterior: &Sampled<T>,
+    network: &Network<T>,
+    x: &Array<T>,
+    visit: &mut dyn FnMut(Vec<f64>, Mat<f64>),
+) -> Result<(), LaplaceError> {
+    let tangent = Tangent::new(network, &posterior.selection);
+    for range in pieces(x.rows(), tangent.examples_at_once(posterior.samples.ncols())) {
+        let features = tangent.at(x.slice_rows(range))?;
+        let moved = features.apply(posterior.samples.as_ref())?;
+        let wide = Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| moved[(i, j)].to_f64());
+        visit(features.outputs(), wide);
+    }
+    Ok(())
+}
+
+fn extend<T: Precision>(
+    posterior: &Sampled<T>,
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    likelihood: &OutputLikelihood,
+    more: usize,
+    solver: &Solver,
+    memory: u64,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<Sampled<T>, LaplaceError> {
+    check_outputs(network, likelihood)?;
+    let tangent = Tangent::new(network, &posterior.selection);
+    let observed = Observed { examples, likelihood };
+    let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
+    let kept = posterior.samples.ncols();
+    let options = SampledOptions { solver: solver.clone(), ..SampledOptions::default() };
+    let drawn = posterior.setting.solve(
+        (network, &posterior.selection, examples),
+        &model,
+        &posterior.diagonal,
+        kept..kept + more,
+        &options,
+        memory,
+        None,
+        &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
+    )?;
+    let own = narrowed(&model, &drawn.samples);
+    let samples = Mat::from_fn(posterior.samples.nrows(), kept + more, |i, j| {
+        if j < kept { posterior.samples[(i, j)] } else { own[(i, j - kept)] }
+    });
+    Ok(Sampled { samples, ..posterior.clone() })
 }
 
 /// Samples in the network's own coordinates and precision.
