@@ -115,6 +115,7 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
         None => table,
     };
     let mut own = match (tangent, inputs) {
+        (true, _) if s.closed_form => FixedMeanOptions::valla_in_closed_form(),
         (true, _) => FixedMeanOptions::valla(),
         (false, true) => FixedMeanOptions::fixed_mean_table(),
         (false, false) => FixedMeanOptions::fixed_mean_images(),
@@ -131,7 +132,8 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
     own.output_covariance &= !frozen(FreezeArg::Outputs);
     own.companion &= !s.without_companion;
     own.closed_form = s.closed_form;
-    if a.initial_noise.is_some() {
+    // The closed form learns no noise: it begins with what the network leaves in training, or what was given.
+    if a.initial_noise.is_some() || s.closed_form {
         own.initial_noise = None;
     }
     own.initial_amplitude = a.precision.map_or(own.initial_amplitude, |precision| 1.0 / precision);

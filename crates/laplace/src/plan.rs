@@ -65,7 +65,7 @@ impl Plan {
         {
             return Self {
                 curvature: approximation.name().into(),
-                weights: selection.len(),
+                weights: if approximation.has_weights() { selection.len() } else { 0 },
                 examples,
                 outputs: likelihood.outputs(),
                 curvature_bytes,
@@ -198,20 +198,26 @@ impl Plan {
             what: format!("the {} curvature of {} weights", self.curvature, self.weights),
             needed: self.bytes(),
             allowed: options.memory,
-            remedy: "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
-                     `last-layer-kronecker` less"
-                .into(),
+            remedy: if options.approximation.is_learned() {
+                "allow more memory, or ask for less: fewer samples, inducing points or rows of a batch".into()
+            } else {
+                "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
+                 `last-layer-kronecker` less"
+                    .into()
+            },
         })
     }
 }
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.weights {
+            0 => self.curvature.clone(),
+            weights => format!("{} curvature of {weights} weights", self.curvature),
+        };
         write!(
             f,
-            "{} curvature of {} weights from {} examples: {} MB for curvature and factors, {} MB for batches, {:.1e} operations, about {}",
-            self.curvature,
-            self.weights,
+            "{what} from {} examples: {} MB for curvature and factors, {} MB for batches, {:.1e} operations, about {}",
             self.examples,
             self.curvature_bytes.div_ceil(1 << 20),
             self.batch_bytes.div_ceil(1 << 20),

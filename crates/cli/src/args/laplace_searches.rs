@@ -84,7 +84,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub validate_every: Option<usize>,
 
-    /// Looks without a better score after which it ends [default: 10; valla 1]
+    /// Looks without a better score after which it ends [default: 10]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 
@@ -92,15 +92,15 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = "With --curvature ella", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub landmarks: Option<usize>,
 
-    /// Draws of the weights that predict [default: 64; mean-field 20]
+    /// Draws of the weights that predict [default: 32; mean-field 20]
     #[arg(long, value_name = "N", help_heading = SAMPLED, value_parser = numbers::whole(2..=numbers::MOST_KEPT))]
     pub samples: Option<usize>,
 
-    /// Samples within expectation maximisation [default: 8]
+    /// Samples within expectation maximisation [default: 4]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub em_samples: Option<usize>,
 
-    /// Rounds of expectation maximisation at most [default: 8]
+    /// Rounds of expectation maximisation at most [default: 5]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=1000))]
     pub em_steps: Option<usize>,
 

@@ -78,7 +78,7 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
         }
         let place = checkpoint(arguments);
         let rest = if arguments.continue_from.is_none() && place.exists() {
-            format!("; the sums so far are in {}: go on with --resume", place.display())
+            format!("; what there is so far is in {}: go on with --resume", place.display())
         } else {
             String::new()
         };

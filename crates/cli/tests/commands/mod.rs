@@ -3,6 +3,7 @@
 mod laplace;
 mod laplace_defaults;
 mod laplace_inputs;
+mod laplace_searches;
 mod large_tables;
 mod networks;
 mod networks_common;

@@ -36,6 +36,15 @@ impl Approximation {
         matches!(self, Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_))
     }
 
+    /// Whether it is about the network's weights at all.
+    pub(crate) fn has_weights(&self) -> bool {
+        match self {
+            Self::Temperature => false,
+            Self::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
+            _ => true,
+        }
+    }
+
     /// Which weights share a precision in such a search.
     pub(super) fn searched_prior(&self) -> PriorKind {
         match self {
@@ -52,17 +61,13 @@ impl FitOptions {
             return Ok(());
         }
         let none = Self::default();
-        let tangent = match &self.approximation {
-            Approximation::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
-            other => *other != Approximation::Temperature,
-        };
         let beside = [
             (self.prior != none.prior, "a prior"),
             (self.initial_precision != none.initial_precision, "a prior precision"),
             (self.tune != none.tune, "tuning"),
             (self.noise != none.noise, "a noise model"),
             (self.mode != none.mode, "a mode"),
-            (self.weights != none.weights && !tangent, "a choice of weights"),
+            (self.weights != none.weights && !self.approximation.has_weights(), "a choice of weights"),
         ];
         match beside.iter().find(|b| b.0) {
             None => Ok(()),

@@ -6,13 +6,16 @@ use super::rows::Rows;
 use super::saved::{earlier, saved};
 use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
+use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
     FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SparseCovariance,
     fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Reason, Signal};
+use rand::seq::SliceRandom;
 use std::time::Instant;
 
 /// Rows of a piece of the pass in closed form.
@@ -20,6 +23,9 @@ const BLOCK: usize = 256;
 
 /// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
 const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
+
+/// Rows that the beginning of the steps is computed from.
+const BEGINNING: usize = 5000;
 
 /// Validation rows with their points.
 pub(super) struct Held<'a, P> {
@@ -52,13 +58,17 @@ impl<P: Clone> Learning<'_, '_, P> {
     }
 
     fn steps<K: LearnedBlockKernel<Points = P> + Clone>(
-        self,
-        model: FixedMeanModel<K>,
+        mut self,
+        mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
+        let state = earlier(self.keeper)?;
+        let amplitudes = match &state {
+            None if self.options.closed_form_start => self.begin(&mut model)?,
+            _ => Vec::new(),
+        };
         let Self { rows, points, held, options, seed, keeper, observer } = self;
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
         let settings = options.steps(seed);
-        let state = earlier(keeper)?;
         let mut validate = |model: &FixedMeanModel<K>| match &held {
             Some(held) => score(model, &model.covariance()?, held),
             None => Ok(0.0),
@@ -86,30 +96,76 @@ impl<P: Clone> Learning<'_, '_, P> {
             fit.state;
         (report.steps, report.reason) = (step, Some(fit.reason));
         (report.losses, report.scores, report.trajectory) = (losses, scores, trajectory);
+        report.amplitudes = amplitudes;
         report.best_step = best.map(|best| best.step);
         (report.clipped, report.jitter, report.seconds) = (clipped, jitter, seconds);
         Ok((fit.model, covariance, report))
     }
 
     fn closed_form<K: LearnedBlockKernel<Points = P> + Clone>(
-        self,
+        mut self,
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
-        let Self { rows, points, held, options, observer, .. } = self;
         let started = Instant::now();
-        let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
+        let curvature = self.curvature(&model, None)?;
+        let amplitudes = self.amplitudes(&mut model, &curvature)?;
+        let found = curvature.condition(&mut model)?;
+        let mut report = describe(&model, found.divergence);
+        (report.amplitudes, report.jitter) = (amplitudes, found.jitter);
+        report.seconds = started.elapsed().as_secs_f64();
+        Ok((model, found.covariance, report))
+    }
+}
+
+impl<P: Clone> Learning<'_, '_, P> {
+    /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all.
+    fn curvature<K: LearnedBlockKernel<Points = P> + Clone>(
+        &mut self,
+        model: &FixedMeanModel<K>,
+        most: Option<usize>,
+    ) -> Result<ProjectedCurvature, LaplaceError> {
+        let Self { rows, points, observer, seed, .. } = self;
         let mut pass = |done, all| observer(Stage::Process, done, all);
-        let Some(curvature) = ProjectedCurvature::new(&model, data, BLOCK, &mut pass)? else {
-            return Err(LaplaceError::Interrupted);
+        let n = rows.means.nrows();
+        let found = match most.filter(|most| *most < n) {
+            None => {
+                let data = FixedMeanData {
+                    points: *points,
+                    means: rows.means.as_ref(),
+                    targets: rows.targets.as_ref(),
+                };
+                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?
+            }
+            Some(most) => {
+                let mut chosen: Vec<usize> = (0..n).collect();
+                chosen.shuffle(&mut Streams::new(*seed).stream("laplace/fixed-mean/start"));
+                chosen.truncate(most);
+                let of = |m: &Mat<f64>| Mat::from_fn(most, m.ncols(), |i, j| m[(chosen[i], j)]);
+                let (means, targets) = (of(&rows.means), of(&rows.targets));
+                let picked = |own: &[usize]| points(&own.iter().map(|&i| chosen[i]).collect::<Vec<_>>());
+                let data =
+                    FixedMeanData { points: &picked, means: means.as_ref(), targets: targets.as_ref() };
+                let share = n as f64 / most as f64;
+                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?.map(|found| found.scaled(share))
+            }
         };
+        found.ok_or(LaplaceError::Interrupted)
+    }
+
+    /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores. The model has the best of them then.
+    fn amplitudes<K: LearnedBlockKernel<Points = P> + Clone>(
+        &self,
+        model: &mut FixedMeanModel<K>,
+        curvature: &ProjectedCurvature,
+    ) -> Result<Vec<(f64, f64)>, LaplaceError> {
         let mut amplitudes = Vec::new();
-        if let (true, Some(held)) = (options.learn_amplitude, &held) {
+        if let (true, Some(held)) = (self.options.learn_amplitude, &self.held) {
             let (low, high, each) = AMPLITUDES;
             for k in low * each..=high * each {
-                let amplitude = options.initial_amplitude * 10f64.powf(f64::from(k) / f64::from(each));
+                let amplitude = self.options.initial_amplitude * 10f64.powf(f64::from(k) / f64::from(each));
                 model.set_amplitude(amplitude)?;
-                let covariance = curvature.condition(&mut model)?.covariance;
-                amplitudes.push((amplitude, score(&model, &covariance, held)?));
+                let covariance = curvature.condition(model)?.covariance;
+                amplitudes.push((amplitude, score(model, &covariance, held)?));
             }
             let best = amplitudes.iter().filter(|a| a.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1));
             let Some(best) = best else {
@@ -118,11 +174,18 @@ impl<P: Clone> Learning<'_, '_, P> {
             };
             model.set_amplitude(best.0)?;
         }
-        let found = curvature.condition(&mut model)?;
-        let mut report = describe(&model, found.divergence);
-        (report.amplitudes, report.jitter) = (amplitudes, found.jitter);
-        report.seconds = started.elapsed().as_secs_f64();
-        Ok((model, found.covariance, report))
+        Ok(amplitudes)
+    }
+
+    /// Moves the model to the closed form of some of the rows; the prior variances that were tried.
+    fn begin<K: LearnedBlockKernel<Points = P> + Clone>(
+        &mut self,
+        model: &mut FixedMeanModel<K>,
+    ) -> Result<Vec<(f64, f64)>, LaplaceError> {
+        let curvature = self.curvature(model, Some(BEGINNING))?;
+        let amplitudes = self.amplitudes(model, &curvature)?;
+        curvature.condition(model)?;
+        Ok(amplitudes)
     }
 }
 

@@ -78,9 +78,9 @@ pub struct SampledOptions {
 impl Default for SampledOptions {
     fn default() -> Self {
         Self {
-            samples_em: 8,
-            samples: 64,
-            em_steps: 8,
+            samples_em: 4,
+            samples: 32,
+            em_steps: 5,
             solver: Solver::ConjugateGradients(ConjugateOptions::default()),
             objective: Objective::LowVariance,
             update: Update::Mackay,

@@ -153,17 +153,21 @@ pub(super) fn summary(model: &LaplaceModel) -> Vec<SummaryRow> {
         );
         rows.push(SummaryRow::new("mode", text));
     }
-    rows.push(SummaryRow::new("predictive", header.options.integration.name().replace('_', "-")));
+    let drawn = matches!(header.options.approximation, Approximation::MeanField(_));
+    let predictive = if drawn {
+        "averages over draws of the weights".into()
+    } else {
+        header.options.integration.name().replace('_', "-")
+    };
+    rows.push(SummaryRow::new("predictive", predictive));
     let megabytes = summary.plan.bytes().div_ceil(1 << 20);
     rows.push(SummaryRow::new("planned memory", format!("{megabytes} MB")));
     let [choose, curvature, mode, tune] = summary.seconds;
-    rows.push(SummaryRow::new(
-        "seconds",
-        format!(
-            "{:.2} ({choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning)",
-            header.seconds
-        ),
-    ));
+    let parts = match header.options.approximation.is_learned() {
+        true => format!("{tune:.2} search"),
+        false => format!("{choose:.2} weights, {curvature:.2} curvature, {mode:.2} mode, {tune:.2} tuning"),
+    };
+    rows.push(SummaryRow::new("seconds", format!("{:.2} ({parts})", header.seconds)));
     rows.push(SummaryRow::new("seed", header.options.seed.to_string()));
     rows
 }

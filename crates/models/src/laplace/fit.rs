@@ -412,8 +412,11 @@ pub(super) fn assemble<T: SavedPrecision>(
         }
         _ => 1.0,
     };
-    let sentence = decay::sentence(&header, laplace.prior().precisions(), noise);
-    header.notes.extend(sentence);
+    // A search of its own has no prior over the weights as they are, or none that it was not told.
+    if !header.options.approximation.is_learned() {
+        let sentence = decay::sentence(&header, laplace.prior().precisions(), noise);
+        header.notes.extend(sentence);
+    }
     header.seconds = parts.started.elapsed().as_secs_f64();
     let numbers = T::either(Fitted { network, laplace });
     LaplaceModel { header, numbers, fingerprints: parts.fingerprints }

@@ -77,6 +77,13 @@ impl ProjectedCurvature {
         Ok(Some(Self { sum }))
     }
 
+    /// The sum of so many times the rows: that of all rows, estimated from a share of them.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Self {
+        self.sum *= Scale(factor);
+        self
+    }
+
     /// Sets L of the model (whose amplitude may have changed since the pass) to its optimum. Cost about `20 M³` flops.
     ///
     /// # Errors
