@@ -131,7 +131,16 @@ fn laplace_does_not_depend_on_the_number_of_threads() {
     let several =
         ["full", "block", "kronecker", "diagonal", "low-rank --rank 10", "low-rank --rank 1", "last-layer"];
     laplace(5000, &several);
-    laplace(300, &["function-space"]);
+    let searches = [
+        "function-space",
+        "ella --landmarks 100 --rank 10",
+        "sampled --samples 4 --em-samples 2 --em-steps 1",
+        "fixed-mean --inducing-points 20 --steps 30",
+        "valla --inducing-points 20 --steps 5",
+        "valla --inducing-points 20 --closed-form",
+        "mean-field --epochs 1 --samples 3",
+    ];
+    laplace(300, &searches);
 }
 
 fn laplace(rows: usize, curvatures: &[&str]) {
