@@ -43,7 +43,11 @@ fn every_search_predicts_around_the_network() {
             let name = if numbers { "y_mean" } else { "latent_mean_0" };
             let same = column(at, "m.csv", name) == column(at, "plain.csv", name);
             assert_eq!(same, !flags.contains("mean-field"), "{flags}");
-            // Loaded, it is what it was.
+            // Loaded, it is what it was, and says what it said.
+            let scores = json(at, "evaluate --model m.posterior --data test.csv");
+            let found = &scores["models"][0]["scores"];
+            let found = number(if numbers { &found["nll_of_the_likelihood"] } else { &found["nll"] });
+            assert!((found - own).abs() < 1e-6 * (1.0 + own.abs()), "{flags}: {found} {own}");
             let again = json(at, "inspect m.posterior");
             assert_eq!(again["header"]["summary"], fit["header"]["summary"], "{flags}");
             let text =

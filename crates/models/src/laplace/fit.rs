@@ -15,8 +15,8 @@ use crate::network::{Preparation, TrainingRecord, file_name};
 use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
-    AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState, Stage, Tune,
-    Weights, auto, unseen_scores,
+    Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
+    Stage, Tune, Weights, auto, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
@@ -188,7 +188,11 @@ fn fit_in<T: SavedPrecision>(
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;
     let mut options = request.options.clone();
-    options.integration = request.predictive.unwrap_or_else(|| suited(&likelihood, options.seed));
+    options.integration = request.predictive.unwrap_or_else(|| match options.approximation {
+        // Nothing to average over.
+        Approximation::Temperature => Integration::Probit,
+        _ => suited(&likelihood, options.seed),
+    });
     options.seen_by_network = request.validation.allow_seen;
     // Pairs that have no meaning are refused before the work, not when the model is asked.
     PredictiveRule::new(likelihood.clone(), options.integration).map_err(LaplaceError::from)?;
