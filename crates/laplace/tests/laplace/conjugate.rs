@@ -95,7 +95,7 @@ fn the_default_is_the_largest_evidence_of_the_linearised_model() {
     let dense = Dense::new(&network, &examples);
     let mut found = Vec::new();
     for approximation in [Approximation::Full, DUAL] {
-        let laplace = quiet(&network, &examples, likelihood, &options(approximation)).unwrap();
+        let laplace = quiet(&network, &examples, likelihood, &options(approximation.clone())).unwrap();
         let (a, s) = hyperparameters(&laplace);
         let largest = dense.log_evidence(a, s);
         let evidence = laplace.summary.evidence.as_ref().unwrap().log_evidence;
@@ -128,7 +128,7 @@ fn predictions_are_mean_squares_about_the_network() {
     let dense = Dense::new(&network, &examples);
     let x = inputs(&network, 6, 31);
     for approximation in [Approximation::Full, DUAL] {
-        let laplace = quiet(&network, &examples, likelihood, &options(approximation)).unwrap();
+        let laplace = quiet(&network, &examples, likelihood, &options(approximation.clone())).unwrap();
         let (a, s) = hyperparameters(&laplace);
         let (covariance, _) = dense.posterior(a, s);
         let j = jacobian(&network, laplace.selection(), &x);
@@ -192,7 +192,7 @@ fn half_of_the_numbers_are_left_to_the_noise_where_all_could_be_fitted() {
     let examples = moved(&network, 15, 0.0);
     let dense = Dense::new(&network, &examples);
     for approximation in [Approximation::Full, DUAL] {
-        let laplace = quiet(&network, &examples, likelihood, &options(approximation)).unwrap();
+        let laplace = quiet(&network, &examples, likelihood, &options(approximation.clone())).unwrap();
         let remark =
             |l: &Laplace<f64>| l.summary.notes.iter().any(|n| n.contains("fit what it learned from"));
         assert!(remark(&laplace), "{:?}", laplace.summary.notes);
@@ -208,7 +208,7 @@ fn half_of_the_numbers_are_left_to_the_noise_where_all_could_be_fitted() {
         assert_close(laplace.mode(), mean.col_as_slice(0), 1e-6, 1e-6);
         assert!(laplace.summary.mode.as_ref().unwrap().displacement.is_some());
         // Who asks for the optimum gets it, with the remark.
-        let asked = FitOptions { mode: Mode::Linearised, ..options(approximation) };
+        let asked = FitOptions { mode: Mode::Linearised, ..options(approximation.clone()) };
         let asked = quiet(&network, &examples, likelihood, &asked).unwrap();
         assert!(asked.summary.mode.as_ref().unwrap().displacement.is_some() && remark(&asked));
         assert!(asked.noise_variance() < 1e-3 * laplace.noise_variance());
@@ -359,7 +359,7 @@ fn next_to_nothing_to_learn_from_is_no_error() {
         for (network, examples) in
             [(&network, &one), (&network, &constant), (&network, &exact), (&silent, &constant)]
         {
-            let laplace = quiet(network, examples, likelihood, &options(approximation)).unwrap();
+            let laplace = quiet(network, examples, likelihood, &options(approximation.clone())).unwrap();
             let latent = laplace.latent(network, &x, Wanted::Diagonal).unwrap();
             assert!(latent.covariance.iter().all(|v| v.is_finite() && *v >= 0.0), "{approximation:?}");
         }

@@ -210,7 +210,7 @@ fn the_evidence_of_a_network_rises_and_the_best_is_kept() {
         for first_order in [false, approximation == Approximation::Full] {
             let online = OnlineOptions {
                 weights: weights.clone(),
-                approximation,
+                approximation: approximation.clone(),
                 first_order,
                 select: Select::Evidence,
                 steps: 10,

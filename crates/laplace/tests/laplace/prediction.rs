@@ -79,7 +79,7 @@ fn every_form_predicts_as_its_dense_matrix_does() {
             for form in all_forms() {
                 for prior in [PriorKind::Scalar, PriorKind::Layerwise, PriorKind::GPrior] {
                     let what = format!("{name} {} {form:?} {prior:?}", likelihood.name());
-                    let o = FitOptions { prior, ..options(form) };
+                    let o = FitOptions { prior, ..options(form.clone()) };
                     check_prediction(&quiet(&network, &examples, likelihood, &o).unwrap(), &network, &what);
                 }
             }
@@ -88,7 +88,7 @@ fn every_form_predicts_as_its_dense_matrix_does() {
                 Approximation::Diagonal,
                 Approximation::Kronecker(FisherEstimate::Exact),
             ] {
-                let o = FitOptions { weights: Weights::LastLayer, ..options(form) };
+                let o = FitOptions { weights: Weights::LastLayer, ..options(form.clone()) };
                 check_prediction(
                     &quiet(&network, &examples, likelihood, &o).unwrap(),
                     &network,
@@ -98,9 +98,13 @@ fn every_form_predicts_as_its_dense_matrix_does() {
             for choice in [Choice::Variance, Choice::Magnitude, Choice::Random] {
                 for form in [Approximation::Full, Approximation::Diagonal] {
                     let weights = Weights::Subnetwork { size: 17, choice };
-                    let laplace =
-                        quiet(&network, &examples, likelihood, &FitOptions { weights, ..options(form) })
-                            .unwrap();
+                    let laplace = quiet(
+                        &network,
+                        &examples,
+                        likelihood,
+                        &FitOptions { weights, ..options(form.clone()) },
+                    )
+                    .unwrap();
                     assert_eq!(laplace.selection().len(), 17);
                     check_prediction(&laplace, &network, &format!("{name} sub-network {choice:?} {form:?}"));
                 }
@@ -184,7 +188,7 @@ fn samples_have_the_posterior_covariance() {
     let examples = data(&network, likelihood, 9, 7);
     let x = inputs(&network, 2, 77);
     for form in all_forms() {
-        let laplace = quiet(&network, &examples, likelihood, &options(form)).unwrap();
+        let laplace = quiet(&network, &examples, likelihood, &options(form.clone())).unwrap();
         let samples = 20_000;
         let functions = laplace.function_samples(&network, &x, samples, 5, 1 << 30).unwrap();
         let mean = network.forward(&x).unwrap();
@@ -311,7 +315,7 @@ fn the_g_prior_does_not_see_the_scale_of_normalised_weights() {
         [Approximation::Full, Approximation::Diagonal, Approximation::Kronecker(FisherEstimate::Exact)]
     {
         let covariance = |network: &Network<f64>, prior| {
-            let o = FitOptions { prior, ..options(form) };
+            let o = FitOptions { prior, ..options(form.clone()) };
             quiet(network, &examples, likelihood, &o)
                 .unwrap()
                 .latent(network, &x, Wanted::Full)

@@ -217,7 +217,8 @@ fn further_samples_and_files_change_nothing_of_those_before() {
     let more = case.fitted(&SampledOptions { samples: 9, ..options() });
     assert_eq!(more.precisions, found.precisions);
     let mut tensors = Tensors::default();
-    let header = found.posterior.write(&mut tensors);
+    let header = found.posterior.header();
+    found.posterior.write(&mut tensors);
     let read = Sampled::<f64>::read(&case.selection, &header, &mut tensors.clone()).unwrap();
     assert_eq!(read.samples(), found.posterior.samples());
     let extended = read
