@@ -77,17 +77,64 @@ pub(crate) fn add_column<T: Real>(target: &mut Mat<T>, column: usize, values: &[
     target.as_mut().col_mut(column).iter_mut().zip(values).for_each(|(t, &v)| *t += v);
 }
 
-/// `Σ term(i)` over `0..count` in sixteen interleaved partial sums, so that the loop becomes vector code.
+/// Partial sums that a loop keeps side by side, so that it becomes vector code.
+pub(crate) const LANES: usize = 16;
+
+/// Interleaved partial sums of K terms over `0..count`.
 #[inline(always)]
-pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 {
-    const LANES: usize = 16;
-    let mut sums = [T::ZERO; LANES];
+pub(crate) fn lanes<T: Real, const K: usize>(
+    count: usize,
+    term: impl Fn(usize) -> [T; K],
+) -> [[T; LANES]; K] {
+    let mut sums = [[T::ZERO; LANES]; K];
     let whole = count / LANES * LANES;
     for start in (0..whole).step_by(LANES) {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            *sum += term(start + lane);
+        for lane in 0..LANES {
+            let terms = term(start + lane);
+            for k in 0..K {
+                sums[k][lane] += terms[k];
+            }
         }
     }
-    let tail: f64 = (whole..count).map(|i| term(i).to_f64()).sum();
-    sums.iter().map(|s| s.to_f64()).sum::<f64>() + tail
+    for i in whole..count {
+        let terms = term(i);
+        for k in 0..K {
+            sums[k][i - whole] += terms[k];
+        }
+    }
+    sums
+}
+
+/// Adds partial sums to those of earlier loops.
+#[inline(always)]
+pub(crate) fn add_lanes<T: Real>(totals: &mut [f64; LANES], sums: &[T; LANES]) {
+    for lane in 0..LANES {
+        totals[lane] += sums[lane].to_f64();
+    }
+}
+
+/// The sum of partial sums, by halves.
+#[inline(always)]
+pub(crate) fn fold<T: Real>(sums: &[T; LANES]) -> f64 {
+    let mut totals = [0.0; LANES];
+    add_lanes(&mut totals, sums);
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            totals[lane] += totals[lane + half];
+        }
+        half /= 2;
+    }
+    totals[0]
+}
+
+/// `Σ term(i)` over `0..count`.
+#[inline(always)]
+pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 {
+    let [sums] = lanes(
+        count,
+        #[inline(always)]
+        |i| [term(i)],
+    );
+    fold(&sums)
 }

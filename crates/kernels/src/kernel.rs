@@ -116,6 +116,25 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
         self.cross_tile(Pair { x: x.matrix(), z: z.matrix(), same }, out);
     }
 
+    /// Writes `k(x_i, x_i)` without white noise, as between two observations at the same place. Point by point, unless a kernel knows better.
+    fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
+        for (i, value) in out.iter_mut().enumerate() {
+            let value = MatMut::from_column_major_slice_mut(std::slice::from_mut(value), 1, 1);
+            self.prepared_tile(x.point(i), x.point(i), None, value);
+        }
+    }
+
+    /// Adds to `parameters` (the natural ones, in their order) what an `adjoint` of [`Self::values_at`] contributes. Point by point, unless a kernel knows better.
+    fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        for (i, adjoint) in adjoint.iter().enumerate() {
+            let point = x.subrows(i, 1);
+            let mut one = Adjoints::zeros(Request::PARAMETERS, parameters.len(), 1, 1, x.ncols());
+            let adjoint = MatRef::from_column_major_slice(std::slice::from_ref(adjoint), 1, 1);
+            self.pullback_tile(Pair { x: point, z: point, same: None }, adjoint, &mut one);
+            parameters.iter_mut().zip(one.parameters).for_each(|(p, a)| *p += a);
+        }
+    }
+
     /// What random features of this kernel are made of.
     ///
     /// # Errors

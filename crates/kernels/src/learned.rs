@@ -1,7 +1,7 @@
 //! **Kernels of several functions that are learned**: what a fit needs beyond [`BlockKernel`].
 
 use crate::BlockKernel;
-use faer::{Mat, MatRef};
+use faer::{Mat, MatRef, Scale};
 use posterior_optim::Parameters;
 
 /// A set of points with the directions in which its outputs are looked at (points * width x C; None each output).
@@ -33,6 +33,24 @@ pub trait LearnedBlockKernel:
         points: bool,
         parameters: &mut [f64],
     ) -> Result<Option<Mat<f64>>, Self::Error>;
+
+    /// [`Self::pull_tile`] of the matrix between `x` and `z` and of that of `z` with itself (whose adjoint is symmetric) together: parameters and points get the whole of both.
+    ///
+    /// # Errors
+    /// As [`BlockKernel::prepare`].
+    fn pull_tile_and_gram(
+        &self,
+        x: &Self::Prepared,
+        z: Directed<'_, Self::Points>,
+        prepared: &Self::Prepared,
+        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        points: bool,
+        parameters: &mut [f64],
+    ) -> Result<Option<Mat<f64>>, Self::Error> {
+        let whole = self.pull_tile(x, z, prepared, cross, points, parameters)?;
+        let half = self.pull_tile(prepared, z, prepared, gram, points, parameters)?;
+        Ok(whole.zip(half).map(|(whole, half)| whole + half * Scale(2.0)))
+    }
 
     /// Adds to `parameters` what adjoints of the blocks of each point with itself contribute, `[points, width, width]` as in [`BlockKernel::diagonal`].
     fn pull_diagonal(&self, x: &Self::Prepared, adjoint: &[f64], parameters: &mut [f64]);

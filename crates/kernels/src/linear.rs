@@ -1,5 +1,6 @@
 //! `k = Σ_d v_d x_d z_d`: Bayesian linear regression.
 
+use crate::PreparedBlock;
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::{Columns, Points, lane_sum};
 use crate::kernel::{Adjoints, Kernel, Pair};
@@ -65,6 +66,19 @@ impl<T: Real> Kernel<T> for Linear {
         for d in 0..points.count() {
             let v = T::from_f64(self.variance(d));
             out.iter_mut().zip(points.column(d)).for_each(|(o, &p)| *o += v * p * p);
+        }
+    }
+
+    fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
+        self.diagonal(x.matrix(), out);
+    }
+
+    fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        let points: Points<T> = self.points(x, false);
+        // None without variances.
+        for (d, mine) in parameters.iter_mut().enumerate() {
+            let column = points.column(d);
+            *mine += lane_sum(adjoint.len(), |i| adjoint[i] * column[i] * column[i]);
         }
     }
 

@@ -81,6 +81,15 @@ impl<'a, T: Real> PreparedBlock<'a, T> {
         self.len
     }
 
+    /// One of the points.
+    ///
+    /// # Panics
+    /// When it does not exist.
+    pub fn point(&self, i: usize) -> Self {
+        assert!(i < self.len, "points are counted from 0 to {}", self.len);
+        Self { start: self.start + i, len: 1, ..*self }
+    }
+
     /// The kernel's own matrix, with one row for each point.
     pub fn matrix(&self) -> MatRef<'a, T> {
         self.points.own.as_ref().subrows(self.start, self.len)

@@ -190,15 +190,7 @@ impl<T: Real> BlockKernel<T> for dyn Kernel<T> {
     fn diagonal(&self, x: &ScaledPoints<T>) -> Vec<T> {
         // Not `Kernel::diagonal`, which has the white noise.
         let mut own = vec![T::ZERO; x.x.nrows()];
-        for (i, k) in own.iter_mut().enumerate() {
-            let point = || x.prepared.block(i..i + 1);
-            self.prepared_tile(
-                point(),
-                point(),
-                None,
-                MatMut::from_column_major_slice_mut(std::slice::from_mut(k), 1, 1),
-            );
-        }
+        self.values_at(x.prepared.block(0..own.len()), &mut own);
         let width = x.width();
         let blocks = own.iter().zip(x.factors.chunks_exact(width.max(1)));
         blocks.flat_map(|(k, f)| f.iter().flat_map(move |a| f.iter().map(move |b| *a * *b * *k))).collect()

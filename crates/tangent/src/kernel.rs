@@ -2,7 +2,7 @@
 
 use faer::{Mat, MatRef};
 use posterior_kernels::{BlockKernel, Directed, LearnedBlockKernel};
-use posterior_networks::derivatives::{FEATURES, tangent_feature_size};
+use posterior_networks::derivatives::{FEATURES, KernelAdjoint, tangent_feature_size};
 use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, TangentFeatures};
 use posterior_optim::{Parameters, Segment};
 use std::ops::Range;
@@ -20,6 +20,18 @@ impl<'a, T: Precision> TangentKernel<'a, T> {
     /// Of the tangent at the network's own weights.
     pub fn new(network: &'a Network<T>, selection: &'a Selection) -> Self {
         Self { network, selection }
+    }
+
+    /// The gradient in the points `z` of a loss in the kernels between them and several sets.
+    fn pull(
+        &self,
+        z: &Array<T>,
+        along: Option<MatRef<'_, T>>,
+        sets: &[KernelAdjoint<'_, T>],
+    ) -> Result<Mat<T>, NetworkError> {
+        let back =
+            self.network.tangent_kernel_pullback(self.selection, (z, &self.directions(along)), sets)?;
+        Ok(MatRef::from_row_major_slice(back.values(), back.rows(), back.row_len()).to_owned())
     }
 
     fn directions(&self, along: Option<MatRef<'_, T>>) -> Outputs<T> {
@@ -60,7 +72,12 @@ impl<T: Precision> BlockKernel<T> for TangentKernel<'_, T> {
         self.network.tangent_features(&x.slice_rows(points), self.selection, &self.directions(along))
     }
 
+    /// The side of fewer rows is the one that is turned (and so copied).
     fn tile(&self, x: &TangentFeatures<T>, z: &TangentFeatures<T>) -> Mat<T> {
+        if x.rows() < z.rows() {
+            let turned = z.kernel(x);
+            return MatRef::from_column_major_slice(turned.values(), x.rows(), z.rows()).to_owned();
+        }
         let tile = x.kernel(z);
         MatRef::from_row_major_slice(tile.values(), x.rows(), z.rows()).to_owned()
     }
@@ -76,13 +93,18 @@ impl<T: Precision> BlockKernel<T> for TangentKernel<'_, T> {
         along: Option<MatRef<'_, T>>,
         adjoint: MatRef<'_, T>,
     ) -> Result<Mat<T>, NetworkError> {
-        let (rows, columns) = (adjoint.nrows(), adjoint.ncols());
-        let values = (0..rows * columns).map(|k| adjoint[(k / columns, k % columns)]).collect();
-        let adjoint = Array::new(vec![rows, columns], values);
-        let of_z = self.directions(along);
-        let back = self.network.tangent_kernel_pullback(self.selection, x, (z, &of_z), &adjoint)?;
-        Ok(MatRef::from_row_major_slice(back.values(), back.rows(), back.row_len()).to_owned())
+        self.pull(z, along, &[(x, &by_rows(adjoint))])
     }
+}
+
+/// A matrix row by row.
+fn by_rows<T: Precision>(matrix: MatRef<'_, T>) -> Array<T> {
+    let (rows, columns) = matrix.shape();
+    let turned = if matrix.col_stride() == 1 { Mat::new() } else { matrix.transpose().to_owned() };
+    let matrix = if matrix.col_stride() == 1 { matrix } else { turned.transpose() };
+    let mut values = Vec::with_capacity(rows * columns);
+    (0..rows).for_each(|i| values.extend(matrix.row(i).iter().copied()));
+    Array::new(vec![rows, columns], values)
 }
 
 /// None: the network's weights are held.
@@ -119,6 +141,22 @@ impl LearnedBlockKernel for TangentKernel<'_, f64> {
         _: &mut [f64],
     ) -> Result<Option<Mat<f64>>, NetworkError> {
         points.then(|| self.pullback(x, z, along, adjoint)).transpose()
+    }
+
+    /// One pass for both.
+    fn pull_tile_and_gram(
+        &self,
+        x: &TangentFeatures<f64>,
+        (z, along): Directed<'_, Array<f64>>,
+        prepared: &TangentFeatures<f64>,
+        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        points: bool,
+        _: &mut [f64],
+    ) -> Result<Option<Mat<f64>>, NetworkError> {
+        let mut twice = by_rows(gram);
+        twice.values_mut().iter_mut().for_each(|v| *v *= 2.0);
+        let sets = [(x, &by_rows(cross)), (prepared, &twice)];
+        points.then(|| self.pull(z, along, &sets)).transpose()
     }
 
     fn pull_diagonal(&self, _: &TangentFeatures<f64>, _: &[f64], _: &mut [f64]) {}

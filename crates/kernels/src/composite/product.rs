@@ -63,6 +63,35 @@ impl<T: Real> Kernel<T> for Product<T> {
         }
     }
 
+    fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+        let mut other = vec![T::ZERO; out.len()];
+        for (i, factor) in self.factors.iter().enumerate() {
+            factor.values_at(x.part(i), &mut other);
+            out.iter_mut().zip(&other).for_each(|(o, &v)| *o *= v);
+        }
+    }
+
+    /// As [`Self::pullback_tile`] does it.
+    fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        let values: Vec<Vec<T>> = self
+            .factors
+            .iter()
+            .map(|factor| {
+                let mut own = vec![T::ZERO; adjoint.len()];
+                factor.values_at(factor.prepare(x).block(0..adjoint.len()), &mut own);
+                own
+            })
+            .collect();
+        for (index, (factor, range)) in ranges(&self.factors).enumerate() {
+            let mut mine = adjoint.to_vec();
+            for (_, other) in values.iter().enumerate().filter(|(other, _)| *other != index) {
+                mine.iter_mut().zip(other).for_each(|(m, &v)| *m *= v);
+            }
+            factor.pullback_values_at(x, &mine, &mut parameters[range]);
+        }
+    }
+
     /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up, not divided out, so
     /// that zeros are harmless).
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {

@@ -86,6 +86,22 @@ impl<T: Real> Kernel<T> for Scaled<T> {
         out.iter_mut().for_each(|v| *v *= variance);
     }
 
+    fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
+        self.inner.values_at(x, out);
+        let variance = T::from_f64(self.variance);
+        out.iter_mut().for_each(|v| *v *= variance);
+    }
+
+    fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        let Some((mine, rest)) = parameters.split_first_mut() else { return };
+        let mut own = vec![T::ZERO; adjoint.len()];
+        self.inner.values_at(self.inner.prepare(x).block(0..adjoint.len()), &mut own);
+        *mine += own.iter().zip(adjoint).map(|(v, a)| (*v * *a).to_f64()).sum::<f64>();
+        let variance = T::from_f64(self.variance);
+        let scaled: Vec<T> = adjoint.iter().map(|a| variance * *a).collect();
+        self.inner.pullback_values_at(x, &scaled, rest);
+    }
+
     /// The inner kernel sees the adjoint as it is; what it adds is multiplied by the variance afterwards.
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let (n, m) = (adjoint.nrows(), adjoint.ncols());

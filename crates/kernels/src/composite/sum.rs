@@ -56,6 +56,21 @@ impl<T: Real> Kernel<T> for Sum<T> {
         }
     }
 
+    fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ZERO);
+        let mut other = vec![T::ZERO; out.len()];
+        for (i, term) in self.terms.iter().enumerate() {
+            term.values_at(x.part(i), &mut other);
+            out.iter_mut().zip(&other).for_each(|(o, &v)| *o += v);
+        }
+    }
+
+    fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
+        for (term, range) in ranges(&self.terms) {
+            term.pullback_values_at(x, adjoint, &mut parameters[range]);
+        }
+    }
+
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         ranges(&self.terms)
             .map(|(term, range)| {

@@ -1,6 +1,7 @@
 //! What adjoints of tiles and blocks contribute to a separable kernel's parameters and points.
 
 use super::{Separable, SeparablePoints};
+use crate::kernel::entries;
 use crate::{Adjoints, Directed, LearnedBlockKernel, Pair, Request};
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
@@ -22,14 +23,20 @@ impl<T: Real> Separable<T> {
         let learned = !parameters.is_empty();
         let k = (learned && self.factor.is_some()).then(|| self.values_between(x, z));
         let mut toward_k = Mat::<T>::zeros(x.x.nrows(), z.x.nrows());
-        let mut toward_between = Mat::<T>::zeros(between.nrows(), between.ncols());
+        let size = if k.is_some() { between.shape() } else { (0, 0) };
+        let mut toward_between = Mat::<T>::zeros(size.0, size.1);
+        let by_columns = adjoint.row_stride() == 1;
+        let copy = if by_columns { Mat::new() } else { adjoint.to_owned() };
+        let adjoint = if by_columns { adjoint } else { copy.as_ref() };
         for j in 0..adjoint.ncols() {
-            let column = z.direction(j);
-            for i in 0..adjoint.nrows() {
-                let row = x.direction(i);
-                toward_k[(i / v, j / w)] += adjoint[(i, j)] * between[(row, column)];
-                if let Some(k) = &k {
-                    toward_between[(row, column)] += adjoint[(i, j)] * k[(i / v, j / w)];
+            let adjoint = entries(adjoint, j);
+            let between = between.col_as_slice(z.direction(j));
+            fold(adjoint, between, x, toward_k.col_as_slice_mut(j / w));
+            if let Some(k) = &k {
+                let target = toward_between.col_as_slice_mut(z.direction(j));
+                for (i, (adjoint, k)) in adjoint.chunks_exact(v).zip(k.col_as_slice(j / w)).enumerate() {
+                    let target = target[x.directions(i)].iter_mut();
+                    target.zip(adjoint).for_each(|(t, a)| *t += *a * *k);
                 }
             }
         }
@@ -78,31 +85,39 @@ impl LearnedBlockKernel for Separable<f64> {
         if parameters.is_empty() {
             return;
         }
-        let (w, count, d) = (x.width, self.kernel.parameter_count(), x.x.ncols());
+        let (w, count) = (x.width, self.kernel.parameter_count());
         let own = self.factor.is_some().then(|| self.values_at(x));
         let mut toward_turned = Mat::zeros(x.turned.nrows(), x.turned.ncols());
-        for (i, adjoint) in adjoint.chunks_exact(w * w).enumerate() {
-            let mut toward_k = 0.0;
+        let mut toward_k = vec![0.0; x.x.nrows()];
+        for (i, (adjoint, toward_k)) in adjoint.chunks_exact(w * w).zip(&mut toward_k).enumerate() {
             for (e, a) in adjoint.iter().enumerate() {
                 let (left, right) = (x.direction(i * w + e / w), x.direction(i * w + e % w));
                 for c in 0..self.outputs {
-                    toward_k += a * x.turned[(left, c)] * x.turned[(right, c)];
+                    *toward_k += a * x.turned[(left, c)] * x.turned[(right, c)];
                     if let Some(own) = &own {
                         toward_turned[(left, c)] += a * own[i] * x.turned[(right, c)];
                         toward_turned[(right, c)] += a * own[i] * x.turned[(left, c)];
                     }
                 }
             }
-            if count > 0 {
-                let point = x.x.as_ref().subrows(i, 1);
-                let mut one = Adjoints::zeros(Request::PARAMETERS, count, 1, 1, d);
-                let toward_k = MatRef::from_column_major_slice(std::slice::from_ref(&toward_k), 1, 1);
-                self.kernel.pullback_tile(Pair { x: point, z: point, same: None }, toward_k, &mut one);
-                parameters.iter_mut().zip(one.parameters).for_each(|(p, a)| *p += a);
-            }
         }
+        self.kernel.pullback_values_at(x.x.as_ref(), &toward_k, &mut parameters[..count]);
         if own.is_some() {
             x.add_root(&toward_turned, &mut parameters[count..]);
+        }
+    }
+}
+
+/// Adds to the column `toward_k` (one entry a point) the products of a column of the adjoint with one of what stands between directions.
+fn fold<T: Real>(adjoint: &[T], between: &[T], x: &SeparablePoints<T>, toward_k: &mut [T]) {
+    match (x.width, x.along.is_some()) {
+        (1, true) => toward_k.iter_mut().zip(adjoint).zip(between).for_each(|((t, a), b)| *t += *a * *b),
+        (1, false) => toward_k.iter_mut().zip(adjoint).for_each(|(t, a)| *t += *a * between[0]),
+        (width, _) => {
+            for (i, (target, adjoint)) in toward_k.iter_mut().zip(adjoint.chunks_exact(width)).enumerate() {
+                let between = &between[x.directions(i)];
+                *target += adjoint.iter().zip(between).map(|(a, b)| *a * *b).sum::<T>();
+            }
         }
     }
 }

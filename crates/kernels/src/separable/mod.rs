@@ -3,7 +3,7 @@
 mod learned;
 
 use crate::{BlockKernel, Kernel, Prepared};
-use faer::{Mat, MatMut, MatRef};
+use faer::{Mat, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::dense::product;
 use posterior_optim::{Parameters, Segment, Transform};
@@ -90,11 +90,7 @@ impl<T: Real> Separable<T> {
     /// The kernel of one function of each point with itself, without white noise.
     fn values_at(&self, x: &SeparablePoints<T>) -> Vec<T> {
         let mut own = vec![T::ZERO; x.x.nrows()];
-        for (i, k) in own.iter_mut().enumerate() {
-            let point = || x.prepared.block(i..i + 1);
-            let place = MatMut::from_column_major_slice_mut(std::slice::from_mut(k), 1, 1);
-            self.kernel.prepared_tile(point(), point(), None, place);
-        }
+        self.kernel.values_at(x.prepared.block(0..own.len()), &mut own);
         own
     }
 }
@@ -116,6 +112,13 @@ impl<T: Real> SeparablePoints<T> {
     #[inline(always)]
     fn direction(&self, i: usize) -> usize {
         if self.along.is_some() { i } else { i % self.width }
+    }
+
+    /// The rows of `turned` that belong to point `i`.
+    #[inline(always)]
+    fn directions(&self, i: usize) -> Range<usize> {
+        let first = if self.along.is_some() { i * self.width } else { 0 };
+        first..first + self.width
     }
 
     /// Adds to the packed gradient of R what a gradient of `turned` contributes.
@@ -195,15 +198,25 @@ impl<T: Real> BlockKernel<T> for Separable<T> {
     }
 
     fn tile(&self, x: &SeparablePoints<T>, z: &SeparablePoints<T>) -> Mat<T> {
-        let k = self.values_between(x, z);
+        let mut k = self.values_between(x, z);
         let between = product(x.turned.as_ref(), z.turned.transpose());
+        if (x.width, z.width) == (1, 1) {
+            for j in 0..k.ncols() {
+                let between = between.col_as_slice(z.direction(j));
+                let k = k.col_as_slice_mut(j).iter_mut();
+                match x.along {
+                    Some(_) => k.zip(between).for_each(|(k, b)| *k *= *b),
+                    None => k.for_each(|k| *k *= between[0]),
+                }
+            }
+            return k;
+        }
         let mut out = Mat::zeros(x.x.nrows() * x.width, z.x.nrows() * z.width);
         for j in 0..out.ncols() {
             let between = between.col_as_slice(z.direction(j));
             let out = out.col_as_slice_mut(j).chunks_exact_mut(x.width);
             for (i, (out, k)) in out.zip(k.col_as_slice(j / z.width)).enumerate() {
-                let first = if x.along.is_some() { i * x.width } else { 0 };
-                out.iter_mut().zip(&between[first..first + x.width]).for_each(|(out, b)| *out = *b * *k);
+                out.iter_mut().zip(&between[x.directions(i)]).for_each(|(out, b)| *out = *b * *k);
             }
         }
         out

@@ -2,7 +2,7 @@
 
 use super::distances::{DIRECT, Distances, limit, product_buffer, sum_squares};
 use crate::features::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
-use crate::inputs::{Columns, add_column, lane_sum};
+use crate::inputs::{Columns, LANES, add_column, add_lanes, fold, lanes};
 use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
@@ -172,17 +172,25 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         out.fill(T::ONE);
     }
 
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    /// Nothing: it is 1 whatever the parameters.
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
+
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let request = adjoints.request();
         let distances = self.distances(pair);
         let (x, z) = (&distances.x, &distances.z);
         let (n, m, dimension) = (adjoint.nrows(), adjoint.ncols(), x.count());
         let isotropic = self.lengthscales.len() == 1;
-        let mut total = 0.0;
-        // Σ_ij w_ij (x_d - z_d)² in scaled units, for each d or (isotropic) all together; w = adjoint · c.
-        let mut stretch = vec![0.0; self.lengthscales.len()];
-        let mut shape = 0.0;
+        // Sums over the whole tile are kept in lanes until its end: of adjoint times value, of adjoint times the shape's slope, and (in scaled units, with w the adjoint times c) of w_ij (x_d - z_d)², for each d
+        // or (isotropic) all together.
+        let (mut total, mut shape) = ([0.0; LANES], [0.0; LANES]);
+        let mut stretch = vec![[0.0; LANES]; self.lengthscales.len()];
         let has_shape = self.form.shape().is_some();
+        let by_dimension = request.parameters && !isotropic;
         let mut toward_x = vec![T::ZERO; if request.x { n * dimension } else { 0 }];
         let mut toward_z = vec![T::ZERO; if request.z { m * dimension } else { 0 }];
         let mut buffers = [vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n]];
@@ -204,29 +212,46 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                         values[i] = g[i] * parts.value;
                         shapes[i] = g[i] * parts.shape_slope;
                     }
-                    total += sum(values);
+                    add_to(
+                        &mut total,
+                        n,
+                        #[inline(always)]
+                        |i| values[i],
+                    );
                     if has_shape && request.parameters {
-                        shape += sum(shapes);
+                        add_to(
+                            &mut shape,
+                            n,
+                            #[inline(always)]
+                            |i| shapes[i],
+                        );
                     }
                     if request.parameters && isotropic {
-                        stretch[0] += lane_sum(
+                        add_to(
+                            &mut stretch[0],
                             n,
                             #[inline(always)]
                             |i| w[i] * q2[i],
                         );
                     }
-                    let per_dimension = request.x || request.z || (request.parameters && !isotropic);
-                    for d in 0..if per_dimension { dimension } else { 0 } {
+                    for d in 0..if request.x || request.z || by_dimension { dimension } else { 0 } {
                         let (xd, zd) = (&x.column(d)[..n], z.column(d)[j]);
-                        if request.parameters && !isotropic {
-                            stretch[d] += lane_sum(
+                        if request.z || by_dimension {
+                            let [pulled, stretched] = lanes(
                                 n,
                                 #[inline(always)]
                                 |i| {
                                     let difference = xd[i] - zd;
-                                    w[i] * difference * difference
+                                    let pull = w[i] * difference;
+                                    [pull, pull * difference]
                                 },
                             );
+                            if by_dimension {
+                                add_lanes(&mut stretch[d], &stretched);
+                            }
+                            if request.z {
+                                toward_z[d * m + j] = T::from_f64(fold(&pulled));
+                            }
                         }
                         if request.x {
                             let target = &mut toward_x[d * n..(d + 1) * n];
@@ -234,23 +259,16 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                                 target[i] -= w[i] * (xd[i] - zd);
                             }
                         }
-                        if request.z {
-                            toward_z[d * m + j] = T::from_f64(lane_sum(
-                                n,
-                                #[inline(always)]
-                                |i| w[i] * (xd[i] - zd),
-                            ));
-                        }
                     }
                 }
             },
         );
         if request.parameters {
-            for (d, sum) in stretch.iter().enumerate() {
-                adjoints.parameters[d] += sum / self.lengthscales[d];
+            for (d, lanes) in stretch.iter().enumerate() {
+                adjoints.parameters[d] += fold(lanes) / self.lengthscales[d];
             }
             if has_shape {
-                adjoints.parameters[stretch.len()] += shape;
+                adjoints.parameters[stretch.len()] += fold(&shape);
             }
         }
         for (target, values, rows) in
@@ -265,7 +283,7 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                 }
             }
         }
-        total
+        fold(&total)
     }
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
@@ -281,12 +299,13 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
     }
 }
 
-/// `Σ_i values[i]`
+/// Adds `Σ_i term(i)` over `0..count` to partial sums.
 #[inline(always)]
-fn sum<T: Real>(values: &[T]) -> f64 {
-    lane_sum(
-        values.len(),
+fn add_to<T: Real>(totals: &mut [f64; LANES], count: usize, term: impl Fn(usize) -> T) {
+    let [sums] = lanes(
+        count,
         #[inline(always)]
-        |i| values[i],
-    )
+        |i| [term(i)],
+    );
+    add_lanes(totals, &sums);
 }

@@ -188,6 +188,35 @@ fn the_diagonal_pulls_back_to_inputs() {
 }
 
 #[test]
+fn values_of_points_with_themselves_have_no_noise_and_pull_back_to_parameters() {
+    let x = points(6, 19);
+    let weights: Vec<f64> = (0..6).map(|i| (i as f64 + 0.4).cos()).collect();
+    for text in TEXTS {
+        let mut kernel = build::<f64>(text);
+        let at = |kernel: &dyn Kernel<f64>| {
+            let mut own = vec![0.0; 6];
+            kernel.values_at(kernel.prepare(x.as_ref()).block(0..6), &mut own);
+            own
+        };
+        let (found, whole) = (at(&*kernel), cross(&*kernel, x.as_ref(), x.as_ref()));
+        for (i, value) in found.iter().enumerate() {
+            assert!((value - whole[(i, i)]).abs() < 1e-14 * (1.0 + value.abs()), "{text}");
+        }
+        let mut exact = vec![0.0; kernel.parameter_count()];
+        kernel.pullback_values_at(x.as_ref(), &weights, &mut exact);
+        let start = kernel.values();
+        let numeric = check::gradient(
+            |values| {
+                kernel.set_values(values);
+                at(&*kernel).iter().zip(&weights).map(|(k, w)| k * w).sum()
+            },
+            &start,
+        );
+        check::assert_close(&exact, &numeric, 1e-7, 1e-8);
+    }
+}
+
+#[test]
 fn nothing_in_nothing_out() {
     let (none, some) = (Mat::<f64>::zeros(0, D), points(4, 17));
     for text in TEXTS {

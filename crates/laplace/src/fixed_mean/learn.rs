@@ -8,18 +8,19 @@ use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
-    FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SparseCovariance,
-    fit_fixed_mean,
+    FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SeenPoints,
+    SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::random::Streams;
+use posterior_linalg::tiles::pieces;
 use posterior_optim::{Parameters, Reason, Signal};
 use rand::seq::SliceRandom;
 use std::time::Instant;
 
 /// Rows of a piece of the pass in closed form.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
 const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
@@ -70,7 +71,7 @@ impl<P: Clone> Learning<'_, '_, P> {
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
         let settings = options.steps(seed);
         let mut validate = |model: &FixedMeanModel<K>| match &held {
-            Some(held) => score(model, &model.covariance()?, held),
+            Some(held) => Ok(scores(model, &[model.covariance()?], held)?[0]),
             None => Ok(0.0),
         };
         let validate: Option<&mut posterior_gp::inducing::fixed_mean::Validate<'_, K>> =
@@ -161,12 +162,14 @@ impl<P: Clone> Learning<'_, '_, P> {
         let mut amplitudes = Vec::new();
         if let (true, Some(held)) = (self.options.learn_amplitude, &self.held) {
             let (low, high, each) = AMPLITUDES;
+            let mut covariances = Vec::new();
             for k in low * each..=high * each {
                 let amplitude = self.options.initial_amplitude * 10f64.powf(f64::from(k) / f64::from(each));
                 model.set_amplitude(amplitude)?;
-                let covariance = curvature.condition(model)?.covariance;
-                amplitudes.push((amplitude, score(model, &covariance, held)?));
+                covariances.push(curvature.condition(model)?.covariance);
             }
+            let scores = scores(model, &covariances, held)?;
+            amplitudes = covariances.iter().map(SparseCovariance::amplitude).zip(scores).collect();
             let best = amplitudes.iter().filter(|a| a.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1));
             let Some(best) = best else {
                 let problem = "no prior variance gives validation rows a finite score: look at the targets";
@@ -189,28 +192,34 @@ impl<P: Clone> Learning<'_, '_, P> {
     }
 }
 
-/// Minus the mean log predictive density of held-out rows: the energy of order one.
-fn score<K: LearnedBlockKernel>(
+/// Minus the mean log predictive density of held-out rows (the energy of order one) under each covariance, in one pass over the kernel.
+fn scores<K: LearnedBlockKernel>(
     model: &FixedMeanModel<K>,
-    covariance: &SparseCovariance<f64>,
+    covariances: &[SparseCovariance<f64>],
     held: &Held<'_, K::Points>,
-) -> Result<f64, FixedMeanError> {
+) -> Result<Vec<f64>, FixedMeanError> {
     let Held { rows, points } = held;
     let (n, c, likelihood) = (rows.means.nrows(), model.outputs(), model.likelihood());
     let refused = |e: K::Error| FixedMeanError::Kernel(Box::new(e));
     let inducing = model.prepared_points()?;
-    let (variances, _) =
-        covariance.covariances(model.kernel(), &inducing, (points, 0..n), false).map_err(refused)?;
     let (mut means, mut slopes) = (vec![0.0; c], vec![0.0; c]);
     let mut own = vec![0.0; likelihood.values().len()];
-    let (mut target, mut mean, mut total) = (vec![0.0; rows.targets.ncols()], vec![0.0; c], 0.0);
-    for i in 0..n {
-        target.iter_mut().enumerate().for_each(|(j, t)| *t = rows.targets[(i, j)]);
-        mean.iter_mut().enumerate().for_each(|(j, m)| *m = rows.means[(i, j)]);
-        let place = Slopes { means: &mut means, variances: &mut slopes, parameters: &mut own };
-        total += likelihood.alpha_energy(1.0, &target, &mean, &variances[i * c..(i + 1) * c], place);
+    let (mut target, mut mean) = (vec![0.0; rows.targets.ncols()], vec![0.0; c]);
+    let mut totals = vec![0.0; covariances.len()];
+    let each = covariances.first().map_or(n, |covariance| covariance.points_at_once(model.kernel()));
+    for range in pieces(n, each) {
+        let seen = SeenPoints::new(model.kernel(), &inducing, (points, range.clone())).map_err(refused)?;
+        for (covariance, total) in covariances.iter().zip(&mut totals) {
+            let (variances, _) = covariance.covariances_of(&seen, false);
+            for (i, variances) in range.clone().zip(variances.chunks_exact(c)) {
+                target.iter_mut().enumerate().for_each(|(j, t)| *t = rows.targets[(i, j)]);
+                mean.iter_mut().enumerate().for_each(|(j, m)| *m = rows.means[(i, j)]);
+                let place = Slopes { means: &mut means, variances: &mut slopes, parameters: &mut own };
+                *total += likelihood.alpha_energy(1.0, &target, &mean, variances, place);
+            }
+        }
     }
-    Ok(total / n as f64)
+    Ok(totals.into_iter().map(|total| total / n as f64).collect())
 }
 
 /// What a model says about itself.

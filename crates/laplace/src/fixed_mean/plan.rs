@@ -1,11 +1,14 @@
 //! Memory and work of a fit before its start.
 
 use super::FixedMeanOptions;
+use super::learn::BLOCK;
 use super::sight::Sight;
 use crate::LaplaceError;
+use posterior_kernels::BlockKernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::derivatives::tangent_feature_size;
 use posterior_networks::{Network, Precision, Selection};
+use posterior_tangent::TangentKernel;
 
 /// What a fit will need.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,10 +51,21 @@ pub fn plan<T: Precision>(
     let (mut batch, mut of_kernel);
     if tangent {
         let size = tangent_feature_size(graph, selection) as f64;
-        let rows = b * c + m;
-        // Features of both sets, their adjoints and the activations that the way back goes through.
-        batch = 8.0 * (2.0 * rows * size + 4.0 * (b + 3.0 * m) * graph.activations() as f64);
-        of_kernel = 4.0 * rows * graph.flops() as f64 + 6.0 * (b * c + m) * m * size;
+        let activations = graph.activations() as f64;
+        // Rows of the features that stand beside those of the inducing points, and passes of which activations are kept.
+        let (rows, copies, passes) = if options.closed_form {
+            // Observations of a piece have as many rows as the root of their curvature, held-out rows as many as there are outputs.
+            let width = likelihood.root_width().max(likelihood.outputs());
+            let points = TangentKernel::new(network, selection).points_at_once(2 * width).min(BLOCK);
+            let (points, width) = (points.min(examples) as f64, width as f64);
+            (points * width, 1.0, (2.0 * m).max(points * (1.0 + width)))
+        } else {
+            // On the way back directions of all inducing points and their adjoints join them.
+            (b * c, 3.0, 4.0 * (b + 3.0 * m))
+        };
+        // Of two sets of features a tile copies the smaller.
+        batch = 8.0 * ((rows + copies * m + rows.min(m)) * size + passes * activations);
+        of_kernel = 4.0 * (b * c + m) * graph.flops() as f64 + 6.0 * (b * c + m) * m * size;
     } else {
         batch = 8.0 * 3.0 * (b + m) * width;
         of_kernel = 8.0 * (b + m) * m * (width + 10.0);

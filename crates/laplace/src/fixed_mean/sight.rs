@@ -5,7 +5,7 @@ use crate::LaplaceError;
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression, Separable};
 use posterior_linalg::Real;
-use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection, Trace};
+use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection};
 use posterior_tangent::Head;
 
 /// Where the points of a kernel come from.
@@ -44,7 +44,7 @@ impl Sight {
         }
     }
 
-    /// Outputs of some inputs, bit for bit as [`Network::forward`] gives them, and the points that a kernel of rows sees there (the inputs for the tangent). No more inputs than the network takes at one time.
+    /// Outputs of some inputs, bit for bit as [`Network::forward`] gives them, and the points that a kernel of rows sees there (the inputs for the tangent).
     pub(super) fn look<T: Precision>(
         &self,
         network: &Network<T>,
@@ -52,11 +52,10 @@ impl Sight {
     ) -> Result<(Array<T>, Array<T>), NetworkError> {
         match self {
             Self::Tangent | Self::Inputs => Ok((network.forward(&x)?, x)),
-            Self::Features(head) => {
-                let trace: Trace<'_, T> = network.trace(x)?;
-                let seen = head.input.map_or(trace.input(), |node| trace.value(node));
-                Ok((trace.output().clone(), seen.clone()))
-            }
+            Self::Features(head) => match head.input {
+                Some(node) => network.forward_with(&x, node),
+                None => Ok((network.forward(&x)?, x)),
+            },
         }
     }
 }

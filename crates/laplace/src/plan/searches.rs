@@ -3,9 +3,11 @@
 use crate::fit::Approximation;
 use crate::fixed_mean::{FixedMean, FixedMeanKernel};
 use crate::{MeanField, Temperature};
+use posterior_kernels::BlockKernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::derivatives::tangent_feature_size;
 use posterior_networks::{Network, Precision, Selection};
+use posterior_tangent::TangentKernel;
 
 /// Bytes of what is learned, bytes of one batch, and multiplications and additions; None for curvatures.
 pub(super) fn searched<T: Precision>(
@@ -46,7 +48,9 @@ impl<T: Precision> FixedMean<T> {
         let kernel = match self.kernel() {
             FixedMeanKernel::Tangent => {
                 let size = tangent_feature_size(graph, self.selection());
-                8 * (batch * c * (size + 2 * m) + m * size + batch * c * graph.activations())
+                let piece = TangentKernel::new(network, self.selection()).points_at_once(2 * c).min(batch);
+                // Features of a piece and a turned copy, those of the inducing points, the passes.
+                8 * (piece * c * (2 * size + 2 * m) + m * size + piece * (1 + c) * graph.activations())
             }
             _ => size_of::<T>() * (batch * width + rayon::current_num_threads() * 64 * c * (2 * m + c)),
         };

@@ -457,3 +457,19 @@ fn bad_requests_say_what_is_wrong() {
     let plan = plan(&spread, &selection, 1000, &likelihood, &options()).unwrap();
     assert!(plan.flops > 0.0 && plan.curvature_bytes > 8 * 1000 * 7);
 }
+
+/// ResNet-20 on ten classes, whose features are 270,000 numbers a row: the closed form takes rows in small pieces.
+#[test]
+fn a_residual_network_is_planned_within_two_gigabytes() {
+    use posterior_networks::Architecture;
+    use posterior_networks::architecture::Resnet;
+    let graph = Architecture::Resnet(Resnet::cifar10(20)).graph().unwrap();
+    let network = Network::<f32>::initialised(graph, posterior_linalg::random::Streams::new(0)).unwrap();
+    let selection = Selection::all(network.graph());
+    let likelihood = OutputLikelihood::Categorical(Categorical::new(10).unwrap());
+    let options = FixedMeanOptions { closed_form: true, ..FixedMeanOptions::valla() };
+    let planned = plan(&network, &selection, 10_000, &likelihood, &options).unwrap().bytes();
+    // The inducing points' features alone, in doubles.
+    let least = 8 * 100 * selection.len() as u64;
+    assert!(least < planned && planned < 2_000_000_000, "{planned}");
+}

@@ -32,5 +32,6 @@ pub use curvature::Curvature;
 pub use features::{TangentFeatures, tangent_feature_size};
 pub use gauss_newton::GRADIENTS;
 pub use outputs::Outputs;
+pub use pullback::KernelAdjoint;
 pub use tangent_kernel::FEATURES;
 pub use taps::{OuterTap, Tap, TapAt};

@@ -8,6 +8,7 @@
 use super::Outputs;
 use super::features::{Feature, Group, TangentFeatures};
 use super::products::spread;
+use super::tangent_kernel::turn;
 use crate::array::{Array, Matrix, Precision, Sets, batch_shape, fold_rows, product};
 use crate::graph::trace::{Reach, accumulate};
 use crate::graph::{Network, NetworkError, Selection, Trace};
@@ -20,38 +21,63 @@ enum Direction<T> {
     Given(Array<T>),
 }
 
+/// Constant points by their features, and the gradient of a loss in the kernel between them and the points that it is pulled back to, `[rows of x, rows of z]`.
+pub type KernelAdjoint<'a, T> = (&'a TangentFeatures<T>, &'a Array<T>);
+
 impl<T: Precision> Network<T> {
-    /// The gradient in the points `z`, `[examples of z, input...]`, of a loss whose gradient in `K = J(x) J(z)^T` is `adjoint`, `[rows of x, rows of z]`;
-    /// `x` enters by its features and is constant. For a kernel of `z` with itself pass its own features and `adjoint + adjoint^T`.
+    /// The gradient in the points `z`, `[examples of z, input...]`, of a loss in the kernels `K = J(x) J(z)^T` between them and several sets x, which enter by their features and are constant. For a kernel of `z` with
+    /// itself pass its own features and `adjoint + adjoint^T`.
     ///
-    /// Cost: about six forward passes for each row of `z`, and products of the size of the kernel times the layer widths.
+    /// Cost: about six forward passes for each row of `z`, whatever the number of sets, and products of the size of the kernels times the layer widths.
     ///
     /// # Errors
     /// When shapes do not fit, the features belong to another selection, or the network is in training mode.
     pub fn tangent_kernel_pullback(
         &self,
         selection: &Selection,
-        x: &TangentFeatures<T>,
         (z, of_z): (&Array<T>, &Outputs<T>),
-        adjoint: &Array<T>,
+        sets: &[KernelAdjoint<'_, T>],
     ) -> Result<Array<T>, NetworkError> {
         self.require_evaluation("gradients of tangent kernels")?;
         let cotangents = of_z.cotangents(z.rows(), self.graph().output_shape())?;
         let rows = cotangents.rows();
-        if adjoint.shape() != [x.rows(), rows] {
-            let (expected, found) = (vec![x.rows(), rows], adjoint.shape().to_vec());
-            return Err(NetworkError::Shape { what: "the adjoint of the tangent kernel", expected, found });
+        for (x, adjoint) in sets {
+            if adjoint.shape() != [x.rows(), rows] {
+                let (expected, found) = (vec![x.rows(), rows], adjoint.shape().to_vec());
+                return Err(NetworkError::Shape {
+                    what: "the adjoint of the tangent kernel",
+                    expected,
+                    found,
+                });
+            }
         }
         let trace = self.trace(z.clone())?;
-        Ok(Pullback { trace: &trace, selection, x, adjoint, rows }.run(cotangents))
+        let turned = |(x, adjoint): &KernelAdjoint<'_, T>| turn(adjoint, 0..x.rows());
+        let sets = sets.iter().map(|set| Set { x: set.0, adjoint: turned(set) }).collect();
+        Ok(Pullback { trace: &trace, selection, sets, rows }.run(cotangents))
+    }
+}
+
+/// Constant points, and the transpose of the adjoint, `[rows of z, rows of x]`.
+struct Set<'a, T> {
+    x: &'a TangentFeatures<T>,
+    adjoint: Vec<T>,
+}
+
+impl<T: Precision> Set<'_, T> {
+    /// The numbers of a fully connected layer.
+    fn dense(&self, group: usize) -> (&Array<T>, &Array<T>) {
+        let Feature::Dense { inputs, sensitivities, .. } = &self.x.features[group] else {
+            unreachable!("a dense group has dense features")
+        };
+        (inputs, sensitivities)
     }
 }
 
 struct Pullback<'a, 'n, T> {
     trace: &'a Trace<'n, T>,
     selection: &'a Selection,
-    x: &'a TangentFeatures<T>,
-    adjoint: &'a Array<T>,
+    sets: Vec<Set<'a, T>>,
     rows: usize,
 }
 
@@ -65,23 +91,25 @@ impl<T: Precision> Pullback<'_, '_, T> {
         let graph = self.trace.network().graph();
         let mut all: Vec<Vec<Option<Direction<T>>>> =
             graph.nodes().iter().map(|node| node.parameters.iter().map(|_| None).collect()).collect();
-        for (position, (group, feature)) in self.x.groups.iter().zip(&self.x.features).enumerate() {
+        let Some(first) = self.sets.first() else { return all };
+        for (position, (group, feature)) in first.x.groups.iter().zip(&first.x.features).enumerate() {
             match (group, feature) {
                 (Group::Dense { node, .. }, Feature::Dense { bias, .. }) => {
                     all[*node][0] = Some(Direction::Dense { group: position, bias: *bias });
                 }
-                (Group::Rows { part }, Feature::Rows(gradients)) => {
+                (Group::Rows { part }, Feature::Rows(_)) => {
                     let part = &self.selection.parts()[*part];
                     // G = A^T J(x), one row for each row of z.
-                    let mut flat = Array::zeros(vec![self.rows, self.selection.len()]);
                     let mut own = vec![T::ZERO; self.rows * part.length];
-                    let adjoint = Matrix::new(self.adjoint.values(), self.x.rows(), self.rows).transposed();
-                    product(
-                        &mut own,
-                        false,
-                        adjoint,
-                        Matrix::new(gradients.values(), self.x.rows(), part.length),
-                    );
+                    for set in &self.sets {
+                        let Feature::Rows(gradients) = &set.x.features[position] else {
+                            unreachable!("sets have features of the same form")
+                        };
+                        let adjoint = Matrix::new(&set.adjoint, self.rows, set.x.rows());
+                        let gradients = Matrix::new(gradients.values(), set.x.rows(), part.length);
+                        product(&mut own, true, adjoint, gradients);
+                    }
+                    let mut flat = Array::zeros(vec![self.rows, self.selection.len()]);
                     for (own, flat) in own
                         .chunks_exact(part.length)
                         .zip(flat.values_mut().chunks_exact_mut(self.selection.len()))
@@ -103,14 +131,13 @@ impl<T: Precision> Pullback<'_, '_, T> {
     }
 
     /// `A^T` with entry `[r, s]` multiplied by `factors[r / width of z, s / width of x] + constant`.
-    fn weighted(&self, factors: &[T], constant: T) -> Vec<T> {
-        let (rows, columns) = (self.rows, self.x.rows());
-        let (examples, width) = (self.x.examples, self.x.width);
-        let mut out = vec![T::ZERO; rows * columns];
-        for (r, out) in out.chunks_exact_mut(columns.max(1)).enumerate() {
+    fn weighted(&self, set: &Set<'_, T>, factors: &[T], constant: T) -> Vec<T> {
+        let (examples, width) = (set.x.examples, set.x.width);
+        let mut out = set.adjoint.clone();
+        for (r, out) in out.chunks_exact_mut(set.x.rows().max(1)).enumerate() {
             let factors = &factors[r / self.width() * examples..][..examples];
-            for (s, o) in out.iter_mut().enumerate() {
-                *o = self.adjoint.values()[s * rows + r] * (factors[s / width] + constant);
+            for (out, &factor) in out.chunks_exact_mut(width).zip(factors) {
+                out.iter_mut().for_each(|o| *o *= factor + constant);
             }
         }
         out
@@ -118,48 +145,40 @@ impl<T: Precision> Pullback<'_, '_, T> {
 
     /// What a fully connected layer adds to the tangent of its output: `sum_s A[s, r] (a_s . a_r + bias) delta_s`.
     fn dense_tangent(&self, node: usize, group: usize, bias: T) -> Array<T> {
-        let Feature::Dense { inputs, sensitivities, .. } = &self.x.features[group] else {
-            unreachable!("a dense group has dense features")
-        };
         let own = self.trace.at(node, |at| at.inputs[0].clone());
-        let mut along = vec![T::ZERO; own.rows() * inputs.rows()];
-        let columns = inputs.row_len();
-        let others = Matrix::new(inputs.values(), inputs.rows(), columns);
-        product(&mut along, false, Matrix::new(own.values(), own.rows(), columns), others.transposed());
-        let weights = self.weighted(&along, bias);
-        let outputs = sensitivities.row_len();
-        let mut out = Array::zeros(vec![self.rows, outputs]);
-        let sensitivities = Matrix::new(sensitivities.values(), self.x.rows(), outputs);
-        product(out.values_mut(), false, Matrix::new(&weights, self.rows, self.x.rows()), sensitivities);
+        let own = Matrix::new(own.values(), own.rows(), own.row_len());
+        let mut out = Array::zeros(vec![self.rows, self.trace.network().graph().nodes()[node].shape[0]]);
+        for set in &self.sets {
+            let (inputs, sensitivities) = set.dense(group);
+            let mut along = vec![T::ZERO; self.trace.rows() * inputs.rows()];
+            let others = Matrix::new(inputs.values(), inputs.rows(), inputs.row_len());
+            product(&mut along, false, own, others.transposed());
+            let weights = self.weighted(set, &along, bias);
+            let weights = Matrix::new(&weights, self.rows, set.x.rows());
+            let sensitivities = Matrix::new(sensitivities.values(), set.x.rows(), sensitivities.row_len());
+            product(out.values_mut(), true, weights, sensitivities);
+        }
         out
     }
 
     /// What it adds to the adjoint of its input: `sum_s A[s, r] (delta_s . delta_r) a_s`.
-    fn dense_adjoint(&self, group: usize, cotangent: &Array<T>) -> Array<T> {
-        let Feature::Dense { inputs, sensitivities, .. } = &self.x.features[group] else {
-            unreachable!("a dense group has dense features")
-        };
-        let (outputs, others) = (sensitivities.row_len(), self.x.rows());
-        let mut weights = vec![T::ZERO; self.rows * others];
-        let sensitivities = Matrix::new(sensitivities.values(), others, outputs);
-        product(
-            &mut weights,
-            false,
-            Matrix::new(cotangent.values(), self.rows, outputs),
-            sensitivities.transposed(),
-        );
-        let (examples, width) = (self.x.examples, self.x.width);
-        let mut folded = vec![T::ZERO; self.rows * examples];
-        for r in 0..self.rows {
-            for s in 0..others {
-                folded[r * examples + s / width] +=
-                    weights[r * others + s] * self.adjoint.values()[s * self.rows + r];
-            }
-        }
-        let columns = inputs.row_len();
+    fn dense_adjoint(&self, columns: usize, group: usize, cotangent: &Array<T>) -> Array<T> {
         let mut out = Array::zeros(vec![self.rows, columns]);
-        let inputs = Matrix::new(inputs.values(), examples, columns);
-        product(out.values_mut(), false, Matrix::new(&folded, self.rows, examples), inputs);
+        for set in &self.sets {
+            let (inputs, sensitivities) = set.dense(group);
+            let (outputs, others) = (sensitivities.row_len(), set.x.rows());
+            let mut weights = vec![T::ZERO; self.rows * others];
+            let sensitivities = Matrix::new(sensitivities.values(), others, outputs).transposed();
+            product(&mut weights, false, Matrix::new(cotangent.values(), self.rows, outputs), sensitivities);
+            weights.iter_mut().zip(&set.adjoint).for_each(|(w, a)| *w *= *a);
+            let (examples, width) = (set.x.examples, set.x.width);
+            let folded: Vec<T> = match width {
+                1 => weights,
+                _ => weights.chunks_exact(width).map(|rows| rows.iter().copied().sum()).collect(),
+            };
+            let inputs = Matrix::new(inputs.values(), examples, columns);
+            product(out.values_mut(), true, Matrix::new(&folded, self.rows, examples), inputs);
+        }
         out
     }
 
@@ -208,7 +227,7 @@ impl<T: Precision> Pullback<'_, '_, T> {
                         match direction {
                             None => {}
                             Some(Direction::Dense { group, .. }) => {
-                                add(self.dense_adjoint(*group, &sensitivity))
+                                add(self.dense_adjoint(at.inputs[0].row_len(), *group, &sensitivity));
                             }
                             Some(Direction::Given(rows)) => {
                                 if let Some(term) =

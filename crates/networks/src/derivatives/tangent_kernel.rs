@@ -202,13 +202,20 @@ struct Turned<T> {
     inputs: Vec<T>,
 }
 
+/// Rows and entries that are turned at one time: what is read and what is written stay in the first-level cache.
+const TURNED: usize = 16;
+
 /// Some rows of `[rows, entries]` as `[entries, rows]`.
-fn turn<T: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<T> {
+pub(super) fn turn<T: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<T> {
     let (entries, count) = (x.row_len(), rows.len());
-    let mut out = vec![T::ZERO; entries * count];
-    for (r, row) in rows.enumerate() {
-        for (i, &v) in x.row(row).iter().enumerate() {
-            out[i * count + r] = v;
+    let values = &x.values()[rows.start * entries..rows.end * entries];
+    let mut out = vec![T::ZERO; values.len()];
+    for those in pieces(count, TURNED) {
+        for these in pieces(entries, TURNED) {
+            for i in these {
+                let target = &mut out[i * count..][those.clone()];
+                target.iter_mut().zip(those.clone()).for_each(|(t, r)| *t = values[r * entries + i]);
+            }
         }
     }
     out

@@ -198,16 +198,37 @@ impl<T: Precision> Network<T> {
     /// # Errors
     /// When the examples have another shape, hold NaN or infinity, or ask an embedding for what it does not hold.
     pub fn forward(&self, x: &Array<T>) -> Result<Array<T>, NetworkError> {
+        Ok(self.forward_keeping(x, None)?.0)
+    }
+
+    /// The outputs, bit for bit as [`Self::forward`] gives them, and the value of one node on the way (by position), `[examples, ...]`: features, say. No more memory than that and `forward` need.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn forward_with(&self, x: &Array<T>, node: usize) -> Result<(Array<T>, Array<T>), NetworkError> {
+        self.forward_keeping(x, Some(node))
+    }
+
+    /// The outputs and, where one is asked for, the value of a node (else nothing).
+    fn forward_keeping(
+        &self,
+        x: &Array<T>,
+        node: Option<usize>,
+    ) -> Result<(Array<T>, Array<T>), NetworkError> {
         self.check(x)?;
         let each = self.examples_at_once();
         if self.mode == Mode::Training || x.rows() <= each {
-            return self.forward_piece(x);
+            return self.forward_piece(x, node);
         }
-        let mut values = Vec::with_capacity(x.rows() * self.graph.output_shape().iter().product::<usize>());
+        let (mut outputs, mut kept) = (Vec::new(), Vec::new());
         for rows in posterior_linalg::tiles::pieces(x.rows(), each) {
-            values.extend(self.forward_piece(&x.slice_rows(rows))?.into_values());
+            let (output, own) = self.forward_piece(&x.slice_rows(rows), node)?;
+            outputs.extend(output.into_values());
+            kept.extend(own.into_values());
         }
-        Ok(Array::new(batch_shape(x.rows(), self.graph.output_shape()), values))
+        let shape = node.map_or(&[0][..], |node| &self.graph.nodes[node].shape);
+        let outputs = Array::new(batch_shape(x.rows(), self.graph.output_shape()), outputs);
+        Ok((outputs, Array::new(batch_shape(x.rows(), shape), kept)))
     }
 
     /// Examples whose activations are kept at one time.
@@ -215,10 +236,13 @@ impl<T: Precision> Network<T> {
         (PIECE / self.graph.activations().max(1)).max(1)
     }
 
-    fn forward_piece(&self, x: &Array<T>) -> Result<Array<T>, NetworkError> {
+    fn forward_piece(&self, x: &Array<T>, node: Option<usize>) -> Result<(Array<T>, Array<T>), NetworkError> {
         let mut readers = vec![0usize; self.graph.nodes.len() + 1];
         self.graph.nodes.iter().flat_map(|n| &n.inputs).for_each(|v| readers[v.0] += 1);
         readers[self.graph.output.0] += 1;
+        if let Some(node) = node {
+            readers[node + 1] += 1;
+        }
         let mut values: Vec<Option<Array<T>>> = vec![None; self.graph.nodes.len() + 1];
         values[0] = Some(x.clone());
         for (i, node) in self.graph.nodes.iter().enumerate() {
@@ -231,7 +255,9 @@ impl<T: Precision> Network<T> {
                 }
             }
         }
-        Ok(values[self.graph.output.0].take().unwrap_or_else(|| x.clone()))
+        let kept = node.and_then(|node| values[node + 1].clone());
+        let output = values[self.graph.output.0].take().unwrap_or_else(|| x.clone());
+        Ok((output, kept.unwrap_or_else(|| Array::zeros(vec![x.rows(), 0]))))
     }
 
     /// One node.

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// Rows of one parallel piece.
 const CHUNK: usize = 64;
 
+/// Outputs of all rows up to which one thread computes their energies.
+const ALONE: usize = 256;
+
 /// Energies by Monte Carlo over the whole covariance of a row's outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
@@ -77,7 +80,12 @@ pub(super) fn data_term(
         Ok(out)
     };
     let pieces: Vec<Range<usize>> = pieces(rows, CHUNK).collect();
-    let parts: Vec<Result<DataTerm, FixedMeanError>> = pieces.into_par_iter().map(piece).collect();
+    // Few rows of one output are done before another thread would have begun.
+    let alone = draws.is_none() && latents.means.len() <= ALONE;
+    let parts: Vec<Result<DataTerm, FixedMeanError>> = match alone {
+        true => pieces.into_iter().map(piece).collect(),
+        false => pieces.into_par_iter().map(piece).collect(),
+    };
     let mut total = DataTerm {
         value: 0.0,
         means: Vec::with_capacity(rows * c),

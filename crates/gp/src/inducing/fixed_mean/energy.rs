@@ -17,7 +17,7 @@ use super::data_term::{Draws, Latents, data_term};
 use super::{Batch, FixedMeanError, FixedMeanModel};
 use crate::inducing::distribution::{add_lower_product, lower_product};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
-use faer::{Accum, Mat, Scale};
+use faer::{Accum, Mat, Scale, unzip, zip};
 use posterior_kernels::LearnedBlockKernel;
 use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
@@ -72,7 +72,7 @@ pub fn energy<K: LearnedBlockKernel>(
     let z = model.prepare()?;
     let x = kernel.prepare(batch.points, 0..rows, None).map_err(FixedMeanError::kernel)?;
     let gram = model.gram(&z);
-    let mut cross = kernel.tile(&x, &z).transpose().to_owned();
+    let mut cross = kernel.tile(&z, &x);
     cross *= Scale(a);
     let own: Vec<f64> = kernel.diagonal(&x).into_iter().map(|k| a * k).collect();
 
@@ -103,15 +103,14 @@ pub fn energy<K: LearnedBlockKernel>(
     let weighted = times_blocks(&cross, &data.covariances, (c, full), 1.0);
     let mut y = lower_product((cross.as_ref(), Rectangular), (weighted.transpose(), Rectangular), 2.0);
     mirror_lower(y.as_mut());
-    // Now 2 G, which the gradient in L takes off again.
-    let twice = y.clone();
-    y += &gram * Scale(divergences);
+    // Now 2 G, which the gradient in L takes off.
+    let mut bracket = y.clone();
+    bracket *= Scale(-1.0);
+    zip!(&mut y, &gram).for_each(|unzip!(y, k)| *y += divergences * k);
     let shared = product(factored.s.as_ref(), y.as_ref());
     let mut toward_gram =
         lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
     mirror_lower(toward_gram.as_mut());
-    let mut bracket = twice;
-    bracket *= Scale(-1.0);
     multiply_into(bracket.as_mut(), Accum::Add, gram.as_ref(), shared.as_ref(), 1.0);
     let mut toward_root = Mat::zeros(gram.nrows(), gram.nrows());
     let left = (bracket.as_ref(), Rectangular);
@@ -131,18 +130,14 @@ pub fn energy<K: LearnedBlockKernel>(
     let mut of_kernel = vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }];
     let mut points = Vec::new();
     if learned.inducing || !of_kernel.is_empty() {
-        let adjoint = toward_cross.transpose() * Scale(a);
-        let set = || (&model.points, Some(model.along.as_ref()));
-        let through_cross =
-            kernel.pull_tile(&x, set(), &z, adjoint.as_ref(), learned.inducing, &mut of_kernel);
+        toward_cross *= Scale(a);
         toward_gram *= Scale(a);
-        let through_gram =
-            kernel.pull_tile(&z, set(), &z, toward_gram.as_ref(), learned.inducing, &mut of_kernel);
-        let error = FixedMeanError::kernel;
-        if let (Some(first), Some(half)) = (through_cross.map_err(error)?, through_gram.map_err(error)?) {
-            let (rows, columns) = (first.nrows(), first.ncols());
-            let numbers = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
-            points = numbers.map(|at| first[at] + 2.0 * half[at]).collect();
+        let set = (&model.points, Some(model.along.as_ref()));
+        let adjoints = (toward_cross.transpose(), toward_gram.as_ref());
+        let moved = kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut of_kernel);
+        if let Some(moved) = moved.map_err(FixedMeanError::kernel)? {
+            points.reserve(moved.nrows() * moved.ncols());
+            (0..moved.nrows()).for_each(|i| points.extend(moved.row(i).iter()));
         }
         let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
         kernel.pull_diagonal(&x, &blocks, &mut of_kernel);

@@ -28,12 +28,23 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
         out
     }
 
+    /// Length of the vector.
+    fn parameters(&self) -> usize {
+        let m = self.inducing();
+        m * (m + 1) / 2
+            + self.companion.as_ref().map_or(0, Vec::len)
+            + usize::from(self.learned.amplitude)
+            + if self.learned.kernel { self.kernel.unconstrained().len() } else { 0 }
+            + if self.learned.likelihood { self.likelihood.unconstrained().len() } else { 0 }
+            + if self.learned.inducing { self.kernel.coordinates(&self.points).len() } else { 0 }
+    }
+
     /// Moves the model there.
     ///
     /// # Errors
     /// When the vector has another length.
     pub fn set_unconstrained(&mut self, theta: &[f64]) -> Result<(), FixedMeanError> {
-        FixedMeanError::same("parameters", self.unconstrained().len(), theta.len())?;
+        FixedMeanError::same("parameters", self.parameters(), theta.len())?;
         let m = self.inducing();
         let mut rest = theta;
         let mut take = |count: usize| {

@@ -35,7 +35,7 @@ pub struct ClosedForm {
 }
 
 impl ProjectedCurvature {
-    /// One pass over the rows in pieces of `block`, each shown to the observer (rows done, rows in all). Cost `n S M²` flops, S the width of the likelihood's root, and the
+    /// One pass over the rows in pieces of `block` or as many as the kernel takes at one time, each shown to the observer (rows done, rows in all). Cost `n S M²` flops, S the width of the likelihood's root, and the
     /// kernel between all rows and the inducing points; memory one piece and two matrices of M x M.
     ///
     /// # Errors
@@ -52,7 +52,8 @@ impl ProjectedCurvature {
         let (n, target_width) = (data.rows(), model.likelihood.target_width());
         let mut sum = Mat::<f64>::zeros(m, m);
         let rows: Vec<usize> = (0..n).collect();
-        for range in pieces(n, block.max(1)) {
+        // Half as many as the kernel would take: a tile may copy them.
+        for range in pieces(n, block.min(model.kernel.points_at_once(2 * width)).max(1)) {
             let (points, means, targets) = data.gather(&rows[range.clone()]);
             let mut directions = Mat::<f64>::zeros(range.len() * width, c);
             let mut root = vec![0.0; c * width];
@@ -67,8 +68,8 @@ impl ProjectedCurvature {
             }
             let along = Some(directions.as_ref());
             let x = model.kernel.prepare(&points, 0..range.len(), along).map_err(FixedMeanError::kernel)?;
-            let seen = model.kernel.tile(&x, &z);
-            add_lower_product(&mut sum, (seen.transpose(), Rectangular), (seen.as_ref(), Rectangular), 1.0);
+            let seen = model.kernel.tile(&z, &x);
+            add_lower_product(&mut sum, (seen.as_ref(), Rectangular), (seen.transpose(), Rectangular), 1.0);
             if observer(range.end, n) == Signal::Stop {
                 return Ok(None);
             }

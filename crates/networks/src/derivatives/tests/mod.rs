@@ -319,10 +319,11 @@ fn pullbacks_agree_with_differences() {
                 let features = case.network.tangent_features(&case.x, &selection, &Outputs::All).unwrap();
                 let pull = |features: &_, adjoint: &_| {
                     case.network
-                        .tangent_kernel_pullback(&selection, features, (&case.z, &outputs), adjoint)
+                        .tangent_kernel_pullback(&selection, (&case.z, &outputs), &[(features, adjoint)])
                         .unwrap()
                 };
                 let found = pull(&features, &adjoint);
+                let first = (&features, &adjoint, found.clone());
                 let loss = |i: usize, step: f64| {
                     let mut z = case.z.clone();
                     z.values_mut()[i] += step;
@@ -341,6 +342,16 @@ fn pullbacks_agree_with_differences() {
                         adjoint.values()[i * m + j] + adjoint.values()[j * m + i];
                 }
                 let found = pull(&own, &symmetric);
+                let both = case
+                    .network
+                    .tangent_kernel_pullback(
+                        &selection,
+                        (&case.z, &outputs),
+                        &[(first.0, first.1), (&own, &symmetric)],
+                    )
+                    .unwrap();
+                let sum: Vec<f64> = first.2.values().iter().zip(found.values()).map(|(a, b)| a + b).collect();
+                close(case.name, both.values(), &sum, 1e-12);
                 let loss = |i: usize, step: f64| {
                     let mut z = case.z.clone();
                     z.values_mut()[i] += step;

@@ -46,6 +46,10 @@ fn whole_traced_and_in_pieces_bit_for_bit() {
     assert_eq!(trace.output(), &whole);
     assert_eq!((trace.rows(), trace.first_not_finite()), (9, None));
     assert_eq!(trace.value(4).shape(), [9, 4, 3, 3]);
+    for node in 0..network.graph().nodes().len() {
+        let (output, kept) = network.forward_with(&x, node).unwrap();
+        assert_eq!((&output, &kept), (&whole, trace.value(node)));
+    }
     for r in 0..9 {
         let alone = network.forward(&x.slice_rows(r..r + 1)).unwrap();
         for (a, b) in alone.values().iter().zip(whole.row(r)) {
@@ -67,6 +71,7 @@ fn batches_beyond_one_piece() {
     let x: Array<f32> = random(&[each + 2, 3], 2).cast();
     let whole = network.forward(&x).unwrap();
     assert_eq!(whole.shape(), [each + 2, 1]);
+    assert_eq!(network.forward_with(&x, 1).unwrap(), (whole.clone(), whole.clone()));
     let trace = network.trace(x.slice_rows(each..each + 2)).unwrap();
     for (a, b) in trace.output().values().iter().zip(&whole.values()[each..]) {
         assert!((a - b).abs() < 1e-6, "{a} {b}");
