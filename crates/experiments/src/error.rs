@@ -9,6 +9,8 @@ use posterior_kernels::inducing::InducingError;
 use posterior_kernels::tanimoto::CountError;
 use posterior_laplace::LaplaceError;
 use posterior_likelihoods::LikelihoodError;
+use posterior_linear::evidence::EvidenceError;
+use posterior_linear::sampled::SampledError;
 use posterior_linear::{LinearError, PriorError};
 use posterior_metrics::MetricsError;
 use posterior_models::network::NetworkFileError;
@@ -83,6 +85,12 @@ pub enum ExperimentError {
     /// The linear model.
     #[error(transparent)]
     Linear(#[from] LinearError),
+    /// The evidence.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// The descent to samples.
+    #[error(transparent)]
+    Sampled(#[from] SampledError),
     /// The prior.
     #[error(transparent)]
     Prior(#[from] PriorError),

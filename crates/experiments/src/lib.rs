@@ -39,9 +39,10 @@
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
-//! | `toy`, `images`, `training`, `tangent` | parts that kinds share: problems, networks, tangent models |
+//! | `toy`, `images`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
+mod classifier;
 mod context;
 mod covariance;
 mod error;

@@ -47,7 +47,7 @@ impl PriorKind {
     ///
     /// # Errors
     /// When there are no weights.
-    pub(crate) fn prior(
+    pub fn prior(
         &self,
         graph: &Graph,
         selection: &Selection,

@@ -4,12 +4,15 @@ mod bands;
 mod conjugate;
 mod convergence;
 mod effective_dimension;
+mod em_convergence;
 mod error_bars;
 mod evidence;
+mod fidelity;
 mod fingerprints;
 mod images;
 mod plain;
 mod regression;
+mod sampling_objectives;
 mod scale;
 mod scaling;
 mod slices;
@@ -58,6 +61,9 @@ kinds! {
     "loss-slices" slices "likelihood and posterior of a network and of its linear model over a plane of weights"
     "plain-laplace" plain "the network at sampled weights against its tangent"
     "images" images "classifiers of images: whose norm the evidence charges for, one precision or one for each layer"
+    "fidelity" fidelity "classifiers of images: how far approximate posteriors are from the exact one of the tangent model"
+    "em-convergence" em_convergence "classifiers of images: precisions by step of expectation maximisation, exact, approximate and sampled, and the bounds that they maximise"
+    "sampling-objectives" sampling_objectives "classifiers of images: errors of posterior samples along descent on two objectives, by size of the batches"
     "regression" regression "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods"
     "thompson" thompson "parallel Thompson sampling: the best value found, by step and by second"
     "spectral" spectral "what stochastic solvers have not converged in: along the inputs and by eigendirection"

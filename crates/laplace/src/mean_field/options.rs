@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// How means and deviations are trained. The defaults are the published settings (spec `valla`, section 7.4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct MeanFieldOptions {
     /// Weight decay that the network was trained with: the prior precision of each weight divided by the number of examples.
     pub weight_decay: f64,

@@ -85,7 +85,7 @@ fn every_curvature<T: SavedPrecision>() {
         (Weights::All, Approximation::Full, PriorKind::Scalar),
         (Weights::All, Approximation::Block, PriorKind::Layerwise),
         (Weights::All, Approximation::Diagonal, PriorKind::Diagonal),
-        (Weights::All, kronecker, PriorKind::Parameter),
+        (Weights::All, kronecker.clone(), PriorKind::Parameter),
         (Weights::All, sampled, PriorKind::GPrior),
         (Weights::LastLayer, kronecker, PriorKind::Scalar),
         (Weights::LastLayer, Approximation::Full, PriorKind::GPrior),

@@ -1,0 +1,387 @@
+//! How far approximate posteriors of a classifier are from the exact one of its tangent model, on test images.
+//!
+//! The reference has the full curvature. Its precisions, by expectation maximisation, are shared with all others, so that what differs is the approximation alone. Distances: the symmetric divergence of probit
+//! predictions, and the Wasserstein distance of the Gaussian outputs (spec `linearised_laplace`, section 7). Serves figure 6.6 of the thesis, left.
+
+use super::Checked;
+use crate::classifier::{Classifier, Curvature, NetworkSettings, Predicted, TurnSettings, Untrained};
+use crate::context::Context;
+use crate::error::{ExperimentError, refused};
+use crate::fit_options::overlaid;
+use crate::gaussian::check_names;
+use crate::images::ImageSettings;
+use crate::measured::{Measured, NumberTable};
+use crate::training::TrainingSettings;
+use faer::MatRef;
+use posterior_laplace::fixed_mean::FixedMeanKernel;
+use posterior_laplace::{
+    Approximation, FitOptions, Keeper, Latent, Mode, Predictor, PriorKind, Tune, Wanted, fit,
+};
+use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule};
+use posterior_linear::{LinearError, Prior};
+use posterior_metrics::{Classes, squared_wasserstein2_gaussians, symmetric_kl};
+use posterior_report::{Curves, Line};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    data: ImageSettings,
+    training: TrainingSettings,
+    /// How the reference learns its precisions.
+    turns: TurnSettings,
+    /// Which weights share one.
+    priors: Vec<PriorKind>,
+    #[serde(rename = "network")]
+    networks: Vec<NetworkSettings>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+}
+
+/// One `[[method]]`: exactly one of its ways.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MethodSettings {
+    name: String,
+    /// No posterior: the network's own outputs.
+    #[serde(default)]
+    plain: bool,
+    /// Another form of the curvature.
+    curvature: Option<Curvature>,
+    /// Samples of the exact posterior.
+    samples: Option<usize>,
+    /// Relative residual to which they are solved.
+    #[serde(default = "hundredth")]
+    tolerance: f64,
+    /// Another fit, whose options are laid over the defaults. It knows one precision: it is left out where there are several.
+    options: Option<Table>,
+}
+
+fn hundredth() -> f64 {
+    0.01
+}
+
+/// As in files.
+pub(super) fn prior_name(kind: &PriorKind) -> &'static str {
+    match kind {
+        PriorKind::Scalar => "scalar",
+        PriorKind::Layerwise => "layerwise",
+        _ => "other",
+    }
+}
+
+/// Refuses priors that expectation maximisation on classifiers does not know here.
+pub(super) fn check_priors(priors: &[PriorKind]) -> Result<(), ExperimentError> {
+    if priors.is_empty() || priors.iter().any(|p| prior_name(p) == "other") {
+        return refused("`priors` are \"scalar\", \"layerwise\" or both");
+    }
+    Ok(())
+}
+
+impl Checked for Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_names("network", self.networks.iter().map(|n| n.name.as_str()))?;
+        check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
+        check_priors(&self.priors)?;
+        self.turns.check()?;
+        for method in &self.methods {
+            let ways = usize::from(method.plain)
+                + usize::from(method.curvature.is_some())
+                + usize::from(method.samples.is_some())
+                + usize::from(method.options.is_some());
+            if ways != 1 || method.samples == Some(0) || method.name == "exact" {
+                return refused(format!(
+                    "[[method]] `{}` has exactly one of `plain`, `curvature`, `samples` (at least 1) and `options`, and is not called `exact`",
+                    method.name
+                ));
+            }
+            if let Some(over) = &method.options {
+                overlaid(FitOptions::default(), over, &method.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a method found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Found {
+    symmetric_kl: f64,
+    wasserstein2: f64,
+    /// Total variance of the outputs over that of the reference.
+    variance_ratio: f64,
+    nll: f64,
+    accuracy: f64,
+    ece: f64,
+    seconds: f64,
+}
+
+/// The exact posterior.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Reference {
+    predicted: Predicted,
+    seconds: f64,
+}
+
+impl MethodSettings {
+    /// Whether it knows what is asked of it.
+    fn is_for(&self, kind: &PriorKind) -> bool {
+        self.options.is_none() || *kind == PriorKind::Scalar
+    }
+
+    fn predicted(
+        &self,
+        classifier: &mut Classifier,
+        prior: &Prior,
+        mean: &[f64],
+        context: &mut Context<'_>,
+    ) -> Result<Predicted, ExperimentError> {
+        if let Some(curvature) = self.curvature {
+            return by_curvature(classifier, curvature, prior, context);
+        }
+        if let Some(count) = self.samples {
+            let samples = classifier.samples(prior, count, self.tolerance, context)?;
+            return classifier.predicted(context, &mut |x| classifier.sampled_latent(x, samples.as_ref()));
+        }
+        let Some(over) = &self.options else {
+            return Ok(Predicted {
+                mean: mean.to_vec(),
+                covariance: vec![0.0; mean.len() * classifier.classes()],
+            });
+        };
+        let options = shared(over, prior.precisions()[0], context.seed, &self.name)?;
+        let stage = format!("`{}`", self.name);
+        let laplace = fit(
+            &classifier.network,
+            classifier.train.as_ref(),
+            None,
+            &classifier.likelihood,
+            &options,
+            &mut Keeper::default(),
+            &mut |s, done, total| context.tell(&format!("{stage}: {}", s.describe()), done, total),
+        )?;
+        let latent = &mut |x: &_| Ok(laplace.tangent_latent(&classifier.network, x, Wanted::Full)?);
+        classifier.predicted(context, latent)
+    }
+}
+
+/// Options of a fit whose prior precision is given for good.
+fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOptions, ExperimentError> {
+    let options = overlaid(FitOptions { seed, ..FitOptions::default() }, over, whose)?;
+    if let Approximation::FixedMean(own) = &options.approximation {
+        let mut own = own.clone();
+        own.initial_amplitude = 1.0 / precision;
+        // Another kernel has a prior of its own, which begins there.
+        own.learn_amplitude &= own.kernel != FixedMeanKernel::Tangent;
+        return Ok(FitOptions { approximation: Approximation::FixedMean(own), ..options });
+    }
+    if options.approximation.is_learned() {
+        return refused(format!(
+            "`{whose}`: {} finds a precision of its own, which is none to be compared with the exact posterior",
+            options.approximation.name()
+        ));
+    }
+    Ok(FitOptions {
+        prior: PriorKind::Scalar,
+        initial_precision: precision,
+        tune: Tune::None,
+        mode: Mode::Trained,
+        ..options
+    })
+}
+
+/// By a form of the curvature under a prior.
+fn by_curvature(
+    classifier: &mut Classifier,
+    curvature: Curvature,
+    prior: &Prior,
+    context: &mut Context<'_>,
+) -> Result<Predicted, ExperimentError> {
+    let structure = classifier.curvature(curvature, context)?;
+    let posterior = structure.condition(prior, 1.0).map_err(LinearError::from)?;
+    let predictor = Predictor::new(&classifier.network, &classifier.selection, vec![posterior])?;
+    classifier
+        .predicted(context, &mut |x| Ok(predictor.latent(&classifier.network, x, Wanted::Full)?.remove(0)))
+}
+
+/// Probabilities of each image, one after another, by the probit rule.
+fn probabilities(
+    likelihood: &OutputLikelihood,
+    classes: usize,
+    predicted: &Predicted,
+) -> Result<Vec<f64>, ExperimentError> {
+    let rule = PredictiveRule::new(likelihood.clone(), Integration::Probit)?;
+    let latent = Latent {
+        outputs: classes,
+        mean: predicted.mean.clone(),
+        covariance: predicted.covariance.clone(),
+        wanted: Wanted::Full,
+        clipped: 0,
+    };
+    let mut all = Vec::with_capacity(latent.mean.len());
+    for i in 0..latent.examples() {
+        let Prediction::Classes(own) = rule.predict(latent.example(i))? else {
+            return refused("the likelihood is not one of classes");
+        };
+        all.extend(own);
+    }
+    Ok(all)
+}
+
+/// Distances from the reference, and scores.
+fn compared(
+    classifier: &Classifier,
+    reference: &Predicted,
+    own: &Predicted,
+    seconds: f64,
+) -> Result<Found, ExperimentError> {
+    let (c, labels) = (classifier.classes(), classifier.test_labels());
+    let of = |predicted| probabilities(&classifier.likelihood, c, predicted);
+    let (p, q) = (of(reference)?, of(own)?);
+    let (mut divergence, mut distance, mut traces) = (0.0, 0.0, (0.0, 0.0));
+    let count = labels.len() as f64;
+    for (p, q) in p.chunks_exact(c).zip(q.chunks_exact(c)) {
+        divergence += symmetric_kl(p, q)? / count;
+    }
+    for (a, b) in reference.covariance.chunks_exact(c * c).zip(own.covariance.chunks_exact(c * c)) {
+        let of = |values| MatRef::from_row_major_slice(values, c, c);
+        distance += squared_wasserstein2_gaussians(of(a), of(b))?.sqrt() / count;
+        let trace = |values: &[f64]| values.iter().step_by(c + 1).sum::<f64>();
+        traces.0 += trace(a);
+        traces.1 += trace(b);
+    }
+    let scores = Classes::new(&q, c, &labels)?.scores();
+    Ok(Found {
+        symmetric_kl: divergence,
+        wasserstein2: distance,
+        variance_ratio: traces.1 / traces.0,
+        nll: scores.nll,
+        accuracy: scores.accuracy,
+        ece: scores.ece,
+        seconds,
+    })
+}
+
+/// Trains every network, fits the exact posterior and all others, and compares.
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
+    let mut sizes = Vec::new();
+    for network in &settings.networks {
+        let name = &network.name;
+        let mut untrained = Untrained::new(&settings.data, &settings.training, network);
+        let (row, fact) = untrained.fact(context)?;
+        facts.push(row);
+        sizes.push(fact.weights as f64);
+        let mut of_network = Map::new();
+        for kind in &settings.priors {
+            let own = of_prior(settings, kind, &mut untrained, context)?;
+            tables.push(NumberTable::by_name(
+                &format!("{name}: {} prior", prior_name(kind)),
+                "posterior",
+                &format!("networks.{name}.{}", prior_name(kind)),
+                std::iter::once("exact")
+                    .chain(settings.methods.iter().filter(|m| m.is_for(kind)).map(|m| m.name.as_str())),
+                &[
+                    ("symmetric_kl", "symmetric KL"),
+                    ("wasserstein2", "W2"),
+                    ("variance_ratio", "variance over exact"),
+                    ("nll", "NLL"),
+                    ("accuracy", "accuracy"),
+                    ("ece", "ECE"),
+                    ("seconds", "seconds"),
+                ],
+                "Means over test images. Symmetric KL: nats, both directions added, probit predictions. W2: root of the squared distance of Gaussian outputs with equal means. All posteriors share the precisions of the exact one.",
+            ));
+            of_network.insert(prior_name(kind).into(), Value::Object(own));
+        }
+        numbers.insert(name.clone(), Value::Object(of_network));
+    }
+    let numbers = json!({ "networks": numbers });
+    Ok(Measured {
+        figures: figures(settings, &numbers, &sizes),
+        numbers,
+        series: Value::Null,
+        tables,
+        facts,
+        notes: Vec::new(),
+    })
+}
+
+/// One prior of one network.
+fn of_prior(
+    settings: &Settings,
+    kind: &PriorKind,
+    untrained: &mut Untrained<'_>,
+    context: &mut Context<'_>,
+) -> Result<Map<String, Value>, ExperimentError> {
+    let stage = prior_name(kind);
+    let depends = (untrained.depends(), settings.turns, kind);
+    let learned = context.once(&format!("{stage}: exact precisions"), &depends, |context| {
+        untrained.trained(context)?.learn(Curvature::Full, kind, &settings.turns, context)
+    })?;
+    let reference: Reference = context.once(&format!("{stage}: exact posterior"), &depends, |context| {
+        let classifier = untrained.trained(context)?;
+        let prior = classifier.prior(kind, 1.0)?.with_precisions(learned.last())?;
+        let clock = Instant::now();
+        let predicted = by_curvature(classifier, Curvature::Full, &prior, context)?;
+        Ok(Reference { predicted, seconds: clock.elapsed().as_secs_f64() })
+    })?;
+    let mut own = Map::new();
+    let add = |name: &str, found: &Found, own: &mut Map<String, Value>| {
+        own.insert(name.into(), serde_json::to_value(found).unwrap_or_default());
+    };
+    let exact: Found = context.once(&format!("{stage}: exact scores"), &depends, |context| {
+        let classifier = untrained.trained(context)?;
+        compared(classifier, &reference.predicted, &reference.predicted, reference.seconds)
+    })?;
+    add("exact", &exact, &mut own);
+    own["exact"]["effective_dimension"] =
+        learned.effective_dimensions.last().map_or(f64::NAN, |g| g.iter().sum()).into();
+    own["exact"]["smallest_precision"] = learned.last().iter().copied().fold(f64::INFINITY, f64::min).into();
+    own["exact"]["largest_precision"] = learned.last().iter().copied().fold(0.0, f64::max).into();
+    for method in settings.methods.iter().filter(|m| m.is_for(kind)) {
+        let depends = (depends, method);
+        let found: Found = context.once(&format!("{stage}: {}", method.name), &depends, |context| {
+            let classifier = untrained.trained(context)?;
+            let prior = classifier.prior(kind, 1.0)?.with_precisions(learned.last())?;
+            let clock = Instant::now();
+            let predicted = method.predicted(classifier, &prior, &reference.predicted.mean, context)?;
+            let seconds = clock.elapsed().as_secs_f64();
+            compared(classifier, &reference.predicted, &predicted, seconds)
+        })?;
+        add(&method.name, &found, &mut own);
+    }
+    Ok(own)
+}
+
+/// Distances against the size of the network, where there are several.
+fn figures(settings: &Settings, numbers: &Value, sizes: &[f64]) -> Vec<posterior_report::Item> {
+    let mut figures = Vec::new();
+    if settings.networks.len() < 2 {
+        return figures;
+    }
+    for kind in &settings.priors {
+        for (key, what) in [("symmetric_kl", "symmetric KL, nats"), ("wasserstein2", "W2 of the outputs")] {
+            let line = |method: &MethodSettings| {
+                let at = |network: &NetworkSettings| {
+                    numbers["networks"][&network.name][prior_name(kind)][&method.name][key]
+                        .as_f64()
+                        .unwrap_or(f64::NAN)
+                };
+                let mut points: Vec<(f64, f64)> =
+                    sizes.iter().copied().zip(settings.networks.iter().map(at)).collect();
+                points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let (x, y) = points.into_iter().unzip();
+                Line::new(method.name.clone(), x, y)
+            };
+            let lines = settings.methods.iter().filter(|m| m.is_for(kind)).map(line).collect();
+            let title = format!("Distance from the exact posterior, {} prior", prior_name(kind));
+            figures.push(Curves::new(title, "weights", what, lines).logarithmic(true, true).into());
+        }
+    }
+    figures
+}
