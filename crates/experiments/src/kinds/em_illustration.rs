@@ -282,10 +282,22 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let from_exact = |own: &[f64]| mean(own.iter().zip(&exact).map(|(a, b)| (a / b - 1.0).abs()));
         // Of the prior's functions at the training inputs, about which the targets scatter.
         let prior = mean(tangent.features.row_iter().map(|row| (row.squared_norm_l2() / precision).sqrt()));
+        // Of each of them over these inputs, its own mean aside.
+        let n = tangent.features.nrows() as f64;
+        let varied: f64 = tangent
+            .features
+            .col_iter()
+            .map(|column| {
+                let centre = column.iter().sum::<f64>() / n;
+                column.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (n * precision)
+            })
+            .sum();
+        let varied = varied.sqrt();
         states.insert(
             name.into(),
             json!({
                 "precision": precision, "prior_deviation": prior, "prior_over_targets": prior / targets,
+                "variation": varied, "variation_over_targets": varied / targets,
                 "mean_deviation": mean(spread.iter().copied()), "gap_deviation": toy.mean_in_gaps(&spread),
                 "exact_gap_deviation": toy.mean_in_gaps(&exact), "from_exact": from_exact(&spread),
                 "descent_from_exact": from_exact(&descended),
@@ -331,6 +343,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 ("precision", "prior precision"),
                 ("prior_deviation", "σ of prior functions"),
                 ("prior_over_targets", "over that of the targets"),
+                ("variation_over_targets", "variation along x over that of the targets"),
                 ("gap_deviation", "σ in gaps"),
                 ("exact_gap_deviation", "exact σ in gaps"),
                 ("from_exact", "relative difference of σ by samples"),

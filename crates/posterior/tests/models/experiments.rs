@@ -191,7 +191,11 @@ fn precisions_by_turn_and_the_bounds_behind_them() {
 
 #[test]
 fn expectation_maximisation_in_one_dimension() {
-    let outcome = quick("thesis_em_illustration"); println!("{:#?} {:?}", outcome.mean, outcome.by_seed[0].series["precisions"]);
+    // A small network that is hardly trained has other features than the published one.
+    let outcome = holds_but(
+        "thesis_em_illustration",
+        &["after, they vary as the targets do, within a factor of three"],
+    );
     let of = |state: &str, key: &str| number(&outcome, &["states", state, key]);
     // Sixteen samples tell a deviation to 2 / sqrt(2 x 16) or so, of which all points of the grid share most.
     let (found, exact) = (of("after", "gap_deviation"), of("after", "exact_gap_deviation"));
