@@ -64,7 +64,7 @@ impl Checked for Settings {
         if own.samples == 0 || own.steps == 0 || own.every == 0 || self.examples == 0 {
             return refused("`samples`, `steps`, `every` and `examples` are at least 1");
         }
-        if !positive(own.precision) || !(positive(own.tolerance) && own.tolerance < 1.0) {
+        if !(positive(own.precision) && positive(own.tolerance) && own.tolerance < 1.0) {
             return refused("`precision` is positive, `tolerance` lies between 0 and 1");
         }
         Ok(())
