@@ -19,6 +19,7 @@ use posterior_networks::{Array, Network, Selection};
 use posterior_report::SummaryRow;
 use posterior_tangent::{Observed, Tangent, batch_size, segments};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::rc::Rc;
 use toml::Table;
 
@@ -218,8 +219,11 @@ pub(crate) struct Classifier {
     structures: Vec<(Curvature, Rc<Structure>)>,
 }
 
-/// Passes of test images through the network.
+/// Test images that are looked at together.
 const AT_ONCE: usize = 256;
+
+/// Sees some test images and their numbers.
+type VisitImages<'a> = dyn FnMut(&Array<f32>, Range<usize>) -> Result<(), ExperimentError> + 'a;
 
 impl Classifier {
     /// Number of classes.
@@ -242,10 +246,7 @@ impl Classifier {
     }
 
     /// Shows the test images, some at a time, with their numbers.
-    fn test_images(
-        &self,
-        visit: &mut dyn FnMut(&Array<f32>, std::ops::Range<usize>) -> Result<(), ExperimentError>,
-    ) -> Result<(), ExperimentError> {
+    fn test_images(&self, visit: &mut VisitImages<'_>) -> Result<(), ExperimentError> {
         let count = self.test.len();
         for start in (0..count).step_by(AT_ONCE) {
             let range = start..(start + AT_ONCE).min(count);

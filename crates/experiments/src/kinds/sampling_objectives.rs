@@ -64,7 +64,7 @@ impl Checked for Settings {
         if own.samples == 0 || own.steps == 0 || own.every == 0 || self.examples == 0 {
             return refused("`samples`, `steps`, `every` and `examples` are at least 1");
         }
-        if !positive(own.precision) || !(positive(own.tolerance) && own.tolerance < 1.0) {
+        if !(positive(own.precision) && positive(own.tolerance) && own.tolerance < 1.0) {
             return refused("`precision` is positive, `tolerance` lies between 0 and 1");
         }
         Ok(())
@@ -236,7 +236,12 @@ fn measured(
             let numbers = json!({"start": errors.points[0].1, "error": last(errors), "step_size": errors.step_size, "restarts": errors.restarts});
             (format!("batch {batch}"), numbers)
         };
-        let own: Map<String, Value> = found.iter().filter(|f| f.0 == name).map(of).collect();
+        let mut own: Map<String, Value> = found.iter().filter(|f| f.0 == name).map(of).collect();
+        // For claims about any sizes.
+        for (which, batch) in [("smallest", settings.batches.first()), ("largest", settings.batches.last())] {
+            let numbers = batch.and_then(|b| own.get(&format!("batch {b}"))).cloned();
+            own.insert(which.into(), numbers.unwrap_or_default());
+        }
         objectives.insert(name.into(), Value::Object(own));
     }
     // The smallest batches with which the one objective comes as close as the other with the largest.

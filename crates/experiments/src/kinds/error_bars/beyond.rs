@@ -129,7 +129,8 @@ impl Beyond {
 /// Pictures of several methods' answers.
 pub(super) fn figures(task: &str, all: &[(String, Beyond)]) -> Vec<Item> {
     let mut items = Vec::new();
-    let lines = |of: &dyn Fn(&Beyond) -> (Vec<f64>, Vec<f64>)| -> Vec<Line> {
+    type Points<'a> = &'a dyn Fn(&Beyond) -> (Vec<f64>, Vec<f64>);
+    let lines = |of: Points<'_>| -> Vec<Line> {
         let line = |(name, beyond): &(String, Beyond)| {
             let (x, y) = of(beyond);
             Line::new(name.clone(), x, y)
