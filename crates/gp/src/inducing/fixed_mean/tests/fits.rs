@@ -144,7 +144,9 @@ fn bad_requests_say_what_is_wrong() {
     let few = || plain(matrix(2, 2, 1), 0.1, "rbf", 1.0);
     says(line.fit(few(), &options(5, 1.5), None, 0), "alpha is 1.5");
     let draws = FixedMeanFitOptions { monte_carlo: Some(3), ..options(5, 1.0) };
-    says(line.fit(few(), &draws, None, 0), "monte_carlo");
+    let mut with_noise = few();
+    with_noise.learned = Learned::ALL;
+    says(line.fit(with_noise, &draws, None, 0), "monte_carlo");
     let mut broken = Line::new(4);
     broken.targets[(2, 0)] = f64::NAN;
     says(broken.fit(few(), &options(5, 1.0), None, 0), "NaN");
