@@ -137,7 +137,9 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
         own.initial_noise = None;
     }
     own.initial_amplitude = a.precision.map_or(own.initial_amplitude, |precision| 1.0 / precision);
-    set(&mut own.inducing_points, s.inducing_points);
+    if s.inducing_points.is_some() {
+        own.inducing_points = s.inducing_points;
+    }
     set(&mut own.alpha, s.alpha);
     set(&mut own.val_every, s.validate_every);
     set(&mut own.patience, s.patience);
@@ -148,8 +150,9 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
 }
 
 fn ella(a: &LaplaceArgs) -> EllaOptions {
-    let mut own = EllaOptions { val_every: a.searches.validate_every, ..EllaOptions::default() };
-    set(&mut own.landmarks, a.searches.landmarks);
+    let s = &a.searches;
+    let mut own =
+        EllaOptions { landmarks: s.landmarks, val_every: s.validate_every, ..EllaOptions::default() };
     set(&mut own.features, a.rank);
     set(&mut own.patience, a.searches.patience);
     set(&mut own.val_precision, a.precision);

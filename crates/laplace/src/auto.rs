@@ -1,7 +1,7 @@
 //! **A default that can be trusted**: posteriors tuned by the evidence, the best of which is kept.
 //!
-//! With examples that the network has not seen, everything that fits the budget is compared on them, with the predictive that will be used, and with the plain network: the best score wins, and where nothing
-//! beats the network, predictions stay its own (the posterior remains for latent variances and samples) and the report says so. Where there are enough of them ([`LEAST_APART`]), one half is for choosing (when a
+//! With examples that the network has not seen, everything that fits the budget is compared on them, with the predictive that will be used, and with the plain network: the best score wins, and where it does not
+//! beat the network by more than the standard error of the difference, predictions stay its own (the posterior remains for latent variances and samples) and the report says so. Where there are enough of them ([`LEAST_APART`]), one half is for choosing (when a
 //! search ends, a temperature) and the other compares; with fewer, posteriors that choose by such examples are left out.
 //!
 //! Without, the evidence decides, which learns from the training data and needs no others. It ranks *structures of the same weights*: by Fischer's inequality the determinant of a block-diagonal, Kronecker or
@@ -16,7 +16,7 @@
 use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, Part, fit};
 use crate::fixed_mean::FixedMeanOptions;
 use crate::keep::Keeper;
-use crate::unseen::{LEAST_HELD_OUT, unseen_scores};
+use crate::unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Stage, Weights};
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::compiled_here;
@@ -72,7 +72,7 @@ pub struct AutoReport {
     pub nll: Option<f64>,
     /// The plain network's score on the same examples.
     pub plain_nll: Option<f64>,
-    /// Whether the choice beats the network; None where there was nothing to find that out on.
+    /// Whether the choice beats the network, by more than the standard error of their difference; None where there was nothing to find that out on.
     pub beats_plain: Option<bool>,
 }
 
@@ -92,27 +92,24 @@ pub const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
 const STEPS: usize = 20_000;
 
 /// Posteriors that are found by a search of their own, cheapest first.
-fn searches<T: Precision>(network: &Network<T>, flat: bool, examples: usize) -> Vec<Proposal> {
+fn searches<T: Precision>(network: &Network<T>, flat: bool) -> Vec<Proposal> {
     let proposal =
         |name, approximation| Proposal { name, weights: Weights::All, approximation, fallback: false };
     let process = match flat {
         true => FixedMeanOptions::fixed_mean_table(),
         false => FixedMeanOptions::fixed_mean_images(),
     };
-    // No more points than rows, and one at least for each output.
-    let outputs: usize = network.graph().output_shape().iter().product();
     let shorter = |own: FixedMeanOptions| FixedMeanOptions {
         steps: own.steps.min(STEPS),
-        inducing_points: own.inducing_points.max(2 * outputs).min(examples),
+        inducing_points: None,
         ..own
     };
-    let landmarks = EllaOptions::default().landmarks.min(examples);
     let mut all = vec![proposal("temperature", Approximation::Temperature)];
     // A kernel on features needs some.
     if flat || Selection::last_layer(network.graph()).is_ok_and(|l| Head::of(network.graph(), &l).is_some()) {
         all.push(proposal("fixed-mean", Approximation::FixedMean(shorter(process))));
     }
-    all.push(proposal("ella", Approximation::Ella(EllaOptions { landmarks, ..EllaOptions::default() })));
+    all.push(proposal("ella", Approximation::Ella(EllaOptions::default())));
     all.push(proposal("sampled", Approximation::Sampled(SampledOptions::default())));
     all.push(proposal("valla", Approximation::FixedMean(shorter(FixedMeanOptions::valla()))));
     all
@@ -154,7 +151,7 @@ fn candidates<T: Precision>(
             // Rows of a table are flat; everything else is seen through the network's features.
             let flat = network.graph().input_shape().len() == 1 && has_noise(likelihood);
             let apart = unseen.is_some_and(|count| count >= LEAST_APART);
-            let searches = if apart { searches(network, flat, examples) } else { Vec::new() };
+            let searches = if apart { searches(network, flat) } else { Vec::new() };
             last.into_iter().chain([diagonal, all]).chain(exact).chain(searches).collect()
         }
         (false, true) => {
@@ -253,6 +250,8 @@ fn compare<T: Precision>(
     let mut reports: Vec<Candidate> = Vec::new();
     // The posterior, its name, options, and what is minimised.
     let mut best: Option<(Laplace<T>, String, FitOptions, f64)> = None;
+    // A temperature changes predictions without any posterior: it is kept where it beats the network, and else nothing is left of it.
+    let mut temperature = None;
     let parts = unseen.filter(|u| u.len() >= LEAST_APART).map(|unseen| {
         let mut order: Vec<usize> = (0..unseen.len()).collect();
         order.shuffle(&mut Streams::new(options.seed).stream("laplace/auto"));
@@ -306,8 +305,11 @@ fn compare<T: Precision>(
                     report.log_evidence = laplace.summary.evidence.as_ref().map(|e| e.log_evidence);
                     let cost = if unseen.is_some() { report.nll } else { report.log_evidence.map(|e| -e) };
                     let cost = cost.filter(|c| c.is_finite()).unwrap_or(f64::INFINITY);
-                    if best.as_ref().is_none_or(|b| cost < b.3) {
-                        best = Some((laplace, name.to_string(), own, cost));
+                    let tried = (laplace, name.to_string(), own, cost);
+                    if tried.2.approximation == Approximation::Temperature {
+                        temperature = Some(tried).filter(|t| t.0.summary.unseen.as_ref().is_some_and(beats));
+                    } else if best.as_ref().is_none_or(|b| cost < b.3) {
+                        best = Some(tried);
                     }
                 }
                 Err(LaplaceError::Interrupted) => return Err(LaplaceError::Interrupted),
@@ -318,6 +320,11 @@ fn compare<T: Precision>(
         }
         reports.push(report);
     }
+    if let Some(other) = temperature
+        && best.as_ref().is_none_or(|b| other.3 < b.3)
+    {
+        best = Some(other);
+    }
     let Some((mut laplace, chosen, mut own, _)) = best else {
         let reasons: Vec<String> = reports
             .iter()
@@ -326,7 +333,7 @@ fn compare<T: Precision>(
         return Err(LaplaceError::Request(format!("no posterior fits the budget ({})", reasons.join("; "))));
     };
     let scores = laplace.summary.unseen;
-    let beats_plain = scores.map(|s| s.nll < s.plain_nll);
+    let beats_plain = scores.map(|s| beats(&s));
     let tried = reports.iter().filter(|r| r.skipped.is_none()).count();
     laplace.summary.notes.push(sentence(&chosen, tried, &laplace, likelihood));
     if beats_plain == Some(false) {
@@ -337,6 +344,11 @@ fn compare<T: Precision>(
     let (nll, plain_nll) = (scores.map(|s| s.nll), scores.map(|s| s.plain_nll));
     let report = AutoReport { candidates: reports, chosen, compared_by, nll, plain_nll, beats_plain };
     Ok((laplace, report, own))
+}
+
+/// Whether the best of several beats the network: by more than the standard error of the difference, since the best of several is good by chance as well.
+fn beats(scores: &UnseenScores) -> bool {
+    scores.nll + scores.difference_error < scores.plain_nll
 }
 
 /// What was chosen, and what that says.
@@ -357,7 +369,7 @@ fn sentence<T: Precision>(
         );
     };
     let difference = format!("+- {:.4}", scores.difference_error);
-    if scores.nll < scores.plain_nll {
+    if beats(&scores) {
         format!(
             "`{chosen}` was chosen of {tried} candidates on {} unseen examples: it beats the plain network by {:.4} {difference} nats each",
             scores.examples,
@@ -365,7 +377,7 @@ fn sentence<T: Precision>(
         )
     } else {
         format!(
-            "no posterior predicts better than the plain network on {} unseen examples (the best, `{chosen}`, is worse by {:.4} {difference} nats each): \
+            "no posterior predicts better than the plain network on {} unseen examples, by more than chance would have it (the best, `{chosen}`, differs by {:+.4} {difference} nats each): \
              predictions are the network's own, the posterior gives latent variances and samples",
             scores.examples,
             scores.nll - scores.plain_nll

@@ -47,12 +47,7 @@ impl PriorKind {
     ///
     /// # Errors
     /// When there are no weights.
-    pub fn prior(
-        &self,
-        graph: &Graph,
-        selection: &Selection,
-        precision: f64,
-    ) -> Result<Prior, LaplaceError> {
+    pub fn prior(&self, graph: &Graph, selection: &Selection, precision: f64) -> Result<Prior, LaplaceError> {
         let parts = selection.parts();
         let named = |groups: Vec<(String, Vec<usize>)>| -> Result<Prior, LaplaceError> {
             // Groups without weights in the selection are left out.

@@ -60,7 +60,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub kernel_inputs: Option<KernelInputsArg>,
 
-    /// Inducing points in all, each of which looks at one output [default: 100]
+    /// Inducing points in all, each of which looks at one output [default: 100, or two for each output; fixed-mean on features 20]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub inducing_points: Option<usize>,
 
@@ -88,7 +88,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 
-    /// Training rows whose tangents span the features [default: 2000]
+    /// Training rows whose tangents span the features [default: 2000, or all]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = "With --curvature ella", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub landmarks: Option<usize>,
 

@@ -69,7 +69,8 @@ fn rows_that_training_set_aside_are_unseen() {
     assert!(auto["candidates"].as_array().unwrap().len() >= 5, "{auto}");
     let best = auto["candidates"].as_array().unwrap().iter().filter_map(|c| c["nll"].as_f64());
     assert_eq!(best.fold(f64::INFINITY, f64::min), number(&auto["nll"]));
-    assert_eq!(auto["beats_plain"], number(&auto["nll"]) < number(&auto["plain_nll"]));
+    let margin = number(&fit["unseen"]["difference_error"]);
+    assert_eq!(auto["beats_plain"], number(&auto["nll"]) + margin < number(&auto["plain_nll"]));
     assert!(fit["notes"].to_string().contains("`posterior train` set aside"));
     // A named curvature is scored on them, and may be tuned on them.
     let fit = json(at, &format!("{start} --curvature last-layer"));
@@ -136,7 +137,8 @@ fn rows_that_the_network_has_seen_are_refused_or_called_worthless() {
     // Rows of their own, also by the flag's old name.
     for flag in ["--validation-data", "--validation"] {
         let fit = json(at, &format!("{start} {flag} test.csv"));
-        assert_eq!(fit["unseen"]["examples"], 1000);
+        // One half of them chooses, the other scores.
+        assert_eq!(fit["unseen"]["examples"], 500);
     }
 }
 

@@ -78,13 +78,13 @@ fn check(options: &EllaOptions, examples: usize, validation: bool) -> Result<(),
     if examples == 0 {
         return refuse("there are no examples to learn from");
     }
-    if options.landmarks == 0 || options.features == 0 {
+    let landmarks = options.landmarks(examples);
+    if landmarks == 0 || options.features == 0 {
         return refuse("ELLA needs at least one landmark and one feature");
     }
-    if options.landmarks > examples {
+    if landmarks > examples {
         return Err(LaplaceError::Request(format!(
-            "{} landmarks were asked for, but there are {examples} examples: ask for no more than that",
-            options.landmarks
+            "{landmarks} landmarks were asked for, but there are {examples} examples: ask for no more than that"
         )));
     }
     if options.val_every == Some(0) || options.patience == 0 {
@@ -130,7 +130,11 @@ fn run<T: Precision>(
     let (curvature, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
     if curvature.saturating_add(batch) > memory {
         return Err(LaplaceError::Memory {
-            what: format!("ELLA with {} landmarks and {} features", options.landmarks, options.features),
+            what: format!(
+                "ELLA with {} landmarks and {} features",
+                options.landmarks(examples.len()),
+                options.features
+            ),
             needed: curvature.saturating_add(batch),
             allowed: memory,
             remedy: "take fewer landmarks or features, or allow more memory".into(),
@@ -146,7 +150,12 @@ fn run<T: Precision>(
         }
         None => {
             let classes = classes(examples);
-            let chosen = balanced_landmarks(examples.len(), classes.as_deref(), options.landmarks, seed);
+            let chosen = balanced_landmarks(
+                examples.len(),
+                classes.as_deref(),
+                options.landmarks(examples.len()),
+                seed,
+            );
             let mut rng = Streams::new(seed).stream("laplace/ella/outputs");
             let along: Vec<usize> = chosen
                 .iter()

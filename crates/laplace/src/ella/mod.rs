@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EllaOptions {
-    /// Training examples whose Jacobian rows are decomposed; as many of each class where targets are classes.
-    pub landmarks: usize,
+    /// Training examples whose Jacobian rows are decomposed, as many of each class where targets are classes; None: 2,000, or all where there are fewer.
+    pub landmarks: Option<usize>,
     /// Directions that are kept.
     pub features: usize,
     /// Whether each landmark looks at a random output, as published, instead of that of its class.
@@ -34,13 +34,23 @@ pub struct EllaOptions {
 impl Default for EllaOptions {
     fn default() -> Self {
         Self {
-            landmarks: 2000,
+            landmarks: None,
             features: 20,
             random_classes: false,
             val_every: None,
             patience: 1,
             val_precision: 1.0,
         }
+    }
+}
+
+/// Landmarks where no number is given (spec `valla`, section 9).
+const LANDMARKS: usize = 2000;
+
+impl EllaOptions {
+    /// How many landmarks there are of so many examples.
+    pub fn landmarks(&self, examples: usize) -> usize {
+        self.landmarks.unwrap_or_else(|| LANDMARKS.min(examples))
     }
 }
 

@@ -22,8 +22,8 @@ pub enum FixedMeanKernel {
 pub struct FixedMeanOptions {
     /// The prior covariance.
     pub kernel: FixedMeanKernel,
-    /// M, each of which looks at one output.
-    pub inducing_points: usize,
+    /// M, each of which looks at one output; None: 100, or two for each output where these are more, but no more than rows.
+    pub inducing_points: Option<usize>,
     /// Rows of a batch.
     pub batch: usize,
     /// Steps at most.
@@ -65,6 +65,9 @@ pub struct FixedMeanOptions {
     pub trajectory_every: Option<usize>,
 }
 
+/// Inducing points where no number is given (spec `fixed_mean_gp`, section 4).
+const INDUCING: usize = 100;
+
 impl Default for FixedMeanOptions {
     fn default() -> Self {
         Self::fixed_mean_table()
@@ -76,7 +79,7 @@ impl FixedMeanOptions {
     pub fn fixed_mean_table() -> Self {
         Self {
             kernel: FixedMeanKernel::Inputs("rbf(ard)".into()),
-            inducing_points: 100,
+            inducing_points: None,
             batch: 100,
             steps: 70_000,
             learning_rate: 1e-3,
@@ -103,7 +106,7 @@ impl FixedMeanOptions {
     pub fn fixed_mean_images() -> Self {
         Self {
             kernel: FixedMeanKernel::Features("rbf * (linear + constant)".into()),
-            inducing_points: 20,
+            inducing_points: Some(20),
             batch: 50,
             steps: 50_000,
             learning_rate: 1e-4,
@@ -136,6 +139,11 @@ impl FixedMeanOptions {
         Self { closed_form: true, closed_form_start: false, ..Self::valla() }
     }
 
+    /// How many inducing points there are for so many rows and outputs.
+    pub fn inducing(&self, rows: usize, outputs: usize) -> usize {
+        self.inducing_points.unwrap_or_else(|| (2 * outputs).max(INDUCING).min(rows))
+    }
+
     /// What the steps are told.
     pub(super) fn steps(&self, seed: u64) -> FixedMeanFitOptions {
         FixedMeanFitOptions {
@@ -164,7 +172,7 @@ impl FixedMeanOptions {
     /// # Errors
     /// More than rows, fewer than outputs.
     pub(super) fn check(&self, rows: usize, outputs: usize) -> Result<(), LaplaceError> {
-        let m = self.inducing_points;
+        let m = self.inducing(rows, outputs);
         if rows == 0 {
             return Err(LaplaceError::Request("there are no examples to learn from".into()));
         }

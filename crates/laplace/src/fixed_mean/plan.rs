@@ -42,7 +42,11 @@ pub fn plan<T: Precision>(
     let graph = network.graph();
     let sight = Sight::of(&options.kernel, graph)?;
     let (c, width) = (likelihood.outputs() as f64, sight.width(graph) as f64);
-    let (n, m, b) = (examples as f64, options.inducing_points as f64, options.batch.min(examples) as f64);
+    let (n, m, b) = (
+        examples as f64,
+        options.inducing(examples, likelihood.outputs()) as f64,
+        options.batch.min(examples) as f64,
+    );
     let tangent = sight == Sight::Tangent;
     let kept = if tangent { 0.0 } else { width };
     // What is learned: twice for Adam, once for the best, once for the gradient. Matrices of M x M: some twelve at the peak.

@@ -101,7 +101,7 @@ fn run<T: Precision>(
     let of_inputs = |rows: &[usize]| input_matrix(examples, rows);
     let of_rows = |chosen: &[usize]| rows.at(chosen);
     let seen: &dyn Fn(&[usize]) -> Mat<f64> = if sight == Sight::Tangent { &of_inputs } else { &of_rows };
-    let (centres, labels) = start(seen, n, c, classes.as_deref(), options.inducing_points, streams)?;
+    let (centres, labels) = start(seen, n, c, classes.as_deref(), options.inducing(n, c), streams)?;
     let mut notes = Vec::new();
     if validation.is_none() {
         notes.push(without_validation(options));

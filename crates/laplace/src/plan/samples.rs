@@ -29,7 +29,7 @@ pub fn ella<T: Precision>(
 ) -> (u64, u64, f64) {
     let outputs = likelihood.outputs() as u64;
     let space = Workspace { network, selection, examples: examples as u64, outputs };
-    let (d, m) = (selection.len() as u64, options.landmarks.min(examples) as u64);
+    let (d, m) = (selection.len() as u64, options.landmarks(examples).min(examples) as u64);
     let (k, number) = ((options.features as u64).min(m), size_of::<T>() as u64);
     let squares = |n: u64| n.saturating_mul(n).saturating_mul(8);
     // Kernel, its vectors and what finds them; rows over some weights, their gradients, and a product's buffers; the directions in doubles, as made, and kept.

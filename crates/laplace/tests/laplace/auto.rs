@@ -85,11 +85,15 @@ fn nothing_beats_a_calibrated_network() {
     let (laplace, report) =
         choose(&network, &data, &validation, &FitOptions::default(), None, &mut quiet).unwrap();
     assert_eq!((report.beats_plain, report.compared_by), (Some(false), ComparedBy::UnseenExamples));
-    assert!(report.nll >= report.plain_nll, "{report:?}");
+    // The best of many may be better by chance, by less than it would need to be.
+    let scores = laplace.summary.unseen.unwrap();
+    assert!(scores.nll + scores.difference_error >= scores.plain_nll, "{report:?}");
     assert_eq!(laplace.integration(), Integration::PlugIn);
     assert!(laplace.summary.notes.iter().any(|n| n.contains("no posterior predicts better")));
     // All candidates were tried, and the best of them is the one kept.
-    let scores: Vec<f64> = report.candidates.iter().map(|c| c.nll.unwrap()).collect();
+    // A temperature that beats nothing is none of them.
+    let posteriors = report.candidates.iter().filter(|c| c.name != "temperature");
+    let scores: Vec<f64> = posteriors.filter_map(|c| c.nll).collect();
     assert!(scores.len() >= 5);
     assert_eq!(scores.iter().copied().fold(f64::INFINITY, f64::min), report.nll.unwrap());
     let chosen = report.candidates.iter().find(|c| c.name == report.chosen).unwrap();

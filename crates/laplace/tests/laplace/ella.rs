@@ -67,7 +67,7 @@ fn exact(case: &(Network<f64>, Selection, Tabular<f64>), j: &Mat<f64>, precision
 fn with_all_directions_it_is_the_whole_linearised_model() {
     let case = case();
     let (network, selection, examples) = &case;
-    let options = EllaOptions { landmarks: 70, features: 70, ..EllaOptions::default() };
+    let options = EllaOptions { landmarks: Some(70), features: 70, ..EllaOptions::default() };
     let (ella, report) = fit(&case, None, &options, &mut Keeper::default(), 0).unwrap();
     // 70 rows of at most 21 directions.
     assert_eq!((report.landmarks, report.examples, ella.basis().ncols()), (70, 70, 21));
@@ -106,7 +106,8 @@ fn few_directions_are_never_surer_and_survive_a_file() {
     let case = case();
     let (network, selection, _) = &case;
     for random_classes in [false, true] {
-        let options = EllaOptions { landmarks: 30, features: 6, random_classes, ..EllaOptions::default() };
+        let options =
+            EllaOptions { landmarks: Some(30), features: 6, random_classes, ..EllaOptions::default() };
         let (ella, report) = fit(&case, None, &options, &mut Keeper::default(), 0).unwrap();
         assert_eq!((report.eigenvalues.len(), report.dropped), (6, 0));
         assert!(report.eigenvalues.is_sorted_by(|a, b| a >= b));
@@ -134,7 +135,7 @@ fn held_out_examples_may_end_the_pass() {
     let case = case();
     let validation = data(&case.0, &softmax(), 40, 60);
     let options = EllaOptions {
-        landmarks: 30,
+        landmarks: Some(30),
         features: 8,
         val_every: Some(10),
         patience: 2,
@@ -160,7 +161,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
     let case = case();
     let validation = data(&case.0, &softmax(), 40, 60);
     let options = EllaOptions {
-        landmarks: 20,
+        landmarks: Some(20),
         features: 8,
         val_every: Some(15),
         patience: 9,
@@ -194,15 +195,15 @@ fn bad_options_are_refused_and_the_plan_grows_with_them() {
     let refused = |options: EllaOptions| {
         fit(&case, None, &options, &mut Keeper::default(), 0).err().unwrap().to_string()
     };
-    let base = EllaOptions { landmarks: 10, features: 3, ..EllaOptions::default() };
-    assert!(refused(EllaOptions { landmarks: 71, ..base.clone() }).contains("70 examples"));
+    let base = EllaOptions { landmarks: Some(10), features: 3, ..EllaOptions::default() };
+    assert!(refused(EllaOptions { landmarks: Some(71), ..base.clone() }).contains("70 examples"));
     assert!(refused(EllaOptions { features: 0, ..base.clone() }).contains("at least one"));
     assert!(refused(EllaOptions { val_every: Some(0), ..base.clone() }).contains("at least one"));
     assert!(refused(EllaOptions { val_precision: f64::NAN, ..base.clone() }).contains("positive"));
     let (network, selection, examples) = &case;
     let likelihood = softmax();
     let all = |options: &EllaOptions| plan(network, selection, 70, &likelihood, options);
-    let more = all(&EllaOptions { landmarks: 40, features: 9, ..base.clone() });
+    let more = all(&EllaOptions { landmarks: Some(40), features: 9, ..base.clone() });
     assert!(all(&base).0 < more.0 && all(&base).2 < more.2);
     let tight = Ella::fit(
         network,

@@ -29,7 +29,7 @@ fn classes() -> OutputLikelihood {
 
 fn short(options: FixedMeanOptions) -> FixedMeanOptions {
     FixedMeanOptions {
-        inducing_points: 6,
+        inducing_points: Some(6),
         steps: 40,
         batch: 8,
         learning_rate: 0.01,
@@ -427,9 +427,9 @@ fn bad_requests_say_what_is_wrong() {
             assert!(error.contains(what), "{error}");
         };
     let options = || short(FixedMeanOptions::fixed_mean_table());
-    let many = FixedMeanOptions { inducing_points: 13, ..options() };
+    let many = FixedMeanOptions { inducing_points: Some(13), ..options() };
     says(&perceptron, &examples, many, "13 inducing points were asked for, but there are 12");
-    says(&perceptron, &examples, FixedMeanOptions { inducing_points: 2, ..options() }, "3 outputs");
+    says(&perceptron, &examples, FixedMeanOptions { inducing_points: Some(2), ..options() }, "3 outputs");
     let kernel = |text: &str| FixedMeanOptions { kernel: FixedMeanKernel::Inputs(text.into()), ..options() };
     says(&perceptron, &examples, kernel("rbf + white"), "belongs to the likelihood");
     says(&perceptron, &examples, kernel("rbff"), "rbff");

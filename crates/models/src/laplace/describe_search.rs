@@ -11,7 +11,8 @@ const LISTED: usize = 20;
 
 /// What the model is.
 pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
-    Some(match &model.header().options.approximation {
+    let header = model.header();
+    Some(match &header.options.approximation {
         Approximation::FixedMean(own) => {
             let what = if form == "valla" {
                 "variational linearised Laplace"
@@ -20,7 +21,7 @@ pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
             };
             format!(
                 "{what} (a sparse process with the network as its mean), {} inducing points",
-                own.inducing_points
+                own.inducing(header.data.examples, model.likelihood().outputs())
             )
         }
         Approximation::Sampled(own) => {
