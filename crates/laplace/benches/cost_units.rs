@@ -131,7 +131,7 @@ fn measure(name: &str, text: &str, batch: usize, images: usize, repetitions: usi
     };
     let z = x.slice_rows(0..images);
     for approximation in [Approximation::Kronecker(FisherEstimate::Empirical), Approximation::Diagonal] {
-        let laplace = posterior(approximation)?;
+        let laplace = posterior(approximation.clone())?;
         let ms = least(repetitions.min(3), || drop(laplace.latent(&network, &z, Wanted::Full).unwrap()))
             / images as f64;
         println!(
