@@ -30,7 +30,7 @@ impl<T: Precision> Laplace<T> {
         Ok(Array::new(vec![samples, self.selection.len()], values))
     }
 
-    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](ModeSummary::displacement)
+    /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](super::ModeSummary::displacement)
     /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`]. Posteriors that are no distribution of weights (function space, inducing points) draw values at these inputs from their joint covariance, which may take `memory` bytes.
     ///
     /// # Errors

@@ -280,6 +280,12 @@ fn notes(
             last.precisions[0]
         ));
     }
+    if turns.last().is_some_and(|turn| turn.mode_converged == Some(false)) {
+        notes.push(
+            "the linearised model's optimum had not come to rest in the last turn: its norm is too small, and the precision that follows from it too large"
+                .into(),
+        );
+    }
     // Five standard deviations of what solved samples have.
     let far = |t: &Turn| {
         t.convergence.filter(|c| {

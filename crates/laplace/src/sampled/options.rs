@@ -85,7 +85,8 @@ impl Default for SampledOptions {
             objective: Objective::LowVariance,
             update: Update::Mackay,
             estimator: Estimator::Prediction,
-            mode: ModeSolver::Newton(ModeOptions::default()),
+            // Preconditioned by a diagonal only, and begun where the last turn ended.
+            mode: ModeSolver::Newton(ModeOptions { inner_steps: 100, ..ModeOptions::default() }),
             g_prior: true,
             layerwise: false,
             initial_precision: 1.0,

@@ -20,7 +20,7 @@ struct Facts {
     precisions: Vec<f64>,
     noise_variance: f64,
     /// Log likelihood and steps of the mode; its weights are an array.
-    mode: Option<(f64, usize)>,
+    mode: Option<(f64, usize, Option<bool>)>,
     mode_is_current: bool,
     turns: Vec<Turn>,
     solving: Option<Solving>,
@@ -89,7 +89,7 @@ pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState
         predicting,
         precisions: state.precisions.clone(),
         noise_variance: state.noise_variance,
-        mode: state.mode.as_ref().map(|m| (m.log_likelihood, m.steps)),
+        mode: state.mode.as_ref().map(|m| (m.log_likelihood, m.steps, m.converged)),
         mode_is_current: state.mode_is_current,
         turns: state.turns.clone(),
         solving,
@@ -101,8 +101,8 @@ pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState
 pub(super) fn open(saved: SavedState, weights: usize) -> Result<(bool, TurnsState<AnyState>), LaplaceError> {
     let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
     let mode = match facts.mode {
-        Some((log_likelihood, steps)) => {
-            Some(FoundMode { weights: tensors.vector("mode", weights)?, log_likelihood, steps })
+        Some((log_likelihood, steps, converged)) => {
+            Some(FoundMode { weights: tensors.vector("mode", weights)?, log_likelihood, steps, converged })
         }
         None => None,
     };

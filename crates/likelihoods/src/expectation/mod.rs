@@ -1,5 +1,5 @@
 //! **Expectations under a Gaussian** `q(f)` with independent latent values: what variational inference asks of a likelihood
-//! ([`Likelihood::expected_log_density`](crate::Likelihood::expected_log_density)), and the predictions that belong to it.
+//! ([`Likelihood::expected_log_density`]), and the predictions that belong to it.
 //!
 //! | file | what |
 //! |---|---|

@@ -77,6 +77,9 @@ pub struct Turn {
     pub log_likelihood: f64,
     /// Steps towards the mode.
     pub mode_steps: usize,
+    /// Whether these came to rest: a mode that did not is too short, and its precision too large. None for descent, which takes all its steps.
+    #[serde(default)]
+    pub mode_converged: Option<bool>,
     /// Steps towards the samples.
     pub solver_steps: usize,
     /// Why these ended.
@@ -94,6 +97,8 @@ pub struct FoundMode {
     pub log_likelihood: f64,
     /// Steps.
     pub steps: usize,
+    /// Whether they came to rest; None for descent, which takes all its steps.
+    pub converged: Option<bool>,
 }
 
 /// Where the turns stand: plain data.

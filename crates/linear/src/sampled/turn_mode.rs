@@ -52,7 +52,12 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
                 let mode = problem
                     .solve(&start, &preconditioner, newton, &mut |_, _| watch(None, &|| state.clone()))?;
                 let weights = divided(&mode.weights);
-                Ok(FoundMode { weights, log_likelihood: mode.log_likelihood, steps: mode.newton_steps })
+                Ok(FoundMode {
+                    weights,
+                    log_likelihood: mode.log_likelihood,
+                    steps: mode.newton_steps,
+                    converged: Some(mode.converged),
+                })
             }
             ModeSolver::Descent(descent) => {
                 let mut objective =
@@ -72,7 +77,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
                 let (_, loss) = objective.gradient_at(found.as_ref(), None)?;
                 let penalty: f64 = (0..d).map(|i| 0.5 * each[i] * found[(i, 0)].powi(2)).sum();
                 let weights = found.col(0).iter().copied().collect();
-                Ok(FoundMode { weights, log_likelihood: (penalty - loss) / strength, steps })
+                Ok(FoundMode { weights, log_likelihood: (penalty - loss) / strength, steps, converged: None })
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     pub diagonal: &'a [f64],
     /// How well the network fits: the constants of Gaussian noise.
     pub fit: FitSums,
-    /// The spectrum of the curvature, which [`Update::Evidence`] needs.
+    /// The spectrum of the curvature, which [`Update::Evidence`](super::Update::Evidence) needs.
     pub spectrum: Option<SpectralMeasure>,
     /// What is asked for.
     pub options: &'a TurnOptions,
@@ -124,6 +124,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             convergence,
             log_likelihood: mode.log_likelihood,
             mode_steps: mode.steps,
+            mode_converged: mode.converged,
             solver_steps: drawn.steps,
             solver_ended: drawn.reason,
             seconds: begun.elapsed().as_secs_f64(),
@@ -184,7 +185,7 @@ where
     }
 }
 
-/// The spectrum of a model's curvature for [`Update::Evidence`]: `steps` products with `probes` vectors, once.
+/// The spectrum of a model's curvature for [`Update::Evidence`](super::Update::Evidence): `steps` products with `probes` vectors, once.
 ///
 /// # Errors
 /// [`SampledError`].
