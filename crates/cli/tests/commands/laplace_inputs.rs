@@ -242,7 +242,7 @@ fn flags_without_effect_are_refused() {
         (fit, "--curvature kronecker --prior diagonal", "Kronecker"),
         (fit, "--curvature last-layer --without-affine", "all weights"),
         (fit, "--predictive-samples 10", "--predictive monte-carlo"),
-        (fit, "--resume", "made of sums"),
+        (fit, "--resume", "keeps what it has on the way"),
         (fit, "--validation-labels test.csv", "--validation-data"),
         (gaussian, "--class-names a,b,c", "--likelihood categorical"),
         (gaussian, "--predictive bridge", "--likelihood categorical"),

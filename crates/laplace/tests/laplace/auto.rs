@@ -132,7 +132,7 @@ fn candidates_without_room_or_time_are_named() {
     let all = FitOptions::default();
     let (_, report) = choose(&network, &data, &validation, &all, None, &mut quiet).unwrap();
     let mut needs: Vec<u64> = report.candidates.iter().map(|c| c.plan.bytes()).collect();
-    assert!(report.candidates.iter().all(|c| c.skipped.is_none()));
+    assert!(report.candidates.iter().all(|c| c.skipped.is_none()), "{report:?}");
     needs.sort_unstable();
     needs.dedup();
     let memory = needs[needs.len() / 2];
