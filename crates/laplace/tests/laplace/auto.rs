@@ -130,22 +130,26 @@ fn candidates_without_room_or_time_are_named() {
     let network = network(crate::common::PERCEPTRON, 4);
     let (data, validation) = (calibrated(&network, 3, 1), calibrated(&network, 2, 2));
     let all = FitOptions::default();
-    let (_, report) = choose(&network, &data, &validation, &all, None, &mut quiet).unwrap();
+    // Two seconds leave the long searches out for their time; what is asked here is what memory does.
+    let time = Some(Duration::from_secs(2));
+    let late = |why: &str| why.contains("are left");
+    let (_, report) = choose(&network, &data, &validation, &all, time, &mut quiet).unwrap();
     let mut needs: Vec<u64> = report.candidates.iter().map(|c| c.plan.bytes()).collect();
-    assert!(report.candidates.iter().all(|c| c.skipped.is_none()), "{report:?}");
+    assert!(report.candidates.iter().all(|c| c.skipped.as_deref().is_none_or(late)), "{report:?}");
     needs.sort_unstable();
     needs.dedup();
     let memory = needs[needs.len() / 2];
     let some = FitOptions { memory, ..all.clone() };
-    let (_, report) = choose(&network, &data, &validation, &some, None, &mut quiet).unwrap();
+    let (_, report) = choose(&network, &data, &validation, &some, time, &mut quiet).unwrap();
     let mut left_out = 0;
     for candidate in &report.candidates {
         match &candidate.skipped {
             None => assert!(candidate.plan.bytes() <= memory && candidate.nll.is_some()),
             Some(why) => {
                 left_out += 1;
-                assert!(candidate.plan.bytes() > memory && candidate.nll.is_none());
-                assert!(why.contains("above the limit"), "{why}");
+                assert!(candidate.nll.is_none());
+                assert_eq!(candidate.plan.bytes() > memory, why.contains("above the limit"), "{why}");
+                assert!(late(why) || why.contains("above the limit"), "{why}");
             }
         }
     }
