@@ -1,7 +1,8 @@
-//! Options of fits with error bars, as experiments' files have them: those of [`FitOptions`], laid over others.
+//! Options of fits with error bars, as experiments' files have them, laid over others.
 
 use super::error::ExperimentError;
-use posterior_laplace::FitOptions;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use toml::Table;
 
@@ -9,7 +10,11 @@ use toml::Table;
 ///
 /// # Errors
 /// When there is no option of a name, or it has another form.
-pub(crate) fn overlaid(base: FitOptions, over: &Table, whose: &str) -> Result<FitOptions, ExperimentError> {
+pub(crate) fn overlaid<T: Serialize + DeserializeOwned>(
+    base: T,
+    over: &Table,
+    whose: &str,
+) -> Result<T, ExperimentError> {
     let wrong = |e: &dyn Display| ExperimentError::Setting(format!("`{whose}`: {e}"));
     let mut options = serde_json::to_value(base).map_err(|e| wrong(&e))?;
     for (key, value) in over {

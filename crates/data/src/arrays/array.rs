@@ -151,6 +151,21 @@ impl NumericArray {
         self.shape.get(1..).unwrap_or_default()
     }
 
+    /// A copy of the first `count` examples; of all, where there are no more.
+    pub fn first(&self, count: usize) -> Self {
+        let Some((examples, rest)) = self.shape.split_first().filter(|(n, _)| **n > count) else {
+            return self.clone();
+        };
+        let kept = self.len() / examples * count;
+        let values = match &self.values {
+            ArrayValues::F32(values) => ArrayValues::F32(values[..kept].to_vec()),
+            ArrayValues::F64(values) => ArrayValues::F64(values[..kept].to_vec()),
+            ArrayValues::I64(values) => ArrayValues::I64(values[..kept].to_vec()),
+            ArrayValues::U8(values) => ArrayValues::U8(values[..kept].to_vec()),
+        };
+        Self { shape: [&[count], rest].concat(), values }
+    }
+
     /// The values as double precision, row-major (a copy). Exact, but for whole numbers beyond 2^53, which are rounded.
     pub fn to_f64(&self) -> Vec<f64> {
         match &self.values {

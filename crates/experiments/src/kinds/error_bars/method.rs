@@ -6,10 +6,11 @@ use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
-use posterior_laplace::FitOptions;
+use posterior_laplace::fixed_mean::FixedMeanOptions;
+use posterior_laplace::{Approximation, FitOptions};
 use posterior_metrics::ClassificationScores;
 use posterior_models::ensemble::EnsembleModel;
-use posterior_models::laplace::{DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
+use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
 use posterior_models::{
     Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes, reset_peak_memory,
 };
@@ -30,6 +31,34 @@ enum Baseline {
     Ensemble,
 }
 
+/// Settings of processes whose mean is the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Preset {
+    /// As published for tables.
+    FixedMeanTable,
+    /// As published for images.
+    FixedMeanImages,
+    /// The tangent kernel, from the closed form on.
+    Valla,
+    /// The tangent kernel in closed form.
+    VallaInClosedForm,
+    /// The tangent kernel as published.
+    VallaPublished,
+}
+
+impl Preset {
+    fn options(self) -> FixedMeanOptions {
+        match self {
+            Self::FixedMeanTable => FixedMeanOptions::fixed_mean_table(),
+            Self::FixedMeanImages => FixedMeanOptions::fixed_mean_images(),
+            Self::Valla => FixedMeanOptions::valla(),
+            Self::VallaInClosedForm => FixedMeanOptions::valla_in_closed_form(),
+            Self::VallaPublished => FixedMeanOptions::valla_published(),
+        }
+    }
+}
+
 /// One `[[method]]`: `options` are those of a fit, laid over its defaults.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,10 +67,15 @@ pub(super) struct MethodSettings {
     pub(super) name: String,
     /// The tasks that it is for; all if absent.
     pub(super) tasks: Option<Vec<String>>,
+    /// Learns from the first so many examples only, where all would take too long; all if absent.
+    examples: Option<usize>,
     baseline: Option<Baseline>,
     /// A process on the table's rows, as `[[method]]` of experiments on processes.
     process: Option<ProcessSettings>,
     options: Option<Table>,
+    /// A process whose mean is the network, with `changes` to its settings.
+    preset: Option<Preset>,
+    changes: Option<Table>,
 }
 
 /// What a method found.
@@ -95,17 +129,32 @@ impl MethodSettings {
     }
 
     pub(super) fn check(&self) -> Result<(), ExperimentError> {
-        if self.process.is_some() == self.options.is_some()
+        let ways = [self.process.is_some(), self.options.is_some(), self.preset.is_some()];
+        if ways.into_iter().filter(|way| *way).count() != 1
             || (self.process.is_some() && self.baseline.is_some())
+            || (self.changes.is_some() && self.preset.is_none())
         {
-            return refused(format!("[[method]] `{}` has either `process` or `options`", self.name));
+            return refused(format!(
+                "[[method]] `{}` has one of `process`, `options` and `preset`, which may have `changes`",
+                self.name
+            ));
+        }
+        if self.examples == Some(0) || (self.examples.is_some() && self.process.is_some()) {
+            return refused(format!(
+                "[[method]] `{}`: `examples` is at least 1, and not for a process",
+                self.name
+            ));
         }
         self.fit_options(0).map(|_| ())
     }
 
     /// The options of its fit.
     fn fit_options(&self, seed: u64) -> Result<FitOptions, ExperimentError> {
-        let own = FitOptions { seed, ..FitOptions::default() };
+        let mut own = FitOptions { seed, ..FitOptions::default() };
+        if let Some(preset) = self.preset {
+            let changes = self.changes.clone().unwrap_or_default();
+            own.approximation = Approximation::FixedMean(overlaid(preset.options(), &changes, &self.name)?);
+        }
         match &self.options {
             Some(over) => overlaid(own, over, &self.name),
             None => Ok(own),
@@ -175,9 +224,13 @@ impl MethodSettings {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<LaplaceModel, ExperimentError> {
+        let most = self.examples.unwrap_or(usize::MAX);
         let memory = InMemory {
             network: Some(task.networks[member].clone()),
-            data: Some(task.data.clone()),
+            data: Some(Arrays {
+                inputs: task.data.inputs.first(most),
+                targets: task.data.targets.first(most),
+            }),
             unseen: Some(task.unseen.clone()),
         };
         let none: [&str; 0] = [];
