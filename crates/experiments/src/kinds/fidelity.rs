@@ -18,6 +18,7 @@ use posterior_laplace::{
     Approximation, FitOptions, Keeper, Latent, Mode, Predictor, PriorKind, Tune, Wanted, fit,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule};
+use posterior_linear::structure::Structure;
 use posterior_linear::{LinearError, Prior};
 use posterior_metrics::{Classes, squared_wasserstein2_gaussians, symmetric_kl};
 use posterior_report::{Curves, Line};
@@ -195,13 +196,23 @@ fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOpt
 }
 
 /// By a form of the curvature under a prior.
-fn by_curvature(
+pub(super) fn by_curvature(
     classifier: &mut Classifier,
     curvature: Curvature,
     prior: &Prior,
     context: &mut Context<'_>,
 ) -> Result<Predicted, ExperimentError> {
     let structure = classifier.curvature(curvature, context)?;
+    by_structure(classifier, &structure, prior, context)
+}
+
+/// By a curvature under a prior.
+pub(super) fn by_structure(
+    classifier: &Classifier,
+    structure: &Structure,
+    prior: &Prior,
+    context: &mut Context<'_>,
+) -> Result<Predicted, ExperimentError> {
     let posterior = structure.condition(prior, 1.0).map_err(LinearError::from)?;
     let predictor = Predictor::new(&classifier.network, &classifier.selection, vec![posterior])?;
     classifier
@@ -209,7 +220,7 @@ fn by_curvature(
 }
 
 /// Probabilities of each image, one after another, by the probit rule.
-fn probabilities(
+pub(super) fn probabilities(
     likelihood: &OutputLikelihood,
     classes: usize,
     predicted: &Predicted,

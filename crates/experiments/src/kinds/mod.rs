@@ -8,6 +8,7 @@ mod em_convergence;
 mod em_illustration;
 mod error_bars;
 mod evidence;
+mod evidence_choices;
 mod fidelity;
 mod fingerprints;
 mod images;
@@ -62,6 +63,7 @@ kinds! {
     "loss-slices" slices "likelihood and posterior of a network and of its linear model over a plane of weights"
     "plain-laplace" plain "the network at sampled weights against its tangent"
     "images" images "classifiers of images: whose norm the evidence charges for, one precision or one for each layer"
+    "evidence-choices" evidence_choices "classifiers of images: whose norm the evidence charges for, where the curvature is taken, and how long the network was trained"
     "fidelity" fidelity "classifiers of images: how far approximate posteriors are from the exact one of the tangent model"
     "em-convergence" em_convergence "classifiers of images: precisions by step of expectation maximisation, exact, approximate and sampled, and the bounds that they maximise"
     "em-illustration" em_illustration "one dimension: functions of the prior, samples on their way and error bars, before and after expectation maximisation"

@@ -9,16 +9,19 @@
 //! | file | what |
 //! |---|---|
 //! | `dense` | [`DenseFeatures`]: a stored matrix |
+//! | `outputs_at` | [`OutputsAt`]: another map's, with the outputs of the linear model at other weights |
 //! | `projected`, `landmarks` | [`Projected`]: a few combinations of another map's features; [`LandmarkBasis`]: the leading ones at some examples |
 //! | `source` | [`BatchSource`]: where batches of examples come from, for passes over data in pieces |
 
 mod dense;
 mod landmarks;
+mod outputs_at;
 mod projected;
 mod source;
 
 pub use dense::DenseFeatures;
 pub use landmarks::{LandmarkBasis, balanced_landmarks};
+pub use outputs_at::OutputsAt;
 pub use projected::Projected;
 pub(crate) use source::chunks;
 pub use source::{BatchSource, Numbered, VisitPiece};

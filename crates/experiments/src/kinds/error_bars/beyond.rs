@@ -23,6 +23,8 @@ pub(super) struct BeyondSettings {
     /// Points in sets whose labels are scored together.
     #[serde(default)]
     joint_points: Vec<usize>,
+    /// Of the first so many of these images only: posteriors of functions draw from the joint distribution of all labels of all of them, whose cost grows with the cube of their number.
+    joint_images: Option<usize>,
     /// Functions drawn for these.
     #[serde(default = "draws")]
     draws: usize,
@@ -98,7 +100,9 @@ impl BeyondSettings {
         if !self.joint_points.is_empty() {
             let asked =
                 Question { joint_points: self.joint_points.clone(), samples: self.draws, ..question.clone() };
-            for row in model.joint_scores(&some, &asked)? {
+            let count = self.joint_images.unwrap_or(self.images).min(some.len());
+            let few = some.selected(&(0..count).collect::<Vec<_>>())?;
+            for row in model.joint_scores(&few, &asked)? {
                 let own = if alone { row.plain } else { row.model };
                 out.joint.push((row.points, own.mean));
             }

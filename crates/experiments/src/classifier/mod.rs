@@ -1,0 +1,215 @@
+//! A trained classifier of images with its tangent model: curvatures in every form, the mode, precisions by expectation maximisation, samples. What approximations of its posterior are compared by.
+
+mod curvature;
+mod samples;
+mod turns;
+
+pub(crate) use curvature::Curvature;
+pub(crate) use samples::exact_samples;
+pub(crate) use turns::{LearnedPrecisions, Norm, Point, TurnSettings};
+
+use super::context::Context;
+use super::error::{ExperimentError, refused};
+use super::images::{ImageSettings, Shared};
+use super::training::TrainingSettings;
+use posterior_laplace::{Latent, PriorKind};
+use posterior_likelihoods::{Categorical, OutputLikelihood};
+use posterior_linear::Prior;
+use posterior_linear::structure::Structure;
+use posterior_networks::train::{Loss, Targets};
+use posterior_networks::{Array, Network, Selection};
+use posterior_report::SummaryRow;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::rc::Rc;
+use toml::Table;
+
+/// One `[[network]]` of experiments on classifiers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NetworkSettings {
+    /// Its name in tables.
+    pub(crate) name: String,
+    /// As architecture files have it.
+    pub(crate) architecture: Table,
+    /// Patterns of the parameters that are uncertain; none: all.
+    #[serde(default)]
+    pub(crate) weights: Vec<String>,
+}
+
+/// A classifier that is trained when it is first asked for: a run that has all its parts needs none.
+pub(crate) struct Untrained<'a> {
+    data: &'a ImageSettings,
+    training: &'a TrainingSettings,
+    network: &'a NetworkSettings,
+    trained: Option<Classifier>,
+}
+
+impl<'a> Untrained<'a> {
+    pub(crate) fn new(
+        data: &'a ImageSettings,
+        training: &'a TrainingSettings,
+        network: &'a NetworkSettings,
+    ) -> Self {
+        Self { data, training, network, trained: None }
+    }
+
+    /// Everything that the trained network depends on.
+    pub(crate) fn depends(&self) -> (&'a ImageSettings, &'a TrainingSettings, &'a NetworkSettings) {
+        (self.data, self.training, self.network)
+    }
+
+    /// The classifier.
+    ///
+    /// # Errors
+    /// Data that are not there, settings that do not fit, training that goes wrong, interruption.
+    pub(crate) fn trained(&mut self, context: &mut Context<'_>) -> Result<&mut Classifier, ExperimentError> {
+        if self.trained.is_none() {
+            let (train, test) = self.data.read(context.folder)?;
+            let (network, _) = self.training.train(
+                &self.network.architecture,
+                train.as_ref(),
+                Loss::CrossEntropy,
+                context,
+            )?;
+            let patterns: Vec<&str> = self.network.weights.iter().map(String::as_str).collect();
+            let selection = match patterns.is_empty() {
+                true => Selection::all(network.graph()),
+                false => Selection::matching(network.graph(), &patterns)?,
+            };
+            self.trained = Some(Classifier {
+                selection,
+                likelihood: OutputLikelihood::Categorical(Categorical::new(self.data.classes)?),
+                seed: context.seed,
+                name: self.network.name.clone(),
+                network,
+                train,
+                test,
+                structures: Vec::new(),
+            });
+        }
+        match &mut self.trained {
+            Some(trained) => Ok(trained),
+            None => refused("there is no network"),
+        }
+    }
+
+    /// A line for the report: the network, its weights and how often it is right on test images.
+    ///
+    /// # Errors
+    /// As [`Self::trained`].
+    pub(crate) fn fact(&mut self, context: &mut Context<'_>) -> Result<(SummaryRow, Facts), ExperimentError> {
+        let name = self.network.name.clone();
+        let depends = self.depends();
+        let facts: Facts = context
+            .once(&format!("{name}: the network"), &depends, |context| self.trained(context)?.facts())?;
+        let text = format!("{} weights, {:.2} % right", facts.weights, 100.0 * facts.accuracy);
+        Ok((SummaryRow::new(name, text), facts))
+    }
+}
+
+/// About a network.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// Weights that are uncertain.
+    pub(crate) weights: usize,
+    /// The share of test images whose class has the largest output.
+    pub(crate) accuracy: f64,
+}
+
+/// A trained classifier.
+pub(crate) struct Classifier {
+    pub(crate) network: Network<f32>,
+    pub(crate) selection: Selection,
+    pub(crate) likelihood: OutputLikelihood,
+    pub(crate) train: Shared,
+    test: Shared,
+    name: String,
+    seed: u64,
+    structures: Vec<(Curvature, Rc<Structure>)>,
+}
+
+/// Test images that are looked at together.
+const AT_ONCE: usize = 256;
+
+/// Sees some test images and their numbers.
+type VisitImages<'a> = dyn FnMut(&Array<f32>, Range<usize>) -> Result<(), ExperimentError> + 'a;
+
+impl Classifier {
+    /// Number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.network.graph().output_shape().iter().product()
+    }
+
+    fn facts(&self) -> Result<Facts, ExperimentError> {
+        let (classes, labels) = (self.classes(), self.test_labels());
+        let mut right = 0;
+        self.test_images(&mut |x, range| {
+            let outputs = self.network.forward(x)?;
+            for (row, label) in outputs.values().chunks_exact(classes).zip(&labels[range]) {
+                let best = (0..classes).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+                right += usize::from(best == Some(*label));
+            }
+            Ok(())
+        })?;
+        Ok(Facts { weights: self.selection.len(), accuracy: right as f64 / labels.len() as f64 })
+    }
+
+    /// Shows the test images, some at a time, with their numbers.
+    fn test_images(&self, visit: &mut VisitImages<'_>) -> Result<(), ExperimentError> {
+        let count = self.test.len();
+        for start in (0..count).step_by(AT_ONCE) {
+            let range = start..(start + AT_ONCE).min(count);
+            let (x, _) = self.test.batch(&range.clone().collect::<Vec<_>>(), None);
+            visit(&x, range)?;
+        }
+        Ok(())
+    }
+
+    /// Classes of the test images.
+    pub(crate) fn test_labels(&self) -> Vec<usize> {
+        let all: Vec<usize> = (0..self.test.len()).collect();
+        match self.test.batch(&all, None).1 {
+            Targets::Classes(labels) => labels.into_iter().map(|l| l as usize).collect(),
+            Targets::Values(_) => Vec::new(),
+        }
+    }
+
+    /// A prior over the weights with one precision everywhere.
+    ///
+    /// # Errors
+    /// A precision that is not positive.
+    pub(crate) fn prior(&self, kind: &PriorKind, precision: f64) -> Result<Prior, ExperimentError> {
+        Ok(kind.prior(self.network.graph(), &self.selection, precision)?)
+    }
+
+    /// Outputs at the test images with their full covariances, by what a posterior says about some images at a time.
+    ///
+    /// # Errors
+    /// Those of `latent`; interruption.
+    pub(crate) fn predicted(
+        &self,
+        context: &mut Context<'_>,
+        latent: &mut dyn FnMut(&Array<f32>) -> Result<Latent, ExperimentError>,
+    ) -> Result<Predicted, ExperimentError> {
+        let mut all = Predicted { mean: Vec::new(), covariance: Vec::new() };
+        let (stage, count) = (format!("{}: test images", self.name), self.test.len());
+        self.test_images(&mut |x, range| {
+            context.step(&stage, range.start, count)?;
+            let own = latent(x)?;
+            all.mean.extend(own.mean);
+            all.covariance.extend(own.covariance);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+/// What a posterior says about the test images.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Predicted {
+    /// `[images, C]`.
+    pub(crate) mean: Vec<f64>,
+    /// `[images, C, C]`.
+    pub(crate) covariance: Vec<f64>,
+}
