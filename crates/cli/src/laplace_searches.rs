@@ -24,7 +24,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean]),
         (s.inducing_points.is_some(), "inducing-points", processes),
         (s.alpha.is_some(), "alpha", processes),
-        (s.without_companion, "without-companion", &[FixedMean]),
+        (s.companion, "companion", &[FixedMean]),
         (!s.freeze.is_empty(), "freeze", processes),
         (s.closed_form, "closed-form", processes),
         (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Ella]),
@@ -130,7 +130,7 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
     own.learn_noise &= !frozen(FreezeArg::Noise) && a.noise != Some(NoiseModel::Fixed);
     own.learn_kernel &= !frozen(FreezeArg::Kernel);
     own.output_covariance &= !frozen(FreezeArg::Outputs);
-    own.companion &= !s.without_companion;
+    own.companion |= s.companion;
     own.closed_form = s.closed_form;
     // The closed form learns no noise: it begins with what the network leaves in training, or what was given.
     if a.initial_noise.is_some() || s.closed_form {

@@ -24,6 +24,7 @@ pub fn grammar() -> clap::Command {
 
 /// Reads the command line, runs the command, and returns the exit status: 0 success, 1 failure, 2 wrong usage.
 pub fn main() -> ExitCode {
+    posterior::linalg::freed::keep_freed_memory();
     let run = || {
         let cli = config::parse(std::env::args_os().collect())?;
         output::init_tracing(cli.quiet);

@@ -25,12 +25,14 @@
 //! | [`vectorised`] | exp, ln, tanh, erf at the width of the machine |
 //! | [`random`] | seeded, named streams |
 //! | [`sparse`] | rows of few non-zeros |
+//! | [`freed`] | what the C library does with freed memory |
 //! | [`symmetric`] | one triangle from the other, in parallel |
 //!
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
 pub mod cholesky;
 pub mod dense;
+pub mod freed;
 pub mod operator;
 pub mod random;
 mod real;

@@ -68,9 +68,9 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
-    /// Leave out the companion process, whose mean of its own keeps lengthscales from shrinking
+    /// Add the published companion process: a mean of its own keeps lengthscales from shrinking, and error bars wider
     #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
-    pub without_companion: bool,
+    pub companion: bool,
 
     /// What is not learned
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "continue_from", help_heading = FIXED_MEAN)]

@@ -23,6 +23,16 @@ fn header(kind: &str, fortran: &str, shape: &str) -> String {
     format!("{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {shape}, }}")
 }
 
+#[test]
+fn the_first_examples_are_a_smaller_array() {
+    let whole = array(&[3, 2], ArrayValues::I16(vec![1, 2, 3, 4, 5, 6]));
+    let first = whole.first(2);
+    assert_eq!((first.len(), first.example_shape()), (2, &[2][..]));
+    assert_eq!(first.to_f64(), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(whole.first(9).to_f64(), whole.to_f64());
+    assert_eq!(whole.first(0).len(), 0);
+}
+
 /// Headers as `numpy.save` of NumPy 2.4 writes them, with the bytes of the values.
 #[test]
 fn files_are_those_of_numpy_byte_for_byte() {

@@ -62,10 +62,10 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut self,
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
-        let state = earlier(self.keeper)?;
-        let amplitudes = match &state {
-            None if self.options.closed_form_start => self.begin(&mut model)?,
-            _ => Vec::new(),
+        let (state, amplitudes) = match earlier(self.keeper)? {
+            Some((state, tried)) => (Some(state), tried),
+            None if self.options.closed_form_start => (None, self.begin(&mut model)?),
+            None => (None, Vec::new()),
         };
         let Self { rows, points, held, options, seed, keeper, observer } = self;
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
@@ -78,7 +78,7 @@ impl<P: Clone> Learning<'_, '_, P> {
             if held.is_some() { Some(&mut validate) } else { None };
         let mut problem = None;
         let fit = fit_fixed_mean(model, data, &settings, validate, state, &mut |progress, iterate| {
-            if let Err(error) = keeper.offer(|| saved(iterate.state(progress))) {
+            if let Err(error) = keeper.offer(|| saved(iterate.state(progress), &amplitudes)) {
                 problem = Some(error);
                 return Signal::Stop;
             }
@@ -88,7 +88,7 @@ impl<P: Clone> Learning<'_, '_, P> {
             return Err(problem);
         }
         if fit.reason == Reason::Interrupted {
-            keeper.keep(|| saved(fit.state.clone()))?;
+            keeper.keep(|| saved(fit.state.clone(), &amplitudes))?;
             return Err(LaplaceError::Interrupted);
         }
         let covariance = fit.model.covariance()?;
@@ -170,7 +170,9 @@ impl<P: Clone> Learning<'_, '_, P> {
             }
             let scores = scores(model, &covariances, held)?;
             amplitudes = covariances.iter().map(SparseCovariance::amplitude).zip(scores).collect();
-            let best = amplitudes.iter().filter(|a| a.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1));
+            // A large one may overflow (a logarithm of a variance that scatters, say): it is no candidate, and an infinity has no place in a file.
+            amplitudes.retain(|a| a.1.is_finite());
+            let best = amplitudes.iter().min_by(|a, b| a.1.total_cmp(&b.1));
             let Some(best) = best else {
                 let problem = "no prior variance gives validation rows a finite score: look at the targets";
                 return Err(LaplaceError::Request(problem.into()));
@@ -230,6 +232,7 @@ fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -
         losses: Vec::new(),
         scores: Vec::new(),
         best_step: None,
+        plain_score: None,
         amplitudes: Vec::new(),
         amplitude: model.amplitude(),
         kernel: named(model.kernel()),

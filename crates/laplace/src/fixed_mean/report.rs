@@ -14,6 +14,8 @@ pub struct FixedMeanReport {
     pub losses: Vec<(usize, f64, f64)>,
     /// Scores on validation rows (minus the mean log predictive density, nats) with their steps; in closed form with tried amplitudes in place of steps in `amplitudes`.
     pub scores: Vec<(usize, f64)>,
+    /// The same score of the network alone, with the likelihood as it was given; None without validation rows.
+    pub plain_score: Option<f64>,
     /// The step whose parameters were kept, where scores chose it.
     pub best_step: Option<usize>,
     /// Prior variances that were tried in closed form, with their scores.
@@ -36,4 +38,13 @@ pub struct FixedMeanReport {
     pub trajectory: Vec<(usize, Vec<f64>)>,
     /// Seconds of the steps or the pass.
     pub seconds: f64,
+}
+
+impl FixedMeanReport {
+    /// The score of what was kept; None without validation rows.
+    pub fn score(&self) -> Option<f64> {
+        let least = |all: &[(usize, f64)]| all.iter().map(|s| s.1).min_by(f64::total_cmp);
+        let closed = self.amplitudes.iter().map(|s| s.1).min_by(f64::total_cmp);
+        least(&self.scores).or(closed)
+    }
 }

@@ -60,6 +60,13 @@ impl Rows {
         Ok(out)
     }
 
+    /// Minus the mean log density of the targets about the outputs themselves, nats.
+    pub(super) fn plain_score(&self, likelihood: &OutputLikelihood) -> f64 {
+        let (n, row) = (self.means.nrows(), |m: &Mat<f64>, i| m.row(i).iter().copied().collect::<Vec<f64>>());
+        let of = |i| likelihood.log_density(&row(&self.targets, i), &row(&self.means, i));
+        -(0..n).map(of).sum::<f64>() / n as f64
+    }
+
     /// Some of the points.
     pub(super) fn at(&self, rows: &[usize]) -> Mat<f64> {
         Mat::from_fn(rows.len(), self.points.ncols(), |i, j| self.points[(rows[i], j)])

@@ -23,6 +23,9 @@ use posterior_tangent::{TangentKernel, check_outputs};
 /// Rows that the first lengthscale is found among.
 const SAMPLED: usize = 10_000;
 
+/// Nats a row up to which two scores are the same.
+const SAME_SCORE: f64 = 1e-3;
+
 /// A fitted process.
 #[derive(Debug)]
 pub struct FixedMeanFit<T: Precision> {
@@ -92,9 +95,10 @@ fn run<T: Precision>(
         });
     }
     let sight = Sight::of(&options.kernel, network.graph())?;
-    let likelihood = first_noise(likelihood, options)?;
+    let (given, likelihood) = (likelihood, first_noise(likelihood, options)?);
     let rows = Rows::new(network, examples, &likelihood, &sight, observer)?;
     let held = validation.map(|v| Rows::new(network, v, &likelihood, &sight, observer)).transpose()?;
+    let plain_score = held.as_ref().map(|held| held.plain_score(given));
     let classes: Option<Vec<usize>> = matches!(likelihood, OutputLikelihood::Categorical(_))
         .then(|| (0..n).map(|i| rows.targets[(i, 0)] as usize).collect());
     let streams = Streams::new(seed);
@@ -116,7 +120,7 @@ fn run<T: Precision>(
     };
     let amplitude = if correlated { 1.0 } else { options.initial_amplitude };
     let boxed = likelihood.clone_box();
-    let (posterior, values, report) = match &options.kernel {
+    let (posterior, values, mut report) = match &options.kernel {
         FixedMeanKernel::Tangent => {
             let wide = network.cast::<f64>()?;
             let kernel = TangentKernel::new(&wide, selection);
@@ -157,6 +161,14 @@ fn run<T: Precision>(
             (posterior, model.likelihood().values(), report)
         }
     };
+    report.plain_score = plain_score;
+    if let (Some(own), Some(plain)) = (report.score(), plain_score)
+        && own > plain + SAME_SCORE
+    {
+        notes.push(format!(
+            "on the validation rows the network alone is better ({plain:.4} nats a row) than with these error bars ({own:.4}): take more steps, another kernel or another curvature, or `temperature`"
+        ));
+    }
     if report.clipped > 0 {
         notes.push(format!(
             "rounding made {} variances of the fit negative; they counted as zero",

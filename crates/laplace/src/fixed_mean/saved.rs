@@ -8,8 +8,11 @@ use std::mem::take;
 
 const METHOD: &str = "fixed-mean";
 
-/// A state with its long vectors as tensors.
-pub(super) fn saved(mut state: FixedMeanState) -> SavedState {
+/// Prior variances with their scores.
+type Tried = Vec<(f64, f64)>;
+
+/// A state with its long vectors as tensors, and the prior variances that were tried before its first step.
+pub(super) fn saved(mut state: FixedMeanState, amplitudes: &[(f64, f64)]) -> SavedState {
     let mut tensors = Tensors::default();
     tensors.insert_vector("theta", &take(&mut state.theta));
     tensors.insert_vector("first", &take(&mut state.first));
@@ -20,16 +23,16 @@ pub(super) fn saved(mut state: FixedMeanState) -> SavedState {
     for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
         tensors.insert_vector(format!("trajectory.{k}"), &take(numbers));
     }
-    SavedState::new(METHOD, &state, tensors)
+    SavedState::new(METHOD, &(state, amplitudes), tensors)
 }
 
 /// What an earlier run left, if it left something.
 ///
 /// # Errors
 /// When it is another method's, or damaged.
-pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<FixedMeanState>, LaplaceError> {
+pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<(FixedMeanState, Tried)>, LaplaceError> {
     let Some(saved) = keeper.earlier() else { return Ok(None) };
-    let (mut state, mut tensors) = saved.open::<FixedMeanState>(METHOD)?;
+    let ((mut state, amplitudes), mut tensors) = saved.open::<(FixedMeanState, Tried)>(METHOD)?;
     let mut vector = |name: &str| {
         let length = tensors.shape(name).map_or(0, |shape| shape.iter().product());
         tensors.vector(name, length)
@@ -43,5 +46,5 @@ pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<FixedMeanState>,
     for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
         *numbers = vector(&format!("trajectory.{k}"))?;
     }
-    Ok(Some(state))
+    Ok(Some((state, amplitudes)))
 }

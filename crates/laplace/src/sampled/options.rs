@@ -48,7 +48,7 @@ pub struct SampledOptions {
     pub samples: usize,
     /// Turns of expectation maximisation at most; none keeps the initial precision.
     pub em_steps: usize,
-    /// How samples are solved for. Conjugate gradients are the default because they were quicker to every error that was tried (`benches/sampled_solvers.rs`): on 2,000 digits and a perceptron of 199,210 weights their outputs were 3 % off after
+    /// How samples are solved for. Conjugate gradients are the default: to a small error they were quicker (`benches/sampled_solvers.rs`), to a coarse one descent can be. On 2,000 digits and a perceptron of 199,210 weights their outputs were 3 % off after
     /// 21 products, those of descent 7 % off after 50 epochs.
     pub solver: Solver,
     /// Which objective descent minimises.
@@ -65,7 +65,7 @@ pub struct SampledOptions {
     pub layerwise: bool,
     /// Precision at the start, in the coordinates that the prior acts on.
     pub initial_precision: f64,
-    /// Whether a factor on the noise is learned, where it is Gaussian.
+    /// Whether a factor on the noise is learned, where it is Gaussian. Not by default: the optimum of the linear model fits the data better than the network, whose outputs are the mean that is predicted, and noise that suits the one is too small for the other.
     pub learn_noise: bool,
     /// The turns end when no logarithm of a precision (and noise) moves by more.
     pub tolerance: f64,
@@ -90,7 +90,7 @@ impl Default for SampledOptions {
             g_prior: true,
             layerwise: false,
             initial_precision: 1.0,
-            learn_noise: true,
+            learn_noise: false,
             tolerance: 0.01,
             spectrum_probes: 4,
             spectrum_steps: 30,

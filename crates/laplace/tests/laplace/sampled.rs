@@ -153,13 +153,16 @@ fn dual_descent_draws_the_samples_of_weight_space() {
     for softmax in [true, false] {
         let case = case(softmax);
         for g_prior in [false, true] {
-            let primal = case.fitted(&SampledOptions { g_prior, ..options() });
-            let other = case.fitted(&SampledOptions { g_prior, solver: dual(), ..options() });
+            let options = || SampledOptions { g_prior, learn_noise: true, ..options() };
+            let primal = case.fitted(&options());
+            let other = case.fitted(&SampledOptions { solver: dual(), ..options() });
             assert_eq!(other.report.stored_kernel, Some(!g_prior));
             let ratio = other.precisions[0] / primal.precisions[0];
             assert!((ratio - 1.0).abs() < 1e-6, "{softmax} {g_prior}: {ratio}");
             assert!((other.noise_variance / primal.noise_variance - 1.0).abs() < 1e-6);
             assert_eq!(primal.noise_variance == 1.0, softmax);
+            let given = case.fitted(&SampledOptions { learn_noise: false, ..options() });
+            assert_eq!(given.noise_variance, 1.0);
             let error = close(other.posterior.samples(), primal.posterior.samples());
             assert!(error < 1e-5, "{softmax} {g_prior}: {error}");
             // What function space knows of the effective dimension without a pass is what the pass finds.

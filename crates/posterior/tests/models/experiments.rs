@@ -252,6 +252,43 @@ fn error_bars_of_tables_by_every_method() {
     }
 }
 
+/// A network that came with its weights, on some of its images: those of the shared folder, where it is.
+#[test]
+fn error_bars_of_images_by_some_methods() {
+    let needed = ["networks/mlp_mnist.onnx", "data/mnist/t10k-images-idx3-ubyte.gz", "data/cifar10_jpeg"];
+    if needed.iter().any(|path| posterior_testing::shared(path).is_none()) {
+        return;
+    }
+    let outcome = quick("error_bars_images");
+    let methods = outcome.mean["tasks"]["digits"].as_object().unwrap();
+    assert_eq!(methods.len(), 4);
+    for (name, scores) in methods {
+        let of = |key: &str| scores[key].as_f64().unwrap_or_else(|| panic!("{name}: {key} in {scores}"));
+        // Nobody loses what the network knows, all are less sure of corrupted images, and foreign ones stand out.
+        assert!(of("nll") < 0.5 && of("accuracy") > 0.9, "{name}: {scores}");
+        assert!(of("nll_at_severity_5") > of("nll_at_severity_0"), "{name}: {scores}");
+        assert!(of("joint_1") > of("joint_2") && of("foreign_auc") > 0.6, "{name}: {scores}");
+    }
+}
+
+#[test]
+fn whose_norm_the_evidence_charges_for_decides() {
+    // A few hundred images and passes: networks are hardly trained, and their weights hardly longer than the linear model's mode.
+    let outcome = quick("thesis_evidence_choices");
+    for network in ["batch norm", "batch norm and biases", "Fixup"] {
+        let of = |cell: &str, key: &str| number(&outcome, &["networks", network, cell, key]);
+        let cells = ["mode", "trained", "mode, curvature there", "trained, curvature at the mode"];
+        for cell in cells {
+            assert!(of(cell, "nll") < 1.5 * 4f64.ln() && of(cell, "deviation") > 0.0, "{network}, {cell}");
+        }
+        // Other precisions, other error bars: W2 between Gaussians with the same mean is no less than the difference of what they scatter.
+        assert!(of("training", "last_distance") > 0.0);
+        assert_ne!(of("mode", "deviation"), of("mode, curvature there", "deviation"), "{network}");
+        assert_ne!(of("mode", "nll"), of("trained", "nll"), "{network}");
+        assert!(of("mode", "smallest_precision") > of("trained", "smallest_precision"), "{network}");
+    }
+}
+
 #[test]
 fn variational_linearised_laplace_beside_others() {
     holds("valla_toy");

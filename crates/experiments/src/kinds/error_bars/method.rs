@@ -35,10 +35,14 @@ enum Baseline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Preset {
-    /// As published for tables.
+    /// For tables.
     FixedMeanTable,
-    /// As published for images.
+    /// The same as published.
+    FixedMeanTablePublished,
+    /// For images.
     FixedMeanImages,
+    /// The same as published.
+    FixedMeanImagesPublished,
     /// The tangent kernel, from the closed form on.
     Valla,
     /// The tangent kernel in closed form.
@@ -51,6 +55,8 @@ impl Preset {
     fn options(self) -> FixedMeanOptions {
         match self {
             Self::FixedMeanTable => FixedMeanOptions::fixed_mean_table(),
+            Self::FixedMeanTablePublished => FixedMeanOptions::fixed_mean_table_published(),
+            Self::FixedMeanImagesPublished => FixedMeanOptions::fixed_mean_images_published(),
             Self::FixedMeanImages => FixedMeanOptions::fixed_mean_images(),
             Self::Valla => FixedMeanOptions::valla(),
             Self::VallaInClosedForm => FixedMeanOptions::valla_in_closed_form(),

@@ -14,8 +14,10 @@ use posterior_models::network::{Strip, open_network};
 use posterior_models::{ModelData, Truth};
 use posterior_networks::train::{Loss, Tabular, Targets};
 use posterior_networks::{Array, Network, Selection};
+use posterior_report::Note;
 use rand::seq::SliceRandom;
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
@@ -211,6 +213,19 @@ impl TableSettings {
         order.shuffle(&mut streams.stream("experiment/validation"));
         let held = ((self.validation * order.len() as f64).ceil() as usize).clamp(1, order.len() - 1);
         let (unseen, train) = order.split_at(held);
+        // Tables have rows that stand in them several times: those of both parts choose nothing.
+        let bits = |i: &usize| x.row(*i).iter().map(|v| v.to_bits()).collect::<Vec<u64>>();
+        let known: HashSet<Vec<u64>> = train.iter().map(bits).collect();
+        let unseen: Vec<usize> = unseen.iter().copied().filter(|i| !known.contains(&bits(i))).collect();
+        if unseen.is_empty() {
+            return refused(format!("{task}: every validation row stands in the training rows as well"));
+        }
+        if unseen.len() < held {
+            let repeated = held - unseen.len();
+            context.notes.push(Note::information(format!(
+                "{task}: {repeated} of {held} validation rows stand in the training rows as well and were left out"
+            )));
+        }
         let part = |rows: &[usize]| -> Result<Arrays, ExperimentError> {
             let targets: Vec<f64> = rows.iter().map(|&i| y[(i, 0)]).collect();
             Ok(Arrays {
@@ -228,7 +243,7 @@ impl TableSettings {
         Ok(Task {
             networks,
             data: part(train)?,
-            unseen: part(unseen)?,
+            unseen: part(&unseen)?,
             test: ModelData::new(task, inputs, Some(Truth::Values { values: fold.truth, width: 1 })),
             beyond: None,
             foreign: None,
