@@ -1,5 +1,5 @@
-//! Seconds of what the book's speed page compares with PyTorch: steps of fixed-mean processes and of variational linearised Laplace with learned inducing inputs, and predictions of fixed-mean processes beside those of the plain
-//! network. Random weights and inputs: times do not depend on them.
+//! Seconds of what the book's speed page compares with PyTorch: steps of fixed-mean processes and of variational linearised Laplace with learned inducing inputs, gradients of posterior samples, and predictions of fixed-mean processes beside those of the
+//! plain network. Random weights and inputs: times do not depend on them.
 //!
 //! `cargo bench -p posterior-laplace --bench fixed_mean [-- THREADS [PART OF A NAME]]`
 
@@ -10,13 +10,14 @@ use posterior_gp::inducing::fixed_mean::{
 use posterior_kernels::{KernelExpression, LearnedBlockKernel, Separable};
 use posterior_laplace::fixed_mean::{FixedMeanKernel, FixedMeanOptions, fit, plan};
 use posterior_laplace::{Keeper, Wanted};
-use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, Likelihood, OutputLikelihood};
 use posterior_linalg::random::Streams;
+use posterior_linear::FeatureMap;
 use posterior_networks::architecture::{Perceptron, Resnet};
 use posterior_networks::train::{Tabular, Targets};
 use posterior_networks::{Activation, Architecture, Array, Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::TangentKernel;
+use posterior_tangent::{Tangent, TangentKernel};
 use rand_distr::{Distribution, StandardNormal};
 use std::time::{Duration, Instant};
 
@@ -187,6 +188,40 @@ fn predictions(
     Ok(())
 }
 
+/// The data's part of one gradient of 16 posterior samples on ResNet-20: `J' B J Z` of a batch, all samples together.
+fn sampled_gradient(network: &Network<f32>, batch: usize, repetitions: usize) -> Result<(), Failure> {
+    const SAMPLES: usize = 16;
+    let name = format!("gradient of {SAMPLES} samples, ResNet-20, {batch} images");
+    if !wanted(&name) {
+        return Ok(());
+    }
+    let selection = Selection::all(network.graph());
+    let tangent = Tangent::new(network, &selection);
+    let likelihood = Categorical::new(10)?;
+    let x = normals::<f32>(&[&[batch], network.graph().input_shape()].concat(), "training");
+    let z = normals::<f32>(&[selection.len(), SAMPLES], "samples");
+    let z = Mat::from_fn(selection.len(), SAMPLES, |i, j| z.row(i)[j]);
+    let mut times = Vec::new();
+    for _ in 0..repetitions {
+        let started = Instant::now();
+        let features = tangent.at(x.clone())?;
+        let (outputs, mut moved) = (features.outputs(), features.apply(z.as_ref())?);
+        let (mut u, mut product) = ([0.0; 10], [0.0; 10]);
+        for (image, outputs) in outputs.chunks_exact(10).enumerate() {
+            for k in 0..SAMPLES {
+                (0..10).for_each(|c| u[c] = f64::from(moved[(10 * image + c, k)]));
+                likelihood.curvature_product(&[0.0], outputs, &u, &mut product);
+                (0..10).for_each(|c| moved[(10 * image + c, k)] = product[c] as f32);
+            }
+        }
+        std::hint::black_box(features.apply_transpose(moved.as_ref())?);
+        times.push(started.elapsed());
+    }
+    let (least, median) = quantiles(times);
+    println!("{name}: least {least:.0} ms, median {median:.0} ms");
+    Ok(())
+}
+
 /// The most memory that the process has held, in megabytes.
 fn peak() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -256,6 +291,7 @@ fn main() -> Result<(), Failure> {
     let deep = Network::initialised(Architecture::Resnet(Resnet::cifar10(20)).graph()?, Streams::new(0))?;
     predictions("ResNet-20, 100 images, kernel on features", &deep, features(), 100, 20)?;
     predictions("ResNet-20, 100 images, kernel on inputs", &deep, inputs(), 100, 10)?;
+    sampled_gradient(&deep, 100, 5)?;
     closed_form(&deep, 1000)?;
     Ok(())
 }
