@@ -179,7 +179,7 @@ fn sampled(a: &LaplaceArgs) -> SampledOptions {
             Some(UpdateArg::DecoupledElbo) => Update::DecoupledElbo,
             Some(UpdateArg::Mackay) | None => Update::Mackay,
         },
-        g_prior: matches!(a.prior, PriorKind::Auto | PriorKind::GPrior),
+        g_prior: a.prior == PriorKind::GPrior,
         layerwise: a.prior == PriorKind::Layerwise,
         learn_noise: a.noise != Some(NoiseModel::Fixed),
         ..SampledOptions::default()

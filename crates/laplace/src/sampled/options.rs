@@ -59,7 +59,7 @@ pub struct SampledOptions {
     pub estimator: Estimator,
     /// How the linearised model's optimum is found.
     pub mode: ModeSolver,
-    /// Whether the prior acts on weights in the units of their own influence: features scaled to a unit diagonal of the curvature.
+    /// Whether the prior acts on weights in the units of their own influence: features scaled to a unit diagonal of the curvature. Not by default: weights that the examples hardly move, as most are of a network that is sure of all of them, then vary without bounds, and inputs that do move them get error bars that drown every output.
     pub g_prior: bool,
     /// Whether each layer has a precision of its own.
     pub layerwise: bool,
@@ -87,7 +87,7 @@ impl Default for SampledOptions {
             estimator: Estimator::Prediction,
             // Preconditioned by a diagonal only, and begun where the last turn ended.
             mode: ModeSolver::Newton(ModeOptions { inner_steps: 100, ..ModeOptions::default() }),
-            g_prior: true,
+            g_prior: false,
             layerwise: false,
             initial_precision: 1.0,
             learn_noise: false,
