@@ -25,7 +25,7 @@ fn header(kind: &str, fortran: &str, shape: &str) -> String {
 
 #[test]
 fn the_first_examples_are_a_smaller_array() {
-    let whole = array(&[3, 2], ArrayValues::I16(vec![1, 2, 3, 4, 5, 6]));
+    let whole = array(&[3, 2], ArrayValues::I64(vec![1, 2, 3, 4, 5, 6]));
     let first = whole.first(2);
     assert_eq!((first.len(), first.example_shape()), (2, &[2][..]));
     assert_eq!(first.to_f64(), [1.0, 2.0, 3.0, 4.0]);

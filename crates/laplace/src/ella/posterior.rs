@@ -6,10 +6,13 @@ use crate::predict::{Latent, Wanted};
 use faer::Mat;
 use posterior_linalg::compiled_here;
 use posterior_linalg::dense::eigenvalues;
+use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::features::Projected;
 use posterior_linear::latent::Posteriors;
-use posterior_linear::structure::{Block, BlockMatrix, Dense, Diagonal, Structure, StructureError};
+use posterior_linear::structure::{
+    Block, BlockMatrix, Conditioned, Dense, Diagonal, Structure, StructureError,
+};
 use posterior_linear::{FeatureMap, Prior};
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_store::{StoreError, Tensors};
@@ -31,6 +34,8 @@ pub struct ConditionedElla<T> {
     selection: Selection,
     basis: Arc<Mat<T>>,
     posteriors: Posteriors<T>,
+    /// The first of them, to draw from.
+    first: Conditioned,
 }
 
 impl<T: Precision> Ella<T> {
@@ -90,6 +95,9 @@ impl<T: Precision> Ella<T> {
             Ok(structure.condition(&Prior::scalar(self.gram.nrows(), *precision)?, *strength)?)
         };
         let conditioned = settings.iter().map(condition).collect::<Result<Vec<_>, LaplaceError>>()?;
+        let Some(first) = conditioned.first().cloned() else {
+            return Err(LaplaceError::Request("there is no prior precision to condition on".into()));
+        };
         let segments = vec![posterior_linear::curvature::Segment {
             name: "all weights".into(),
             layer: String::new(),
@@ -98,7 +106,12 @@ impl<T: Precision> Ella<T> {
             matrix: None,
         }];
         let posteriors = Posteriors::new(&segments, conditioned)?;
-        Ok(ConditionedElla { selection: self.selection.clone(), basis: self.basis.clone(), posteriors })
+        Ok(ConditionedElla {
+            selection: self.selection.clone(),
+            basis: self.basis.clone(),
+            posteriors,
+            first,
+        })
     }
 
     /// Adds it to the arrays of a file.
@@ -154,6 +167,39 @@ impl<T: Precision> ConditionedElla<T> {
     /// As [`Self::latents`].
     pub fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
         Ok(self.latents(network, x, wanted)?.swap_remove(0))
+    }
+
+    /// `samples` functions `g(x) + psi(x) u_k` drawn from the first posterior, `[samples, examples, C]`: the same functions for every call with the same seed. Cost: a forward pass with K tangents for each
+    /// input. The joint covariance has rank K only, and no factor that could be trusted.
+    ///
+    /// # Errors
+    /// When inputs do not fit.
+    pub fn function_samples(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>, LaplaceError> {
+        let tangent = Tangent::new(network, &self.selection);
+        let projected = Projected::new(&tangent, &self.basis)?;
+        let draw = |k: usize| self.first.sample(Streams::new(seed).child("laplace/sample", k as u64));
+        let draws: Vec<Vec<f64>> = (0..samples).map(draw).collect();
+        let u = Mat::from_fn(self.first.dimension(), samples, |i, k| T::from_f64(draws[k][i]));
+        let each = x.rows() * projected.outputs();
+        let mut out = vec![0.0; samples * each];
+        for range in pieces(x.rows(), projected.examples_at_once(self.basis.ncols())) {
+            let features = projected.at(x.slice_rows(range.clone()))?;
+            let (outputs, moved) = (features.outputs(), features.apply(u.as_ref())?);
+            let start = range.start * projected.outputs();
+            for k in 0..samples {
+                let place = &mut out[k * each + start..][..outputs.len()];
+                for (i, (value, output)) in place.iter_mut().zip(&outputs).enumerate() {
+                    *value = output + moved[(i, k)].to_f64();
+                }
+            }
+        }
+        Ok(out)
     }
 
     /// Joint covariance of all outputs of all inputs under the first posterior, `[examples * C, examples * C]`.

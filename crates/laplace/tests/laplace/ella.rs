@@ -87,6 +87,21 @@ fn with_all_directions_it_is_the_whole_linearised_model() {
             assert!((latent.covariance[9 * i + k] - own).abs() < 1e-12);
         }
     }
+    // Draws are functions: those of some inputs are those of all, however alike inputs are, and have the covariance.
+    let count = 4000;
+    let draws = posterior.function_samples(network, &x, count, 3).unwrap();
+    let few = posterior.function_samples(network, &x.slice_rows(2..4), 5, 3).unwrap();
+    (0..5).for_each(|k| assert_eq!(few[6 * k..6 * (k + 1)], draws[18 * k + 6..18 * k + 12]));
+    for i in 0..18 {
+        for k in 0..18 {
+            let product = |s: usize| {
+                (draws[18 * s + i] - latent.mean[i]) * (draws[18 * s + k] - latent.mean[k]) / count as f64
+            };
+            let spread = (joint[(i, i)] * joint[(k, k)] + joint[(i, k)].powi(2)) / count as f64;
+            let found = (0..count).map(product).sum::<f64>();
+            assert!((found - joint[(i, k)]).abs() < 5.0 * spread.sqrt(), "{i} {k}");
+        }
+    }
     assert!(matches!(posterior.joint(network, &x, 100), Err(LaplaceError::Memory { .. })));
     // The evidence of the spectrum is that of the dense curvature.
     let m = brute_curvature(network, selection, &softmax(), examples);

@@ -187,12 +187,16 @@ fn samples_have_the_posterior_covariance() {
     let likelihood = &likelihoods()[0];
     let examples = data(&network, likelihood, 9, 7);
     let x = inputs(&network, 2, 77);
-    for form in all_forms() {
+    for form in [all_forms(), vec![Approximation::FunctionSpace { points: None }]].concat() {
         let laplace = quiet(&network, &examples, likelihood, &options(form.clone())).unwrap();
+        let of_functions = matches!(form, Approximation::FunctionSpace { .. });
         let samples = 20_000;
         let functions = laplace.function_samples(&network, &x, samples, 5, 1 << 30).unwrap();
         let mean = network.forward(&x).unwrap();
-        let expected = dense_covariance(&laplace, &network, &x);
+        let expected = match of_functions {
+            true => laplace.joint(&network, &x, 1 << 30).unwrap(),
+            false => dense_covariance(&laplace, &network, &x),
+        };
         for (i, k) in (0..6).flat_map(|i| (0..6).map(move |k| (i, k))) {
             let found: f64 = functions
                 .chunks_exact(6)
@@ -203,11 +207,39 @@ fn samples_have_the_posterior_covariance() {
                 ((expected[(i, i)] * expected[(k, k)] + expected[(i, k)].powi(2)) / samples as f64).sqrt();
             assert!((found - expected[(i, k)]).abs() < 5.0 * error, "{form:?} {i} {k}");
         }
+        if of_functions {
+            continue;
+        }
         // The same seed gives the same functions, whatever the inputs are asked for together with.
         let again = laplace.function_samples(&network, &x.slice_rows(1..2), 3, 5, 1 << 30).unwrap();
         assert_close(&again[..3], &functions[3..6], 1e-12, 1e-12);
         let nn = laplace.network_samples(&network, &x, 2, 5).unwrap();
         assert_eq!(nn.len(), 12);
+    }
+}
+
+/// The covariance of copies of an input is singular but for rounding, and its factor would be rounding divided by rounding.
+#[test]
+fn draws_at_copies_of_an_input_are_alike() {
+    let network = network(PERCEPTRON, 4);
+    let likelihood = &likelihoods()[0];
+    let examples = data(&network, likelihood, 9, 7);
+    let few = inputs(&network, 3, 77);
+    let copies = Array::new(vec![120, few.row(0).len()], few.values().repeat(40));
+    let options = options(Approximation::FunctionSpace { points: None });
+    let laplace = quiet(&network, &examples, likelihood, &options).unwrap();
+    let (samples, outputs) = (200, 3);
+    let latent = laplace.latent(&network, &copies, Wanted::Diagonal).unwrap();
+    let draws = laplace.function_samples(&network, &copies, samples, 5, 1 << 30).unwrap();
+    for i in 0..120 * outputs {
+        let moved = |s: usize, i: usize| draws[s * 120 * outputs + i] - latent.mean[i];
+        let first = i % (3 * outputs);
+        let apart = (0..samples).map(|s| (moved(s, i) - moved(s, first)).powi(2)).sum::<f64>();
+        let scatter = (0..samples).map(|s| moved(s, i).powi(2)).sum::<f64>();
+        // The chance of a variance over 200 draws.
+        let ratio = scatter / samples as f64 / latent.covariance[i];
+        assert!((ratio - 1.0).abs() < 0.5, "{i}: {ratio}");
+        assert!(apart < 0.01 * scatter, "{i}: {apart} of {scatter}");
     }
 }
 
