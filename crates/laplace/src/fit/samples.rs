@@ -96,7 +96,7 @@ fn joint_samples<T: Precision>(
         .map_err(|source| StructureError::Factor { block: "the joint covariance".into(), source })?;
     let mean = laplace.latent(network, x, crate::Wanted::Diagonal)?.mean;
     let mut normals = Mat::<f64>::zeros(n, samples);
-    for (k, mut column) in normals.col_iter_mut().enumerate() {
+    for (k, column) in normals.col_iter_mut().enumerate() {
         let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/joint");
         column.iter_mut().for_each(|z| *z = StandardNormal.sample(&mut rng));
     }
