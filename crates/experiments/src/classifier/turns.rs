@@ -86,20 +86,20 @@ impl LearnedPrecisions {
 }
 
 impl Classifier {
-    /// The optimum of the linearised model under a prior, from other weights or the trained ones.
+    /// The optimum of the linearised model under a prior, from other weights or the trained ones. It does not depend on the curvature, which says only how many products conjugate gradients take.
     ///
     /// # Errors
     /// Bad images, interruption.
     pub(crate) fn mode(
         &mut self,
+        curvature: Curvature,
         prior: &Prior,
         start: Option<&[f64]>,
         options: &ModeOptions,
         context: &mut Context<'_>,
     ) -> Result<Mode, ExperimentError> {
-        // Whatever curvature the precisions are learned by: the mode does not depend on it, and the exact one leaves conjugate gradients little to do.
-        let exact = self.curvature(Curvature::Full, context)?;
-        let preconditioner = exact.condition(prior, 1.0).map_err(LinearError::from)?;
+        let curvature = self.curvature(curvature, context)?;
+        let preconditioner = curvature.condition(prior, 1.0).map_err(LinearError::from)?;
         let tangent = Tangent::new(&self.network, &self.selection);
         let observed = Observed { examples: self.train.as_ref(), likelihood: &self.likelihood };
         let problem = ModeProblem {
@@ -131,16 +131,17 @@ impl Classifier {
         turns: &TurnSettings,
         context: &mut Context<'_>,
     ) -> Result<LearnedPrecisions, ExperimentError> {
-        self.learn_by(curvature, (Norm::Mode, Point::Trained), kind, turns, context)
+        // Whatever curvature the precisions are learned by: with the exact one conjugate gradients have little to do.
+        self.learn_by((curvature, Curvature::Full), (Norm::Mode, Point::Trained), kind, turns, context)
     }
 
-    /// The same, charged with either norm, and with the likelihood's curvature at either point.
+    /// The same by the first of two curvatures, the mode with the help of the second, charged with either norm, and with the likelihood's curvature at either point.
     ///
     /// # Errors
     /// As [`Self::learn`].
     pub(crate) fn learn_by(
         &mut self,
-        curvature: Curvature,
+        (curvature, preconditioner): (Curvature, Curvature),
         (norm, point): (Norm, Point),
         kind: &PriorKind,
         turns: &TurnSettings,
@@ -165,7 +166,7 @@ impl Classifier {
             )?;
             if (norm, point) != (Norm::Trained, Point::Trained) {
                 let start = (turn > 0).then_some(learned.mode.as_slice());
-                learned.mode = self.mode(&prior, start, &turns.mode(), context)?.weights;
+                learned.mode = self.mode(preconditioner, &prior, start, &turns.mode(), context)?.weights;
             }
             if point == Point::Mode {
                 structure = Rc::new(self.curvature_at(curvature, &learned.mode, context)?);

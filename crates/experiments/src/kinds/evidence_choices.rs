@@ -92,8 +92,9 @@ fn found(
     classifier: &mut Classifier,
     context: &mut Context<'_>,
 ) -> Result<Found, ExperimentError> {
+    let curvatures = (settings.curvature, settings.curvature);
     let learned =
-        classifier.learn_by(settings.curvature, (norm, point), &settings.prior, &settings.turns, context)?;
+        classifier.learn_by(curvatures, (norm, point), &settings.prior, &settings.turns, context)?;
     let prior = classifier.prior(&settings.prior, 1.0)?.with_precisions(learned.last())?;
     let predicted = match point {
         Point::Trained => by_curvature(classifier, settings.curvature, &prior, context)?,
