@@ -68,7 +68,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
-    /// Add the published companion process: a mean of its own keeps lengthscales from shrinking, and error bars wider
+    /// Add the published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider: for tables of fewer than some thousand rows
     #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub companion: bool,
 

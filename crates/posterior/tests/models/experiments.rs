@@ -265,7 +265,7 @@ fn error_bars_of_images_by_some_methods() {
     for (name, scores) in methods {
         let of = |key: &str| scores[key].as_f64().unwrap_or_else(|| panic!("{name}: {key} in {scores}"));
         // Nobody loses what the network knows (error bars of few images are wide), all are less sure of corrupted images, and foreign ones stand out.
-        assert!(of("nll") < 10f64.ln() && of("accuracy") > 0.9, "{name}: {scores}");
+        assert!(of("nll") < 10f64.ln() && of("accuracy") > 0.8, "{name}: {scores}");
         assert!(of("nll_at_severity_5") > of("nll_at_severity_0"), "{name}: {scores}");
         assert!(of("joint_1") > of("joint_2") && of("foreign_auc") > 0.6, "{name}: {scores}");
     }
