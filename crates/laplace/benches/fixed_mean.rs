@@ -17,7 +17,7 @@ use posterior_networks::architecture::{Perceptron, Resnet};
 use posterior_networks::train::{Tabular, Targets};
 use posterior_networks::{Activation, Architecture, Array, Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::{Tangent, TangentKernel};
+use posterior_tangent::{Tangent, TangentKernel, ranges};
 use rand_distr::{Distribution, StandardNormal};
 use std::time::{Duration, Instant};
 
@@ -204,17 +204,21 @@ fn sampled_gradient(network: &Network<f32>, batch: usize, repetitions: usize) ->
     let mut times = Vec::new();
     for _ in 0..repetitions {
         let started = Instant::now();
-        let features = tangent.at(x.clone())?;
-        let (outputs, mut moved) = (features.outputs(), features.apply(z.as_ref())?);
-        let (mut u, mut product) = ([0.0; 10], [0.0; 10]);
-        for (image, outputs) in outputs.chunks_exact(10).enumerate() {
-            for k in 0..SAMPLES {
-                (0..10).for_each(|c| u[c] = f64::from(moved[(10 * image + c, k)]));
-                likelihood.curvature_product(&[0.0], outputs, &u, &mut product);
-                (0..10).for_each(|c| moved[(10 * image + c, k)] = product[c] as f32);
-            }
+        // In batches of the size in which fits pass over their data.
+        for rows in ranges(0, batch, tangent.examples_at_once(SAMPLES)) {
+            let features = tangent.at(x.slice_rows(rows))?;
+            let outputs = features.outputs();
+            let (mut u, mut product) = ([0.0; 10], [0.0; 10]);
+            std::hint::black_box(features.apply_through(z.as_ref(), &mut |examples, moved| {
+                for (i, image) in examples.enumerate() {
+                    for k in 0..SAMPLES {
+                        (0..10).for_each(|c| u[c] = f64::from(moved[(10 * i + c, k)]));
+                        likelihood.curvature_product(&[0.0], &outputs[10 * image..][..10], &u, &mut product);
+                        (0..10).for_each(|c| moved[(10 * i + c, k)] = product[c] as f32);
+                    }
+                }
+            })?);
         }
-        std::hint::black_box(features.apply_transpose(moved.as_ref())?);
         times.push(started.elapsed());
     }
     let (least, median) = quantiles(times);

@@ -310,7 +310,7 @@ impl<T: Precision> Learned<T> for Sampled<T> {
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
         let columns = self.samples().ncols();
-        let batch = posterior_tangent::batch_size(network, columns).min(examples.max(1));
+        let batch = posterior_tangent::passing_batch_size(network, columns).min(examples.max(1));
         let tangents = batch * (columns + 1) * network.graph().activations() * size_of::<T>();
         (tangents + self.samples().nrows() * columns * size_of::<T>()) as u64
     }

@@ -146,7 +146,9 @@ impl Plan {
                 // The subspace, its image, the orthogonal factor and what makes it, in doubles; vectors, products and their sum in the network's precision.
                 let number = size_of::<T>() as u64;
                 let subspace = d.saturating_mul(columns).saturating_mul(8 * 4 + 3 * number);
-                (d * 8, subspace, space.batch_bytes(width, Use::Squares), space.tangents(columns))
+                // The buffers of the diagonal's pass wait while vectors pass.
+                let squares = space.batch_bytes(width, Use::Squares);
+                (d * 8, subspace, squares, squares + space.tangents(columns))
             }
             Approximation::FunctionSpace { points } => {
                 let count = points.unwrap_or(examples).min(examples) as u64;

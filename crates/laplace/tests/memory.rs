@@ -7,7 +7,7 @@ use posterior_laplace::{
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular, Targets};
-use posterior_networks::{Architecture, Array, Network};
+use posterior_networks::{Architecture, Array, Network, release_buffers};
 use posterior_optim::Signal;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -172,6 +172,8 @@ fn measure(
         tune: Tune::Evidence,
         ..FitOptions::default()
     };
+    // What others left behind would be used again, and not be seen.
+    release_buffers();
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let laplace =
@@ -183,6 +185,7 @@ fn measure(
     let inputs: Vec<usize> = (0..PREDICTED.min(case.examples)).collect();
     let x = data.batch(&inputs, None).0;
     let planned = laplace.latent_bytes(&network, inputs.len(), Wanted::Full) as usize;
+    release_buffers();
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();

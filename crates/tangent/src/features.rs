@@ -3,7 +3,7 @@
 use crate::covariances::add_tapped;
 use crate::curvature::{add_dense, add_diagonal, add_kronecker, block_selection};
 use crate::head::Head;
-use crate::observations::{batch_size, doubles};
+use crate::observations::{batch_size, doubles, passing_batch_size};
 use crate::segments::segments;
 use faer::{Mat, MatRef};
 use posterior_linear::curvature::{BlockSum, FisherEstimate, Form, OutputCurvature, Roots, Segment};
@@ -67,7 +67,7 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
     }
 
     fn examples_at_once(&self, vectors: usize) -> usize {
-        batch_size(self.network, vectors)
+        passing_batch_size(self.network, vectors)
     }
 
     /// Parameter by parameter.
@@ -76,7 +76,7 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
     }
 
     fn examples_for_curvature(&self, estimate: FisherEstimate, width: usize) -> usize {
-        self.examples_at_once(if self.exact_head(estimate).is_some() { 1 } else { width })
+        batch_size(self.network, if self.exact_head(estimate).is_some() { 1 } else { width })
     }
 
     /// One forward pass.
@@ -99,6 +99,26 @@ impl<T: Precision> Traced<'_, T> {
         shape[0] *= roots.width;
         Array::new(shape, roots.values)
     }
+
+    /// The network's block of outputs, whose rows are ordered example, vector, output, with a column for each of k vectors.
+    fn matrix(&self, block: &Array<T>, k: usize) -> Mat<T> {
+        let c = self.trace.output().row_len();
+        let mut out = Mat::zeros(block.len() / k.max(1), k);
+        for (row, values) in block.values().chunks_exact(c).enumerate() {
+            out.col_as_slice_mut(row % k)[row / k * c..][..c].copy_from_slice(values);
+        }
+        out
+    }
+
+    /// The other way round; rows `[examples * k, outputs]`.
+    fn block(&self, u: MatRef<'_, T>) -> Array<T> {
+        let (c, k) = (self.trace.output().row_len(), u.ncols());
+        let (by_column, mut out) = (columns(u), Array::zeros(vec![u.nrows() / c * k, c]));
+        for (row, values) in out.values_mut().chunks_exact_mut(c).enumerate() {
+            values.copy_from_slice(&by_column.row(row % k)[row / k * c..][..c]);
+        }
+        out
+    }
 }
 
 impl<T: Precision> Linearised<T> for Traced<'_, T> {
@@ -112,32 +132,42 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
 
     /// About two forward passes for each vector.
     fn apply(&self, weights: MatRef<'_, T>) -> Result<Mat<T>, LinearError> {
-        let tangents = Array::new(vec![weights.ncols(), weights.nrows()], columns(weights));
+        let tangents = columns(weights);
         let moved = self.trace.jvp(self.tangent.selection, &tangents).map_err(failed)?;
-        // Rows of the network's block are ordered example, vector, output.
-        let (c, k) = (self.trace.output().row_len(), weights.ncols());
-        let mut out = Mat::zeros(self.trace.rows() * c, k);
-        for (row, values) in moved.values().chunks_exact(c).enumerate() {
-            out.col_as_slice_mut(row % k)[row / k * c..][..c].copy_from_slice(values);
-        }
-        Ok(out)
+        Ok(self.matrix(&moved, weights.ncols()))
     }
 
     /// About two forward passes for each vector.
     fn apply_transpose(&self, u: MatRef<'_, T>) -> Result<Mat<T>, LinearError> {
-        let (c, k) = (self.trace.output().row_len(), u.ncols());
-        let mut shape = self.trace.output().shape().to_vec();
-        shape[0] = self.trace.rows() * k;
+        let c = self.trace.output().row_len();
         if u.nrows() != self.trace.rows() * c {
             let (expected, found) = (self.trace.rows() * c, u.nrows());
             return Err(LinearError::Shape { what: "rows of the cotangents", expected, found });
         }
-        let (by_column, mut cotangents) = (columns(u), vec![T::ZERO; u.nrows() * k]);
-        for (row, values) in cotangents.chunks_exact_mut(c).enumerate() {
-            values.copy_from_slice(&by_column[row % k * u.nrows() + row / k * c..][..c]);
-        }
-        let back = self.trace.vjp(self.tangent.selection, &Array::new(shape, cotangents)).map_err(failed)?;
-        Ok(MatRef::from_column_major_slice(back.values(), self.tangent.selection.len(), k).to_owned())
+        let mut shape = self.trace.output().shape().to_vec();
+        shape[0] *= u.ncols();
+        let cotangents = self.block(u).reshaped(shape);
+        let back = self.trace.vjp(self.tangent.selection, &cotangents).map_err(failed)?;
+        let d = self.tangent.selection.len();
+        Ok(MatRef::from_column_major_slice(back.values(), d, u.ncols()).to_owned())
+    }
+
+    /// Two passes back for each vector, or one for each output where these are fewer: see [`Network::products_through`].
+    fn apply_through(
+        &self,
+        weights: MatRef<'_, T>,
+        map: &mut dyn FnMut(Range<usize>, &mut Mat<T>),
+    ) -> Result<Mat<T>, LinearError> {
+        let tangents = columns(weights);
+        let mut through = |_: &Array<T>, examples: Range<usize>, moved: Array<T>| {
+            let shape = moved.shape().to_vec();
+            let mut block = self.matrix(&moved, weights.ncols());
+            map(examples, &mut block);
+            self.block(block.as_ref()).reshaped(shape)
+        };
+        let back =
+            self.trace.products_through(self.tangent.selection, &tangents, &mut through).map_err(failed)?;
+        Ok(MatRef::from_column_major_slice(back.values(), weights.nrows(), weights.ncols()).to_owned())
     }
 
     /// Pieces of about 32 MB; one pass forwards and one back for each row.
@@ -198,13 +228,13 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
     }
 }
 
-/// Numbers column by column.
-fn columns<T: Copy>(m: MatRef<'_, T>) -> Vec<T> {
-    let mut out = Vec::with_capacity(m.nrows() * m.ncols());
-    for column in m.col_iter() {
+/// `[columns, rows]`, in a buffer that is used again (one from elsewhere would wait with those of networks, batch after batch).
+fn columns<T: Precision>(m: MatRef<'_, T>) -> Array<T> {
+    let mut out = Array::zeros(vec![m.ncols(), m.nrows()]);
+    for (column, out) in m.col_iter().zip(out.values_mut().chunks_exact_mut(m.nrows().max(1))) {
         match column.try_as_col_major() {
-            Some(column) => out.extend_from_slice(column.as_slice()),
-            None => out.extend(column.iter().copied()),
+            Some(column) => out.copy_from_slice(column.as_slice()),
+            None => out.iter_mut().zip(column.iter()).for_each(|(o, v)| *o = *v),
         }
     }
     out

@@ -41,6 +41,7 @@ pub use features::Tangent;
 pub use head::Head;
 pub use kernel::TangentKernel;
 pub use observations::{
-    Batch, ObservationError, Observed, batch_size, check_outputs, doubles, ranges, target_values,
+    Batch, ObservationError, Observed, batch_size, check_outputs, doubles, passing_batch_size, ranges,
+    target_values,
 };
 pub use segments::{segments, weight_matrix};

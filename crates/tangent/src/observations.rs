@@ -11,6 +11,12 @@ use std::ops::Range;
 /// Values that the activations and sensitivities of one batch may take: 16 MB in single precision, so that a batch stays near the cache.
 const BATCH_VALUES: usize = 1 << 22;
 
+/// The same where products with several vectors pass: 64 MB.
+const PASSING_VALUES: usize = 1 << 24;
+
+/// Operations in the time in which a value of a vector is copied as often as one batch does that; ten times as many make the copies a tenth of the work.
+const OPERATIONS_FOR_A_VALUE: u64 = 1000;
+
 /// What does not fit between data, network and likelihood.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -144,6 +150,16 @@ pub fn target_values<T: Precision>(targets: &Targets<T>) -> Vec<f64> {
 /// Examples in a batch that has `width` rows for each of them.
 pub fn batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
     (BATCH_VALUES / (network.graph().activations() * width).max(1)).clamp(1, 2048)
+}
+
+/// Examples in a batch whose activations are kept once, and of which `width` rows for each pass from layer to layer, on the way of as many vectors: enough to make reading and writing the vectors little beside the
+/// work, and no more.
+pub fn passing_batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
+    let graph = network.graph();
+    let fits = PASSING_VALUES / (graph.activations() + graph.live_values() * width).max(1);
+    let values: usize = graph.parameters().iter().map(|p| p.len()).sum();
+    let enough = (values as u64).saturating_mul(OPERATIONS_FOR_A_VALUE) / graph.flops().max(1);
+    fits.min((enough as usize).max(16)).clamp(1, 2048)
 }
 
 /// Ranges that cover the examples from `start`.

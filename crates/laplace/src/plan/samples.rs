@@ -86,9 +86,9 @@ pub fn sampled<T: Precision>(
     let mode = MODE_PRODUCTS * product(1.0);
     let turns = options.em_steps as f64 * (product(early as f64) * (per_turn + 1.0) + mode);
     let work = turns + product(last as f64) * (per_turn + 1.0);
-    let batch = space
-        .tangents(most.max(1))
-        .max(space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares));
+    // The buffers of the diagonal's pass wait while samples pass.
+    let batch =
+        space.tangents(most.max(1)) + space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares);
     (bytes, batch, work)
 }
 

@@ -5,9 +5,9 @@
 
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::layers;
-use posterior_networks::derivatives::{FEATURES, GRADIENTS, tangent_feature_size};
+use posterior_networks::derivatives::{FEATURES, GRADIENTS, HELD, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
-use posterior_tangent::{Head, batch_size, segments, weight_matrix};
+use posterior_tangent::{Head, batch_size, passing_batch_size, segments, weight_matrix};
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
 const PIECE: u64 = 32 << 20;
@@ -106,10 +106,14 @@ impl<T: Precision> Workspace<'_, T> {
                 let weights = if by_layer { self.largest_layer() } else { self.selection.len() as u64 };
                 let row = weights.saturating_mul(width * self.number());
                 let piece = (PIECE / row.max(1)).clamp(1, batch.max(1));
-                self.forward(piece) + self.backward(piece, width) + piece * row + self.gram(weights)
+                // Buffers of other layers wait, and those of the whole batch beside those of a piece.
+                let layers = if by_layer { self.selection.len() as u64 } else { weights };
+                let rows = piece * row * layers.div_ceil(weights.max(1));
+                2 * (self.forward(piece) + self.backward(piece, width)) + rows + self.gram(weights)
             }
         };
-        both + own
+        // What waits of the pass before, in buffers of other sizes.
+        both + own + self.forward(batch)
     }
 
     /// Bytes of predictions by an output layer alone: the forward pass, features with ones, turned features and their squares, each thread's covariance, and that of a dense block of weights.
@@ -147,16 +151,44 @@ impl<T: Precision> Workspace<'_, T> {
             .saturating_add(self.forward(each))
     }
 
-    /// Bytes of a pass with `columns` tangents at once, forwards and backwards.
+    /// Bytes of a pass with `columns` vectors at once, forwards and backwards: by tangents of what is alive at one time, or by features of a few examples ([`Network::products_through`]).
     pub(super) fn tangents(&self, columns: u64) -> u64 {
-        let batch = self.batch(columns);
+        let graph = self.graph();
+        let batch = (passing_batch_size(self.network, columns.max(1) as usize) as u64).min(self.examples);
         let threads = rayon::current_num_threads() as u64;
-        // Tangents of all nodes, their cotangents, one copy on the way; weights spread by parameter; what threads hold of one layer.
-        let largest_node = self.graph().nodes().iter().map(node_size).max().unwrap_or(0);
+        let live = graph.live_values() as u64;
+        let patches = self.own_nodes().map(|node| self.patches(node, 0)).max().unwrap_or(0);
+        // Weights spread by parameter; what threads hold of one layer.
+        let largest_node = graph.nodes().iter().map(node_size).max().unwrap_or(0);
         let layer = self.largest_parameter() * columns + batch * largest_node;
-        self.forward(batch)
-            + 2 * self.backward(batch, columns)
-            + layer * self.number() * threads.min(columns).max(1)
+        // On the way forwards what a node's own weights contribute, on the way back what another reader of a value sends, is beside what is alive.
+        let alive = live + largest_node + 2 * self.outputs;
+        let mut readers = vec![0; graph.nodes().len() + 1];
+        graph
+            .nodes()
+            .iter()
+            .flat_map(|n| &n.inputs)
+            .for_each(|v| readers[v.node().map_or(0, |n| n + 1)] += 1);
+        let shared =
+            graph.nodes().iter().zip(&readers[1..]).filter(|(_, r)| **r > 1).map(|(n, _)| node_size(n));
+        let back = live + shared.max().unwrap_or(0) + 2 * self.outputs;
+        let features = if self.outputs < 2 * columns {
+            let size = self.outputs * tangent_feature_size(graph, self.selection).max(1) as u64;
+            let within = self.network.examples_at_once() as u64 / self.outputs.max(columns).max(1);
+            let piece = (HELD as u64 / size).min(within).max(1).min(batch);
+            let again = if piece < batch { self.forward(piece) } else { 0 };
+            // Fully connected layers make their outputs for all vectors.
+            let connected = graph.nodes().iter().filter(|n| matches!(n.operation, Operation::Linear(_)));
+            let made = columns * connected.map(node_size).max().unwrap_or(0);
+            let blocks = 4 * columns * self.outputs;
+            piece * (size + (self.outputs * back).max(made + blocks)) * self.number() + again
+        } else {
+            0
+        };
+        // Vectors and sums by group and joined, as they come and as they go.
+        let vectors = 6 * columns * self.selection.len() as u64;
+        let held = layer * threads.min(columns).max(1) + patches * threads + vectors;
+        self.forward(batch) + features.max(batch * columns * alive * self.number()) + held * self.number()
     }
 
     /// Bytes of the kernel between points: features of two pieces, one turned, and the passes that make them, in double precision.

@@ -82,21 +82,22 @@ fn products<T: Real, F: FeatureMap<T>>(
         let estimate = FisherEstimate::Exact;
         let observed = OutputCurvature { likelihood, estimate, targets: &targets, outputs: &outputs, first };
         let roots = observed.roots::<T>()?;
-        let mut tangents = features.apply(v.as_ref())?;
-        // B = R^T R, example by example.
-        tangents.par_col_iter_mut().for_each(|mut tangent| {
-            let mut product = vec![T::ZERO; c];
-            for (n, rows) in roots.values.chunks_exact(roots.width * c).enumerate() {
-                product.fill(T::ZERO);
-                for row in rows.chunks_exact(c) {
-                    let mut along = T::ZERO;
-                    (0..c).for_each(|k| along += row[k] * tangent[n * c + k]);
-                    (0..c).for_each(|k| product[k] += row[k] * along);
+        let own = features.apply_through(v.as_ref(), &mut |examples, tangents| {
+            // B = R^T R, example by example.
+            let roots = &roots.values[examples.start * roots.width * c..examples.end * roots.width * c];
+            tangents.par_col_iter_mut().for_each(|mut tangent| {
+                let mut product = vec![T::ZERO; c];
+                for (n, rows) in roots.chunks_exact(roots.len() / examples.len()).enumerate() {
+                    product.fill(T::ZERO);
+                    for row in rows.chunks_exact(c) {
+                        let mut along = T::ZERO;
+                        (0..c).for_each(|k| along += row[k] * tangent[n * c + k]);
+                        (0..c).for_each(|k| product[k] += row[k] * along);
+                    }
+                    (0..c).for_each(|k| tangent[n * c + k] = product[k]);
                 }
-                (0..c).for_each(|k| tangent[n * c + k] = product[k]);
-            }
-        });
-        let own = features.apply_transpose(tangents.as_ref())?;
+            });
+        })?;
         sum.par_col_iter_mut().zip(own.par_col_iter()).for_each(|(sum, own)| {
             sum.iter_mut().zip(own.iter()).for_each(|(s, v)| *s += v.to_f64());
         });

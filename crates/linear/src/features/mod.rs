@@ -91,6 +91,21 @@ pub trait Linearised<T: Real> {
     /// As [`Linearised::apply`].
     fn apply_transpose(&self, u: MatRef<'_, T>) -> Result<Mat<T>, LinearError>;
 
+    /// `Phi' m(Phi W)` (d x k): `map(examples, moved)` puts in the place of some examples' `Phi W` (outputs of these examples x k) what goes back. All examples come once, in order, in as many pieces as the map
+    /// likes: one that has its features at hand between the two products need not make them twice.
+    ///
+    /// # Errors
+    /// As [`Linearised::apply`].
+    fn apply_through(
+        &self,
+        weights: MatRef<'_, T>,
+        map: &mut dyn FnMut(Range<usize>, &mut Mat<T>),
+    ) -> Result<Mat<T>, LinearError> {
+        let mut moved = self.apply(weights)?;
+        map(0..self.shape().0, &mut moved);
+        self.apply_transpose(moved.as_ref())
+    }
+
     /// Rows `R' Phi` over a range of the weights, for directions `R` of each example or (None) for each of its outputs: `visit(examples, rows)` sees those of a few examples at a time, in order.
     ///
     /// # Errors

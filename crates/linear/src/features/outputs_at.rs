@@ -92,6 +92,14 @@ impl<T: Real> Linearised<T> for Moved<'_, T> {
         self.features.apply_transpose(u)
     }
 
+    fn apply_through(
+        &self,
+        weights: MatRef<'_, T>,
+        map: &mut dyn FnMut(Range<usize>, &mut Mat<T>),
+    ) -> Result<Mat<T>, LinearError> {
+        self.features.apply_through(weights, map)
+    }
+
     fn rows(
         &self,
         along: Option<&Roots<T>>,

@@ -86,6 +86,16 @@ impl<T: Real> Linearised<T> for ProjectedAt<'_, T> {
         Ok(product(self.basis.transpose(), own.as_ref()))
     }
 
+    fn apply_through(
+        &self,
+        weights: MatRef<'_, T>,
+        map: &mut dyn FnMut(Range<usize>, &mut Mat<T>),
+    ) -> Result<Mat<T>, LinearError> {
+        check::same("rows of the weights", self.basis.ncols(), weights.nrows())?;
+        let own = self.features.apply_through(product(self.basis.as_ref(), weights).as_ref(), map)?;
+        Ok(product(self.basis.transpose(), own.as_ref()))
+    }
+
     /// One product of the map with as many vectors as weights are asked for, all examples at once.
     fn rows(
         &self,

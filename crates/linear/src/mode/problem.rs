@@ -154,15 +154,16 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
         let (c, width) = (self.features.outputs(), self.likelihood.target_width());
         let mut out = vec![0.0; v.len()];
         self.pass(observer, |features, targets, range| {
-            let mut tangent = features.apply(column(&direction))?;
             let mut product = vec![0.0; c];
-            for i in 0..range.len() {
-                let f = &at.outputs[(range.start + i) * c..][..c];
-                let u: Vec<f64> = (i * c..(i + 1) * c).map(|k| tangent[(k, 0)].to_f64()).collect();
-                self.likelihood.curvature_product(&targets[i * width..(i + 1) * width], f, &u, &mut product);
-                (0..c).for_each(|k| tangent[(i * c + k, 0)] = T::from_f64(self.strength * product[k]));
-            }
-            let own = features.apply_transpose(tangent.as_ref())?;
+            let own = features.apply_through(column(&direction), &mut |examples, tangent| {
+                for (k, i) in examples.enumerate() {
+                    let f = &at.outputs[(range.start + i) * c..][..c];
+                    let u: Vec<f64> = (k * c..(k + 1) * c).map(|k| tangent[(k, 0)].to_f64()).collect();
+                    let target = &targets[i * width..(i + 1) * width];
+                    self.likelihood.curvature_product(target, f, &u, &mut product);
+                    (0..c).for_each(|o| tangent[(k * c + o, 0)] = T::from_f64(self.strength * product[o]));
+                }
+            })?;
             out.iter_mut().zip(own.col(0).iter()).for_each(|(o, g)| *o += g.to_f64());
             Ok(())
         })?;

@@ -42,20 +42,21 @@ impl<T: Real, F: FeatureMap<T>> ModeObjective<'_, T, F> {
         }
         let moved = Mat::from_fn(moved.nrows(), 1, |i, _| T::from_f64(moved[(i, 0)]));
         let (mut sum, mut log_likelihood) = (Mat::zeros(w.nrows(), 1), 0.0);
-        model.pass(1, batch, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
+        model.pass(1, batch, &mut |_, _| Signal::Continue, &mut |_, features, observed| {
             let (likelihood, c) = (observed.likelihood, observed.likelihood.outputs());
-            let mut tangent = features.apply(moved.as_ref())?;
             let (mut f, mut slope) = (vec![0.0; c], vec![0.0; c]);
-            for i in 0..numbers.len() {
-                let offset = observed.output(i);
-                for o in 0..c {
-                    f[o] = tangent[(i * c + o, 0)].to_f64() + if affine { offset[o] } else { 0.0 };
+            let back = features.apply_through(moved.as_ref(), &mut |examples, tangent| {
+                for (i, example) in examples.enumerate() {
+                    let offset = observed.output(example);
+                    for o in 0..c {
+                        f[o] = tangent[(i * c + o, 0)].to_f64() + if affine { offset[o] } else { 0.0 };
+                    }
+                    log_likelihood += likelihood.log_density(observed.target(example), &f);
+                    likelihood.gradient(observed.target(example), &f, &mut slope);
+                    (0..c).for_each(|o| tangent[(i * c + o, 0)] = T::from_f64(-slope[o]));
                 }
-                log_likelihood += likelihood.log_density(observed.target(i), &f);
-                likelihood.gradient(observed.target(i), &f, &mut slope);
-                (0..c).for_each(|o| tangent[(i * c + o, 0)] = T::from_f64(-slope[o]));
-            }
-            add(&mut sum, &features.apply_transpose(tangent.as_ref())?);
+            })?;
+            add(&mut sum, &back);
             Ok(())
         })?;
         model.scale(&mut sum);

@@ -8,6 +8,7 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::Real;
 use posterior_optim::Signal;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Columns of the root of `B` up to which the diagonal of the curvature is exact; above, it is estimated.
 pub const EXACT_ROOTS: usize = 10;
@@ -168,7 +169,7 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
         let mut squares = vec![0.0; z.ncols()];
         self.pass(z.ncols(), None, observer, &mut |_, features, observed| {
             let mut tangents = features.apply(z.as_ref())?;
-            curve(observed, &mut tangents, &mut squares);
+            curve(observed, 0..features.shape().0, &mut tangents, &mut squares);
             Ok(())
         })?;
         Ok(squares)
@@ -185,9 +186,10 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
         let mut sum = Mat::zeros(z.nrows(), z.ncols());
         let z = self.rounded(z);
         self.pass(z.ncols(), chosen, observer, &mut |_, features, observed| {
-            let mut tangents = features.apply(z.as_ref())?;
-            curve(observed, &mut tangents, squares);
-            add(&mut sum, &features.apply_transpose(tangents.as_ref())?);
+            let own = features.apply_through(z.as_ref(), &mut |examples, tangents| {
+                curve(observed, examples, tangents, squares);
+            })?;
+            add(&mut sum, &own);
             Ok(())
         })?;
         self.scale(&mut sum);
@@ -195,15 +197,24 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
     }
 }
 
-/// `B` times the outputs of each vector, example by example; adds `sum_i |f_i|²_(B_i)` of each vector to `squares`. Sums within a column, which is one thread's.
-pub(super) fn curve<T: Real>(observed: &OutputCurvature<'_>, tangents: &mut Mat<T>, squares: &mut [f64]) {
+/// `B` times the outputs of each vector, for some of the batch's examples; adds `sum_i |f_i|²_(B_i)` of each vector to `squares`. Sums within a column, which is one thread's.
+pub(super) fn curve<T: Real>(
+    observed: &OutputCurvature<'_>,
+    examples: Range<usize>,
+    tangents: &mut Mat<T>,
+    squares: &mut [f64],
+) {
     let (likelihood, c) = (observed.likelihood, observed.likelihood.outputs());
-    let examples = tangents.nrows() / c;
     tangents.par_col_iter_mut().zip(squares.par_iter_mut()).for_each(|(mut column, square)| {
         let (mut u, mut product) = (vec![0.0; c], vec![0.0; c]);
-        for i in 0..examples {
+        for (i, example) in examples.clone().enumerate() {
             (0..c).for_each(|o| u[o] = column[i * c + o].to_f64());
-            likelihood.curvature_product(observed.target(i), observed.output(i), &u, &mut product);
+            likelihood.curvature_product(
+                observed.target(example),
+                observed.output(example),
+                &u,
+                &mut product,
+            );
             *square += u.iter().zip(&product).map(|(u, b)| u * b).sum::<f64>();
             (0..c).for_each(|o| column[i * c + o] = T::from_f64(product[o]));
         }

@@ -80,20 +80,24 @@ impl<'a, T: Real, F: FeatureMap<T>> SampleObjective<'a, T, F> {
         let root = self.strength.sqrt();
         let mut crossed = vec![0.0; k];
         model.pass(k, batch, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
-            let mut tangents = features.apply(rounded.as_ref())?;
-            let outputs = standard.then(|| tangents.clone());
-            super::model::curve(observed, &mut tangents, &mut squares);
-            if let Some(outputs) = outputs {
-                // s B f - s^(1/2) R e, over s.
-                let noise: Mat<T> = output_noise(numbers, observed, &self.noise.samples, self.noise.seed);
-                for j in 0..k {
-                    for i in 0..tangents.nrows() {
-                        crossed[j] += outputs[(i, j)].to_f64() * noise[(i, j)].to_f64();
-                        tangents[(i, j)] -= noise[(i, j)] * T::from_f64(1.0 / root);
+            let noise: Option<Mat<T>> =
+                standard.then(|| output_noise(numbers, observed, &self.noise.samples, self.noise.seed));
+            let back = features.apply_through(rounded.as_ref(), &mut |examples, tangents| {
+                let outputs = standard.then(|| tangents.clone());
+                super::model::curve(observed, examples.clone(), tangents, &mut squares);
+                if let (Some(outputs), Some(noise)) = (outputs, &noise) {
+                    // s B f - s^(1/2) R e, over s.
+                    let first = examples.start * observed.likelihood.outputs();
+                    for j in 0..k {
+                        for i in 0..tangents.nrows() {
+                            let noise = noise[(first + i, j)];
+                            crossed[j] += outputs[(i, j)].to_f64() * noise.to_f64();
+                            tangents[(i, j)] -= noise * T::from_f64(1.0 / root);
+                        }
                     }
                 }
-            }
-            super::model::add(&mut sum, &features.apply_transpose(tangents.as_ref())?);
+            })?;
+            super::model::add(&mut sum, &back);
             Ok(())
         })?;
         model.scale(&mut sum);

@@ -49,9 +49,9 @@ pub fn gradient_variances<T: Real, F: FeatureMap<T>>(
     let (z, mut single) = (model.rounded(samples), 0.0);
     for example in examples {
         model.pass(samples.ncols(), Some(&[*example]), &mut *observer, &mut |_, features, observed| {
-            let mut tangents = features.apply(z.as_ref())?;
-            curve(observed, &mut tangents, &mut squares);
-            let back = features.apply_transpose(tangents.as_ref())?;
+            let back = features.apply_through(z.as_ref(), &mut |examples, tangents| {
+                curve(observed, examples, tangents, &mut squares);
+            })?;
             let mut own = Mat::from_fn(back.nrows(), back.ncols(), |i, j| back[(i, j)].to_f64());
             model.scale(&mut own);
             single += norm(&own);

@@ -39,6 +39,12 @@ pub(crate) use sparse::SparseMap;
 pub(crate) use tables::{add_rows, look_up, transpose_rows};
 pub(crate) use windows::{MaximumWindows, Windows, put, take};
 
+/// Frees the buffers of dropped arrays that wait for others (up to half a gigabyte of each precision): for programs that are done with networks for a while, and for measurements.
+pub fn release_buffers() {
+    <f32 as Shifted>::pool().clear();
+    <f64 as Shifted>::pool().clear();
+}
+
 /// Elements below which work is not worth a second thread: handing a piece to another thread costs a few microseconds.
 const SERIAL: usize = 1 << 14;
 

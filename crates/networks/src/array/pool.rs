@@ -71,6 +71,13 @@ impl<T: Clone> Pool<T> {
 }
 
 impl<T> Pool<T> {
+    /// Frees all that waits.
+    pub(super) fn clear(&self) {
+        if let Ok(mut shelves) = self.shelves.lock() {
+            *shelves = Shelves { by_capacity: BTreeMap::new(), bytes: 0 };
+        }
+    }
+
     /// Takes a buffer back.
     pub(super) fn give(&self, buffer: Vec<T>) {
         let capacity = buffer.capacity();

@@ -87,6 +87,17 @@ pub fn product<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, 
     T::multiply(out, accumulate, a, b);
 }
 
+/// The same on this thread, for those who share out many products themselves; `out` has so many columns.
+pub(crate) fn product_here<T: Precision>(
+    out: &mut [T],
+    columns: usize,
+    accumulate: bool,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+) {
+    run(out, columns, accumulate, a.view(), b.view());
+}
+
 /// What [`product`] does.
 pub(crate) fn multiply<T: Precision>(out: &mut [T], accumulate: bool, a: Matrix<'_, T>, b: Matrix<'_, T>) {
     let columns = if b.transposed { b.rows } else { b.columns };

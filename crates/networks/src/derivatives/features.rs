@@ -132,9 +132,13 @@ impl<T: Precision> Trace<'_, T> {
                             .filter(|&(_, &p)| p == part.parameter)
                         {
                             let length = part.shape.iter().product();
-                            let mut whole = Array::zeros(vec![rows, length]);
+                            let layer = self.network().layer(node);
+                            let mut whole = if layer.overwrites_rows(slot) {
+                                Array::any(vec![rows, length])
+                            } else {
+                                Array::zeros(vec![rows, length])
+                            };
                             self.at(node, |at| {
-                                let layer = self.network().layer(node);
                                 layer.vjp_parameter(
                                     at,
                                     slot,

@@ -22,7 +22,7 @@ impl<T: Precision> Network<T> {
 
     /// `sum_n J_n^T L_n J_n v_k` for `k` vectors: `[k, selection] -> [k, selection]`.
     ///
-    /// Cost: about four forward passes for each vector; memory: `k` times the activations of a piece of the examples.
+    /// Cost and memory: those of [`Self::products_through`].
     ///
     /// # Errors
     /// When vectors or curvature do not fit, the inputs are not finite, or the network is in training mode.
@@ -35,16 +35,9 @@ impl<T: Precision> Network<T> {
     ) -> Result<Array<T>, NetworkError> {
         self.require_evaluation("Gauss-Newton products")?;
         curvature.check(x.rows(), self.graph().output_shape().iter().product())?;
-        let width = vectors.rows();
-        let mut sum = Array::zeros(vec![width, selection.len()]);
-        let each = (self.examples_at_once() / width.max(1)).max(1);
-        for range in pieces(x.rows(), each) {
-            let trace = self.trace(x.slice_rows(range.clone()))?;
-            let tangents = trace.jvp(selection, vectors)?;
-            let cotangents = curvature.apply(trace.output(), range, tangents);
-            add_to(sum.values_mut(), trace.vjp(selection, &cotangents)?.values());
-        }
-        Ok(sum)
+        self.products_through(x, selection, vectors, &mut |outputs, range, moved| {
+            curvature.apply(outputs, range, moved)
+        })
     }
 
     /// The diagonal of `sum_n J_n^T L_n J_n`, exactly: `[selection]`.

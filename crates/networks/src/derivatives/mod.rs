@@ -8,6 +8,7 @@
 //! | `products` | `J v` for several `v`; `J^T u`, summed over the batch or by example |
 //! | `jacobian` | rows of the Jacobian, in full |
 //! | `curvature` | the output curvatures `L_n` that Gauss-Newton matrices are made with |
+//! | `through` | `sum_n J_n^T m_n(J_n v)` for several `v` and any map `m` of the outputs, by products or by features, whichever costs less |
 //! | `gauss_newton` | `sum_n J_n^T L_n J_n v` for several `v`, and the diagonal of the matrix |
 //! | `taps` | layer inputs and output sensitivities, for Kronecker factors; squared norms by layer and output |
 //! | `features` | the Jacobian of a few points in the form that costs least, layer by layer |
@@ -27,6 +28,7 @@ mod tangent_kernel;
 mod taps;
 #[cfg(test)]
 mod tests;
+mod through;
 
 pub use curvature::Curvature;
 pub use features::{TangentFeatures, tangent_feature_size};
@@ -35,3 +37,4 @@ pub use outputs::Outputs;
 pub use pullback::KernelAdjoint;
 pub use tangent_kernel::FEATURES;
 pub use taps::{OuterTap, Tap, TapAt};
+pub use through::{HELD, OutputMap};

@@ -158,7 +158,7 @@ impl<T: Precision> Trace<'_, T> {
         }
         let (graph, width) = (self.network().graph(), tangents.rows());
         let rows = self.rows() * width;
-        let mut pushed = self.push(None, |node| {
+        let mut pushed = self.push(None, false, |node| {
             let mut sum = None;
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
                 if let Some(block) = spread(selection, graph, parameter, tangents) {
@@ -182,7 +182,7 @@ impl<T: Precision> Trace<'_, T> {
         self.network().require_evaluation("Jacobian-vector products")?;
         let graph = self.network().graph();
         self.width("tangents", tangents, graph.input_shape())?;
-        let mut pushed = self.push(Some(tangents.clone()), |_| None);
+        let mut pushed = self.push(Some(tangents.clone()), false, |_| None);
         let out = pushed.swap_remove(graph.output().0);
         Ok(out.unwrap_or_else(|| Array::zeros(batch_shape(tangents.rows(), graph.output_shape()))))
     }

@@ -135,6 +135,30 @@ impl Graph {
         self.nodes.iter().map(|node| node.shape.iter().product::<usize>()).sum()
     }
 
+    /// For each value (the input is the first) the last node that reads it; `usize::MAX` for the output, and for what nothing reads the node that makes it.
+    pub(crate) fn last_readers(&self) -> Vec<usize> {
+        let mut last: Vec<usize> = (0..=self.nodes.len()).map(|value| value.saturating_sub(1)).collect();
+        for (i, node) in self.nodes.iter().enumerate() {
+            node.inputs.iter().for_each(|value| last[value.0] = i);
+        }
+        last[self.output.0] = usize::MAX;
+        last
+    }
+
+    /// Most values alive at one time for one example where each is given back after its last reader: what a pass that keeps nothing stores.
+    pub fn live_values(&self) -> usize {
+        let last = self.last_readers();
+        let size = |value: usize| self.shape(Value(value)).iter().product::<usize>();
+        let (mut live, mut most) = (size(0), 0);
+        for i in 0..self.nodes.len() {
+            live += size(i + 1);
+            most = most.max(live);
+            let over = (0..=i + 1).filter(|&value| last[value] == i);
+            live -= over.map(size).sum::<usize>();
+        }
+        most
+    }
+
     /// The same graph returning what the output node reads, if the output node is a softmax; None if it is not.
     ///
     /// Inference wants logits: probabilities have lost a direction, and their Jacobian is singular.

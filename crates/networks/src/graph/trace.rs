@@ -105,13 +105,15 @@ impl<'a, T: Precision> Trace<'a, T> {
     }
 
     /// Forwards: starts from the tangent of the input (if any); `add(node)` gives what the node's own parameters contribute to the tangent of its
-    /// output. Returns the tangent of every value that has one.
+    /// output. Returns the tangent of the network's output, and those of all other values that have one if `all`: else they are given back when nothing reads them any more.
     pub(crate) fn push(
         &self,
         input: Option<Array<T>>,
+        all: bool,
         mut add: impl FnMut(usize) -> Option<Array<T>>,
     ) -> Vec<Option<Array<T>>> {
         let graph = &self.network.graph;
+        let last_readers = graph.last_readers();
         let mut tangents: Vec<Option<Array<T>>> = Vec::with_capacity(graph.nodes.len() + 1);
         tangents.push(input);
         for (i, node) in graph.nodes.iter().enumerate() {
@@ -125,6 +127,9 @@ impl<'a, T: Precision> Trace<'a, T> {
                 }
             }
             tangents.push(tangent);
+            for value in node.inputs.iter().filter(|value| !all && last_readers[value.0] == i) {
+                tangents[value.0] = None;
+            }
         }
         tangents
     }

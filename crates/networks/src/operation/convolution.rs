@@ -270,6 +270,10 @@ impl<T: Precision> Layer<T> for Correlation {
         }
     }
 
+    fn overwrites_rows(&self, slot: usize) -> bool {
+        slot == 0 && self.geometry.groups == 1
+    }
+
     fn second_parameter(
         &self,
         _: &At<'_, T>,

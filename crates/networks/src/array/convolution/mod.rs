@@ -10,9 +10,12 @@
 //! Strides split the grid into phases, one for each remainder of the coordinate, in which a stride is a shift again; the transposed
 //! map (derivative with respect to the input) is a correlation for each phase of its output. Bounds: the products run at the speed of
 //! registers, `2 * outputs * q` operations for each grid position, against about 4 bytes moved for each value of input and output.
+//!
+//! Where many blocks of weights or of cotangents meet the same example (tangents, gradients by example), copying its patches pays after all (`patches`).
 
 mod geometry;
 mod kernel;
+mod patches;
 mod plan;
 mod run;
 

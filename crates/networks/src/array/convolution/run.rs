@@ -2,10 +2,12 @@
 
 use super::geometry::{Geometry, coordinates};
 use super::kernel::{INNER_ROWS, INNER_SHIFTS, Inner, Product, SLACK, block_rows};
+use super::patches::{correlate_stacked, gradients_by_row, stacked_gradients};
 use super::plan::{Lattice, Plan, backward, forward};
 use crate::Precision;
 use crate::array::{Sets, add_to};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Grids and cotangents of the images that a weight gradient sums at once stay below this many bytes (a part of the second-level cache).
 const CACHE: usize = 384 << 10;
@@ -25,9 +27,9 @@ enum Direction {
 }
 
 /// A plan with the number of channels on both of its sides and its weights laid out for the product.
-struct Map<'a> {
-    geometry: &'a Geometry,
-    plan: Plan,
+pub(super) struct Map<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) plan: Plan,
     direction: Direction,
 }
 
@@ -56,8 +58,14 @@ impl<'a> Map<'a> {
         if self.direction == Direction::Forward { (source, target) } else { (target, source) }
     }
 
+    /// Rows of the target for each of the source.
+    fn width<T>(&self, source: &[T], target: &[T]) -> usize {
+        let examples = source.len() / self.geometry.source_len().max(1);
+        target.len() / (examples * self.geometry.target_len()).max(1)
+    }
+
     /// Values of the grid of one example, with room to read past the end.
-    fn grid_len(&self) -> usize {
+    pub(super) fn grid_len(&self) -> usize {
         let channel = self.plan.grid.channel_len();
         let beyond = self
             .plan
@@ -114,7 +122,7 @@ impl<'a> Map<'a> {
     }
 
     /// Where the rows of the unfolded matrix of one group begin in the grid.
-    fn offsets(&self, lattice: &Lattice, group: usize) -> Vec<usize> {
+    pub(super) fn offsets(&self, lattice: &Lattice, group: usize) -> Vec<usize> {
         let (from, _) = self.channels();
         let channel = self.plan.grid.channel_len();
         (group * from..(group + 1) * from)
@@ -122,7 +130,7 @@ impl<'a> Map<'a> {
             .collect()
     }
 
-    fn fill<T: Precision>(&self, source: &[T], grid: &mut [T]) {
+    pub(super) fn fill<T: Precision>(&self, source: &[T], grid: &mut [T]) {
         let (from, _) = self.channel_lens();
         let channel = self.plan.grid.channel_len();
         for (source, grid) in source.chunks_exact(from).zip(grid.chunks_mut(channel)) {
@@ -270,7 +278,13 @@ pub(crate) fn correlate<T: Precision>(
     bias: Option<&[T]>,
     out: &mut [T],
 ) {
-    Map::new(geometry, Direction::Forward).apply(source, weights, bias, out);
+    let map = Map::new(geometry, Direction::Forward);
+    match (weights.sets, bias) {
+        (Sets::Tangents(width), None) if geometry.groups == 1 && width == map.width(source, out) => {
+            correlate_stacked(&map, source, weights.values, width, out);
+        }
+        _ => map.apply(source, weights, bias, out),
+    }
 }
 
 /// The transpose of [`correlate`] in its first argument: `[rows, channels_in, source...]` from `[., channels_out, target...]`.
@@ -301,8 +315,16 @@ pub(crate) fn weight_gradient<T: Precision>(
     if cotangent.is_empty() {
         return;
     }
-    let rows = cotangent.len() / out_row;
-    let width = rows / (source.len() / in_row);
+    let (rows, width) = (cotangent.len() / out_row, map.width(source, cotangent));
+    match sets {
+        Sets::Rows if geometry.groups == 1 => {
+            return gradients_by_row(&map, source, cotangent, width, stride, out);
+        }
+        Sets::Tangents(tangents) if geometry.groups == 1 && tangents == width => {
+            return stacked_gradients(&map, source, cotangent, width, stride, out);
+        }
+        _ => {}
+    }
     let sum = |(first, step, count): (usize, usize, usize), out: &mut [T]| {
         let rows = (0..count).map(|i| first + i * step);
         let pairs =
@@ -317,18 +339,26 @@ pub(crate) fn weight_gradient<T: Precision>(
     }
     for (set, out) in out.chunks_mut(stride).enumerate() {
         let (first, step, count) = sets.rows(set, rows);
-        let each = count.div_ceil(PARTS);
-        let part = |start: usize| {
+        let part = |examples: Range<usize>| {
             let mut own = vec![T::ZERO; set_len];
-            sum((first + start * step, step, each.min(count - start)), &mut own);
+            sum((first + examples.start * step, step, examples.len()), &mut own);
             own
         };
-        // As many at a time as there are threads, each of which holds one.
-        let starts: Vec<usize> = (0..count).step_by(each).collect();
-        for wave in starts.chunks(rayon::current_num_threads()) {
-            let parts: Vec<Vec<T>> = wave.par_iter().map(|&start| part(start)).collect();
-            parts.iter().for_each(|part| add_to(&mut out[..set_len], part));
-        }
+        in_parts(count, part, |own| add_to(&mut out[..set_len], own));
+    }
+}
+
+/// A sum over examples in [`PARTS`], each on one thread and added in order; as many are held at a time as there are threads.
+pub(super) fn in_parts<T: Send>(
+    examples: usize,
+    part: impl Fn(Range<usize>) -> Vec<T> + Sync,
+    mut add: impl FnMut(&[T]),
+) {
+    let starts: Vec<usize> = (0..examples).step_by(examples.div_ceil(PARTS)).collect();
+    for wave in starts.chunks(rayon::current_num_threads()) {
+        let end = |start: usize| (start + examples.div_ceil(PARTS)).min(examples);
+        let parts: Vec<Vec<T>> = wave.par_iter().map(|&start| part(start..end(start))).collect();
+        parts.iter().for_each(|own| add(own));
     }
 }
 

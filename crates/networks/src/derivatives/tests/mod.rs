@@ -230,6 +230,50 @@ fn gauss_newton_products_and_diagonals_agree_with_dense_matrices() {
     }
 }
 
+/// One, two and five vectors: by products of tangents or by features, as the outputs are more or fewer.
+#[test]
+fn products_through_a_map_of_the_outputs_agree_with_jacobians() {
+    for case in cases() {
+        let c = case.network.graph().output_shape()[0];
+        let outputs = case.network.forward(&case.x).unwrap();
+        for selection in selections(&case) {
+            let (j, n, p) = (jacobian(&case, &selection, &case.x), case.x.rows(), selection.len());
+            // Another one for each example, vector and output, and not linear.
+            let change = |example: usize, k: usize, o: usize, f: f64, moved: f64| {
+                (1.0 + example as f64 - 0.5 * k as f64) * (moved + f).tanh() + o as f64
+            };
+            for k in [1, 2, 5] {
+                let v = numbers(&[k, p], 12);
+                let mut seen = Vec::new();
+                let mut map = |f: &Array<f64>, examples: std::ops::Range<usize>, mut moved: Array<f64>| {
+                    seen.extend(examples.clone());
+                    for (i, value) in moved.values_mut().iter_mut().enumerate() {
+                        let (row, o) = (i / c, i % c);
+                        *value = change(examples.start + row / k, row % k, o, f.row(row / k)[o], *value);
+                    }
+                    moved
+                };
+                let found = case.network.products_through(&case.x, &selection, &v, &mut map).unwrap();
+                let trace = case.network.trace(case.x.clone()).unwrap();
+                let traced = trace.products_through(&selection, &v, &mut map).unwrap();
+                assert_eq!(seen, (0..n).chain(0..n).collect::<Vec<_>>(), "{}", case.name);
+                assert_eq!(found.values(), traced.values(), "{}", case.name);
+                for vector in 0..k {
+                    let mut expected = vec![0.0; p];
+                    for r in 0..n * c {
+                        let f = outputs.row(r / c)[r % c];
+                        let back = change(r / c, vector, r % c, f, dot(j.row(r), v.row(vector)));
+                        expected.iter_mut().zip(j.row(r)).for_each(|(e, j)| *e += back * j);
+                    }
+                    close(case.name, found.row(vector), &expected, 1e-12);
+                }
+            }
+            let wrong = numbers(&[1, p + 1], 1);
+            assert!(case.network.products_through(&case.x, &selection, &wrong, &mut |_, _, m| m).is_err());
+        }
+    }
+}
+
 #[test]
 fn taps_and_norms_rebuild_the_jacobian() {
     for case in cases() {
