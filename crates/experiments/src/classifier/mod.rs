@@ -1,10 +1,12 @@
 //! A trained classifier of images with its tangent model: curvatures in every form, the mode, precisions by expectation maximisation, samples. What approximations of its posterior are compared by.
 
 mod curvature;
+mod predicted;
 mod samples;
 mod turns;
 
 pub(crate) use curvature::Curvature;
+pub(crate) use predicted::Predicted;
 pub(crate) use samples::exact_samples;
 pub(crate) use turns::{LearnedPrecisions, Norm, Point, TurnSettings};
 
@@ -12,7 +14,7 @@ use super::context::Context;
 use super::error::{ExperimentError, refused};
 use super::images::{ImageSettings, Shared};
 use super::training::TrainingSettings;
-use posterior_laplace::{Latent, PriorKind};
+use posterior_laplace::PriorKind;
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::structure::Structure;
@@ -182,34 +184,4 @@ impl Classifier {
     pub(crate) fn prior(&self, kind: &PriorKind, precision: f64) -> Result<Prior, ExperimentError> {
         Ok(kind.prior(self.network.graph(), &self.selection, precision)?)
     }
-
-    /// Outputs at the test images with their full covariances, by what a posterior says about some images at a time.
-    ///
-    /// # Errors
-    /// Those of `latent`; interruption.
-    pub(crate) fn predicted(
-        &self,
-        context: &mut Context<'_>,
-        latent: &mut dyn FnMut(&Array<f32>) -> Result<Latent, ExperimentError>,
-    ) -> Result<Predicted, ExperimentError> {
-        let mut all = Predicted { mean: Vec::new(), covariance: Vec::new() };
-        let (stage, count) = (format!("{}: test images", self.name), self.test.len());
-        self.test_images(&mut |x, range| {
-            context.step(&stage, range.start, count)?;
-            let own = latent(x)?;
-            all.mean.extend(own.mean);
-            all.covariance.extend(own.covariance);
-            Ok(())
-        })?;
-        Ok(all)
-    }
-}
-
-/// What a posterior says about the test images.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Predicted {
-    /// `[images, C]`.
-    pub(crate) mean: Vec<f64>,
-    /// `[images, C, C]`.
-    pub(crate) covariance: Vec<f64>,
 }

@@ -4,7 +4,7 @@
 //! curvature is taken at the trained weights or, for comparison, at that mode. Serves figures 5.7 and 5.8 of the thesis.
 
 use super::Checked;
-use super::fidelity::{by_curvature, by_structure, check_priors, probabilities};
+use super::fidelity::check_priors;
 use crate::classifier::{
     Classifier, Curvature, NetworkSettings, Norm, Point, Predicted, TurnSettings, Untrained,
 };
@@ -14,9 +14,8 @@ use crate::gaussian::check_names;
 use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
-use faer::MatRef;
 use posterior_laplace::PriorKind;
-use posterior_metrics::{Classes, squared_wasserstein2_gaussians};
+use posterior_metrics::Classes;
 use posterior_report::{Curves, Line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -97,33 +96,21 @@ fn found(
         classifier.learn_by(curvatures, (norm, point), &settings.prior, &settings.turns, context)?;
     let prior = classifier.prior(&settings.prior, 1.0)?.with_precisions(learned.last())?;
     let predicted = match point {
-        Point::Trained => by_curvature(classifier, settings.curvature, &prior, context)?,
+        Point::Trained => classifier.by_curvature(settings.curvature, &prior, context)?,
         Point::Mode => {
             let structure = classifier.curvature_at(settings.curvature, &learned.mode, context)?;
-            by_structure(classifier, &structure, &prior, context)?
+            classifier.by_structure(&structure, &prior, context)?
         }
     };
     let (c, labels) = (classifier.classes(), classifier.test_labels());
-    let p = probabilities(&classifier.likelihood, c, &predicted)?;
+    let p = predicted.probabilities(&classifier.likelihood)?;
     let scores = Classes::new(&p, c, &labels)?.scores();
-    let variances = predicted.covariance.chunks_exact(c * c).flat_map(|v| v.iter().step_by(c + 1));
-    let deviation = variances.map(|v| v.max(0.0).sqrt()).sum::<f64>() / predicted.mean.len() as f64;
+    let deviation =
+        predicted.variances().map(|v| v.max(0.0).sqrt()).sum::<f64>() / predicted.mean.len() as f64;
     let precisions = learned.last();
     let low = precisions.iter().copied().fold(f64::INFINITY, f64::min);
     let high = precisions.iter().copied().fold(0.0, f64::max);
     Ok(Found { nll: scores.nll, ece: scores.ece, deviation, precisions: (low, high), predicted })
-}
-
-/// Mean W2 between Gaussians with the same means.
-fn distance(classes: usize, a: &Predicted, b: &Predicted) -> Result<f64, ExperimentError> {
-    let size = classes * classes;
-    let count = (a.covariance.len() / size) as f64;
-    let mut sum = 0.0;
-    for (a, b) in a.covariance.chunks_exact(size).zip(b.covariance.chunks_exact(size)) {
-        let of = |values| MatRef::from_row_major_slice(values, classes, classes);
-        sum += squared_wasserstein2_gaussians(of(a), of(b))?.sqrt() / count;
-    }
-    Ok(sum)
 }
 
 /// Trains every network for each of the times, with posteriors by both norms, and by all choices after the last.
@@ -150,13 +137,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             let snapshot: Snapshot = context.once(&stage, &depends, |context| {
                 let classifier = untrained.trained(context)?;
                 let (c, labels) = (classifier.classes(), classifier.test_labels());
-                let plain = Predicted {
-                    mean: all[0].predicted.mean.clone(),
-                    covariance: vec![0.0; all[0].predicted.covariance.len()],
-                };
-                let p = probabilities(&classifier.likelihood, c, &plain)?;
+                let plain = Predicted::certain(c, all[0].predicted.mean.clone());
+                let p = plain.probabilities(&classifier.likelihood)?;
                 let scores = Classes::new(&p, c, &labels)?.scores();
-                let distance = distance(c, &all[0].predicted, &all[1].predicted)?;
+                let distance = all[0].predicted.wasserstein2(&all[1].predicted)?;
                 Ok(Snapshot { epochs, plain_nll: scores.nll, accuracy: scores.accuracy, distance })
             })?;
             if last {

@@ -12,15 +12,10 @@ use crate::gaussian::check_names;
 use crate::images::ImageSettings;
 use crate::measured::{Measured, NumberTable};
 use crate::training::TrainingSettings;
-use faer::MatRef;
 use posterior_laplace::fixed_mean::FixedMeanKernel;
-use posterior_laplace::{
-    Approximation, FitOptions, Keeper, Latent, Mode, Predictor, PriorKind, Tune, Wanted, fit,
-};
-use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule};
-use posterior_linear::structure::Structure;
-use posterior_linear::{LinearError, Prior};
-use posterior_metrics::{Classes, squared_wasserstein2_gaussians, symmetric_kl};
+use posterior_laplace::{Approximation, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, fit};
+use posterior_linear::Prior;
+use posterior_metrics::{Classes, symmetric_kl};
 use posterior_report::{Curves, Line};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -142,17 +137,14 @@ impl MethodSettings {
         context: &mut Context<'_>,
     ) -> Result<Predicted, ExperimentError> {
         if let Some(curvature) = self.curvature {
-            return by_curvature(classifier, curvature, prior, context);
+            return classifier.by_curvature(curvature, prior, context);
         }
         if let Some(count) = self.samples {
             let samples = classifier.samples(prior, count, self.tolerance, context)?;
             return classifier.predicted(context, &mut |x| classifier.sampled_latent(x, samples.as_ref()));
         }
         let Some(over) = &self.options else {
-            return Ok(Predicted {
-                mean: mean.to_vec(),
-                covariance: vec![0.0; mean.len() * classifier.classes()],
-            });
+            return Ok(Predicted::certain(classifier.classes(), mean.to_vec()));
         };
         let options = shared(over, prior.precisions()[0], context.seed, &self.name)?;
         let stage = format!("`{}`", self.name);
@@ -195,54 +187,6 @@ fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOpt
     })
 }
 
-/// By a form of the curvature under a prior.
-pub(super) fn by_curvature(
-    classifier: &mut Classifier,
-    curvature: Curvature,
-    prior: &Prior,
-    context: &mut Context<'_>,
-) -> Result<Predicted, ExperimentError> {
-    let structure = classifier.curvature(curvature, context)?;
-    by_structure(classifier, &structure, prior, context)
-}
-
-/// By a curvature under a prior.
-pub(super) fn by_structure(
-    classifier: &Classifier,
-    structure: &Structure,
-    prior: &Prior,
-    context: &mut Context<'_>,
-) -> Result<Predicted, ExperimentError> {
-    let posterior = structure.condition(prior, 1.0).map_err(LinearError::from)?;
-    let predictor = Predictor::new(&classifier.network, &classifier.selection, vec![posterior])?;
-    classifier
-        .predicted(context, &mut |x| Ok(predictor.latent(&classifier.network, x, Wanted::Full)?.remove(0)))
-}
-
-/// Probabilities of each image, one after another, by the probit rule.
-pub(super) fn probabilities(
-    likelihood: &OutputLikelihood,
-    classes: usize,
-    predicted: &Predicted,
-) -> Result<Vec<f64>, ExperimentError> {
-    let rule = PredictiveRule::new(likelihood.clone(), Integration::Probit)?;
-    let latent = Latent {
-        outputs: classes,
-        mean: predicted.mean.clone(),
-        covariance: predicted.covariance.clone(),
-        wanted: Wanted::Full,
-        clipped: 0,
-    };
-    let mut all = Vec::with_capacity(latent.mean.len());
-    for i in 0..latent.examples() {
-        let Prediction::Classes(own) = rule.predict(latent.example(i))? else {
-            return refused("the likelihood is not one of classes");
-        };
-        all.extend(own);
-    }
-    Ok(all)
-}
-
 /// Distances from the reference, and scores.
 fn compared(
     classifier: &Classifier,
@@ -251,25 +195,17 @@ fn compared(
     seconds: f64,
 ) -> Result<Found, ExperimentError> {
     let (c, labels) = (classifier.classes(), classifier.test_labels());
-    let of = |predicted| probabilities(&classifier.likelihood, c, predicted);
-    let (p, q) = (of(reference)?, of(own)?);
-    let (mut divergence, mut distance, mut traces) = (0.0, 0.0, (0.0, 0.0));
-    let count = labels.len() as f64;
+    let (p, q) =
+        (reference.probabilities(&classifier.likelihood)?, own.probabilities(&classifier.likelihood)?);
+    let mut divergence = 0.0;
     for (p, q) in p.chunks_exact(c).zip(q.chunks_exact(c)) {
-        divergence += symmetric_kl(p, q)? / count;
-    }
-    for (a, b) in reference.covariance.chunks_exact(c * c).zip(own.covariance.chunks_exact(c * c)) {
-        let of = |values| MatRef::from_row_major_slice(values, c, c);
-        distance += squared_wasserstein2_gaussians(of(a), of(b))?.sqrt() / count;
-        let trace = |values: &[f64]| values.iter().step_by(c + 1).sum::<f64>();
-        traces.0 += trace(a);
-        traces.1 += trace(b);
+        divergence += symmetric_kl(p, q)? / labels.len() as f64;
     }
     let scores = Classes::new(&q, c, &labels)?.scores();
     Ok(Found {
         symmetric_kl: divergence,
-        wasserstein2: distance,
-        variance_ratio: traces.1 / traces.0,
+        wasserstein2: reference.wasserstein2(own)?,
+        variance_ratio: own.variances().sum::<f64>() / reference.variances().sum::<f64>(),
         nll: scores.nll,
         accuracy: scores.accuracy,
         ece: scores.ece,
@@ -338,7 +274,7 @@ fn of_prior(
         let classifier = untrained.trained(context)?;
         let prior = classifier.prior(kind, 1.0)?.with_precisions(learned.last())?;
         let clock = Instant::now();
-        let predicted = by_curvature(classifier, Curvature::Full, &prior, context)?;
+        let predicted = classifier.by_curvature(Curvature::Full, &prior, context)?;
         Ok(Reference { predicted, seconds: clock.elapsed().as_secs_f64() })
     })?;
     let mut own = Map::new();

@@ -37,8 +37,6 @@ enum Baseline {
 enum Preset {
     /// For tables.
     FixedMeanTable,
-    /// The same as published.
-    FixedMeanTablePublished,
     /// For images.
     FixedMeanImages,
     /// The same as published.
@@ -47,20 +45,16 @@ enum Preset {
     Valla,
     /// The tangent kernel in closed form.
     VallaInClosedForm,
-    /// The tangent kernel as published.
-    VallaPublished,
 }
 
 impl Preset {
     fn options(self) -> FixedMeanOptions {
         match self {
             Self::FixedMeanTable => FixedMeanOptions::fixed_mean_table(),
-            Self::FixedMeanTablePublished => FixedMeanOptions::fixed_mean_table_published(),
             Self::FixedMeanImagesPublished => FixedMeanOptions::fixed_mean_images_published(),
             Self::FixedMeanImages => FixedMeanOptions::fixed_mean_images(),
             Self::Valla => FixedMeanOptions::valla(),
             Self::VallaInClosedForm => FixedMeanOptions::valla_in_closed_form(),
-            Self::VallaPublished => FixedMeanOptions::valla_published(),
         }
     }
 }
