@@ -34,7 +34,7 @@ impl<T: Precision> Laplace<T> {
     }
 
     /// Function samples `g(x) + J(x) z_k` of the linearised network (`glm`), `[samples, examples, C]`: the same functions for every call with the same seed. A [displacement](super::ModeSummary::displacement)
-    /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`]. Posteriors that are no distribution of weights (function space, inducing points) draw values at these inputs from their joint covariance, which may take `memory` bytes and gets the root of the rounding error (1.5e-8 in double precision, 3.5e-4 in single) of its mean variance added to its diagonal.
+    /// is added times a standard normal number of each sample, which gives samples the covariance of [`Self::joint`]. Posteriors that are no distribution of weights (function space, inducing points) draw values at these inputs from their joint covariance, which may take `memory` bytes.
     ///
     /// # Errors
     /// When inputs do not fit, or the joint covariance would pass the memory.
@@ -85,13 +85,8 @@ fn joint_samples<T: Precision>(
     (samples, seed): (usize, u64),
     memory: u64,
 ) -> Result<Vec<f64>, LaplaceError> {
-    let mut covariance = laplace.joint(network, x, memory)?;
-    // Inputs that are alike make it singular but for rounding, and a pivot that is rounding divides rounding by its root: entries of a factor without bounds, none of which is refused. The root of the precision on the diagonal
-    // outweighs what differences of large covariances have lost, and is a hundredth of a deviation in single precision, a ten-thousandth in double.
+    let covariance = laplace.joint(network, x, memory)?;
     let n = covariance.nrows();
-    let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / n.max(1) as f64;
-    let ridge = T::EPSILON.to_f64().sqrt() * mean;
-    (0..n).for_each(|i| covariance[(i, i)] += ridge);
     let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default())
         .map_err(|source| StructureError::Factor { block: "the joint covariance".into(), source })?;
     let mean = laplace.latent(network, x, crate::Wanted::Diagonal)?.mean;
