@@ -49,6 +49,19 @@ pub fn parallelism(n: usize, columns: usize) -> Par {
     if n < 192 || columns == 1 { Par::Seq } else { Par::rayon(0) }
 }
 
+/// Does one thing on another thread while this one does the other: for chains of products of `n x n` matrices that are too small to be shared out themselves but take a tenth of a millisecond together.
+pub fn beside<A: Send, B>(n: usize, there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    if n < 64 || rayon::current_num_threads() == 1 {
+        return (there(), here());
+    }
+    let mut of_there = None;
+    let of_here = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| of_there = Some(there()));
+        here()
+    });
+    (of_there.expect("the scope waits for it"), of_here)
+}
+
 /// `out <- alpha a b`, or `out <- out + alpha a b`: m x n from m x k and k x n. Cost `2mnk` flops.
 ///
 /// # Panics

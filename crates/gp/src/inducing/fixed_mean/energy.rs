@@ -19,7 +19,7 @@ use crate::inducing::distribution::{add_lower_product, lower_product};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat, Scale, unzip, zip};
 use posterior_kernels::LearnedBlockKernel;
-use posterior_linalg::dense::{multiply_into, product};
+use posterior_linalg::dense::{beside, multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
 
 /// An estimate of the loss with its gradient.
@@ -76,7 +76,14 @@ pub fn energy<K: LearnedBlockKernel>(
     cross *= Scale(a);
     let own: Vec<f64> = kernel.diagonal(&x).into_iter().map(|k| a * k).collect();
 
-    let factored = factored(&gram, &model.root)?;
+    let (companion, factored) = match &model.companion {
+        None => (None, factored(&gram, &model.root)?),
+        Some(mean) => {
+            let companion = || Companion::new(&gram, mean);
+            let (companion, factored) = beside(gram.nrows(), companion, || factored(&gram, &model.root));
+            (Some(companion?), factored?)
+        }
+    };
     let explained = product(factored.s.as_ref(), cross.as_ref());
     let (covariances, clipped) = covariances(&own, &cross, &explained, c, full);
     let scale = batch.rows as f64 / rows as f64;
@@ -87,10 +94,9 @@ pub fn energy<K: LearnedBlockKernel>(
     let mut data = term(batch.means)?;
     let mut jitter = factored.jitter;
     let main = data.value + factored.divergence;
-    let companion = match &model.companion {
+    let companion = match companion {
         None => None,
-        Some(mean) => {
-            let companion = Companion::new(&gram, mean)?;
+        Some(companion) => {
             jitter = jitter.max(companion.jitter(&gram));
             let own = term(&companion.means(&cross))?;
             data.covariances.iter_mut().zip(&own.covariances).for_each(|(t, o)| *t += o);
@@ -99,6 +105,7 @@ pub fn energy<K: LearnedBlockKernel>(
         }
     };
 
+    let learned = model.learned;
     let divergences = if companion.is_some() { 2.0 } else { 1.0 };
     let weighted = times_blocks(&cross, &data.covariances, (c, full), 1.0);
     let mut y = lower_product((cross.as_ref(), Rectangular), (weighted.transpose(), Rectangular), 2.0);
@@ -108,55 +115,69 @@ pub fn energy<K: LearnedBlockKernel>(
     bracket *= Scale(-1.0);
     zip!(&mut y, &gram).for_each(|unzip!(y, k)| *y += divergences * k);
     let shared = product(factored.s.as_ref(), y.as_ref());
-    let mut toward_gram =
-        lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
-    mirror_lower(toward_gram.as_mut());
-    multiply_into(bracket.as_mut(), Accum::Add, gram.as_ref(), shared.as_ref(), 1.0);
-    let mut toward_root = Mat::zeros(gram.nrows(), gram.nrows());
-    let left = (bracket.as_ref(), Rectangular);
-    add_lower_product(&mut toward_root, left, (factored.shrunk.transpose(), Rectangular), 1.0);
-    let mut toward_cross = times_blocks(&explained, &data.covariances, (c, full), -2.0);
-
-    let (mut of_companion, mut of_mean) = (0.0, Vec::new());
-    if let Some((companion, own)) = &companion {
-        of_companion = own.value + companion.penalty + factored.divergence;
-        of_mean = companion.pullback(&cross, &own.means, &mut toward_gram, &mut toward_cross);
-    }
-
-    let blocks = as_blocks(&data.covariances, (c, full));
-    let along_own: f64 = blocks.iter().zip(&own).map(|(b, k)| b * k).sum();
-    let log_amplitude = along_own + inner(&toward_gram, &gram) + inner(&toward_cross, &cross);
-    let learned = model.learned;
-    let mut of_kernel = vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }];
-    let mut points = Vec::new();
-    if learned.inducing || !of_kernel.is_empty() {
-        toward_cross *= Scale(a);
-        toward_gram *= Scale(a);
-        let set = (&model.points, Some(model.along.as_ref()));
-        let adjoints = (toward_cross.transpose(), toward_gram.as_ref());
-        let moved = kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut of_kernel);
-        if let Some(moved) = moved.map_err(FixedMeanError::kernel)? {
-            points.reserve(moved.nrows() * moved.ncols());
-            (0..moved.nrows()).for_each(|i| points.extend(moved.row(i).iter()));
+    let toward_root = || {
+        multiply_into(bracket.as_mut(), Accum::Add, gram.as_ref(), shared.as_ref(), 1.0);
+        let mut out = Mat::zeros(gram.nrows(), gram.nrows());
+        let left = (bracket.as_ref(), Rectangular);
+        add_lower_product(&mut out, left, (factored.shrunk.transpose(), Rectangular), 1.0);
+        out
+    };
+    let rest = || -> Result<Rest, FixedMeanError> {
+        let mut toward_gram =
+            lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
+        mirror_lower(toward_gram.as_mut());
+        let mut toward_cross = times_blocks(&explained, &data.covariances, (c, full), -2.0);
+        let mut rest = Rest::default();
+        if let Some((companion, own)) = &companion {
+            rest.companion = own.value + companion.penalty + factored.divergence;
+            rest.mean = companion.pullback(&cross, &own.means, &mut toward_gram, &mut toward_cross);
         }
-        let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
-        kernel.pull_diagonal(&x, &blocks, &mut of_kernel);
-    }
+        let blocks = as_blocks(&data.covariances, (c, full));
+        let along_own: f64 = blocks.iter().zip(&own).map(|(b, k)| b * k).sum();
+        rest.log_amplitude = along_own + inner(&toward_gram, &gram) + inner(&toward_cross, &cross);
+        rest.kernel = vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }];
+        if learned.inducing || learned.kernel {
+            toward_cross *= Scale(a);
+            toward_gram *= Scale(a);
+            let set = (&model.points, Some(model.along.as_ref()));
+            let adjoints = (toward_cross.transpose(), toward_gram.as_ref());
+            let moved = kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut rest.kernel);
+            if let Some(moved) = moved.map_err(FixedMeanError::kernel)? {
+                rest.points.reserve(moved.nrows() * moved.ncols());
+                (0..moved.nrows()).for_each(|i| rest.points.extend(moved.row(i).iter()));
+            }
+            let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
+            kernel.pull_diagonal(&x, &blocks, &mut rest.kernel);
+        }
+        Ok(rest)
+    };
+    let (toward_root, rest) = beside(gram.nrows(), toward_root, rest);
+    let rest = rest?;
     Ok(FixedMeanEnergy {
         main,
-        companion: of_companion,
+        companion: rest.companion,
         divergence: factored.divergence,
         clipped,
         jitter,
         gradient: EnergyGradient {
             root: toward_root,
-            companion: of_mean,
-            log_amplitude: if learned.amplitude { log_amplitude } else { 0.0 },
-            kernel: of_kernel,
+            companion: rest.mean,
+            log_amplitude: if learned.amplitude { rest.log_amplitude } else { 0.0 },
+            kernel: rest.kernel,
             likelihood: if learned.likelihood { data.parameters } else { Vec::new() },
-            points,
+            points: rest.points,
         },
     })
+}
+
+/// What is found on the way from the adjoints of kernels on.
+#[derive(Default)]
+struct Rest {
+    companion: f64,
+    mean: Vec<f64>,
+    log_amplitude: f64,
+    kernel: Vec<f64>,
+    points: Vec<f64>,
 }
 
 /// Covariances of a batch, `[r, C]` or `[r, C, C]`, and how many variances rounding had made negative.
