@@ -1,7 +1,9 @@
 //! From the flags of curvatures that are found by a search of their own to what is asked of it; a flag that a curvature does not have is wrong usage.
 
 use crate::args::CurvatureArg::{Ella, FixedMean, MeanField, Sampled, Temperature, Valla};
-use crate::args::{CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, TuneArg, UpdateArg};
+use crate::args::{
+    CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SwitchArg, TuneArg, UpdateArg,
+};
 use crate::output::Failure;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior::linearised::sampled::{
@@ -24,7 +26,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean]),
         (s.inducing_points.is_some(), "inducing-points", processes),
         (s.alpha.is_some(), "alpha", processes),
-        (s.companion, "companion", &[FixedMean]),
+        (s.companion.is_some(), "companion", &[FixedMean]),
         (!s.freeze.is_empty(), "freeze", processes),
         (s.closed_form, "closed-form", processes),
         (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Ella]),
@@ -130,7 +132,7 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
     own.learn_noise &= !frozen(FreezeArg::Noise) && a.noise != Some(NoiseModel::Fixed);
     own.learn_kernel &= !frozen(FreezeArg::Kernel);
     own.output_covariance &= !frozen(FreezeArg::Outputs);
-    own.companion |= s.companion;
+    own.companion = s.companion.map(|switch| switch == SwitchArg::On).or(own.companion);
     own.closed_form = s.closed_form;
     // The closed form learns no noise: it begins with what the network leaves in training, or what was given.
     if a.initial_noise.is_some() || s.closed_form {

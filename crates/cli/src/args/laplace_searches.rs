@@ -3,6 +3,15 @@
 use clap::{Args, ValueEnum};
 use posterior::options::numbers;
 
+/// Whether something takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SwitchArg {
+    /// It does
+    On,
+    /// It does not
+    Off,
+}
+
 /// Where the kernel of a fixed-mean process looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KernelInputsArg {
@@ -68,9 +77,9 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
-    /// Add the published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider: for tables of fewer than some thousand rows
-    #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
-    pub companion: bool,
+    /// The published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider [default: on for tables of fewer than 5,000 rows and for images, off for longer tables]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    pub companion: Option<SwitchArg>,
 
     /// What is not learned
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "continue_from", help_heading = FIXED_MEAN)]

@@ -232,6 +232,7 @@ fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -
         losses: Vec::new(),
         scores: Vec::new(),
         best_step: None,
+        companion: model.companion().is_some(),
         plain_score: None,
         amplitudes: Vec::new(),
         amplitude: model.amplitude(),

@@ -27,7 +27,7 @@ mod saved;
 mod sight;
 mod start;
 
-pub use options::{FixedMeanKernel, FixedMeanOptions};
+pub use options::{FEW_ROWS, FixedMeanKernel, FixedMeanOptions};
 pub use plan::{FixedMeanPlan, plan};
 pub use posterior::FixedMean;
 pub use report::FixedMeanReport;

@@ -10,6 +10,9 @@ pub struct FixedMeanReport {
     pub steps: usize,
     /// Why they ended; None in closed form.
     pub reason: Option<Reason>,
+    /// Whether a companion took part in the steps.
+    #[serde(default)]
+    pub companion: bool,
     /// Losses of the process and of its companion, averaged over each pass, with its last step.
     pub losses: Vec<(usize, f64, f64)>,
     /// Scores on validation rows (minus the mean log predictive density, nats) with their steps; in closed form with tried amplitudes in place of steps in `amplitudes`.

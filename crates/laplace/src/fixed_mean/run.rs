@@ -127,7 +127,8 @@ fn run<T: Precision>(
             let shape = [&[centres.nrows()], network.graph().input_shape()].concat();
             let by_rows = (0..centres.nrows()).flat_map(|i| (0..centres.ncols()).map(move |j| (i, j)));
             let z = Array::new(shape, by_rows.map(|at| centres[at]).collect());
-            let mut model = FixedMeanModel::new(kernel, boxed, z, labels, amplitude, options.companion)?;
+            let mut model =
+                FixedMeanModel::new(kernel, boxed, z, labels, amplitude, options.with_companion(n))?;
             model.learned = learned;
             let of_held = validation.map(|v| inputs(v, &(0..v.len()).collect::<Vec<_>>()));
             let held = held.as_ref().zip(of_held).map(|(rows, points)| Held { rows, points });
@@ -149,7 +150,7 @@ fn run<T: Precision>(
                 kernel.set_lengthscales(lengthscale);
             }
             let mut model =
-                FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.companion)?;
+                FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.with_companion(n))?;
             model.learned = learned;
             let held = held.as_ref().map(|rows| Held { rows, points: rows.points.clone() });
             let learning = Learning { rows: &rows, points: &of_rows, held, options, seed, keeper, observer };
@@ -162,6 +163,7 @@ fn run<T: Precision>(
         }
     };
     report.plain_score = plain_score;
+    report.companion &= report.reason.is_some();
     if let (Some(own), Some(plain)) = (report.score(), plain_score)
         && own > plain + SAME_SCORE
     {

@@ -108,6 +108,9 @@ fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {
             ),
         ),
     });
+    if report.companion {
+        rows.push(row("companion", "a second process with a mean of its own took part".into()));
+    }
     rows.push(row("divergence from the prior, nats", number(report.divergence)));
     rows
 }
