@@ -3,9 +3,9 @@
 use super::{Separable, SeparablePoints};
 use crate::kernel::entries;
 use crate::{Adjoints, Directed, LearnedBlockKernel, Pair, Request};
-use faer::{Mat, MatRef};
+use faer::{Mat, MatRef, Scale};
 use posterior_linalg::Real;
-use posterior_linalg::dense::product;
+use posterior_linalg::dense::{beside, product};
 use std::convert::Infallible;
 
 impl<T: Real> Separable<T> {
@@ -79,6 +79,24 @@ impl LearnedBlockKernel for Separable<f64> {
         parameters: &mut [f64],
     ) -> Result<Option<Mat<f64>>, Infallible> {
         Ok(self.pull(x, prepared, adjoint, points, parameters))
+    }
+
+    /// Side by side.
+    fn pull_tile_and_gram(
+        &self,
+        x: &SeparablePoints<f64>,
+        _: Directed<'_, Mat<f64>>,
+        prepared: &SeparablePoints<f64>,
+        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        points: bool,
+        parameters: &mut [f64],
+    ) -> Result<Option<Mat<f64>>, Infallible> {
+        let mut of_cross = vec![0.0; parameters.len()];
+        let whole = || self.pull(x, prepared, cross, points, &mut of_cross);
+        let half = || self.pull(prepared, prepared, gram, points, parameters);
+        let (whole, half) = beside(cross.nrows().min(gram.nrows()), whole, half);
+        parameters.iter_mut().zip(&of_cross).for_each(|(p, c)| *p += c);
+        Ok(whole.zip(half).map(|(whole, half)| whole + half * Scale(2.0)))
     }
 
     fn pull_diagonal(&self, x: &SeparablePoints<f64>, adjoint: &[f64], parameters: &mut [f64]) {
