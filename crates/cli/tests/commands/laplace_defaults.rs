@@ -81,6 +81,14 @@ fn rows_that_training_set_aside_are_unseen() {
     let output = posterior(at).args(["inspect", "m.posterior"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("NLL on unseen rows"), "{text}");
+    // Error bars that are worse than none are not passed over in silence.
+    let warned = |flags: &str| {
+        let fit = json(at, &format!("{start} --curvature {flags}"));
+        let (own, plain) = (number(&fit["unseen"]["nll"]), number(&fit["unseen"]["plain_nll"]));
+        (own > plain + 1e-3, fit["notes"].to_string().contains("the network alone is better, by"))
+    };
+    assert_eq!(warned("diagonal --tune none --precision 1e-4"), (true, true));
+    assert_eq!(warned("last-layer --tune none --precision 1e4"), (false, false));
     // Of other data nothing is known.
     let fit = json(at, &start.replace("train.csv", "test.csv"));
     assert!(fit["unseen"].is_null() && fit["header"]["data"]["examples"] == 1000);
