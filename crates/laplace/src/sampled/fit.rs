@@ -13,7 +13,8 @@ use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
-    Drawn, Estimator, Noise, SampledModel, TurnOptions, Turns, TurnsState, curvature_spectrum,
+    Drawn, Estimator, GradientVariances, Noise, SampledModel, TurnOptions, Turns, TurnsState,
+    curvature_spectrum,
 };
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
@@ -36,6 +37,9 @@ pub struct SampledReport {
     pub solver_ended: Reason,
     /// Whether the kernel of dual descent was stored.
     pub stored_kernel: Option<bool>,
+    /// Of descent under one precision: which of the two objectives has the less noisy gradients at the samples.
+    #[serde(default)]
+    pub gradient_variances: Option<GradientVariances>,
 }
 
 /// What a fit returns.
@@ -221,7 +225,7 @@ fn run<T: Precision>(
             kept.after(true, signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
         },
     );
-    let drawn = kept.result(solved)?;
+    let (drawn, gradient_variances) = kept.result(solved)?;
     let notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
     let mode = state.mode.map(|mode| match model.scales() {
         Some(scales) => mode.weights.iter().zip(scales).map(|(w, s)| w * s).collect(),
@@ -233,6 +237,7 @@ fn run<T: Precision>(
         solver_steps: drawn.steps,
         solver_ended: drawn.reason,
         stored_kernel,
+        gradient_variances,
     };
     let samples = narrowed(&model, &drawn.samples);
     Ok(SampledFit {

@@ -6,7 +6,10 @@ use super::{DualOptions, Objective, SampledOptions, Solver};
 use crate::LaplaceError;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
-use posterior_linear::sampled::{Drawn, Noise, SampledModel, Sampler, Solve, WatchSolver, WeightSpace};
+use posterior_linear::sampled::{
+    Drawn, GradientVariances, Noise, SampledModel, Sampler, Solve, WatchSolver, WeightSpace,
+    gradient_variances,
+};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::{Reason, Signal};
@@ -36,7 +39,7 @@ impl Setting {
         Ok(if self.g_prior { model.scaled(scales(diagonal))? } else { model })
     }
 
-    /// Solves for samples of these numbers.
+    /// Solves for samples of these numbers; by descent and with one precision, says which objective has the less noisy gradients there.
     pub(super) fn solve<T: Precision>(
         &self,
         (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
@@ -47,7 +50,7 @@ impl Setting {
         memory: u64,
         state: Option<AnyState>,
         watch: &mut WatchSolver<'_, AnyState>,
-    ) -> Result<Drawn, LaplaceError> {
+    ) -> Result<(Drawn, Option<GradientVariances>), LaplaceError> {
         let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
         let scaled = scaled_diagonal(model, diagonal);
         let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
@@ -57,9 +60,21 @@ impl Setting {
         if drawn.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);
         }
-        Ok(drawn)
+        let variances = match (&options.solver, self.prior.precisions()) {
+            (Solver::Descent(_), [one]) => {
+                let (count, z) = (model.examples(), drawn.samples.as_ref());
+                let some: Vec<usize> = (0..count).step_by(count.div_ceil(COMPARED).max(1)).collect();
+                let go = &mut |_, _| Signal::Continue;
+                Some(gradient_variances(model, &noise, z, (*one, self.strength), &some, go)?)
+            }
+            _ => None,
+        };
+        Ok((drawn, variances))
     }
 }
+
+/// Examples by whose own gradients the two objectives are compared.
+const COMPARED: usize = 100;
 
 /// `m^(-1/2)`, zero where nothing moves an output.
 fn scales(diagonal: &[f64]) -> Vec<f64> {

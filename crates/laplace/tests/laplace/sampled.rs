@@ -183,6 +183,8 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
     for solver in [tight(), descent, short] {
         let options = SampledOptions { solver, em_steps: 2, g_prior: false, ..options() };
         let whole = case.fitted(&options);
+        let compared = matches!(options.solver, Solver::Descent(_));
+        assert_eq!(whole.report.gradient_variances.is_some(), compared);
         let (mut resumed, mut stop) = (0, 1);
         loop {
             let mut kept: Option<SavedState> = None;
@@ -205,6 +207,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
             assert_eq!(again.noise_variance, whole.noise_variance);
             assert_eq!(again.mode, whole.mode);
             assert_eq!(again.posterior.samples(), whole.posterior.samples());
+            assert_eq!(again.report.gradient_variances, whole.report.gradient_variances);
         }
         assert!(resumed > 3, "{resumed}");
     }

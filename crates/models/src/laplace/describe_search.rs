@@ -66,7 +66,12 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
         LearnedReport::Sampled { report, .. } => {
             let (_, precisions) = model.precisions();
             let shown: Vec<String> = precisions.iter().take(10).map(|p| number(*p)).collect();
-            vec![
+            let variances = report.gradient_variances.map(|v| {
+                let less = if v.difference > 0.0 { "less" } else { "more" };
+                let text = format!("the low-variance objective's are {less} noisy than the standard one's");
+                row("gradients at the samples", text)
+            });
+            let mut rows = vec![
                 row("prior precision", shown.join(", ")),
                 row(
                     "chosen by",
@@ -80,7 +85,9 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
                     "samples solved in",
                     format!("{} steps, ended by: {}", report.solver_steps, report.solver_ended),
                 ),
-            ]
+            ];
+            rows.extend(variances);
+            rows
         }
         LearnedReport::FixedMean(report) => process(report),
         LearnedReport::Ella(report) => ella(report),
