@@ -142,7 +142,7 @@ impl Plan {
             }
             Approximation::LowRank { rank, iterations, .. } => {
                 let columns = (*rank as u64 + 10).min(d.max(1));
-                flops += n * graph.flops() as f64 * 4.0 * columns as f64 * (*iterations as f64 + 1.0);
+                flops += space.tangent_flops(columns) * (*iterations as f64 + 1.0);
                 // The subspace, its image, the orthogonal factor and what makes it, in doubles; vectors, products and their sum in the network's precision.
                 let number = size_of::<T>() as u64;
                 let subspace = d.saturating_mul(columns).saturating_mul(8 * 4 + 3 * number);

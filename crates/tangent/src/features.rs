@@ -103,7 +103,7 @@ impl<T: Precision> Traced<'_, T> {
     /// The network's block of outputs, whose rows are ordered example, vector, output, with a column for each of k vectors.
     fn matrix(&self, block: &Array<T>, k: usize) -> Mat<T> {
         let c = self.trace.output().row_len();
-        let mut out = Mat::zeros(block.len() / k.max(1), k);
+        let mut out = Mat::zeros(block.len().checked_div(k).unwrap_or(self.trace.rows() * c), k);
         for (row, values) in block.values().chunks_exact(c).enumerate() {
             out.col_as_slice_mut(row % k)[row / k * c..][..c].copy_from_slice(values);
         }

@@ -14,7 +14,7 @@ const BATCH_VALUES: usize = 1 << 22;
 /// The same where products with several vectors pass: 64 MB.
 const PASSING_VALUES: usize = 1 << 24;
 
-/// Operations in the time in which a value of a vector is copied as often as one batch does that; ten times as many make the copies a tenth of the work.
+/// What a batch has to do for each weight and vector, in operations: ten times what it could do while that value is read and written, five or six times in all, on the way in and out of the network.
 const OPERATIONS_FOR_A_VALUE: u64 = 1000;
 
 /// What does not fit between data, network and likelihood.

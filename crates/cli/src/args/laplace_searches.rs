@@ -77,7 +77,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
-    /// The published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider [default: on for tables of fewer than 5,000 rows and for images, off for longer tables]
+    /// The published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider [default: on with a kernel on features; with one on inputs for fewer than 5,000 rows]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub companion: Option<SwitchArg>,
 

@@ -78,7 +78,17 @@ fn error_bars_that_are_learned_cost_nothing_and_cover_on_other_rows() {
         let line = format!(
             "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --validation-data chooses.csv --curvature {curvature} --out m.posterior"
         );
-        json(at, &line);
+        let fit = json(at, &line).to_string();
+        if curvature.starts_with("fixed-mean") {
+            let other =
+                line.replace("--inducing-points", "--companion off --inducing-points").replace("6000", "60");
+            assert!(fit.contains("\"companion\":true"), "{fit}");
+            assert!(
+                json(at, &other.replace("m.posterior", "other.posterior"))
+                    .to_string()
+                    .contains("\"companion\":false")
+            );
+        }
         let scores = json(at, "evaluate --model m.posterior --data scores.csv");
         let (own, plain) = (&scores["models"][0]["scores"]["scores"], &scores["plain"]["scores"]);
         assert!(!cheap || number(&own["nll"]) < number(&plain["nll"]) + 0.02, "{curvature}: {scores}");
@@ -95,6 +105,7 @@ fn what_a_search_does_not_have_is_refused() {
         assert_eq!(status, Some(2), "{flags}: {text}");
         assert!(text.contains(expected), "{flags}: {text}");
     };
+    usage("--curvature valla --companion on", "--companion belongs to --curvature fixed-mean");
     usage("--curvature valla --kernel rbf", "--kernel belongs to --curvature fixed-mean");
     usage("--curvature kronecker --steps 10", "--steps belongs to --curvature fixed-mean, valla");
     usage("--curvature fixed-mean --landmarks 10", "--landmarks belongs to --curvature ella");

@@ -72,8 +72,7 @@ pub fn sampled<T: Precision>(
     bytes = bytes.saturating_add(d.saturating_mul(probes).saturating_mul(8));
     // The mode's outputs of all examples.
     bytes = bytes.saturating_add(examples as u64 * outputs * 16);
-    let (flops, n) = (network.graph().flops() as f64, examples as f64);
-    let product = |k: f64| n * flops * (1.0 + 4.0 * k);
+    let product = |k: u64| space.tangent_flops(k);
     let per_turn = match &options.solver {
         Solver::Descent(descent) => descent.epochs as f64,
         Solver::ConjugateGradients(own) => SAMPLE_PRODUCTS.min(own.steps as f64),
@@ -83,9 +82,9 @@ pub fn sampled<T: Precision>(
             if options.g_prior { dual.steps as f64 } else { 2.0 }
         }
     };
-    let mode = MODE_PRODUCTS * product(1.0);
-    let turns = options.em_steps as f64 * (product(early as f64) * (per_turn + 1.0) + mode);
-    let work = turns + product(last as f64) * (per_turn + 1.0);
+    let mode = MODE_PRODUCTS * product(1);
+    let turns = options.em_steps as f64 * (product(early) * (per_turn + 1.0) + mode);
+    let work = turns + product(last) * (per_turn + 1.0);
     // The buffers of the diagonal's pass wait while samples pass.
     let batch =
         space.tangents(most.max(1)) + space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares);

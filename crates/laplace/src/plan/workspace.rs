@@ -5,7 +5,7 @@
 
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::layers;
-use posterior_networks::derivatives::{FEATURES, GRADIENTS, HELD, tangent_feature_size};
+use posterior_networks::derivatives::{FEATURES, GRADIENTS, HELD, ProductsThrough, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
 use posterior_tangent::{Head, batch_size, passing_batch_size, segments, weight_matrix};
 
@@ -151,6 +151,12 @@ impl<T: Precision> Workspace<'_, T> {
             .saturating_add(self.forward(each))
     }
 
+    /// Operations of a pass with `columns` vectors at once, forwards and backwards, over all examples.
+    pub(super) fn tangent_flops(&self, columns: u64) -> f64 {
+        let both = ProductsThrough::plan(self.graph(), self.selection, columns as usize).flops;
+        self.examples as f64 * (self.graph().flops() as f64 + both)
+    }
+
     /// Bytes of a pass with `columns` vectors at once, forwards and backwards: by tangents of what is alive at one time, or by features of a few examples ([`Network::products_through`]).
     pub(super) fn tangents(&self, columns: u64) -> u64 {
         let graph = self.graph();
@@ -172,7 +178,7 @@ impl<T: Precision> Workspace<'_, T> {
         let shared =
             graph.nodes().iter().zip(&readers[1..]).filter(|(_, r)| **r > 1).map(|(n, _)| node_size(n));
         let back = live + shared.max().unwrap_or(0) + 2 * self.outputs;
-        let features = if self.outputs < 2 * columns {
+        let features = if ProductsThrough::plan(graph, self.selection, columns as usize).by_features {
             let size = self.outputs * tangent_feature_size(graph, self.selection).max(1) as u64;
             let within = self.network.examples_at_once() as u64 / self.outputs.max(columns).max(1);
             let piece = (HELD as u64 / size).min(within).max(1).min(batch);

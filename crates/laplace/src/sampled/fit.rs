@@ -225,7 +225,10 @@ fn run<T: Precision>(
             kept.after(true, signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
         },
     );
-    let (drawn, gradient_variances) = kept.result(solved)?;
+    let drawn = kept.result(solved)?;
+    let go = &mut |done, all| observer(Stage::Samples, done, all);
+    let gradient_variances =
+        setting.gradient_variances(&model, drawn.samples.as_ref(), &options.solver, go)?;
     let notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
     let mode = state.mode.map(|mode| match model.scales() {
         Some(scales) => mode.weights.iter().zip(scales).map(|(w, s)| w * s).collect(),

@@ -228,7 +228,7 @@ fn extend<T: Precision>(
     let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
     let kept = posterior.samples.ncols();
     let options = SampledOptions { solver: solver.clone(), ..SampledOptions::default() };
-    let (drawn, _) = posterior.setting.solve(
+    let drawn = posterior.setting.solve(
         (network, &posterior.selection, examples),
         &model,
         &posterior.diagonal,

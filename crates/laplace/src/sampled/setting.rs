@@ -4,6 +4,7 @@ use super::dual::{Dual, Kernel};
 use super::solve::{AnySampler, AnyState};
 use super::{DualOptions, Objective, SampledOptions, Solver};
 use crate::LaplaceError;
+use faer::MatRef;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::sampled::{
@@ -39,7 +40,7 @@ impl Setting {
         Ok(if self.g_prior { model.scaled(scales(diagonal))? } else { model })
     }
 
-    /// Solves for samples of these numbers; by descent and with one precision, says which objective has the less noisy gradients there.
+    /// Solves for samples of these numbers.
     pub(super) fn solve<T: Precision>(
         &self,
         (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
@@ -50,7 +51,7 @@ impl Setting {
         memory: u64,
         state: Option<AnyState>,
         watch: &mut WatchSolver<'_, AnyState>,
-    ) -> Result<(Drawn, Option<GradientVariances>), LaplaceError> {
+    ) -> Result<Drawn, LaplaceError> {
         let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
         let scaled = scaled_diagonal(model, diagonal);
         let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
@@ -60,16 +61,22 @@ impl Setting {
         if drawn.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);
         }
-        let variances = match (&options.solver, self.prior.precisions()) {
-            (Solver::Descent(_), [one]) => {
-                let (count, z) = (model.examples(), drawn.samples.as_ref());
-                let some: Vec<usize> = (0..count).step_by(count.div_ceil(COMPARED).max(1)).collect();
-                let go = &mut |_, _| Signal::Continue;
-                Some(gradient_variances(model, &noise, z, (*one, self.strength), &some, go)?)
-            }
-            _ => None,
-        };
-        Ok((drawn, variances))
+        Ok(drawn)
+    }
+
+    /// Which objective has the less noisy gradients at solved samples, the first ones of their numbers; of descent under one precision. Three passes.
+    pub(super) fn gradient_variances<T: Precision>(
+        &self,
+        model: &SampledModel<'_, T, Tangent<'_, T>>,
+        samples: MatRef<'_, f64>,
+        solver: &Solver,
+        observer: &mut dyn FnMut(usize, usize) -> Signal,
+    ) -> Result<Option<GradientVariances>, LaplaceError> {
+        let (Solver::Descent(_), [one]) = (solver, self.prior.precisions()) else { return Ok(None) };
+        let noise = Noise::draw(model, 0..samples.ncols(), self.seed, &mut *observer)?;
+        let count = model.examples();
+        let some: Vec<usize> = (0..count).step_by(count.div_ceil(COMPARED).max(1)).collect();
+        Ok(Some(gradient_variances(model, &noise, samples, (*one, self.strength), &some, observer)?))
     }
 }
 

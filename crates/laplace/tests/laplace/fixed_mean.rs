@@ -8,7 +8,7 @@ use posterior_gp::inducing::fixed_mean::{
 };
 use posterior_kernels::BlockKernel;
 use posterior_laplace::fixed_mean::{
-    FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, FixedMeanReport, fit, plan,
+    FEW_ROWS, FixedMean, FixedMeanFit, FixedMeanKernel, FixedMeanOptions, FixedMeanReport, fit, plan,
 };
 use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::{LaplaceError, Wanted};
@@ -244,6 +244,16 @@ fn a_linear_network_is_one_point_of_its_tangent() {
     let k = kernel.cross((&x, None), (&z, None)).unwrap();
     let g = network.forward(&x).unwrap();
     assert!((0..7).all(|i| (b * k[(i, 0)] - g.values()[i]).abs() < 1e-12));
+}
+
+#[test]
+fn few_rows_have_a_companion() {
+    let options = FixedMeanOptions::default();
+    assert!(options.with_companion(FEW_ROWS - 1) && !options.with_companion(FEW_ROWS));
+    for companion in [true, false] {
+        let options = FixedMeanOptions { companion: Some(companion), ..FixedMeanOptions::default() };
+        assert!([1, FEW_ROWS, 100_000].into_iter().all(|rows| options.with_companion(rows) == companion));
+    }
 }
 
 /// How many of [`kernels`] take steps; the others are in closed form.

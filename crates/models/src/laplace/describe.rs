@@ -226,14 +226,14 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
     out
 }
 
-/// Says so where the network alone scores better on rows that it has not seen, by more than twice the standard error. Processes with the network as their mean say it themselves, on the rows that they were chosen by.
+/// Says so where the network alone scores better on rows that it has not seen, by more than twice the standard error and a thousandth of a nat. Processes with the network as their mean say it themselves, on the rows that they were chosen by.
 fn worse_than_the_network(model: &LaplaceModel) -> Option<Note> {
     let unseen = model.unseen()?;
     let less = unseen.nll - unseen.plain_nll;
     let told = matches!(model.header().options.approximation, Approximation::FixedMean(_));
     (!told && less > 2.0 * unseen.difference_error && less > 1e-3).then(|| {
         Note::warning(format!(
-            "on the unseen rows the network alone is better, by {} nats a row: these error bars cost more than they tell; take another curvature (--curvature auto compares them), precisions chosen on such rows (--tune validation) or `temperature`",
+            "on the unseen rows the network alone is better, by {} nats a row: these error bars cost more than they tell; take another curvature (--curvature auto compares them) or choose its precisions on such rows (--tune validation)",
             number(less)
         ))
     })

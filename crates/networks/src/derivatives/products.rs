@@ -112,7 +112,11 @@ impl<T: Precision> Trace<'_, T> {
     pub fn vjp(&self, selection: &Selection, cotangents: &Array<T>) -> Result<Array<T>, NetworkError> {
         self.network().require_evaluation("vector-Jacobian products")?;
         let width = self.width("cotangents", cotangents, &self.output().shape()[1..])?;
-        let sets = if width == 1 { Sets::One } else { Sets::Tangents(width) };
+        let sets = match width {
+            0 => return Ok(Array::zeros(vec![0, selection.len()])),
+            1 => Sets::One,
+            _ => Sets::Tangents(width),
+        };
         Ok(self.gradient(selection, cotangents.clone(), sets))
     }
 
@@ -158,6 +162,9 @@ impl<T: Precision> Trace<'_, T> {
         }
         let (graph, width) = (self.network().graph(), tangents.rows());
         let rows = self.rows() * width;
+        if width == 0 {
+            return Ok(Array::zeros(batch_shape(0, graph.output_shape())));
+        }
         let mut pushed = self.push(None, false, |node| {
             let mut sum = None;
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {

@@ -12,18 +12,50 @@ use std::ops::Range;
 /// Values of features that are held at one time (128 MB in single precision): enough examples for every layer's products to be large ones.
 pub const HELD: usize = 1 << 25;
 
+/// Which way products with `k` vectors in both directions take, and the operations for one example beside its forward pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProductsThrough {
+    /// Whether by way of features: they fit [`HELD`], and cost less.
+    pub by_features: bool,
+    /// Multiplications and additions.
+    pub flops: f64,
+}
+
+impl ProductsThrough {
+    /// By products each vector takes four passes. By features each of C outputs takes two, a fully connected layer half of that and half of the products' work, and all other weights `4 C k` operations each.
+    pub fn plan(graph: &Graph, selection: &Selection, k: usize) -> Self {
+        Self::within(graph, selection, k, HELD)
+    }
+
+    fn within(graph: &Graph, selection: &Selection, k: usize, held: usize) -> Self {
+        let (c, vectors) = (graph.output_shape().iter().product::<usize>(), k as f64);
+        let (whole, mut connected, mut others) = (graph.flops() as f64, 0.0, 0.0);
+        for group in groups(graph, selection) {
+            match group {
+                Group::Dense { node, .. } => connected += graph.nodes()[node].flops as f64,
+                Group::Rows { part } => others += selection.parts()[part].length as f64,
+            }
+        }
+        let by_products = 4.0 * vectors * whole;
+        let by_outputs = c as f64 * (2.0 * whole - connected);
+        let by_features = by_outputs + vectors * (2.0 * connected + 4.0 * c as f64 * others);
+        let fits = c.saturating_mul(tangent_feature_size(graph, selection)) <= held;
+        let flops = if fits { by_features.min(by_products) } else { by_products };
+        Self { by_features: flops < by_products, flops }
+    }
+}
+
 /// What stands between the two products: `map(outputs, examples, moved)` sees some examples' outputs `[examples, outputs...]` and `J_n v_k`, `[examples * k, outputs...]`, and says what goes back in its place.
 pub type OutputMap<'a, T> = dyn FnMut(&Array<T>, Range<usize>, Array<T>) -> Array<T> + 'a;
 
 impl<T: Precision> Network<T> {
     /// `sum_n J_n^T m_n(J_n v_k)` for `k` vectors, `[k, selection] -> [k, selection]`.
     ///
-    /// Cost: four forward passes for each vector and example; where a network has fewer than twice as many outputs C as there are vectors, two for each output, once for all vectors (the Jacobian of a few examples
-    /// at a time), and `4 C` operations for each vector and weight that is not a fully connected layer's; a fully connected layer costs what two passes through it do for each vector. Memory: `k` or `C` times
-    /// the activations of a piece of the examples, and [`HELD`] values.
+    /// Cost: four forward passes for each vector and example, or less by way of the Jacobian of a few examples at a time, used in both directions: see [`ProductsThrough`]. Memory: `k` or `C` times what is alive of a
+    /// piece of the examples at one time, and at most [`HELD`] values of features.
     ///
     /// # Errors
-    /// When inputs or vectors do not fit, or the network is in training mode.
+    /// When inputs, vectors or what the map returns do not fit, or the network is in training mode.
     pub fn products_through(
         &self,
         x: &Array<T>,
@@ -31,17 +63,18 @@ impl<T: Precision> Network<T> {
         vectors: &Array<T>,
         map: &mut OutputMap<'_, T>,
     ) -> Result<Array<T>, NetworkError> {
-        self.through(x, None, selection, vectors, map)
+        self.through(x, None, selection, vectors, map, HELD)
     }
 
-    /// The same; where all examples are one piece, a trace of them that is there already serves.
-    fn through(
+    /// The same, holding so many values of features; where all examples are one piece, a trace of them that is there already serves.
+    pub(super) fn through(
         &self,
         x: &Array<T>,
         traced: Option<&Trace<'_, T>>,
         selection: &Selection,
         vectors: &Array<T>,
         map: &mut OutputMap<'_, T>,
+        held: usize,
     ) -> Result<Array<T>, NetworkError> {
         self.require_evaluation("products with Jacobians")?;
         if vectors.shape().len() != 2 || vectors.row_len() != selection.len() {
@@ -50,11 +83,15 @@ impl<T: Precision> Network<T> {
         }
         let graph = self.graph();
         let (k, c) = (vectors.rows(), graph.output_shape().iter().product::<usize>());
-        let grouped = (c < 2 * k).then(|| Grouped::of(graph, selection, vectors));
+        if k == 0 {
+            return Ok(Array::zeros(vec![0, selection.len()]));
+        }
+        let way = ProductsThrough::within(graph, selection, k, held);
+        let grouped = way.by_features.then(|| Grouped::of(graph, selection, vectors));
         let each = match grouped {
             None => self.examples_at_once() / k.max(1),
             Some(_) => {
-                let held = HELD / (c * tangent_feature_size(graph, selection)).max(1);
+                let held = held / (c * tangent_feature_size(graph, selection)).max(1);
                 held.min(self.examples_at_once() / c.max(k))
             }
         };
@@ -93,7 +130,7 @@ impl<T: Precision> Trace<'_, T> {
         vectors: &Array<T>,
         map: &mut OutputMap<'_, T>,
     ) -> Result<Array<T>, NetworkError> {
-        self.network().through(self.input(), Some(self), selection, vectors, map)
+        self.network().through(self.input(), Some(self), selection, vectors, map, HELD)
     }
 
     /// One piece by way of its features, added to `sum`.
@@ -110,7 +147,12 @@ impl<T: Precision> Trace<'_, T> {
         let features = self.features(selection, Outputs::All.cotangents(examples, shape)?);
         // Features come by example and output, a network's blocks by example and vector.
         let moved = transpose_rows(&features.apply(vectors).reshaped(vec![examples, c * k]), c, k);
-        let back = map(self.output(), range, moved.reshaped(batch_shape(examples * k, shape)));
+        let expected = batch_shape(examples * k, shape);
+        let back = map(self.output(), range, moved.reshaped(expected.clone()));
+        if back.shape() != expected {
+            let found = back.shape().to_vec();
+            return Err(NetworkError::Shape { what: "cotangents", expected, found });
+        }
         let back = transpose_rows(&back.reshaped(vec![examples, k * c]), k, c);
         features.add_transpose(&back.reshaped(vec![examples * c, k]), sum);
         Ok(())

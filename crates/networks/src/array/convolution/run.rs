@@ -278,6 +278,9 @@ pub(crate) fn correlate<T: Precision>(
     bias: Option<&[T]>,
     out: &mut [T],
 ) {
+    if out.is_empty() {
+        return;
+    }
     let map = Map::new(geometry, Direction::Forward);
     match (weights.sets, bias) {
         (Sets::Tangents(width), None) if geometry.groups == 1 && width == map.width(source, out) => {
@@ -301,7 +304,7 @@ pub(crate) fn correlate_transposed<T: Precision>(
 /// In how many parts the sum over examples is made, whatever the number of threads.
 const PARTS: usize = 8;
 
-/// `out[s * stride..] += sum over rows r of set s of the gradient of <cotangent[r], weights * source[r / width]>` in the weights.
+/// `out[s * stride..] += sum over rows r of set s of the gradient of <cotangent[r], weights * source[r / width]>` in the weights; where each row has its own set and channels are in one group, in the place of what was there.
 pub(crate) fn weight_gradient<T: Precision>(
     geometry: &Geometry,
     source: &[T],

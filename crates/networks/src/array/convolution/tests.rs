@@ -1,6 +1,7 @@
 //! Against loops, over strides, paddings, dilations and groups.
 
 use super::*;
+use crate::array::Sets;
 use proptest::prelude::*;
 
 /// The definition, one term at a time: calls `visit(source, target, weight)`.
@@ -157,7 +158,8 @@ fn gradients_of_weights_do_not_depend_on_threads() {
     let (channels, width) = (3, 9);
     let g = Geometry {
         channels_in: channels,
-        channels_out: 5,
+        // Three rows of an example make one product where examples are few.
+        channels_out: 80,
         groups: 1,
         source: [1, width, width],
         kernel: [1, 3, 3],
@@ -168,15 +170,55 @@ fn gradients_of_weights_do_not_depend_on_threads() {
     };
     for rows in [3, 21, 64] {
         let (x, y) = (numbers(rows * g.source_len(), 1), numbers(rows * g.target_len(), 2));
-        for sets in [crate::array::Sets::One, crate::array::Sets::Rows] {
+        for (sets, examples) in [
+            (Sets::One, rows),
+            (Sets::Rows, rows),
+            (Sets::Rows, rows / 7),
+            (Sets::Rows, rows / 8),
+            (Sets::Tangents(7), rows / 7),
+            (Sets::Tangents(8), rows / 8),
+        ] {
+            let x = &x[..examples * g.source_len()];
+            // Rows that do not share out among the examples, or examples that are none.
+            if examples == 0 || rows % examples != 0 {
+                continue;
+            }
             let on = |threads: usize| -> Vec<u64> {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut out = vec![0.0; sets.count(rows) * g.weights()];
-                pool.install(|| weight_gradient(&g, &x, &y, sets, g.weights(), &mut out));
+                pool.install(|| weight_gradient(&g, x, &y, sets, g.weights(), &mut out));
                 out.iter().map(|v: &f64| v.to_bits()).collect()
             };
             let first = on(1);
             assert!([2, 4, 5].into_iter().all(|threads| on(threads) == first), "{rows} rows");
+            // The rows of a set one after another.
+            let width = rows / examples;
+            let mut sum = vec![0.0; first.len()];
+            for r in 0..rows {
+                let mut own = vec![0.0; g.weights()];
+                let x = &x[r / width * g.source_len()..][..g.source_len()];
+                let y = &y[r * g.target_len()..][..g.target_len()];
+                weight_gradient(&g, x, y, Sets::One, g.weights(), &mut own);
+                let start = sets.of(r) * g.weights();
+                sum[start..start + own.len()].iter_mut().zip(own).for_each(|(s, o)| *s += o);
+            }
+            let found = first.iter().map(|bits| f64::from_bits(*bits));
+            let error = found.zip(&sum).map(|(f, s)| (f - s).abs()).fold(0.0, f64::max);
+            assert!(error < 1e-11, "{rows} rows, {sets:?}: {error}");
+            // Stacks of weights, likewise.
+            if let Sets::Tangents(k) = sets {
+                let stack = numbers(k * g.weights(), 3);
+                let mut all = vec![0.0; rows * g.target_len()];
+                correlate(&g, x, Weights { values: &stack, sets }, None, &mut all);
+                for r in 0..rows {
+                    let mut own = vec![0.0; g.target_len()];
+                    let weights =
+                        Weights { values: &stack[r % k * g.weights()..][..g.weights()], sets: Sets::One };
+                    correlate(&g, &x[r / k * g.source_len()..][..g.source_len()], weights, None, &mut own);
+                    let all = &all[r * g.target_len()..][..g.target_len()];
+                    assert!(own.iter().zip(all).all(|(a, b): (&f64, &f64)| (a - b).abs() < 1e-12));
+                }
+            }
         }
     }
 }

@@ -256,8 +256,12 @@ fn products_through_a_map_of_the_outputs_agree_with_jacobians() {
                 let found = case.network.products_through(&case.x, &selection, &v, &mut map).unwrap();
                 let trace = case.network.trace(case.x.clone()).unwrap();
                 let traced = trace.products_through(&selection, &v, &mut map).unwrap();
-                assert_eq!(seen, (0..n).chain(0..n).collect::<Vec<_>>(), "{}", case.name);
                 assert_eq!(found.values(), traced.values(), "{}", case.name);
+                // An example at a time.
+                let one = c * crate::derivatives::tangent_feature_size(case.network.graph(), &selection);
+                let single = case.network.through(&case.x, None, &selection, &v, &mut map, one).unwrap();
+                close(case.name, single.values(), found.values(), 1e-12);
+                assert_eq!(seen, (0..3 * n).map(|i| i % n).collect::<Vec<_>>(), "{}", case.name);
                 for vector in 0..k {
                     let mut expected = vec![0.0; p];
                     for r in 0..n * c {
@@ -268,6 +272,9 @@ fn products_through_a_map_of_the_outputs_agree_with_jacobians() {
                     close(case.name, found.row(vector), &expected, 1e-12);
                 }
             }
+            let none = numbers(&[0, p], 1);
+            let found = case.network.products_through(&case.x, &selection, &none, &mut |_, _, m| m).unwrap();
+            assert_eq!(found.shape(), [0, p]);
             let wrong = numbers(&[1, p + 1], 1);
             assert!(case.network.products_through(&case.x, &selection, &wrong, &mut |_, _, m| m).is_err());
         }
