@@ -122,62 +122,59 @@ pub fn energy<K: LearnedBlockKernel>(
         add_lower_product(&mut out, left, (factored.shrunk.transpose(), Rectangular), 1.0);
         out
     };
-    let rest = || -> Result<Rest, FixedMeanError> {
+    let toward_others = || -> Result<(f64, EnergyGradient), FixedMeanError> {
         let mut toward_gram =
             lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
         mirror_lower(toward_gram.as_mut());
         let mut toward_cross = times_blocks(&explained, &data.covariances, (c, full), -2.0);
-        let mut rest = Rest::default();
+        let mut of_companion = 0.0;
+        let mut gradient = EnergyGradient {
+            root: Mat::new(),
+            companion: Vec::new(),
+            log_amplitude: 0.0,
+            kernel: vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }],
+            likelihood: Vec::new(),
+            points: Vec::new(),
+        };
         if let Some((companion, own)) = &companion {
-            rest.companion = own.value + companion.penalty + factored.divergence;
-            rest.mean = companion.pullback(&cross, &own.means, &mut toward_gram, &mut toward_cross);
+            of_companion = own.value + companion.penalty + factored.divergence;
+            gradient.companion = companion.pullback(&cross, &own.means, &mut toward_gram, &mut toward_cross);
         }
         let blocks = as_blocks(&data.covariances, (c, full));
         let along_own: f64 = blocks.iter().zip(&own).map(|(b, k)| b * k).sum();
-        rest.log_amplitude = along_own + inner(&toward_gram, &gram) + inner(&toward_cross, &cross);
-        rest.kernel = vec![0.0; if learned.kernel { kernel.values().len() } else { 0 }];
+        if learned.amplitude {
+            gradient.log_amplitude = along_own + inner(&toward_gram, &gram) + inner(&toward_cross, &cross);
+        }
         if learned.inducing || learned.kernel {
             toward_cross *= Scale(a);
             toward_gram *= Scale(a);
             let set = (&model.points, Some(model.along.as_ref()));
             let adjoints = (toward_cross.transpose(), toward_gram.as_ref());
-            let moved = kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut rest.kernel);
+            let moved =
+                kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut gradient.kernel);
             if let Some(moved) = moved.map_err(FixedMeanError::kernel)? {
-                rest.points.reserve(moved.nrows() * moved.ncols());
-                (0..moved.nrows()).for_each(|i| rest.points.extend(moved.row(i).iter()));
+                gradient.points.reserve(moved.nrows() * moved.ncols());
+                (0..moved.nrows()).for_each(|i| gradient.points.extend(moved.row(i).iter()));
             }
             let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
-            kernel.pull_diagonal(&x, &blocks, &mut rest.kernel);
+            kernel.pull_diagonal(&x, &blocks, &mut gradient.kernel);
         }
-        Ok(rest)
+        Ok((of_companion, gradient))
     };
-    let (toward_root, rest) = beside(gram.nrows(), toward_root, rest);
-    let rest = rest?;
+    let (toward_root, toward_others) = beside(gram.nrows(), toward_root, toward_others);
+    let (of_companion, mut gradient) = toward_others?;
+    gradient.root = toward_root;
+    if learned.likelihood {
+        gradient.likelihood = data.parameters;
+    }
     Ok(FixedMeanEnergy {
         main,
-        companion: rest.companion,
+        companion: of_companion,
         divergence: factored.divergence,
         clipped,
         jitter,
-        gradient: EnergyGradient {
-            root: toward_root,
-            companion: rest.mean,
-            log_amplitude: if learned.amplitude { rest.log_amplitude } else { 0.0 },
-            kernel: rest.kernel,
-            likelihood: if learned.likelihood { data.parameters } else { Vec::new() },
-            points: rest.points,
-        },
+        gradient,
     })
-}
-
-/// What is found on the way from the adjoints of kernels on.
-#[derive(Default)]
-struct Rest {
-    companion: f64,
-    mean: Vec<f64>,
-    log_amplitude: f64,
-    kernel: Vec<f64>,
-    points: Vec<f64>,
 }
 
 /// Covariances of a batch, `[r, C]` or `[r, C, C]`, and how many variances rounding had made negative.
