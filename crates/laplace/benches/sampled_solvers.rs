@@ -1,6 +1,6 @@
 //! Seconds that each solver takes to bring posterior samples within a given error, measured on the outputs of test inputs: what the default solver was chosen by.
 //!
-//! `cargo bench -p posterior-laplace --bench sampled_solvers -- NETWORK.onnx EXAMPLES PRECISION MEAN DEVIATION TRAIN TEST`, files as for `image_classifier`. The precision is that of the g-prior.
+//! `cargo bench -p posterior-laplace --bench sampled_solvers -- NETWORK.onnx EXAMPLES PRECISION MEAN DEVIATION TRAIN TEST`, files as for `image_classifier`. Conjugate gradients are preconditioned with the diagonal of the curvature and some of its leading directions.
 
 use faer::Mat;
 use posterior_data::{ImageSet, ReadOptions};
@@ -10,6 +10,7 @@ use posterior_linear::sampled::{
     Averaging, ConjugateOptions, DescentOptions, Noise, Objective, SampleObjective, SampledModel, descend,
     solve_exactly,
 };
+use posterior_linear::structure::Structure;
 use posterior_networks::train::{Augmentation, Examples, Images, Targets};
 use posterior_networks::{Network, Selection};
 use posterior_onnx::read_onnx;
@@ -22,6 +23,9 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Samples that are solved for together.
 const SAMPLES: usize = 8;
+
+/// Leading directions that conjugate gradients are preconditioned with.
+const RANKS: [usize; 4] = [0, 32, 64, 128];
 
 /// Test inputs on whose outputs errors are measured.
 const TESTED: usize = 500;
@@ -69,18 +73,18 @@ fn main() -> Result<(), Failure> {
     let observed = Observed { examples: &examples, likelihood: &likelihood };
     let go = &mut |_, _| Signal::Continue;
     let clock = Instant::now();
-    let plain = SampledModel::new(&tangent, &observed, &likelihood);
-    let (diagonal, _) = plain.curvature_diagonal(SAMPLES, 0, go)?;
-    let scales: Vec<f64> = diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect();
-    let model = plain.scaled(scales.clone())?;
+    let model = SampledModel::new(&tangent, &observed, &likelihood);
     let noise = Noise::draw(&model, 0..SAMPLES, 0, go)?;
-    println!(
-        "{} weights, {} examples; scales and noise {:.1} s",
-        model.dimension(),
-        examples.len(),
-        clock.elapsed().as_secs_f64()
-    );
-    let scaled: Vec<f64> = diagonal.iter().zip(&scales).map(|(m, s)| m * s * s).collect();
+    let seconds = clock.elapsed().as_secs_f64();
+    println!("{} weights, {} examples; noise {seconds:.1} s", model.dimension(), examples.len());
+    let mut curvatures = Vec::new();
+    let (diagonal, _) = model.curvature_diagonal(SAMPLES, 0, go)?;
+    println!("diagonal: {:.1} s", clock.elapsed().as_secs_f64() - seconds);
+    for rank in RANKS {
+        let clock = Instant::now();
+        curvatures.push((rank, model.leading_curvature(&diagonal, rank, 0, go)?));
+        println!("{rank} directions: {:.1} s", clock.elapsed().as_secs_f64());
+    }
     let each = vec![precision; model.dimension()];
     let start = noise.prior_draws(&each)?;
     let (x, _) = test.batch(&(0..test.len()).collect::<Vec<_>>(), None);
@@ -90,14 +94,14 @@ fn main() -> Result<(), Failure> {
         let moved = tangent.at(x.clone())?.apply(narrow.as_ref())?;
         Ok(Mat::from_fn(moved.nrows(), moved.ncols(), |i, j| f64::from(moved[(i, j)])))
     };
-    let exactly = |options: &ConjugateOptions| {
+    let exactly = |curvature: &Structure, options: &ConjugateOptions| {
         let mut steps = 0;
         let clock = Instant::now();
         let found = solve_exactly(
             &model,
             &noise,
             (&each, 1.0),
-            &scaled,
+            curvature,
             start.clone(),
             None,
             options,
@@ -108,19 +112,22 @@ fn main() -> Result<(), Failure> {
         );
         found.map(|f| (f.0, clock.elapsed().as_secs_f64(), steps))
     };
-    let (reference, seconds, steps) = exactly(&ConjugateOptions { tolerance: 1e-5, steps: 500 })?;
+    let (reference, seconds, steps) =
+        exactly(&curvatures[RANKS.len() - 1].1, &ConjugateOptions { tolerance: 1e-5, steps: 500 })?;
     println!("reference: conjugate gradients to 1e-5, {steps} steps, {seconds:.1} s");
     let expected = outputs(&reference)?;
     let error = |z: &Mat<f64>| -> Result<(f64, f64), Failure> {
         let in_outputs = (outputs(z)? - &expected).norm_l2() / expected.norm_l2();
         Ok((in_outputs, (z - &reference).norm_l2() / reference.norm_l2()))
     };
-    for tolerance in [0.3, 0.1, 0.03, 0.01, 0.001] {
-        let (found, seconds, steps) = exactly(&ConjugateOptions { tolerance, steps: 500 })?;
-        let (own, weights) = error(&found)?;
-        println!(
-            "conjugate gradients to {tolerance}: {steps} steps, {seconds:.2} s, error of outputs {own:.4}, of weights {weights:.4}"
-        );
+    for (rank, curvature) in &curvatures {
+        for tolerance in [0.3, 0.1, 0.03, 0.01, 0.001] {
+            let (found, seconds, steps) = exactly(curvature, &ConjugateOptions { tolerance, steps: 500 })?;
+            let (own, weights) = error(&found)?;
+            println!(
+                "conjugate gradients, {rank} directions, to {tolerance}: {steps} steps, {seconds:.2} s, error of outputs {own:.4}, of weights {weights:.4}"
+            );
+        }
     }
     for epochs in [2, 5, 10, 20, 50] {
         let options = DescentOptions { epochs, ..DescentOptions::default() };

@@ -3,7 +3,7 @@
 use crate::covariances::add_tapped;
 use crate::curvature::{add_dense, add_diagonal, add_kronecker, block_selection};
 use crate::head::Head;
-use crate::observations::{batch_size, doubles, passing_batch_size};
+use crate::observations::{batch_size, doubles, passing_batch_size, through_batch_size};
 use crate::segments::segments;
 use faer::{Mat, MatRef};
 use posterior_linear::curvature::{BlockSum, FisherEstimate, Form, OutputCurvature, Roots, Segment};
@@ -68,6 +68,10 @@ impl<T: Precision> FeatureMap<T> for Tangent<'_, T> {
 
     fn examples_at_once(&self, vectors: usize) -> usize {
         passing_batch_size(self.network, vectors)
+    }
+
+    fn examples_through_at_once(&self, vectors: usize) -> usize {
+        through_batch_size(self.network, self.selection, vectors)
     }
 
     /// Parameter by parameter.
@@ -152,7 +156,7 @@ impl<T: Precision> Linearised<T> for Traced<'_, T> {
         Ok(MatRef::from_column_major_slice(back.values(), d, u.ncols()).to_owned())
     }
 
-    /// Two passes back for each vector, or one for each output where these are fewer: see [`Network::products_through`].
+    /// By products of each vector or by features of a few examples: see [`Network::products_through`].
     fn apply_through(
         &self,
         weights: MatRef<'_, T>,

@@ -42,6 +42,6 @@ pub use head::Head;
 pub use kernel::TangentKernel;
 pub use observations::{
     Batch, ObservationError, Observed, batch_size, check_outputs, doubles, passing_batch_size, ranges,
-    target_values,
+    target_values, through_batch_size,
 };
 pub use segments::{segments, weight_matrix};

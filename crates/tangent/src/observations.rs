@@ -5,7 +5,7 @@ use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::features::{BatchSource, VisitPiece};
 use posterior_networks::train::{Examples, Targets};
-use posterior_networks::{Array, Network, Precision};
+use posterior_networks::{Array, Network, Precision, Selection};
 use std::ops::Range;
 
 /// Values that the activations and sensitivities of one batch may take: 16 MB in single precision, so that a batch stays near the cache.
@@ -152,6 +152,9 @@ pub fn batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
     (BATCH_VALUES / (network.graph().activations() * width).max(1)).clamp(1, 2048)
 }
 
+/// The same where vectors are cut up by layer before and joined after.
+const OPERATIONS_BY_FEATURES: f64 = 4000.0;
+
 /// Examples in a batch whose activations are kept once, and of which `width` rows for each pass from layer to layer, on the way of as many vectors: enough to make reading and writing the vectors little beside the
 /// work, and no more.
 pub fn passing_batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
@@ -160,6 +163,23 @@ pub fn passing_batch_size<T: Precision>(network: &Network<T>, width: usize) -> u
     let values: usize = graph.parameters().iter().map(|p| p.len()).sum();
     let enough = (values as u64).saturating_mul(OPERATIONS_FOR_A_VALUE) / graph.flops().max(1);
     fits.min((enough as usize).max(16)).clamp(1, 2048)
+}
+
+/// Examples in a batch of which products with so many vectors go through the outputs and back, with the same aims: by way of features, whose memory is theirs whatever the number of vectors, larger ones.
+pub fn through_batch_size<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    vectors: usize,
+) -> usize {
+    let (way, piece) = network.products_through_at_once(selection, vectors);
+    if !way.by_features {
+        return passing_batch_size(network, vectors);
+    }
+    let values = selection.len() as f64 * vectors as f64;
+    let enough = (OPERATIONS_BY_FEATURES * values / way.flops.max(1.0)) as usize;
+    // The activations of a batch are kept beside those of a piece.
+    let fits = PASSING_VALUES / network.graph().activations().max(1);
+    fits.min(enough.max(16)).max(piece).clamp(1, 2048)
 }
 
 /// Ranges that cover the examples from `start`.

@@ -7,7 +7,7 @@ mod turns;
 
 pub(crate) use curvature::Curvature;
 pub(crate) use predicted::Predicted;
-pub(crate) use samples::exact_samples;
+pub(crate) use samples::{exact_samples, leading};
 pub(crate) use turns::{LearnedPrecisions, Norm, Point, TurnSettings};
 
 use super::context::Context;

@@ -7,7 +7,8 @@ use faer::{Mat, MatRef};
 use posterior_laplace::{Latent, Wanted};
 use posterior_linear::latent::add_inner_products;
 use posterior_linear::sampled::{ConjugateOptions, Noise, SampledModel, solve_exactly};
-use posterior_linear::{FeatureMap, Prior};
+use posterior_linear::structure::Structure;
+use posterior_linear::{FeatureMap, LinearError, Prior};
 use posterior_networks::Array;
 use posterior_optim::{Reason, Signal};
 use posterior_tangent::{Observed, Tangent, batch_size};
@@ -29,13 +30,13 @@ impl Classifier {
         let model = SampledModel::new(&tangent, &observed, &self.likelihood);
         let stage = format!("{}: samples", self.name);
         let mut tell = |done, all| context.tell(&stage, done, all);
-        let (diagonal, _) = model.curvature_diagonal(count, self.seed, &mut tell)?;
+        let curvature = leading(&model, count, self.seed, &mut tell)?;
         let noise = Noise::draw(&model, 0..count, self.seed, &mut tell)?;
         exact_samples(
             &model,
             &noise,
             &prior.precision_of_each(0..prior.dimension()),
-            &diagonal,
+            &curvature,
             tolerance,
             &mut tell,
         )
@@ -73,6 +74,23 @@ impl Classifier {
 /// Products that a solve may take.
 const PRODUCTS: usize = 5000;
 
+/// Leading directions of a model's curvature that its conjugate gradients are preconditioned with.
+const DIRECTIONS: usize = 200;
+
+/// What conjugate gradients are preconditioned with.
+///
+/// # Errors
+/// Those of the features, interruption.
+pub(crate) fn leading(
+    model: &SampledModel<'_, f32, Tangent<'_, f32>>,
+    samples: usize,
+    seed: u64,
+    tell: &mut dyn FnMut(usize, usize) -> Signal,
+) -> Result<Structure, LinearError> {
+    let (diagonal, _) = model.curvature_diagonal(samples, seed, &mut *tell)?;
+    model.leading_curvature(&diagonal, DIRECTIONS, seed, tell)
+}
+
 /// Samples for precisions of each weight by conjugate gradients, from draws of the prior.
 ///
 /// # Errors
@@ -81,7 +99,7 @@ pub(crate) fn exact_samples(
     model: &SampledModel<'_, f32, Tangent<'_, f32>>,
     noise: &Noise,
     precisions: &[f64],
-    diagonal: &[f64],
+    curvature: &Structure,
     tolerance: f64,
     tell: &mut dyn FnMut(usize, usize) -> Signal,
 ) -> Result<Mat<f64>, ExperimentError> {
@@ -91,7 +109,7 @@ pub(crate) fn exact_samples(
         model,
         noise,
         (precisions, 1.0),
-        diagonal,
+        curvature,
         start,
         None,
         &options,

@@ -3,7 +3,7 @@
 //! One objective has the noise of the data in its targets, the other in its regulariser, where batches add no noise of their own. Serves figure 4.2 of the thesis, left.
 
 use super::Checked;
-use crate::classifier::{Classifier, NetworkSettings, Untrained, exact_samples};
+use crate::classifier::{Classifier, NetworkSettings, Untrained, exact_samples, leading};
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
@@ -115,10 +115,10 @@ impl Descents {
         let model = SampledModel::new(&tangent, &observed, &classifier.likelihood);
         let seed = context.seed;
         let mut tell = |done, all| context.tell("exact samples", done, all);
-        let (diagonal, _) = model.curvature_diagonal(self.samples, seed, &mut tell)?;
+        let curvature = leading(&model, self.samples, seed, &mut tell)?;
         let noise = Noise::draw(&model, 0..self.samples, seed, &mut tell)?;
         let precisions = self.precisions(classifier)?;
-        let samples = exact_samples(&model, &noise, &precisions, &diagonal, self.tolerance, &mut tell)?;
+        let samples = exact_samples(&model, &noise, &precisions, &curvature, self.tolerance, &mut tell)?;
         Ok(Exact { noise, samples })
     }
 

@@ -10,8 +10,11 @@ use posterior_networks::{Network, Precision, Selection};
 /// Numbers of the landmarks' rows that are held at one time.
 const HELD: u64 = 1 << 25;
 
-/// Blocks of weights x samples, in doubles: frozen noise twice, right-hand sides, a solver's own five with its product, samples before.
-const BLOCKS: u64 = 10;
+/// Blocks of weights x samples, in doubles: frozen noise twice, right-hand sides, a solver's own five with its product, samples before, three of the preconditioner.
+const BLOCKS: u64 = 13;
+
+/// Blocks of weights x leading directions, in doubles: while they are found, and while they precondition.
+const DIRECTION_BLOCKS: (u64, u64) = (6, 3);
 
 /// Products with the data for one turn's mode that a plan counts on.
 const MODE_PRODUCTS: f64 = 40.0;
@@ -68,7 +71,12 @@ pub fn sampled<T: Precision>(
         0
     };
     let block = d.saturating_mul(most);
-    let mut bytes = block.saturating_mul(8 * BLOCKS + 3 * number).saturating_add(d * 8 * 12);
+    let k = options.directions(selection.len(), rows as usize) as u64;
+    let directions = d.saturating_mul(k).saturating_mul(8);
+    let found = directions.saturating_mul(DIRECTION_BLOCKS.0);
+    let kept = directions.saturating_mul(DIRECTION_BLOCKS.1);
+    let mut bytes = block.saturating_mul(8 * BLOCKS + 3 * number).saturating_add(kept).max(found);
+    bytes = bytes.saturating_add(d * 8 * 12);
     bytes = bytes.saturating_add(d.saturating_mul(probes).saturating_mul(8));
     // The mode's outputs of all examples.
     bytes = bytes.saturating_add(examples as u64 * outputs * 16);
@@ -84,10 +92,14 @@ pub fn sampled<T: Precision>(
     };
     let mode = MODE_PRODUCTS * product(1);
     let turns = options.em_steps as f64 * (product(early) * (per_turn + 1.0) + mode);
-    let work = turns + product(last) * (per_turn + 1.0);
+    // Their product, orthogonal vectors and factors; those again for every precision.
+    let own = d as f64 * (k as f64).powi(2);
+    let begin = if k == 0 { 0.0 } else { product(k) + 7.0 * own };
+    let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
+    let work = begin + conditioned + turns + product(last) * (per_turn + 1.0);
     // The buffers of the diagonal's pass wait while samples pass.
-    let batch =
-        space.tangents(most.max(1)) + space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares);
+    let batch = space.tangents(most.max(k).max(1))
+        + space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares);
     (bytes, batch, work)
 }
 

@@ -5,9 +5,9 @@
 
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::layers;
-use posterior_networks::derivatives::{FEATURES, GRADIENTS, HELD, ProductsThrough, tangent_feature_size};
+use posterior_networks::derivatives::{FEATURES, GRADIENTS, ProductsThrough, tangent_feature_size};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
-use posterior_tangent::{Head, batch_size, passing_batch_size, segments, weight_matrix};
+use posterior_tangent::{Head, batch_size, passing_batch_size, segments, through_batch_size, weight_matrix};
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
 const PIECE: u64 = 32 << 20;
@@ -161,6 +161,7 @@ impl<T: Precision> Workspace<'_, T> {
     pub(super) fn tangents(&self, columns: u64) -> u64 {
         let graph = self.graph();
         let batch = (passing_batch_size(self.network, columns.max(1) as usize) as u64).min(self.examples);
+        let tangents = batch;
         let threads = rayon::current_num_threads() as u64;
         let live = graph.live_values() as u64;
         let patches = self.own_nodes().map(|node| self.patches(node, 0)).max().unwrap_or(0);
@@ -178,10 +179,12 @@ impl<T: Precision> Workspace<'_, T> {
         let shared =
             graph.nodes().iter().zip(&readers[1..]).filter(|(_, r)| **r > 1).map(|(n, _)| node_size(n));
         let back = live + shared.max().unwrap_or(0) + 2 * self.outputs;
-        let features = if ProductsThrough::plan(graph, self.selection, columns as usize).by_features {
+        let (way, piece) = self.network.products_through_at_once(self.selection, columns as usize);
+        let through = through_batch_size(self.network, self.selection, columns as usize) as u64;
+        let batch = batch.max(through.min(self.examples));
+        let features = if way.by_features {
             let size = self.outputs * tangent_feature_size(graph, self.selection).max(1) as u64;
-            let within = self.network.examples_at_once() as u64 / self.outputs.max(columns).max(1);
-            let piece = (HELD as u64 / size).min(within).max(1).min(batch);
+            let piece = (piece as u64).min(batch);
             let again = if piece < batch { self.forward(piece) } else { 0 };
             // Fully connected layers make their outputs for all vectors.
             let connected = graph.nodes().iter().filter(|n| matches!(n.operation, Operation::Linear(_)));
@@ -194,7 +197,7 @@ impl<T: Precision> Workspace<'_, T> {
         // Vectors and sums by group and joined, as they come and as they go.
         let vectors = 6 * columns * self.selection.len() as u64;
         let held = layer * threads.min(columns).max(1) + patches * threads + vectors;
-        self.forward(batch) + features.max(batch * columns * alive * self.number()) + held * self.number()
+        self.forward(batch) + features.max(tangents * columns * alive * self.number()) + held * self.number()
     }
 
     /// Bytes of the kernel between points: features of two pieces, one turned, and the passes that make them, in double precision.

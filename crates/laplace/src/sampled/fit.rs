@@ -2,7 +2,7 @@
 
 use super::posterior::{Sampled, narrowed};
 use super::saved;
-use super::setting::{Setting, Way, scaled_diagonal};
+use super::setting::{Setting, Way};
 use super::solve::AnyState;
 use super::{SampledOptions, Solver, Turn, Update};
 use crate::keep::Keeper;
@@ -35,8 +35,15 @@ pub struct SampledReport {
     pub solver_steps: usize,
     /// Why these ended.
     pub solver_ended: Reason,
+    /// Leading directions of the curvature that conjugate gradients were preconditioned with, beside its diagonal.
+    #[serde(default)]
+    pub directions: usize,
     /// Whether the kernel of dual descent was stored.
     pub stored_kernel: Option<bool>,
+    /// Under Gaussian noise, where its optimum was sought: root mean square over the training data of how far the linear model's outputs at its optimum are from the network's, `J (w* - v)`. Predictions stay the
+    /// network's own, and the square counts as variance of each, as [`crate::fit::ModeSummary::displacement`] does.
+    #[serde(default)]
+    pub displacement: Option<f64>,
     /// Of descent under one precision: which of the two objectives has the less noisy gradients at the samples.
     #[serde(default)]
     pub gradient_variances: Option<GradientVariances>,
@@ -149,6 +156,8 @@ fn run<T: Precision>(
     let plain = SampledModel::new(&tangent, &observed, likelihood);
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let (diagonal, fit) = plain.curvature_diagonal(options.samples_em.max(1), seed, &mut stage)?;
+    let directions = options.directions(selection.len(), examples.len() * likelihood.root_width());
+    let curvature = plain.leading_curvature(&diagonal, directions, seed, &mut stage)?;
     let kind = if options.layerwise { PriorKind::Layerwise } else { PriorKind::Scalar };
     let prior = kind.prior(network.graph(), selection, options.initial_precision)?;
     let streams = Streams::new(seed);
@@ -172,7 +181,6 @@ fn run<T: Precision>(
         let own = streams.child("laplace/sampled/turns", 0).seed();
         let mut stage = |done, all| observer(Stage::Samples, done, all);
         let noise = Noise::draw(&model, 0..options.samples_em, own, &mut stage)?;
-        let scaled = scaled_diagonal(&model, &diagonal);
         let way = Way::of(data, &model, &options.solver, memory - needed)?;
         stored_kernel = way.stored_kernel();
         let spectrum = match options.update {
@@ -183,7 +191,7 @@ fn run<T: Precision>(
             _ => None,
         };
         let turn_options = turn_options(options);
-        let sampler = way.sampler(&model, &noise, &scaled, options.objective);
+        let sampler = way.sampler(&model, &noise, &curvature, options.objective);
         let limits = Limits { steps: options.em_steps, time: None };
         let mut watch = |progress: Option<&posterior_optim::Progress>,
                          state: &dyn Fn() -> TurnsState<AnyState>| {
@@ -197,7 +205,7 @@ fn run<T: Precision>(
             model: &model,
             sampler,
             prior: prior.clone(),
-            diagonal: &diagonal,
+            curvature: &curvature,
             fit,
             spectrum,
             options: &turn_options,
@@ -215,7 +223,7 @@ fn run<T: Precision>(
     let solved = setting.solve(
         data,
         &model,
-        &diagonal,
+        &curvature,
         0..options.samples,
         options,
         memory - needed,
@@ -239,7 +247,9 @@ fn run<T: Precision>(
         turns_ended,
         solver_steps: drawn.steps,
         solver_ended: drawn.reason,
+        directions,
         stored_kernel,
+        displacement: None,
         gradient_variances,
     };
     let samples = narrowed(&model, &drawn.samples);

@@ -65,7 +65,7 @@ pub struct SampledOptions {
     pub layerwise: bool,
     /// Precision at the start, in the coordinates that the prior acts on.
     pub initial_precision: f64,
-    /// Whether a factor on the noise is learned, where it is Gaussian. Not by default: the optimum of the linear model fits the data better than the network, whose outputs are the mean that is predicted, and noise that suits the one is too small for the other.
+    /// Whether a factor on the noise is learned, where it is Gaussian: that of the linear model's optimum, whose distance from the network counts as variance of predictions.
     pub learn_noise: bool,
     /// The turns end when no logarithm of a precision (and noise) moves by more.
     pub tolerance: f64,
@@ -74,6 +74,12 @@ pub struct SampledOptions {
     /// Products with each of them.
     pub spectrum_steps: usize,
 }
+
+/// Bytes of directions that nobody counts.
+const LITTLE: usize = 64 << 20;
+
+/// Directions beyond which each costs more than it saves.
+const MOST_DIRECTIONS: usize = 200;
 
 impl Default for SampledOptions {
     fn default() -> Self {
@@ -85,12 +91,12 @@ impl Default for SampledOptions {
             objective: Objective::LowVariance,
             update: Update::Mackay,
             estimator: Estimator::Prediction,
-            // Preconditioned by a diagonal only, and begun where the last turn ended.
+            // Begun where the last turn ended.
             mode: ModeSolver::Newton(ModeOptions { inner_steps: 100, ..ModeOptions::default() }),
             g_prior: false,
             layerwise: false,
             initial_precision: 1.0,
-            learn_noise: false,
+            learn_noise: true,
             tolerance: 0.01,
             spectrum_probes: 4,
             spectrum_steps: 30,
@@ -99,6 +105,17 @@ impl Default for SampledOptions {
 }
 
 impl SampledOptions {
+    /// Leading directions of the curvature that conjugate gradients are preconditioned with, for so many weights and rows of observations: as many as samples, twice, or what takes little memory.
+    /// None where nothing is solved by conjugate gradients on the weights.
+    pub(crate) fn directions(&self, weights: usize, rows: usize) -> usize {
+        let newton = self.em_steps > 0 && matches!(self.mode, ModeSolver::Newton(_));
+        if !newton && !matches!(self.solver, Solver::ConjugateGradients(_)) {
+            return 0;
+        }
+        let cheap = (LITTLE / (8 * weights.max(1))).min(MOST_DIRECTIONS);
+        cheap.max(2 * self.samples.max(self.samples_em)).min(rows).min(weights)
+    }
+
     pub(super) fn check(&self) -> Result<(), LaplaceError> {
         let refuse = |problem: String| Err(LaplaceError::Request(problem));
         if self.samples == 0 || (self.samples_em == 0 && self.em_steps > 0) {

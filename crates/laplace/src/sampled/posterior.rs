@@ -227,11 +227,16 @@ fn extend<T: Precision>(
     let observed = Observed { examples, likelihood };
     let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
     let kept = posterior.samples.ncols();
-    let options = SampledOptions { solver: solver.clone(), ..SampledOptions::default() };
+    let options =
+        SampledOptions { solver: solver.clone(), samples: more, em_steps: 0, ..SampledOptions::default() };
+    let directions = options.directions(posterior.selection.len(), examples.len() * likelihood.root_width());
+    let mut stage = |done, all| observer(Stage::Curvature, done, all);
+    let curvature =
+        model.leading_curvature(&posterior.diagonal, directions, posterior.setting.seed, &mut stage)?;
     let drawn = posterior.setting.solve(
         (network, &posterior.selection, examples),
         &model,
-        &posterior.diagonal,
+        &curvature,
         kept..kept + more,
         &options,
         memory,

@@ -11,6 +11,7 @@ use posterior_linear::sampled::{
     Drawn, GradientVariances, Noise, SampledModel, Sampler, Solve, WatchSolver, WeightSpace,
     gradient_variances,
 };
+use posterior_linear::structure::Structure;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::{Reason, Signal};
@@ -45,7 +46,7 @@ impl Setting {
         &self,
         (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
         model: &SampledModel<'_, T, Tangent<'_, T>>,
-        diagonal: &[f64],
+        curvature: &Structure,
         samples: Range<usize>,
         options: &SampledOptions,
         memory: u64,
@@ -53,10 +54,9 @@ impl Setting {
         watch: &mut WatchSolver<'_, AnyState>,
     ) -> Result<Drawn, LaplaceError> {
         let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
-        let scaled = scaled_diagonal(model, diagonal);
         let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
         let each = self.prior.precision_of_each(0..model.dimension());
-        let mut sampler = way.sampler(model, &noise, &scaled, options.objective);
+        let mut sampler = way.sampler(model, &noise, curvature, options.objective);
         let drawn = sampler.samples(&each, self.strength, None, state, watch)?;
         if drawn.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);
@@ -88,17 +88,6 @@ fn scales(diagonal: &[f64]) -> Vec<f64> {
     diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect()
 }
 
-/// The diagonal of the curvature of scaled features.
-pub(super) fn scaled_diagonal<T: Precision>(
-    model: &SampledModel<'_, T, Tangent<'_, T>>,
-    diagonal: &[f64],
-) -> Vec<f64> {
-    match model.scales() {
-        Some(scales) => diagonal.iter().zip(scales).map(|(m, s)| m * s * s).collect(),
-        None => diagonal.to_vec(),
-    }
-}
-
 /// A solver with what it needs beside the noise.
 pub(super) enum Way<'a, 'f, T: Precision> {
     Weights(Solve),
@@ -125,12 +114,12 @@ impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
         &'a self,
         model: &'a SampledModel<'a, T, Tangent<'f, T>>,
         noise: &'a Noise,
-        diagonal: &'a [f64],
+        curvature: &'a Structure,
         objective: Objective,
     ) -> AnySampler<'a, 'f, T> {
         match self {
             Self::Weights(solve) => {
-                AnySampler::Weights(WeightSpace { model, noise, diagonal, solve, objective })
+                AnySampler::Weights(WeightSpace { model, noise, curvature, solve, objective })
             }
             Self::Dual(options, kernel) => AnySampler::Dual(Dual::new(model, noise, kernel, options)),
         }

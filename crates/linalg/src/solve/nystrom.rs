@@ -6,7 +6,7 @@ use crate::cholesky::{Cholesky, JitterPolicy};
 use crate::dense::{eigen, qr};
 use crate::operator::LinearOperator;
 use crate::random::Streams;
-use faer::Mat;
+use faer::{Mat, MatRef};
 use rand_distr::{Distribution, StandardNormal};
 
 /// `K ≈ U diag(λ) Uᵀ` with orthonormal columns U and descending `λ >= 0`, kept as `U diag(λ)^½`'s ingredients.
@@ -30,15 +30,33 @@ impl<T: Real> Nystrom<T> {
         if rank == 0 {
             return Ok(Self { vectors: Mat::zeros(n, 0), eigenvalues: Vec::new() });
         }
-        let mut rng = Streams::new(seed).stream("linalg/nystrom");
-        let gaussian = Mat::<f64>::from_fn(n, rank, |_, _| StandardNormal.sample(&mut rng));
-        let (test, _) = qr(gaussian.as_ref());
+        let test = Self::test_vectors(n, rank, seed);
         let narrow = Mat::<T>::from_fn(n, rank, |i, j| T::from_f64(test[(i, j)]));
         let product = matrix.multiply(narrow.as_ref());
+        let product = Mat::<f64>::from_fn(n, rank, |i, j| product[(i, j)].to_f64());
+        Self::of_products(test.as_ref(), product, T::EPSILON.to_f64())
+    }
+
+    /// Orthonormal vectors in random directions, n x rank, of stream `seed`: what [`Self::of_products`] wants products with. Cost: `8 n rank²` flops.
+    pub fn test_vectors(n: usize, rank: usize, seed: u64) -> Mat<f64> {
+        let mut rng = Streams::new(seed).stream("linalg/nystrom");
+        let gaussian = Mat::<f64>::from_fn(n, rank, |_, _| StandardNormal.sample(&mut rng));
+        qr(gaussian.as_ref()).0
+    }
+
+    /// From the product of the matrix with [`Self::test_vectors`], computed to a relative `precision`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_products(
+        test: MatRef<'_, f64>,
+        mut product: Mat<f64>,
+        precision: f64,
+    ) -> Result<Self, SolveError> {
+        let (n, rank) = test.shape();
         // The shift keeps the small factorisation safe and is taken off the eigenvalues again.
-        let mut product = Mat::<f64>::from_fn(n, rank, |i, j| product[(i, j)].to_f64());
-        let shift = T::EPSILON.to_f64() * product.norm_l2();
-        product += &test * faer::Scale(shift);
+        let shift = precision * product.norm_l2();
+        product += test * faer::Scale(shift);
         let mut core = test.transpose() * &product;
         for j in 0..rank {
             for i in 0..j {

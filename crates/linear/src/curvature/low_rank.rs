@@ -74,7 +74,7 @@ fn products<T: Real, F: FeatureMap<T>>(
     let (count, c) = (source.examples(), features.outputs());
     let v = Mat::from_fn(v.nrows(), v.ncols(), |i, j| T::from_f64(v[(i, j)]));
     let mut sum = Mat::zeros(v.nrows(), v.ncols());
-    for range in chunks(count, features.examples_at_once(v.ncols())) {
+    for range in chunks(count, features.examples_through_at_once(v.ncols())) {
         let (first, end) = (range.start, range.end);
         let (inputs, targets) = source.batch(range)?;
         let features = features.at(inputs)?;

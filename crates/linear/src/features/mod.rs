@@ -52,6 +52,11 @@ pub trait FeatureMap<T: Real>: Send + Sync {
     /// Examples that are best worked on at a time when `vectors` products are made of each.
     fn examples_at_once(&self, vectors: usize) -> usize;
 
+    /// The same where products go through a map of the outputs and back ([`Linearised::apply_through`]).
+    fn examples_through_at_once(&self, vectors: usize) -> usize {
+        self.examples_at_once(vectors)
+    }
+
     /// Which weights belong together, in order and without gaps: by default all of them.
     fn segments(&self) -> Vec<Segment> {
         let (name, layer) = ("all weights".into(), String::new());

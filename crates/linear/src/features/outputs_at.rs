@@ -52,6 +52,10 @@ impl<T: Real, F: FeatureMap<T>> FeatureMap<T> for OutputsAt<'_, T, F> {
         self.map.examples_at_once(vectors)
     }
 
+    fn examples_through_at_once(&self, vectors: usize) -> usize {
+        self.map.examples_through_at_once(vectors)
+    }
+
     fn segments(&self) -> Vec<Segment> {
         self.map.segments()
     }

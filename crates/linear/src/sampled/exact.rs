@@ -1,10 +1,12 @@
 //! Samples by conjugate gradients: all data in every product.
 
 use super::SampledError;
-use super::hessian::{Hessian, InverseDiagonal};
+use super::hessian::Hessian;
 use super::model::SampledModel;
 use super::noise::Noise;
+use super::preconditioner::Factored;
 use crate::features::FeatureMap;
+use crate::structure::Structure;
 use crate::{LinearError, check};
 use faer::Mat;
 use posterior_linalg::Real;
@@ -59,7 +61,7 @@ impl<T: Real, F: FeatureMap<T>> Iteration for Solving<'_, T, F> {
     }
 }
 
-/// `zeta = H^-1 b` for all samples of the noise at once, from `start` (d x K) or a state of the same solve, preconditioned with the diagonal of `H` (that of the scaled curvature is `diagonal`). The observer sees every step with the state.
+/// `zeta = H^-1 b` for all samples of the noise at once, from `start` (d x K) or a state of the same solve, preconditioned with an approximate `curvature` of the unscaled features. The observer sees every step with the state.
 ///
 /// Cost: a pass over the data with products from both sides for every step; memory six blocks of d x K doubles. Reference for [`super::descend`], and with few examples the faster of the two.
 ///
@@ -69,21 +71,20 @@ pub fn solve_exactly<T: Real, F: FeatureMap<T>>(
     model: &SampledModel<'_, T, F>,
     noise: &Noise,
     (precisions, strength): (&[f64], f64),
-    diagonal: &[f64],
+    curvature: &Structure,
     start: Mat<f64>,
     saved: Option<ConjugateGradientState<f64>>,
     options: &ConjugateOptions,
     observer: &mut dyn FnMut(&Progress, &ConjugateGradientState<f64>) -> Signal,
 ) -> Result<(Mat<f64>, Reason), SampledError> {
-    check::same("entries of the curvature's diagonal", model.dimension(), diagonal.len())?;
+    check::same("weights of the approximate curvature", model.dimension(), curvature.dimension())?;
     if !(options.tolerance > 0.0 && options.tolerance < 1.0) {
         let expected = "a relative residual, above 0 and below 1";
         return Err(LinearError::Option { name: "tolerance", value: options.tolerance, expected }.into());
     }
     let right = noise.right_hand_sides(precisions, strength)?;
     let hessian = Hessian::new(model, precisions, strength, None);
-    let inverse = diagonal.iter().zip(precisions).map(|(m, a)| 1.0 / (strength * m + a)).collect();
-    let preconditioner = InverseDiagonal(inverse);
+    let preconditioner = Factored::new(curvature, model.scales(), precisions, strength)?;
     let tolerance = options.tolerance;
     let solver = match saved {
         Some(state) => {

@@ -6,7 +6,6 @@ use crate::features::FeatureMap;
 use faer::{MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::operator::{LinearOperator, check_apply};
-use posterior_linalg::solve::Preconditioner;
 use posterior_optim::Signal;
 use std::sync::Mutex;
 
@@ -71,18 +70,5 @@ impl<T: Real, F: FeatureMap<T>> LinearOperator<f64> for Hessian<'_, T, F> {
 
     fn apply_transpose(&self, input: MatRef<'_, f64>, output: MatMut<'_, f64>) {
         self.apply(input, output);
-    }
-}
-
-/// The inverse of a diagonal.
-pub(super) struct InverseDiagonal(pub(super) Vec<f64>);
-
-impl Preconditioner<f64> for InverseDiagonal {
-    fn apply(&self, input: MatRef<'_, f64>, mut output: MatMut<'_, f64>) {
-        for j in 0..input.ncols() {
-            for (i, inverse) in self.0.iter().enumerate() {
-                output[(i, j)] = inverse * input[(i, j)];
-            }
-        }
     }
 }

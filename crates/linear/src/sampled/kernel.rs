@@ -30,7 +30,8 @@ impl<'a, T: Real, F: FeatureMap<T>> ObservedKernel<'a, T, F> {
     pub fn new(model: &'a SampledModel<'a, T, F>) -> Result<Self, LinearError> {
         let (d, width) = (model.dimension(), model.likelihood().root_width());
         let mut diagonal = Vec::with_capacity(model.examples() * width);
-        model.pass(width, None, &mut |_, _| Signal::Continue, &mut |_, features, observed| {
+        let at_once = model.features().examples_at_once(width);
+        model.pass(at_once, None, &mut |_, _| Signal::Continue, &mut |_, features, observed| {
             features.rows(Some(&observed.roots()?), 0..d, &mut |_, rows| {
                 for row in rows.row_iter() {
                     let scale = |j: usize| model.scales().map_or(1.0, |s| s[j]);
@@ -125,7 +126,8 @@ pub fn pull<T: Real, F: FeatureMap<T>>(
 ) -> Result<Mat<f64>, LinearError> {
     let (k, width, c) = (u.ncols(), model.likelihood().root_width(), model.likelihood().outputs());
     let (mut sum, mut start) = (Mat::zeros(model.dimension(), k), 0);
-    model.pass(k, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
+    let at_once = model.features().examples_at_once(k);
+    model.pass(at_once, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
         let mut cotangents = Mat::<T>::zeros(numbers.len() * c, k);
         for_roots(observed, numbers.len(), |i, root| {
             for j in 0..k {
@@ -156,7 +158,8 @@ pub fn push<T: Real, F: FeatureMap<T>>(
     let (k, width, c) = (z.ncols(), model.likelihood().root_width(), model.likelihood().outputs());
     let count = chosen.map_or(model.examples(), <[usize]>::len);
     let (z, mut out, mut start) = (model.rounded(z), Mat::zeros(count * width, k), 0);
-    model.pass(k, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
+    let at_once = model.features().examples_at_once(k);
+    model.pass(at_once, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
         let tangents = features.apply(z.as_ref())?;
         for_roots(observed, numbers.len(), |i, root| {
             for j in 0..k {

@@ -15,6 +15,7 @@
 //! | `descent` | [`descend`]: Nesterov's momentum on batches, averaged |
 //! | `mode` | the model's optimum by the same descent |
 //! | `exact` | [`solve_exactly`]: conjugate gradients for all samples at once |
+//! | `preconditioner` | what they are preconditioned with: the curvature's diagonal and leading directions |
 //! | `kernel` | [`ObservedKernel`]: the same model from function space, `R' Phi Phi' R` by products |
 //! | `update` | [`Update`]: the next precision |
 //! | `sampler` | [`Sampler`]: what makes samples for precisions; [`WeightSpace`] |
@@ -30,6 +31,7 @@ mod mode;
 mod model;
 mod noise;
 mod objective;
+pub(crate) mod preconditioner;
 mod sampler;
 mod state;
 mod turn_mode;
@@ -42,9 +44,10 @@ pub use exact::{ConjugateOptions, solve_exactly};
 pub use hessian::Hessian;
 pub use kernel::{ObservedKernel, pull, push};
 pub use mode::ModeObjective;
-pub use model::{EXACT_ROOTS, SampledModel};
+pub use model::SampledModel;
 pub use noise::{Noise, observed_normals};
 pub use objective::{Objective, SampleObjective};
+pub use preconditioner::EXACT_ROOTS;
 pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
 pub use state::{Estimator, FoundMode, ModeSolver, Turn, TurnOptions, TurnsState, WatchTurns};
 pub use turns::{Turns, curvature_spectrum};

@@ -42,7 +42,8 @@ impl<T: Real, F: FeatureMap<T>> ModeObjective<'_, T, F> {
         }
         let moved = Mat::from_fn(moved.nrows(), 1, |i, _| T::from_f64(moved[(i, 0)]));
         let (mut sum, mut log_likelihood) = (Mat::zeros(w.nrows(), 1), 0.0);
-        model.pass(1, batch, &mut |_, _| Signal::Continue, &mut |_, features, observed| {
+        let at_once = model.features().examples_through_at_once(1);
+        model.pass(at_once, batch, &mut |_, _| Signal::Continue, &mut |_, features, observed| {
             let (likelihood, c) = (observed.likelihood, observed.likelihood.outputs());
             let (mut f, mut slope) = (vec![0.0; c], vec![0.0; c]);
             let back = features.apply_through(moved.as_ref(), &mut |examples, tangent| {

@@ -1,6 +1,6 @@
 //! Features, data and the curvature at the expansion point.
 
-use crate::curvature::{Accumulator, FisherEstimate, FitSums, Form, OutputCurvature};
+use crate::curvature::{FisherEstimate, OutputCurvature};
 use crate::features::{BatchSource, FeatureMap, Linearised, chunks};
 use crate::{LinearError, check};
 use faer::{Mat, MatRef};
@@ -9,9 +9,6 @@ use posterior_linalg::Real;
 use posterior_optim::Signal;
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// Columns of the root of `B` up to which the diagonal of the curvature is exact; above, it is estimated.
-pub const EXACT_ROOTS: usize = 10;
 
 /// Told the examples that are done and all of them; says whether to go on.
 pub(super) type Observer<'a> = &'a mut dyn FnMut(usize, usize) -> Signal;
@@ -79,26 +76,6 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
         self.scales.as_deref()
     }
 
-    /// The diagonal of the curvature of unscaled features, exact for likelihoods whose root has few columns, else from squares of `samples` noise draws of each example (its entries' relative error falls as
-    /// `1 / sqrt(n samples)`); with it how well the model fits.
-    ///
-    /// # Errors
-    /// Those of the features and of reading the data; [`LinearError::Interrupted`].
-    pub fn curvature_diagonal(
-        &self,
-        samples: usize,
-        seed: u64,
-        observer: Observer<'_>,
-    ) -> Result<(Vec<f64>, FitSums), LinearError> {
-        let estimate = match self.likelihood.root_width() {
-            width if width <= EXACT_ROOTS => FisherEstimate::Exact,
-            _ => FisherEstimate::Noise { samples: samples.max(1), seed },
-        };
-        let mut sums = Accumulator::new(&self.features.segments(), Form::Diagonal, estimate)?;
-        sums.extend(self.features, self.source, self.likelihood, 0, observer)?;
-        Ok((sums.finish()?.diagonal(), *sums.fit()))
-    }
-
     /// Weights in the features' own coordinates, `s z`, of vectors in those of the model.
     pub fn unscaled(&self, z: MatRef<'_, f64>) -> Mat<f64> {
         let mut out = z.to_owned();
@@ -121,15 +98,15 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
         }
     }
 
-    /// A pass over all examples, or some, in batches that suit products with so many vectors.
+    /// A pass over all examples, or some, so many at once.
     pub(super) fn pass(
         &self,
-        vectors: usize,
+        at_once: usize,
         chosen: Option<&[usize]>,
         observer: Observer<'_>,
         visit: &mut Visit<'_, T>,
     ) -> Result<(), LinearError> {
-        let (at_once, likelihood) = (self.features.examples_at_once(vectors), self.likelihood);
+        let likelihood = self.likelihood;
         let mut see = |numbers: &[usize], inputs: F::Inputs, targets: &[f64]| {
             let features = self.features.at(inputs)?;
             let outputs = features.outputs();
@@ -167,7 +144,8 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
         check::same("rows of the samples", self.dimension(), z.nrows())?;
         let z = self.rounded(z);
         let mut squares = vec![0.0; z.ncols()];
-        self.pass(z.ncols(), None, observer, &mut |_, features, observed| {
+        let at_once = self.features.examples_at_once(z.ncols());
+        self.pass(at_once, None, observer, &mut |_, features, observed| {
             let mut tangents = features.apply(z.as_ref())?;
             curve(observed, 0..features.shape().0, &mut tangents, &mut squares);
             Ok(())
@@ -185,7 +163,8 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
     ) -> Result<Mat<f64>, LinearError> {
         let mut sum = Mat::zeros(z.nrows(), z.ncols());
         let z = self.rounded(z);
-        self.pass(z.ncols(), chosen, observer, &mut |_, features, observed| {
+        let at_once = self.features.examples_through_at_once(z.ncols());
+        self.pass(at_once, chosen, observer, &mut |_, features, observed| {
             let own = features.apply_through(z.as_ref(), &mut |examples, tangents| {
                 curve(observed, examples, tangents, squares);
             })?;

@@ -40,7 +40,8 @@ impl Noise {
         }
         let (d, k) = (model.dimension(), samples.len());
         let mut pulled = Mat::zeros(d, k);
-        model.pass(k, None, observer, &mut |numbers, features, observed| {
+        let at_once = model.features().examples_at_once(k);
+        model.pass(at_once, None, observer, &mut |numbers, features, observed| {
             let noise: Mat<T> = output_noise(numbers, observed, &samples, seed);
             add(&mut pulled, &features.apply_transpose(noise.as_ref())?);
             Ok(())

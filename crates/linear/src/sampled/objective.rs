@@ -79,7 +79,8 @@ impl<'a, T: Real, F: FeatureMap<T>> SampleObjective<'a, T, F> {
         let standard = self.objective == Objective::Standard;
         let root = self.strength.sqrt();
         let mut crossed = vec![0.0; k];
-        model.pass(k, batch, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
+        let at_once = model.features().examples_through_at_once(k);
+        model.pass(at_once, batch, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
             let noise: Option<Mat<T>> =
                 standard.then(|| output_noise(numbers, observed, &self.noise.samples, self.noise.seed));
             let back = features.apply_through(rounded.as_ref(), &mut |examples, tangents| {

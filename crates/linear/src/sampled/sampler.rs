@@ -6,6 +6,7 @@ use super::model::SampledModel;
 use super::noise::Noise;
 use super::objective::{Objective, SampleObjective};
 use crate::features::FeatureMap;
+use crate::structure::Structure;
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_linalg::solve::ConjugateGradientState;
@@ -72,8 +73,8 @@ pub struct WeightSpace<'a, T: Real, F: FeatureMap<T>> {
     pub model: &'a SampledModel<'a, T, F>,
     /// The noise.
     pub noise: &'a Noise,
-    /// Diagonal of the (scaled) curvature.
-    pub diagonal: &'a [f64],
+    /// An approximate curvature of the unscaled features, with which conjugate gradients are preconditioned.
+    pub curvature: &'a Structure,
     /// How.
     pub solve: &'a Solve,
     /// Which objective descent minimises.
@@ -126,7 +127,7 @@ impl<T: Real, F: FeatureMap<T>> Sampler for WeightSpace<'_, T, F> {
                     watch(progress, &|| SolverState::ConjugateGradients(state.clone()))
                 };
                 let to = (precisions, strength);
-                solve_exactly(self.model, self.noise, to, self.diagonal, start, saved, options, tell)?
+                solve_exactly(self.model, self.noise, to, self.curvature, start, saved, options, tell)?
             }
         };
         Ok(Drawn { samples, squared_outputs: None, steps, reason })

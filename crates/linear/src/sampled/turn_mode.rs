@@ -2,14 +2,14 @@
 
 use super::descent::{Averaging, DescentState, SampledError, descend};
 use super::mode::ModeObjective;
+use super::preconditioner::condition;
 use super::sampler::Sampler;
 use super::state::{FoundMode, ModeSolver};
-use super::turns::{Turns, prior_error};
+use super::turns::Turns;
+use crate::LinearError;
 use crate::curvature::is_gaussian;
 use crate::features::FeatureMap;
 use crate::mode::ModeProblem;
-use crate::structure::{Block, BlockMatrix, Diagonal, Structure};
-use crate::{LinearError, Prior};
 use faer::Mat;
 use posterior_linalg::Real;
 use posterior_optim::{Progress, Reason};
@@ -18,7 +18,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
     /// The mode for the precisions under way, in scaled coordinates, from the last one.
     pub(super) fn mode(&mut self, each: &[f64]) -> Result<FoundMode, SampledError> {
         let (model, strength) = (self.model, self.strength());
-        let Self { options, state, watch, diagonal, .. } = self;
+        let Self { options, state, watch, curvature, .. } = self;
         let d = model.dimension();
         let scale = |i: usize| model.scales().map_or(1.0, |s| s[i]);
         let divided = |w: &[f64]| -> Vec<f64> {
@@ -28,13 +28,9 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             ModeSolver::Newton(newton) => {
                 let own = |i: usize| if scale(i) == 0.0 { f64::INFINITY } else { each[i] / scale(i).powi(2) };
                 let precisions: Vec<f64> = (0..d).map(own).collect();
-                let finite = precisions.iter().map(|a| if a.is_finite() { *a } else { 1.0 }).collect();
-                let matrix = BlockMatrix::Diagonal(Diagonal::new(diagonal.to_vec()));
-                let block = Block { name: "all weights".into(), range: 0..d, matrix };
-                let structure = Structure::new(vec![block]).map_err(LinearError::from)?;
-                let preconditioner = structure
-                    .condition(&Prior::each(finite).map_err(prior_error)?, strength)
-                    .map_err(LinearError::from)?;
+                let finite: Vec<f64> =
+                    precisions.iter().map(|a| if a.is_finite() { *a } else { 1.0 }).collect();
+                let preconditioner = condition(curvature, &finite, strength)?;
                 let start = match &state.mode {
                     Some(mode) => (0..d).map(|i| mode.weights[i] * scale(i)).collect(),
                     None => model.features().expansion_point().map_or_else(|| vec![0.0; d], <[f64]>::to_vec),

@@ -8,6 +8,7 @@ use super::update::{Group, sampled_bound};
 use crate::curvature::{FitSums, is_gaussian};
 use crate::evidence::{DataFit, noise_update};
 use crate::features::FeatureMap;
+use crate::structure::Structure;
 use crate::{LinearError, Prior, PriorError};
 use faer::MatRef;
 use posterior_linalg::Real;
@@ -25,8 +26,8 @@ pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     pub sampler: S,
     /// Groups of weights; its precisions are those of the first turn.
     pub prior: Prior,
-    /// Diagonal of the unscaled curvature, for the mode's preconditioner.
-    pub diagonal: &'a [f64],
+    /// An approximate curvature of the unscaled features, with which the mode's conjugate gradients are preconditioned.
+    pub curvature: &'a Structure,
     /// How well the network fits: the constants of Gaussian noise.
     pub fit: FitSums,
     /// The spectrum of the curvature, which [`Update::Evidence`](super::Update::Evidence) needs.
@@ -39,7 +40,7 @@ pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     pub watch: &'a mut WatchTurns<'a, S::State>,
 }
 
-pub(super) fn prior_error(error: PriorError) -> SampledError {
+fn prior_error(error: PriorError) -> SampledError {
     SampledError::State { what: "the prior", problem: error.to_string() }
 }
 

@@ -48,7 +48,7 @@ pub fn gradient_variances<T: Real, F: FeatureMap<T>>(
     let gamma = strength * squares.iter().sum::<f64>() / k;
     let (z, mut single) = (model.rounded(samples), 0.0);
     for example in examples {
-        model.pass(samples.ncols(), Some(&[*example]), &mut *observer, &mut |_, features, observed| {
+        model.pass(1, Some(&[*example]), &mut *observer, &mut |_, features, observed| {
             let back = features.apply_through(z.as_ref(), &mut |examples, tangents| {
                 curve(observed, examples, tangents, &mut squares);
             })?;

@@ -148,13 +148,13 @@ impl ConditionedLowRank {
         out
     }
 
-    /// `(H^-1)` times a vector.
-    pub(crate) fn solve(&self, v: &[f64]) -> Vec<f64> {
-        let scaled = Mat::from_fn(v.len(), 1, |i, _| v[i] * self.scale(i));
-        let mut inner = self.factor.transpose() * &scaled;
+    /// `(H^-1)` times the columns of `v`.
+    pub(crate) fn solve(&self, v: MatRef<'_, f64>) -> Mat<f64> {
+        let mut out = scale_rows(v, |i| self.scale(i));
+        let mut inner = product(self.factor.transpose(), out.as_ref());
         self.inner.solve_in_place(inner.as_mut());
-        let out = &scaled - product(self.factor.as_ref(), inner.as_ref());
-        (0..v.len()).map(|i| out[(i, 0)] * self.scale(i)).collect()
+        out -= product(self.factor.as_ref(), inner.as_ref());
+        scale_rows(out.as_ref(), |i| self.scale(i))
     }
 
     /// `H^(-1/2)` times standard normals.

@@ -5,6 +5,7 @@ use super::features::{Feature, Group, TangentFeatures, groups, tangent_feature_s
 use crate::array::products::product_here;
 use crate::array::{Array, Matrix, Precision, add_to, batch_shape, product, products, transpose_rows};
 use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
+use crate::operation::Operation;
 use posterior_linalg::tiles::pieces;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -48,6 +49,12 @@ impl ProductsThrough {
 /// What stands between the two products: `map(outputs, examples, moved)` sees some examples' outputs `[examples, outputs...]` and `J_n v_k`, `[examples * k, outputs...]`, and says what goes back in its place.
 pub type OutputMap<'a, T> = dyn FnMut(&Array<T>, Range<usize>, Array<T>) -> Array<T> + 'a;
 
+/// Values that the widest fully connected layer makes of an example.
+fn widest_connected(graph: &Graph) -> usize {
+    let connected = graph.nodes().iter().filter(|n| matches!(n.operation, Operation::Linear(_)));
+    connected.map(|n| n.shape.iter().product()).max().unwrap_or(0)
+}
+
 impl<T: Precision> Network<T> {
     /// `sum_n J_n^T m_n(J_n v_k)` for `k` vectors, `[k, selection] -> [k, selection]`.
     ///
@@ -66,6 +73,25 @@ impl<T: Precision> Network<T> {
         self.through(x, None, selection, vectors, map, HELD)
     }
 
+    /// Which way products with `k` vectors in both directions take, and how many examples make a piece: of features as many as are held at one time, whatever the number of vectors, as long as what fully connected
+    /// layers make of the vectors is no more than the activations of a piece may be.
+    pub fn products_through_at_once(&self, selection: &Selection, k: usize) -> (ProductsThrough, usize) {
+        self.pieces_through(selection, k, HELD)
+    }
+
+    fn pieces_through(&self, selection: &Selection, k: usize, held: usize) -> (ProductsThrough, usize) {
+        let (graph, each) = (self.graph(), self.examples_at_once());
+        let (c, k) = (graph.output_shape().iter().product::<usize>().max(1), k.max(1));
+        let way = ProductsThrough::within(graph, selection, k, held);
+        if !way.by_features {
+            return (way, (each / k).max(1));
+        }
+        let held = held / (c * tangent_feature_size(graph, selection)).max(1);
+        let made = k * widest_connected(graph);
+        let connected = each * graph.activations() / made.max(1);
+        (way, held.min(each / c).min(connected).max(1))
+    }
+
     /// The same, holding so many values of features; where all examples are one piece, a trace of them that is there already serves.
     pub(super) fn through(
         &self,
@@ -82,22 +108,15 @@ impl<T: Precision> Network<T> {
             return Err(NetworkError::Shape { what: "tangents", expected, found });
         }
         let graph = self.graph();
-        let (k, c) = (vectors.rows(), graph.output_shape().iter().product::<usize>());
+        let k = vectors.rows();
         if k == 0 {
             return Ok(Array::zeros(vec![0, selection.len()]));
         }
-        let way = ProductsThrough::within(graph, selection, k, held);
+        let (way, each) = self.pieces_through(selection, k, held);
         let grouped = way.by_features.then(|| Grouped::of(graph, selection, vectors));
-        let each = match grouped {
-            None => self.examples_at_once() / k.max(1),
-            Some(_) => {
-                let held = held / (c * tangent_feature_size(graph, selection)).max(1);
-                held.min(self.examples_at_once() / c.max(k))
-            }
-        };
         let mut products = Array::zeros(vec![k, if grouped.is_some() { 0 } else { selection.len() }]);
         let mut by_group = grouped.as_ref().map(Grouped::zeros);
-        for range in pieces(x.rows(), each.max(1)) {
+        for range in pieces(x.rows(), each) {
             let own;
             let trace = match traced.filter(|trace| trace.rows() == range.len()) {
                 Some(trace) => trace,

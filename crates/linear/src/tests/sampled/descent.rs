@@ -129,10 +129,12 @@ fn bad_input_is_refused_with_its_name() {
             descend("it", &mut own, start, None, Averaging::Geometric, &bad, &mut |_, _| Signal::Continue);
         assert!(found.unwrap_err().to_string().contains("option"));
     }
+    let curvature = model.leading_curvature(&each, 1, 0, &mut go).unwrap();
     let none = ConjugateOptions { tolerance: 0.0, steps: 3 };
     let start = noise.prior_draws(&each).unwrap();
     let to = (&each[..], 1.0);
     assert!(
-        solve_exactly(&model, &noise, to, &each, start, None, &none, &mut |_, _| Signal::Continue).is_err()
+        solve_exactly(&model, &noise, to, &curvature, start, None, &none, &mut |_, _| Signal::Continue)
+            .is_err()
     );
 }

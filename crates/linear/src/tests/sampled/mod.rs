@@ -3,15 +3,16 @@
 mod descent;
 mod moments;
 mod objectives;
+mod preconditioner;
 mod reference;
 mod turns;
 
 use super::{assert_matrix, assert_near, column, normal};
-use crate::Prior;
-use crate::curvature::FitSums;
 use crate::features::{DenseFeatures, Numbered};
 use crate::mode::{ModeOptions, Predictor};
 use crate::sampled::*;
+use crate::structure::{Block, BlockMatrix, Dense, Structure};
+use crate::{LinearError, Prior};
 use faer::linalg::solvers::DenseSolveCore;
 use faer::{Mat, Scale, mat};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
@@ -139,9 +140,9 @@ fn exact(
 ) -> Mat<f64> {
     let each = vec![precision; model.dimension()];
     let start = noise.prior_draws(&each).unwrap();
-    let diagonal = vec![1.0; each.len()];
+    let ones = model.leading_curvature(&vec![1.0; each.len()], 0, 0, &mut go).unwrap();
     let to = (&each[..], strength);
-    solve_exactly(model, noise, to, &diagonal, start, None, &tight(), &mut |_, _| Signal::Continue).unwrap().0
+    solve_exactly(model, noise, to, &ones, start, None, &tight(), &mut |_, _| Signal::Continue).unwrap().0
 }
 
 /// Turns with conjugate gradients, to rest or so many.
@@ -175,7 +176,8 @@ fn resumed(
     watch: &mut WatchTurns<'_, SolverState>,
 ) -> TurnsState<SolverState> {
     let noise = Noise::draw(model, 0..samples, 3, &mut go).unwrap();
-    let (diagonal, fit): (Vec<f64>, FitSums) = model.curvature_diagonal(4, 0, &mut go).unwrap();
+    let (diagonal, fit) = model.curvature_diagonal(4, 0, &mut go).unwrap();
+    let curvature = model.leading_curvature(&diagonal, 2, 0, &mut go).unwrap();
     let mut options = TurnOptions {
         tolerance: 0.0,
         update: Update::Mackay,
@@ -185,16 +187,21 @@ fn resumed(
         learn_noise: false,
     };
     change(&mut options);
-    let scaled: Vec<f64> = match model.scales() {
-        Some(s) => diagonal.iter().zip(s).map(|(m, s)| m * s * s).collect(),
-        None => diagonal.clone(),
-    };
     let objective = Objective::LowVariance;
-    let sampler = WeightSpace { model, noise: &noise, diagonal: &scaled, solve, objective };
+    let sampler = WeightSpace { model, noise: &noise, curvature: &curvature, solve, objective };
     let prior = Prior::scalar(model.dimension(), 1.0).unwrap();
     let spectrum = Some(curvature_spectrum(model, (case.features.whole().ncols(), 40), 1).unwrap());
-    let mut turns =
-        Turns { model, sampler, prior, diagonal: &diagonal, fit, spectrum, options: &options, state, watch };
+    let mut turns = Turns {
+        model,
+        sampler,
+        prior,
+        curvature: &curvature,
+        fit,
+        spectrum,
+        options: &options,
+        state,
+        watch,
+    };
     let limits = Limits { steps: count, time: None };
     drive(&mut turns, limits, Clock::start(), &mut |_: &Progress, _: &_| Signal::Continue).unwrap();
     turns.state
