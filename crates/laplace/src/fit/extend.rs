@@ -350,7 +350,7 @@ fn extended<T: Precision>(
     let curvature = Curvature::Structure { structure, sums: Some(sums) };
     let posterior = Posterior::new(network, &laplace.selection, &curvature, &prior, strength)?;
     Ok(Laplace {
-        displacement: displacement(network, &laplace.selection, &mode, summary.mode.as_ref()),
+        displacement: displacement(network, &laplace.selection, &mode, summary.displacement()),
         likelihood: scaled_noise(&laplace.base_likelihood, noise_variance)?,
         base_likelihood: laplace.base_likelihood.clone(),
         noise_variance,

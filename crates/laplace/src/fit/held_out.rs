@@ -65,7 +65,7 @@ impl<T: Precision> Fitting<'_, T> {
         let settings = [(solved.prior.clone(), solved.noise_variance)];
         let mut predict = curvature.predictors(self.network, &self.selection, likelihood, &settings)?;
         // Residuals are those of the linear model, whose posterior this is.
-        let direction = displacement(self.network, &self.selection, &solved.mode, solved.summary.as_ref());
+        let direction = displacement(self.network, &self.selection, &solved.mode, solved.displacement());
         let count = self.examples.len();
         for range in ranges(0, count, batch_size(self.network, outputs)) {
             let batch = Batch::read(self.examples, range, likelihood)?;
@@ -141,7 +141,7 @@ impl<T: Precision> Fitting<'_, T> {
             integration: options.integration,
             sets,
             memory: options.memory,
-            displacement: displacement(self.network, &self.selection, &solved.mode, solved.summary.as_ref()),
+            displacement: displacement(self.network, &self.selection, &solved.mode, solved.displacement()),
         };
         let gaussian = is_gaussian(likelihood);
         let learn_noise = gaussian && options.noise == NoiseModel::Scale;

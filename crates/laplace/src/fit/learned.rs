@@ -1,6 +1,7 @@
 //! Fits whose posterior is found by a search of its own.
 
-use super::result::Posterior;
+use super::conjugate::mean_displacement;
+use super::result::{Posterior, between, displacement};
 use super::run::{Fitting, Observer};
 use super::{Approximation, FitOptions, FitSummary, Laplace, scaled_noise};
 use crate::accumulate::FitSums;
@@ -11,6 +12,7 @@ use crate::mean_field::MeanField;
 use crate::temperature::Temperature;
 use crate::{LaplaceError, Plan, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::curvature::is_gaussian;
 use posterior_networks::Precision;
 use posterior_optim::Signal;
 use posterior_tangent::{Batch, batch_size, doubles, ranges};
@@ -115,7 +117,9 @@ impl<T: Precision> Fitting<'_, T> {
             seconds: [choosing, passing, 0.0, clock.elapsed().as_secs_f64()],
         };
         Ok(Laplace {
-            displacement: None,
+            displacement: mode
+                .as_ref()
+                .and_then(|mode| displacement(self.network, &self.selection, mode, summary.displacement())),
             likelihood: scaled_noise(&base_likelihood, noise_factor)?,
             base_likelihood,
             noise_variance: noise_factor,
@@ -200,7 +204,7 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::Sampled(own) => {
-                let found = crate::sampled::fit(
+                let mut found = crate::sampled::fit(
                     network,
                     &self.selection,
                     self.examples,
@@ -211,6 +215,12 @@ impl<T: Precision> Fitting<'_, T> {
                     keeper,
                     observer,
                 )?;
+                if let Some(mode) = found.mode.as_ref().filter(|_| is_gaussian(likelihood)) {
+                    let away = between(&self.trained, mode);
+                    let distance =
+                        mean_displacement(network, &self.selection, self.examples, &away, observer)?;
+                    found.report.displacement = Some(distance);
+                }
                 Ok(Found {
                     likelihood: likelihood.clone(),
                     noise_factor: found.noise_variance,

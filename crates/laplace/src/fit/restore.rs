@@ -151,7 +151,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
         RestoredCurvature::Ella(ella) => Curvature::Ella(ella, EllaReport::default()),
         RestoredCurvature::Learned(LearnedPosterior(posterior)) => {
             return Ok(Laplace {
-                displacement: None,
+                displacement: displacement(network, &selection, &mode, summary.displacement()),
                 likelihood: scaled_noise(&base_likelihood, noise_variance)?,
                 base_likelihood,
                 noise_variance,
@@ -168,7 +168,7 @@ fn restore<T: Precision>(network: &Network<T>, saved: SavedPosterior<T>) -> Resu
     let strength = if is_gaussian(&base_likelihood) { 1.0 / noise_variance } else { 1.0 };
     let posterior = Posterior::new(network, &selection, &curvature, &prior, strength)?;
     Ok(Laplace {
-        displacement: displacement(network, &selection, &mode, summary.mode.as_ref()),
+        displacement: displacement(network, &selection, &mode, summary.displacement()),
         likelihood: scaled_noise(&base_likelihood, noise_variance)?,
         base_likelihood,
         noise_variance,

@@ -152,14 +152,24 @@ impl<T: Precision> Posterior<T> {
     }
 }
 
+impl FitSummary {
+    /// How far the linear model's optimum is from the network, where that counts as variance of predictions.
+    pub fn displacement(&self) -> Option<f64> {
+        match &self.learned {
+            Some(LearnedReport::Sampled { report, .. }) => report.displacement,
+            _ => self.mode.as_ref().and_then(|mode| mode.displacement),
+        }
+    }
+}
+
 /// The mode minus the trained weights, where a fit counts it.
 pub(crate) fn displacement<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
     mode: &[f64],
-    summary: Option<&ModeSummary>,
+    distance: Option<f64>,
 ) -> Option<Vec<T>> {
-    summary.and_then(|m| m.displacement)?;
+    distance?;
     let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
     Some(between(&trained, mode))
 }

@@ -219,7 +219,7 @@ fn run<T: Precision>(
         seconds,
     };
     Ok(Laplace {
-        displacement: displacement(network, &fitting.selection, &solved.mode, summary.mode.as_ref()),
+        displacement: displacement(network, &fitting.selection, &solved.mode, summary.displacement()),
         likelihood: scaled_noise(&likelihood, solved.noise_variance)?,
         base_likelihood: likelihood,
         noise_variance: solved.noise_variance,

@@ -3,6 +3,7 @@
 use super::Laplace;
 use super::result::Posterior;
 use crate::LaplaceError;
+use crate::predict::displaced;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower};
 use faer::linalg::matmul::triangular::matmul;
 use faer::{Accum, Mat};
@@ -112,6 +113,12 @@ fn joint_samples<T: Precision>(
     Ok((0..samples).flat_map(draw).map(|(i, k, m)| m + draws[(i, k)]).collect())
 }
 
+/// The standard normal number by which sample `k` goes along a displacement.
+fn along_displacement(seed: u64, k: usize) -> f64 {
+    let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
+    StandardNormal.sample(&mut rng)
+}
+
 /// See [`Laplace::function_samples`].
 fn function_samples<T: Precision>(
     laplace: &Laplace<T>,
@@ -124,7 +131,15 @@ fn function_samples<T: Precision>(
     match &laplace.posterior {
         Posterior::Weights { .. } => {}
         Posterior::Learned(posterior) if posterior.draws_functions() => {
-            return posterior.function_samples(network, x, samples, seed);
+            let mut drawn = posterior.function_samples(network, x, samples, seed)?;
+            if let Some(displacement) = &laplace.displacement {
+                let moved = displaced(network, &laplace.selection, x, displacement)?;
+                for (k, own) in drawn.chunks_exact_mut(moved.len().max(1)).enumerate() {
+                    let normal = along_displacement(seed, k);
+                    own.iter_mut().zip(&moved).for_each(|(f, m)| *f += normal * m);
+                }
+            }
+            return Ok(drawn);
         }
         Posterior::Ella(posterior) => return posterior.function_samples(network, x, samples, seed),
         Posterior::FunctionSpace(_) | Posterior::Learned(_) => {
@@ -134,8 +149,7 @@ fn function_samples<T: Precision>(
     let mut draws = laplace.weight_samples(samples, seed)?;
     if let Some(displacement) = &laplace.displacement {
         for (k, draw) in draws.values_mut().chunks_exact_mut(displacement.len().max(1)).enumerate() {
-            let mut rng = Streams::new(seed).child("laplace/sample", k as u64).stream("laplace/displacement");
-            let normal: f64 = StandardNormal.sample(&mut rng);
+            let normal = along_displacement(seed, k);
             draw.iter_mut().zip(displacement).for_each(|(z, d)| *z += T::from_f64(normal) * *d);
         }
     }

@@ -40,6 +40,11 @@ pub(super) const AT_REST: f64 = 5e-3;
 pub(super) const MOST_FITTED: f64 = 0.9;
 
 impl Solved {
+    /// How far the optimum is from the network, where that counts.
+    pub(super) fn displacement(&self) -> Option<f64> {
+        self.summary.as_ref().and_then(|mode| mode.displacement)
+    }
+
     /// One precision and a noise variance, where they were found.
     fn take_hyperparameters(&mut self, found: Option<(f64, f64)>) -> Result<(), LaplaceError> {
         if let Some((precision, noise)) = found {

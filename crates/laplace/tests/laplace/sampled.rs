@@ -9,10 +9,10 @@ use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
     Update, fit, plan,
 };
-use posterior_laplace::{LaplaceError, ModeOptions, Wanted};
+use posterior_laplace::{Approximation, FitOptions, LaplaceError, ModeOptions, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::Tabular;
+use posterior_networks::train::{Examples, Tabular};
 use posterior_networks::{Architecture, Network, Selection};
 use posterior_optim::Signal;
 use posterior_store::Tensors;
@@ -199,7 +199,7 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
                 Err(LaplaceError::Interrupted) => {}
                 Err(other) => panic!("{other}"),
             }
-            stop += 5;
+            stop += 2;
             let Some(state) = kept else { continue };
             resumed += 1;
             let again = case.run(&options, &mut Keeper::new(Some(state), None), 0).unwrap();
@@ -319,4 +319,53 @@ fn a_resnet_fits() {
     let (bytes, batch, flops) = plan(&network, &selection, 50_000, &likelihood, &options);
     assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
     assert!(flops > 1e14);
+}
+
+/// Predictions stay the network's; under Gaussian noise what the linear model would say instead counts as variance, as for a dense curvature.
+#[test]
+fn the_distance_of_the_optimum_counts_as_variance() {
+    for softmax in [false, true] {
+        let case = case(softmax);
+        let (network, selection) = (&case.network, &case.selection);
+        let draws = case.fitted(&options()).posterior;
+        let approximation = Approximation::Sampled(options());
+        let options = FitOptions { approximation, seed: 11, memory: MEMORY, ..FitOptions::default() };
+        let go = &mut |_, _, _| Signal::Continue;
+        let keeper = &mut Keeper::default();
+        let found =
+            posterior_laplace::fit(network, &case.examples, None, &case.likelihood, &options, keeper, go)
+                .unwrap();
+        let trained = selection.flatten(network.parameters());
+        let away = Mat::from_fn(selection.len(), 1, |i, _| found.mode()[i] - trained[i]);
+        assert!(away.norm_l2() > 0.1);
+        let x = inputs(network, 4, 50);
+        let moved = jacobian(network, selection, &x) * &away * Scale(if softmax { 0.0 } else { 1.0 });
+        let latent = found.latent(network, &x, Wanted::Full).unwrap();
+        let own = found.tangent_latent(network, &x, Wanted::Full).unwrap();
+        assert_eq!(latent.mean, own.mean);
+        let joint = found.joint(network, &x, MEMORY).unwrap();
+        for (i, k) in (0..4).flat_map(|i| (0..9).map(move |k| (i, k))) {
+            let (a, b) = (3 * i + k / 3, 3 * i + k % 3);
+            let expected = own.covariance[9 * i + k] + moved[(a, 0)] * moved[(b, 0)];
+            assert!((latent.covariance[9 * i + k] - expected).abs() < 1e-12);
+            assert!((joint[(a, b)] - expected).abs() < 1e-12);
+        }
+        // Every function goes along it by a number of its own.
+        let functions = found.function_samples(network, &x, 5, 3, MEMORY).unwrap();
+        let (all, _) = case.examples.batch(&(0..30).collect::<Vec<_>>(), None);
+        let distance = (jacobian(network, selection, &all) * &away).norm_l2() / 90f64.sqrt();
+        let mut numbers = Vec::new();
+        for (k, function) in functions.chunks_exact(12).enumerate() {
+            let along = jacobian(network, selection, &x) * draws.samples().col(k);
+            let plain: Vec<f64> = (0..12).map(|i| function[i] - latent.mean[i] - along[i]).collect();
+            let normal = if softmax { 0.0 } else { plain[0] / moved[(0, 0)] };
+            (0..12).for_each(|i| assert!((plain[i] - normal * moved[(i, 0)]).abs() < 1e-9));
+            numbers.push(normal);
+        }
+        assert!(softmax || numbers.windows(2).all(|n| n[0] != n[1]));
+        match found.summary.displacement() {
+            Some(known) => assert!(!softmax && (known / distance - 1.0).abs() < 1e-10),
+            None => assert!(softmax),
+        }
+    }
 }

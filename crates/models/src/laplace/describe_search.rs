@@ -86,6 +86,16 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
                     format!("{} steps, ended by: {}", report.solver_steps, report.solver_ended),
                 ),
             ];
+            if report.directions > 0 {
+                let text =
+                    format!("the diagonal and {} leading directions of the curvature", report.directions);
+                rows.push(row("conditioned by", text));
+            }
+            if let Some(distance) = report.displacement {
+                let distance = number(distance * model.header().data.target_scale().1);
+                let text = format!("{distance} from the network on average, which counts as variance");
+                rows.push(row("optimum of the linearised model", text));
+            }
             rows.extend(variances);
             rows
         }
