@@ -14,7 +14,7 @@ const BATCH_VALUES: usize = 1 << 22;
 /// The same where products with several vectors pass: 64 MB.
 const PASSING_VALUES: usize = 1 << 24;
 
-/// What a batch has to do for each weight and vector, in operations: ten times what it could do while that value is read and written, five or six times in all, on the way in and out of the network.
+/// Operations that a batch should make for each weight of each vector. Every batch reads and writes a vector's weights five or six times on the way in and out of the network; this is ten times the work for which there would be time meanwhile.
 const OPERATIONS_FOR_A_VALUE: u64 = 1000;
 
 /// What does not fit between data, network and likelihood.
