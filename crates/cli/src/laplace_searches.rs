@@ -183,7 +183,7 @@ fn sampled(a: &LaplaceArgs) -> SampledOptions {
         },
         g_prior: a.prior == PriorKind::GPrior,
         layerwise: a.prior == PriorKind::Layerwise,
-        learn_noise: a.noise != Some(NoiseModel::Fixed),
+        learn_noise: a.noise.map(|noise| noise != NoiseModel::Fixed),
         ..SampledOptions::default()
     };
     set(&mut own.samples, s.samples);

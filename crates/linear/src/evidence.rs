@@ -12,7 +12,7 @@ mod search;
 mod spectral;
 
 pub use conjugate::{DualModel, PrimalModel};
-pub use search::{noise_update, precision_update};
+pub use search::{MOST_FITTED, noise_update, precision_update};
 pub use spectral::SpectralEvidence;
 
 use crate::structure::{Structure, StructureError};

@@ -17,6 +17,9 @@ const PASSING_VALUES: usize = 1 << 24;
 /// Operations that a batch should make for each weight of each vector. Every batch reads and writes a vector's weights five or six times on the way in and out of the network; this is ten times the work for which there would be time meanwhile.
 const OPERATIONS_FOR_A_VALUE: u64 = 1000;
 
+/// The same where vectors are cut up by layer before and joined after.
+const OPERATIONS_BY_FEATURES: f64 = 4000.0;
+
 /// What does not fit between data, network and likelihood.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -151,9 +154,6 @@ pub fn target_values<T: Precision>(targets: &Targets<T>) -> Vec<f64> {
 pub fn batch_size<T: Precision>(network: &Network<T>, width: usize) -> usize {
     (BATCH_VALUES / (network.graph().activations() * width).max(1)).clamp(1, 2048)
 }
-
-/// The same where vectors are cut up by layer before and joined after.
-const OPERATIONS_BY_FEATURES: f64 = 4000.0;
 
 /// Examples in a batch whose activations are kept once, and of which `width` rows for each pass from layer to layer, on the way of as many vectors: enough to make reading and writing the vectors little beside the
 /// work, and no more.

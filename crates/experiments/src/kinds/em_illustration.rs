@@ -82,7 +82,7 @@ fn learned(
         solver: Solver::ConjugateGradients(ConjugateOptions { tolerance: 1e-3, steps: 5000 }),
         mode: ModeSolver::Newton(ModeOptions { inner_steps: 5000, ..ModeOptions::default() }),
         g_prior: true,
-        learn_noise: false,
+        learn_noise: Some(false),
         initial_precision: settings.precision,
         tolerance: 0.0,
         ..SampledOptions::default()

@@ -3,7 +3,7 @@
 use super::conjugate::{LARGEST, inner, mean_displacement, residual_slope, square, without_prior};
 use super::restore::resolved_prior;
 use super::result::{Curvature, Posterior, between, displacement};
-use super::solve::{AT_REST, KEPT_FREE, MOST_FITTED, almost_exactly, effective_dimensions, ended_at};
+use super::solve::{AT_REST, KEPT_FREE, almost_exactly, effective_dimensions, ended_at};
 use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
 use crate::accumulate::FitSums;
 use crate::learned::LearnedReport;
@@ -14,7 +14,7 @@ use posterior_linalg::dense::product;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
-    DataFit, EvidenceOptions, LaplaceEvidence, MaximisedEvidence, Maximiser, PrimalModel,
+    DataFit, EvidenceOptions, LaplaceEvidence, MOST_FITTED, MaximisedEvidence, Maximiser, PrimalModel,
 };
 use posterior_linear::structure::{Block, BlockMatrix, Structure};
 use posterior_networks::train::Examples;
@@ -115,7 +115,7 @@ impl<T: Precision> Laplace<T> {
             curvature: None,
             mode: self.mode.clone(),
             posterior: Posterior::Learned(posterior),
-            displacement: None,
+            displacement: self.displacement.clone(),
             summary,
         })
     }

@@ -13,7 +13,7 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::{
-    EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MaximisedEvidence, Maximiser,
+    EvidenceError, EvidenceOptions, EvidenceStep, LaplaceEvidence, MOST_FITTED, MaximisedEvidence, Maximiser,
 };
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::Structure;
@@ -35,9 +35,6 @@ pub(super) struct Solved {
 
 /// Change of the logarithms of hyperparameters that ends the rounds: half a per cent of a precision changes no prediction that anyone could measure.
 pub(super) const AT_REST: f64 = 5e-3;
-
-/// Share of the observed numbers beyond which a linear model that was fitted to them has no residuals left to tell the noise by.
-pub(super) const MOST_FITTED: f64 = 0.9;
 
 impl Solved {
     /// How far the optimum is from the network, where that counts.

@@ -10,8 +10,8 @@ use posterior_networks::{Network, Precision, Selection};
 /// Numbers of the landmarks' rows that are held at one time.
 const HELD: u64 = 1 << 25;
 
-/// Blocks of weights x samples, in doubles: frozen noise twice, right-hand sides, a solver's own five with its product, samples before, three of the preconditioner.
-const BLOCKS: u64 = 13;
+/// Blocks of weights x samples, in doubles: frozen noise twice, right-hand sides, a solver's own five with its product, samples before, four of the preconditioner, two of a checkpoint.
+const BLOCKS: u64 = 16;
 
 /// Blocks of weights x leading directions, in doubles: while they are found, and while they precondition.
 const DIRECTION_BLOCKS: (u64, u64) = (6, 3);

@@ -1,6 +1,6 @@
 //! The turns, and the samples for predictions.
 
-use super::posterior::{Sampled, narrowed};
+use super::posterior::{Sampled, narrowed, too_large};
 use super::saved;
 use super::setting::{Setting, Way};
 use super::solve::AnyState;
@@ -11,6 +11,7 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
+use posterior_linear::evidence::MOST_FITTED;
 use posterior_linear::mode::Predictor;
 use posterior_linear::sampled::{
     Drawn, Estimator, GradientVariances, Noise, SampledModel, TurnOptions, Turns, TurnsState,
@@ -145,21 +146,23 @@ fn run<T: Precision>(
     let (bytes, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
     let needed = bytes.saturating_add(batch);
     if needed > memory {
-        return Err(LaplaceError::Memory {
-            what: format!("Laplace by {} samples", options.samples.max(options.samples_em)),
-            needed,
-            allowed: memory,
-            remedy: "take fewer samples, or allow more memory".into(),
-        });
+        return Err(too_large(options.samples.max(options.samples_em), needed, memory));
     }
     let (tangent, observed) = (Tangent::new(network, selection), Observed { examples, likelihood });
     let plain = SampledModel::new(&tangent, &observed, likelihood);
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let (diagonal, fit) = plain.curvature_diagonal(options.samples_em.max(1), seed, &mut stage)?;
-    let directions = options.directions(selection.len(), examples.len() * likelihood.root_width());
-    let curvature = plain.leading_curvature(&diagonal, directions, seed, &mut stage)?;
     let kind = if options.layerwise { PriorKind::Layerwise } else { PriorKind::Scalar };
     let prior = kind.prior(network.graph(), selection, options.initial_precision)?;
+    let (predicting, state) = match keeper.earlier() {
+        Some(earlier) => saved::open(earlier, selection.len())?,
+        None => (false, TurnsState::begin(&prior, 1.0)),
+    };
+    // Once the turns are over no mode is sought.
+    let rows = examples.len() * likelihood.root_width();
+    let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
+    let directions = if predicting && !conjugate { 0 } else { options.directions(selection.len(), rows) };
+    let curvature = plain.leading_curvature(&diagonal, directions, seed, &mut stage)?;
     let streams = Streams::new(seed);
     let mut setting = Setting {
         prior: prior.clone(),
@@ -168,10 +171,6 @@ fn run<T: Precision>(
         seed: streams.child("laplace/sampled/prediction", 0).seed(),
     };
     let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
-    let (predicting, state) = match keeper.earlier() {
-        Some(earlier) => saved::open(earlier, selection.len())?,
-        None => (false, TurnsState::begin(&prior, 1.0)),
-    };
     let data = (network, selection, examples);
     let mut kept = Kept { keeper, failed: None };
     let mut stored_kernel = None;
@@ -190,7 +189,8 @@ fn run<T: Precision>(
             }
             _ => None,
         };
-        let turn_options = turn_options(options);
+        let whole = selection.len() == Selection::all(network.graph()).len();
+        let turn_options = turn_options(options, whole);
         let sampler = way.sampler(&model, &noise, &curvature, options.objective);
         let limits = Limits { steps: options.em_steps, time: None };
         let mut watch = |progress: Option<&posterior_optim::Progress>,
@@ -212,7 +212,14 @@ fn run<T: Precision>(
             state,
             watch: &mut watch,
         };
-        let ended = drive(&mut turns, limits, Clock::start(), &mut |_, _| Signal::Continue);
+        let mut ended = drive(&mut turns, limits, Clock::start(), &mut |_, _| Signal::Continue);
+        // Its distance from the network is part of predictions.
+        if ended.is_ok()
+            && is_gaussian(likelihood)
+            && let Err(error) = turns.settle()
+        {
+            ended = Err(error);
+        }
         let state = turns.state;
         let (reason, _) = kept.result(ended.map_err(LaplaceError::from))?;
         (state, reason)
@@ -237,9 +244,19 @@ fn run<T: Precision>(
     let go = &mut |done, all| observer(Stage::Samples, done, all);
     let gradient_variances =
         setting.gradient_variances(&model, drawn.samples.as_ref(), &options.solver, go)?;
-    let notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
+    let mut notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
+    let fitted = state.turns.last().map_or(0.0, |t| t.by_prediction.unwrap_or(t.by_weight));
+    if is_gaussian(likelihood) && fitted > MOST_FITTED * rows as f64 {
+        notes.push(format!(
+            "the linearised model fits what it learned from almost exactly ({fitted:.0} effective dimensions of {rows} observed numbers): its noise was left as it was"
+        ));
+    }
     let mode = state.mode.map(|mode| match model.scales() {
-        Some(scales) => mode.weights.iter().zip(scales).map(|(w, s)| w * s).collect(),
+        // Weights that the prior leaves out stay as they are.
+        Some(scales) => {
+            let own = mode.weights.iter().zip(scales).zip(tangent.trained());
+            own.map(|((w, s), v)| if *s == 0.0 { *v } else { w * s }).collect()
+        }
         None => mode.weights,
     });
     let report = SampledReport {
@@ -263,14 +280,14 @@ fn run<T: Precision>(
     })
 }
 
-fn turn_options(options: &SampledOptions) -> TurnOptions {
+fn turn_options(options: &SampledOptions, whole: bool) -> TurnOptions {
     TurnOptions {
         tolerance: options.tolerance,
         update: options.update,
         estimator: if options.layerwise { Estimator::Weight } else { options.estimator },
         mode: options.mode.clone(),
         predictor: Predictor::Affine,
-        learn_noise: options.learn_noise,
+        learn_noise: options.learn_noise.unwrap_or(whole),
     }
 }
 

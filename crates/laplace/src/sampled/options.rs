@@ -65,8 +65,9 @@ pub struct SampledOptions {
     pub layerwise: bool,
     /// Precision at the start, in the coordinates that the prior acts on.
     pub initial_precision: f64,
-    /// Whether a factor on the noise is learned, where it is Gaussian: that of the linear model's optimum, whose distance from the network counts as variance of predictions.
-    pub learn_noise: bool,
+    /// Whether a factor on the noise is learned, where it is Gaussian: that of the linear model's optimum, whose distance from the network counts as variance of predictions. Unless said, where all weights are uncertain: the optimum of some of them is
+    /// too far from what the others learned.
+    pub learn_noise: Option<bool>,
     /// The turns end when no logarithm of a precision (and noise) moves by more.
     pub tolerance: f64,
     /// Random vectors by which [`Update::Evidence`] knows the spectrum.
@@ -75,7 +76,7 @@ pub struct SampledOptions {
     pub spectrum_steps: usize,
 }
 
-/// Bytes of directions that nobody counts.
+/// Bytes that directions may take beside few samples.
 const LITTLE: usize = 64 << 20;
 
 /// Directions beyond which each costs more than it saves.
@@ -96,7 +97,7 @@ impl Default for SampledOptions {
             g_prior: false,
             layerwise: false,
             initial_precision: 1.0,
-            learn_noise: true,
+            learn_noise: None,
             tolerance: 0.01,
             spectrum_probes: 4,
             spectrum_steps: 30,
@@ -113,7 +114,7 @@ impl SampledOptions {
             return 0;
         }
         let cheap = (LITTLE / (8 * weights.max(1))).min(MOST_DIRECTIONS);
-        cheap.max(2 * self.samples.max(self.samples_em)).min(rows).min(weights)
+        cheap.max((2 * self.samples.max(self.samples_em)).min(MOST_DIRECTIONS)).min(rows).min(weights)
     }
 
     pub(super) fn check(&self) -> Result<(), LaplaceError> {

@@ -229,6 +229,11 @@ fn extend<T: Precision>(
     let kept = posterior.samples.ncols();
     let options =
         SampledOptions { solver: solver.clone(), samples: more, em_steps: 0, ..SampledOptions::default() };
+    let (bytes, batch, _) = super::plan(network, &posterior.selection, examples.len(), likelihood, &options);
+    let needed = bytes.saturating_add(batch);
+    if needed > memory {
+        return Err(too_large(more, needed, memory));
+    }
     let directions = options.directions(posterior.selection.len(), examples.len() * likelihood.root_width());
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let curvature =
@@ -239,7 +244,7 @@ fn extend<T: Precision>(
         &curvature,
         kept..kept + more,
         &options,
-        memory,
+        memory - needed,
         None,
         &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
     )?;
@@ -248,6 +253,12 @@ fn extend<T: Precision>(
         if j < kept { posterior.samples[(i, j)] } else { own[(i, j - kept)] }
     });
     Ok(Sampled { samples, ..posterior.clone() })
+}
+
+/// The refusal of samples that pass the memory, with the way out.
+pub(super) fn too_large(samples: usize, needed: u64, allowed: u64) -> LaplaceError {
+    let what = format!("Laplace by {samples} samples");
+    LaplaceError::Memory { what, needed, allowed, remedy: "take fewer samples, or allow more memory".into() }
 }
 
 /// Samples in the network's own coordinates and precision.

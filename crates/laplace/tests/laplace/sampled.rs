@@ -9,7 +9,7 @@ use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
     Update, fit, plan,
 };
-use posterior_laplace::{Approximation, FitOptions, LaplaceError, ModeOptions, Wanted};
+use posterior_laplace::{Approximation, FitOptions, Laplace, LaplaceError, ModeOptions, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular};
@@ -153,7 +153,7 @@ fn dual_descent_draws_the_samples_of_weight_space() {
     for softmax in [true, false] {
         let case = case(softmax);
         for g_prior in [false, true] {
-            let options = || SampledOptions { g_prior, learn_noise: true, ..options() };
+            let options = || SampledOptions { g_prior, learn_noise: Some(true), ..options() };
             let primal = case.fitted(&options());
             let other = case.fitted(&SampledOptions { solver: dual(), ..options() });
             assert_eq!(other.report.stored_kernel, Some(!g_prior));
@@ -161,7 +161,7 @@ fn dual_descent_draws_the_samples_of_weight_space() {
             assert!((ratio - 1.0).abs() < 1e-6, "{softmax} {g_prior}: {ratio}");
             assert!((other.noise_variance / primal.noise_variance - 1.0).abs() < 1e-6);
             assert_eq!(primal.noise_variance == 1.0, softmax);
-            let given = case.fitted(&SampledOptions { learn_noise: false, ..options() });
+            let given = case.fitted(&SampledOptions { learn_noise: Some(false), ..options() });
             assert_eq!(given.noise_variance, 1.0);
             let error = close(other.posterior.samples(), primal.posterior.samples());
             assert!(error < 1e-5, "{softmax} {g_prior}: {error}");
@@ -350,6 +350,16 @@ fn the_distance_of_the_optimum_counts_as_variance() {
             assert!((latent.covariance[9 * i + k] - expected).abs() < 1e-12);
             assert!((joint[(a, b)] - expected).abs() < 1e-12);
         }
+        // Further samples change nothing of it.
+        let more = SampledOptions { samples: 9, ..crate::sampled::options() };
+        let more = FitOptions { approximation: Approximation::Sampled(more), ..options.clone() };
+        let more = found.improved(network, &case.examples, &more, go).unwrap();
+        let squares = |l: &Laplace<f64>| -> Vec<f64> {
+            let all = l.latent(network, &x, Wanted::Full).unwrap().covariance;
+            let own = l.tangent_latent(network, &x, Wanted::Full).unwrap().covariance;
+            all.iter().zip(&own).map(|(a, o)| a - o).collect()
+        };
+        squares(&found).iter().zip(squares(&more)).for_each(|(a, b)| assert!((a - b).abs() < 1e-10));
         // Every function goes along it by a number of its own.
         let functions = found.function_samples(network, &x, 5, 3, MEMORY).unwrap();
         let (all, _) = case.examples.batch(&(0..30).collect::<Vec<_>>(), None);

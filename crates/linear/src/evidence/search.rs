@@ -8,6 +8,9 @@ pub fn precision_update(effective_dimensions: f64, squared_norm: f64) -> f64 {
     effective_dimensions.max(1e-300) / squared_norm
 }
 
+/// Share of the observed numbers beyond which a linear model that was fitted to them has no residuals left to tell the noise by.
+pub const MOST_FITTED: f64 = 0.9;
+
 /// The next noise variance of a fixed-point search: MacKay's `RSS / (n - gamma)` for `n` observed numbers. Exact effective dimensions are fewer than `n`; those of approximate curvatures need not be, and then
 /// there is nothing left to estimate noise from: the step of expectation maximisation, `(RSS + sigma^2 gamma) / n`, which has the same fixed point and always moves up the evidence's slope, leads back to
 /// noise at which they are fewer.

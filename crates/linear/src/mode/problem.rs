@@ -50,14 +50,15 @@ pub(super) struct At {
 type Observer<'a> = &'a mut dyn FnMut(usize, usize) -> Signal;
 
 impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
-    /// A pass over the data; `visit` gets the features of a batch, its targets and its place.
+    /// A pass over the data, so many examples at once; `visit` gets the features of a batch, its targets and its place.
     fn pass(
         &self,
+        at_once: usize,
         observer: Observer<'_>,
         mut visit: impl FnMut(&dyn Linearised<T>, &[f64], Range<usize>) -> Result<(), LinearError>,
     ) -> Result<(), LinearError> {
         let count = self.source.examples();
-        for range in chunks(count, self.features.examples_at_once(2)) {
+        for range in chunks(count, at_once) {
             let (inputs, targets) = self.source.batch(range.clone())?;
             let end = range.end;
             visit(&*self.features.at(inputs)?, &targets, range)?;
@@ -85,7 +86,7 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
             offset: 0.0,
         };
         let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
-        self.pass(observer, |features, targets, range| {
+        self.pass(self.features.examples_at_once(2), observer, |features, targets, range| {
             let g = features.outputs();
             let linear = features.apply(column(&difference))?;
             let through = expansion_point.as_ref().map(|v| features.apply(column(v))).transpose()?;
@@ -153,7 +154,8 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
         let direction = rounded::<T>(v);
         let (c, width) = (self.features.outputs(), self.likelihood.target_width());
         let mut out = vec![0.0; v.len()];
-        self.pass(observer, |features, targets, range| {
+        let at_once = self.features.examples_through_at_once(1);
+        self.pass(at_once, observer, |features, targets, range| {
             let mut product = vec![0.0; c];
             let own = features.apply_through(column(&direction), &mut |examples, tangent| {
                 for (k, i) in examples.enumerate() {

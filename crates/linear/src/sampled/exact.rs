@@ -63,7 +63,7 @@ impl<T: Real, F: FeatureMap<T>> Iteration for Solving<'_, T, F> {
 
 /// `zeta = H^-1 b` for all samples of the noise at once, from `start` (d x K) or a state of the same solve, preconditioned with an approximate `curvature` of the unscaled features. The observer sees every step with the state.
 ///
-/// Cost: a pass over the data with products from both sides for every step; memory six blocks of d x K doubles. Reference for [`super::descend`], and with few examples the faster of the two.
+/// Cost: a pass over the data with products from both sides for every step; factoring, and six numbers for each entry of, the approximate curvature; memory ten blocks of d x K doubles. Reference for [`super::descend`], and with few examples the faster of the two.
 ///
 /// # Errors
 /// [`SampledError`]: sizes, features, data, a matrix that is not definite.

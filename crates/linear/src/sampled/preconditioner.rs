@@ -38,7 +38,7 @@ impl<T: Real, F: FeatureMap<T>> SampledModel<'_, T, F> {
 
     /// The curvature of unscaled features, approximately: `rank` directions by Nyström's approximation, and what they leave of its `diagonal` (d).
     ///
-    /// Cost: one product with `rank` vectors, about `14 d rank²` flops; memory four blocks of d x `rank` doubles, one of which is kept.
+    /// Cost: one product with `rank` vectors, about `14 d rank²` flops; memory five blocks of d x `rank` doubles, one of which is kept.
     /// Source: Frangella, Tropp and Udell (2023), *Randomized Nyström preconditioning*.
     ///
     /// # Errors
@@ -52,6 +52,7 @@ impl<T: Real, F: FeatureMap<T>> SampledModel<'_, T, F> {
     ) -> Result<Structure, LinearError> {
         let d = self.dimension();
         crate::check::same("entries of the curvature's diagonal", d, diagonal.len())?;
+        crate::check::finite("entry of the curvature's diagonal", diagonal)?;
         let rank = rank.min(d);
         let factor: Mat<f64> = if rank == 0 {
             Mat::zeros(d, 0)
@@ -59,10 +60,14 @@ impl<T: Real, F: FeatureMap<T>> SampledModel<'_, T, F> {
             let test = Nystrom::<f64>::test_vectors(d, rank, seed);
             let plain = SampledModel::new(self.features(), self.source(), self.likelihood());
             let product = plain.curvature_product(test.as_ref(), None, &mut vec![0.0; rank], observer)?;
-            let found = Nystrom::<f64>::of_products(test.as_ref(), product, T::EPSILON.to_f64())
-                .map_err(|_| LinearError::Eigen { dimension: rank })?;
-            let roots: Vec<f64> = found.eigenvalues().iter().map(|l| l.max(0.0).sqrt()).collect();
-            Mat::from_fn(d, roots.len(), |i, j| found.vectors()[(i, j)] * roots[j])
+            match Nystrom::<f64>::of_products(test.as_ref(), product, T::EPSILON.to_f64()) {
+                Ok(found) => {
+                    let roots: Vec<f64> = found.eigenvalues().iter().map(|l| l.max(0.0).sqrt()).collect();
+                    Mat::from_fn(d, roots.len(), |i, j| found.vectors()[(i, j)] * roots[j])
+                }
+                // Of examples that move nothing, say: the diagonal will do.
+                Err(_) => Mat::zeros(d, 0),
+            }
         };
         // An estimated diagonal may be smaller than what the directions have of it.
         let left = (0..d).map(|i| (diagonal[i] - factor.row(i).squared_norm_l2()).max(0.0)).collect();

@@ -58,7 +58,11 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             ModeSolver::Descent(descent) => {
                 let mut objective =
                     ModeObjective { model, precisions: each, strength, predictor: options.predictor };
-                let start = state.mode.as_ref().map_or_else(|| vec![0.0; d], |m| m.weights.clone());
+                let start = match (&state.mode, model.features().expansion_point()) {
+                    (Some(mode), _) => mode.weights.clone(),
+                    (None, Some(v)) => divided(v),
+                    (None, None) => vec![0.0; d],
+                };
                 let start = Mat::from_fn(d, 1, |i, _| start[i]);
                 let mut steps = 0;
                 let tell = &mut |progress: &Progress, _: &DescentState| {

@@ -6,7 +6,7 @@ use super::sampler::{Drawn, Sampler};
 use super::state::{Estimator, Turn, TurnOptions, TurnsState, WatchTurns};
 use super::update::{Group, sampled_bound};
 use crate::curvature::{FitSums, is_gaussian};
-use crate::evidence::{DataFit, noise_update};
+use crate::evidence::{DataFit, MOST_FITTED, noise_update};
 use crate::features::FeatureMap;
 use crate::structure::Structure;
 use crate::{LinearError, Prior, PriorError};
@@ -47,6 +47,19 @@ fn prior_error(error: PriorError) -> SampledError {
 impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
     pub(super) fn strength(&self) -> f64 {
         if is_gaussian(self.model.likelihood()) { 1.0 / self.state.noise_variance } else { 1.0 }
+    }
+
+    /// The mode for the precisions and the noise as they came out, where the last turn moved them.
+    ///
+    /// # Errors
+    /// [`SampledError`].
+    pub fn settle(&mut self) -> Result<(), SampledError> {
+        if !self.state.mode_is_current {
+            let prior = self.prior.with_precisions(&self.state.precisions).map_err(prior_error)?;
+            let mode = self.mode(&prior.precision_of_each(0..self.model.dimension()))?;
+            (self.state.mode, self.state.mode_is_current) = (Some(mode), true);
+        }
+        Ok(())
     }
 
     /// `mean_j |zeta_j|²` of each group.
@@ -106,7 +119,10 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             (self.options.learn_noise, fit.data_fit(self.model.likelihood()))
         {
             let gamma = by_prediction.unwrap_or(by_weight).max(0.0);
-            noise_variance = noise_update(residual_sum, values, gamma, noise_variance);
+            // Residuals of a model that was fitted to almost every number say nothing about the noise.
+            if gamma <= MOST_FITTED * values as f64 {
+                noise_variance = noise_update(residual_sum, values, gamma, noise_variance);
+            }
         }
         if let Some(value) = next.iter().chain([&noise_variance]).find(|v| !(v.is_finite() && **v > 0.0)) {
             let problem =
@@ -161,10 +177,7 @@ where
         let begun = Instant::now();
         let prior = self.prior.with_precisions(&self.state.precisions).map_err(prior_error)?;
         let each = prior.precision_of_each(0..self.model.dimension());
-        if !self.state.mode_is_current {
-            let mode = self.mode(&each)?;
-            (self.state.mode, self.state.mode_is_current) = (Some(mode), true);
-        }
+        self.settle()?;
         let strength = self.strength();
         let Self { sampler, state, watch, .. } = self;
         let saved = state.solving.take();

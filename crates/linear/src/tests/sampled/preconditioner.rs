@@ -49,6 +49,18 @@ fn directions_leave_the_diagonal_as_it_is() {
     );
 }
 
+/// A saturated model moves nothing: then the prior is the posterior, and there is nothing to look for.
+#[test]
+fn without_curvature_the_diagonal_does() {
+    let mut case = Case::gaussian(5, 4);
+    case.features = DenseFeatures::new(Mat::zeros(15, 4), 3).unwrap();
+    let found = case.model().leading_curvature(&[0.0; 4], 3, 0, &mut go).unwrap();
+    let v = normal(4, 2, "v");
+    let own = applied(&Factored::new(&found, None, &[2.0; 4], 1.0).unwrap(), &v);
+    assert_matrix((v * Scale(0.5)).as_ref(), own.as_ref(), 1e-15);
+    assert!(case.model().leading_curvature(&[f64::NAN; 4], 3, 0, &mut go).is_err());
+}
+
 /// Conjugate gradients need a step for each eigenvalue that stands out, unless these are known.
 #[test]
 fn directions_that_stand_out_cost_no_steps() {
