@@ -155,13 +155,16 @@ fn approximate_posteriors_beside_the_exact_one() {
     let outcome = holds_but(
         "thesis_fidelity",
         &[
-            "small network: samples are closer than Kronecker factors, in divergence",
-            "small network: the same, in the distance of outputs",
+            "larger network: samples are closer than Kronecker factors, in divergence",
+            "larger network: the same, in the distance of outputs",
             "smallest network: samples are closer than Kronecker factors, in divergence",
             "Kronecker factors get worse with the size of the network",
+            "one precision, larger network: samples are closer than Kronecker factors, in divergence",
+            "one precision, smallest network: samples are closer than Kronecker factors, in divergence",
+            "one precision: Kronecker factors get worse with the size of the network",
         ],
     );
-    for network in ["tiny", "small"] {
+    for network in ["tiny", "smaller"] {
         for prior in ["scalar", "layerwise"] {
             let of = |method: &str, key: &str| number(&outcome, &["networks", network, prior, method, key]);
             assert_eq!((of("exact", "symmetric_kl"), of("network alone", "variance_ratio")), (0.0, 0.0));
@@ -181,9 +184,9 @@ fn approximate_posteriors_beside_the_exact_one() {
 fn precisions_by_turn_and_the_bounds_behind_them() {
     let outcome = holds("thesis_em_convergence");
     // The optimum of the bound by the full curvature is where its own turns lead.
-    let of = |path: &[&str]| number(&outcome, &[&["networks", "small"][..], path].concat());
+    let of = |path: &[&str]| number(&outcome, &[&["networks", "smaller"][..], path].concat());
     assert!((of(&["bounds", "full", "over_first"]) - 1.0).abs() < 1e-12);
-    let traces = &outcome.by_seed[0].series["small"]["scalar"];
+    let traces = &outcome.by_seed[0].series["smaller"]["scalar"];
     for (name, trace) in traces.as_object().unwrap() {
         assert_eq!(trace[0][0].as_f64(), Some(1000.0), "{name}");
     }
