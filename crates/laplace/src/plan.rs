@@ -12,7 +12,7 @@ use crate::accumulate::Form;
 use crate::fit::{Approximation, LARGEST};
 use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linear::curvature::{is_gaussian, layers, strip_batches, strips_at_once};
+use posterior_linear::curvature::{is_gaussian, layers};
 use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ impl Plan {
             Some(head) => space.head(head, dense),
             None => space.batch_bytes(width, used),
         };
-        // Bytes of the sums, of everything while they are factored, of one worker's batch, and of what no worker does alone.
+        // Bytes of the sums, of everything while they are factored, of one worker's batch, and of what is done by all together after that.
         let (sums, factored, batch, shared) = match approximation {
             Approximation::Full => {
                 let per_example = (d as f64).powi(2) * if head.is_some() { 1.0 } else { width as f64 };
@@ -146,9 +146,7 @@ impl Plan {
                 // The subspace, its image, the orthogonal factor and what makes it, in doubles; vectors, products and their sum in the network's precision.
                 let number = size_of::<T>() as u64;
                 let subspace = d.saturating_mul(columns).saturating_mul(8 * 4 + 3 * number);
-                // The buffers of the diagonal's pass wait while vectors pass.
-                let squares = space.batch_bytes(width, Use::Squares);
-                (d * 8, subspace, squares, squares + space.tangents(columns))
+                (d * 8, subspace, space.batch_bytes(width, Use::Squares), space.tangents(columns))
             }
             Approximation::FunctionSpace { points } => {
                 let count = points.unwrap_or(examples).min(examples) as u64;
@@ -165,20 +163,18 @@ impl Plan {
             // Planned above.
             _ => (0, 0, 0, 0),
         };
-        let strips = strips_at_once(sums.try_into().unwrap_or(usize::MAX));
-        let batches = (examples as u64).div_ceil(space.batch(if head.is_some() { 1 } else { width }).max(1));
-        // No more strips than there are.
-        let all = batches.div_ceil(strip_batches(batches as usize) as u64);
-        let at_once = strips.map_or(1, |s| all.min(s as u64));
+        let width = if head.is_some() { 1 } else { width };
+        let workers = space.workers(sums, width);
         // Private sums are added up before anything is factored.
-        let collected = if strips.is_some() { sums.saturating_mul(at_once + 1) } else { sums };
+        let collected = workers.map_or(sums, |w| sums.saturating_mul(w + 1));
+        let batches = batch.saturating_mul(workers.unwrap_or(1));
         Self {
             curvature: approximation.name().into(),
             weights: selection.len(),
             examples,
             outputs: c as usize,
             curvature_bytes: factored.max(collected).saturating_add(d * 8 * 6),
-            batch_bytes: batch.saturating_mul(at_once.max(1)).max(shared),
+            batch_bytes: batches.max(space.after(batches, shared)),
             flops,
         }
     }

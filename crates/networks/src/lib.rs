@@ -37,7 +37,7 @@ pub mod safetensors;
 pub mod train;
 
 pub use architecture::{Architecture, ArchitectureError};
-pub use array::{Activation, Array, Matrix, add_gram, product, release_buffers};
+pub use array::{Activation, Array, Matrix, WAITING_BYTES, add_gram, product, release_buffers};
 pub use derivatives::{Curvature, OuterTap, Outputs, TangentFeatures, Tap, TapAt};
 pub use graph::{
     Graph, GraphBuilder, GraphError, LayerTable, Network, NetworkError, Node, OutputLink, Selection, Trace,

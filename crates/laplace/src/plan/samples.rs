@@ -97,9 +97,10 @@ pub fn sampled<T: Precision>(
     let begin = if k == 0 { 0.0 } else { product(k) + 7.0 * own };
     let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
     let work = begin + conditioned + turns + product(last) * (per_turn + 1.0);
-    // The buffers of the diagonal's pass wait while samples pass.
-    let batch = space.tangents(most.max(k).max(1))
-        + space.batch_bytes(likelihood.root_width() as u64, super::Use::Squares);
+    // The diagonal's pass comes first.
+    let width = likelihood.root_width() as u64;
+    let squares = space.batch_bytes(width, super::Use::Squares) * space.workers(d * 8, width).unwrap_or(1);
+    let batch = squares.max(space.after(squares, space.tangents(most.max(k).max(1))));
     (bytes, batch, work)
 }
 

@@ -4,9 +4,9 @@
 //! batch needs is counted once for each worker, and what a product allocates for each thread once for each of both.
 
 use posterior_gp::function_space::FunctionSpacePosterior;
-use posterior_linear::curvature::layers;
+use posterior_linear::curvature::{layers, strip_batches, strips_at_once};
 use posterior_networks::derivatives::{FEATURES, GRADIENTS, ProductsThrough, tangent_feature_size};
-use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection};
+use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection, WAITING_BYTES};
 use posterior_tangent::{Head, batch_size, passing_batch_size, segments, through_batch_size, weight_matrix};
 
 /// Bytes of a piece of the Jacobian ([`Network::jacobian_pieces`]).
@@ -50,6 +50,19 @@ impl<T: Precision> Workspace<'_, T> {
     /// Examples of a batch with `width` rows each.
     pub(super) fn batch(&self, width: u64) -> u64 {
         (batch_size(self.network, width.max(1) as usize) as u64).min(self.examples)
+    }
+
+    /// Workers with batches of their own, of examples with `width` rows each, where one's sums take so many bytes: no more than there are strips. None where there is no room for private sums.
+    pub(super) fn workers(&self, sums: u64, width: u64) -> Option<u64> {
+        let at_once = strips_at_once(sums.try_into().unwrap_or(usize::MAX))?;
+        let batches = self.examples.div_ceil(self.batch(width).max(1));
+        let strips = batches.div_ceil(strip_batches(batches as usize) as u64);
+        Some(strips.min(at_once as u64).max(1))
+    }
+
+    /// Bytes of a stage after one that took so many: buffers of the stage before wait, in other sizes.
+    pub(super) fn after(&self, before: u64, own: u64) -> u64 {
+        own.saturating_add(before.min(WAITING_BYTES as u64))
     }
 
     /// Inputs as they were read and gathered, targets, and everything that a forward pass keeps.

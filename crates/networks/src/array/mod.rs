@@ -31,6 +31,7 @@ mod tests;
 pub(crate) use elementwise::*;
 pub(crate) use joins::{Piece, extract, place};
 pub(crate) use normalise::*;
+pub use pool::WAITING_BYTES;
 pub use products::{Matrix, add_gram, product};
 pub(crate) use products::{outer, products, products_apart};
 pub(crate) use reductions::*;

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 /// Shorter buffers are left to the allocator, which keeps them itself.
 const SHORTEST: usize = 1 << 13;
 
-/// Bytes that may wait, for each precision.
-const LIMIT: usize = 512 << 20;
+/// Bytes of dropped buffers that may wait for others, for each precision ([`release_buffers`](crate::release_buffers) frees them).
+pub const WAITING_BYTES: usize = 512 << 20;
 
 /// Buffers of one precision, by capacity.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl<T> Pool<T> {
             return;
         }
         if let Ok(mut shelves) = self.shelves.lock()
-            && shelves.bytes + capacity * size_of::<T>() <= LIMIT
+            && shelves.bytes + capacity * size_of::<T>() <= WAITING_BYTES
         {
             shelves.bytes += capacity * size_of::<T>();
             shelves.by_capacity.entry(capacity).or_default().push(buffer);
