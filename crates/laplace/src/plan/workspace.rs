@@ -5,7 +5,9 @@
 
 use posterior_gp::function_space::FunctionSpacePosterior;
 use posterior_linear::curvature::{layers, strip_batches, strips_at_once};
-use posterior_networks::derivatives::{FEATURES, GRADIENTS, ProductsThrough, tangent_feature_size};
+use posterior_networks::derivatives::{
+    FEATURES, GRADIENTS, ProductsThrough, tangent_feature_size, widest_connected,
+};
 use posterior_networks::{Graph, Network, Node, Operation, Precision, Selection, WAITING_BYTES};
 use posterior_tangent::{Head, batch_size, passing_batch_size, segments, through_batch_size, weight_matrix};
 
@@ -200,8 +202,7 @@ impl<T: Precision> Workspace<'_, T> {
             let piece = (piece as u64).min(batch);
             let again = if piece < batch { self.forward(piece) } else { 0 };
             // Fully connected layers make their outputs for all vectors.
-            let connected = graph.nodes().iter().filter(|n| matches!(n.operation, Operation::Linear(_)));
-            let made = columns * connected.map(node_size).max().unwrap_or(0);
+            let made = columns * widest_connected(graph) as u64;
             let blocks = 4 * columns * self.outputs;
             piece * (size + (self.outputs * back).max(made + blocks)) * self.number() + again
         } else {

@@ -163,6 +163,7 @@ fn run<T: Precision>(
     let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
     let directions = if predicting && !conjugate { 0 } else { options.directions(selection.len(), rows) };
     let curvature = plain.leading_curvature(&diagonal, directions, seed, &mut stage)?;
+    let found = curvature.directions();
     let streams = Streams::new(seed);
     let mut setting = Setting {
         prior: prior.clone(),
@@ -245,6 +246,11 @@ fn run<T: Precision>(
     let gradient_variances =
         setting.gradient_variances(&model, drawn.samples.as_ref(), &options.solver, go)?;
     let mut notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
+    if found < directions {
+        notes.push(format!(
+            "{found} of {directions} leading directions of the curvature could be told from rounding: conjugate gradients are preconditioned with them and the diagonal"
+        ));
+    }
     let fitted = state.turns.last().map_or(0.0, |t| t.by_prediction.unwrap_or(t.by_weight));
     if is_gaussian(likelihood) && fitted > MOST_FITTED * rows as f64 {
         notes.push(format!(
@@ -264,7 +270,7 @@ fn run<T: Precision>(
         turns_ended,
         solver_steps: drawn.steps,
         solver_ended: drawn.reason,
-        directions,
+        directions: found,
         stored_kernel,
         displacement: None,
         gradient_variances,

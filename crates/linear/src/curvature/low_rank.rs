@@ -2,8 +2,9 @@
 //!
 //! Each iteration is one pass over the data with a block of Gauss-Newton products; nothing of size weights x weights exists.
 
-use super::{Accumulator, FisherEstimate, FitSums, Form, OutputCurvature};
-use crate::features::{BatchSource, chunks};
+use super::{Accumulator, FisherEstimate, FitSums, Form};
+use crate::features::BatchSource;
+use crate::sampled::SampledModel;
 use crate::structure::{Block, BlockMatrix, LowRank, Structure};
 use crate::{FeatureMap, LinearError};
 use faer::{Mat, Scale};
@@ -13,7 +14,6 @@ use posterior_linalg::dense::{Eigen, eigen, product, qr};
 use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 /// Columns beyond the rank that is kept.
 const OVERSAMPLING: usize = 10;
@@ -38,13 +38,16 @@ pub fn low_rank<T: Real, F: FeatureMap<T>>(
     let mut diagonal = Accumulator::new(&features.segments(), Form::Diagonal, FisherEstimate::Exact)?;
     diagonal.extend(features, source, likelihood, 0, observer)?;
     let (rank, columns) = (rank.min(d), (rank + OVERSAMPLING).min(d));
+    let model = SampledModel::new(features, source, likelihood);
+    let mut products =
+        |v: &Mat<f64>| model.curvature_product(v.as_ref(), None, &mut vec![0.0; v.ncols()], observer);
     let mut rng = Streams::new(seed).stream("laplace/low-rank");
     let mut q = Mat::from_fn(d, columns, |_, _| StandardNormal.sample(&mut rng));
     for _ in 0..iterations.max(1) {
-        (q, _) = qr(products(features, source, likelihood, &q, observer)?.as_ref());
+        (q, _) = qr(products(&q)?.as_ref());
     }
     // Rayleigh and Ritz: the curvature within the subspace.
-    let image = products(features, source, likelihood, &q, observer)?;
+    let image = products(&q)?;
     let small = product(q.transpose(), image.as_ref());
     let symmetric = (&small + small.transpose()) * Scale(0.5);
     let Eigen { values, vectors } =
@@ -61,49 +64,4 @@ pub fn low_rank<T: Real, F: FeatureMap<T>>(
     let matrix = BlockMatrix::LowRank(LowRank::new(factor, residual));
     let structure = Structure::new(vec![Block { name: "all weights".into(), range: 0..d, matrix }])?;
     Ok((structure, *diagonal.fit()))
-}
-
-/// `M V` for the columns of `V`.
-fn products<T: Real, F: FeatureMap<T>>(
-    features: &F,
-    source: &dyn BatchSource<F::Inputs>,
-    likelihood: &OutputLikelihood,
-    v: &Mat<f64>,
-    observer: &mut dyn FnMut(usize, usize) -> Signal,
-) -> Result<Mat<f64>, LinearError> {
-    let (count, c) = (source.examples(), features.outputs());
-    let v = Mat::from_fn(v.nrows(), v.ncols(), |i, j| T::from_f64(v[(i, j)]));
-    let mut sum = Mat::zeros(v.nrows(), v.ncols());
-    for range in chunks(count, features.examples_through_at_once(v.ncols())) {
-        let (first, end) = (range.start, range.end);
-        let (inputs, targets) = source.batch(range)?;
-        let features = features.at(inputs)?;
-        let outputs = features.outputs();
-        let estimate = FisherEstimate::Exact;
-        let observed = OutputCurvature { likelihood, estimate, targets: &targets, outputs: &outputs, first };
-        let roots = observed.roots::<T>()?;
-        let own = features.apply_through(v.as_ref(), &mut |examples, tangents| {
-            // B = R^T R, example by example.
-            let roots = &roots.values[examples.start * roots.width * c..examples.end * roots.width * c];
-            tangents.par_col_iter_mut().for_each(|mut tangent| {
-                let mut product = vec![T::ZERO; c];
-                for (n, rows) in roots.chunks_exact(roots.len() / examples.len()).enumerate() {
-                    product.fill(T::ZERO);
-                    for row in rows.chunks_exact(c) {
-                        let mut along = T::ZERO;
-                        (0..c).for_each(|k| along += row[k] * tangent[n * c + k]);
-                        (0..c).for_each(|k| product[k] += row[k] * along);
-                    }
-                    (0..c).for_each(|k| tangent[n * c + k] = product[k]);
-                }
-            });
-        })?;
-        sum.par_col_iter_mut().zip(own.par_col_iter()).for_each(|(sum, own)| {
-            sum.iter_mut().zip(own.iter()).for_each(|(s, v)| *s += v.to_f64());
-        });
-        if observer(end, count) == Signal::Stop {
-            return Err(LinearError::Interrupted);
-        }
-    }
-    Ok(sum)
 }

@@ -26,7 +26,7 @@ pub struct ConjugateOptions {
 
 impl Default for ConjugateOptions {
     fn default() -> Self {
-        Self { tolerance: 0.03, steps: 200 }
+        Self { tolerance: 0.01, steps: 200 }
     }
 }
 

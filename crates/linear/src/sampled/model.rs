@@ -154,7 +154,7 @@ impl<'a, T: Real, F: FeatureMap<T>> SampledModel<'a, T, F> {
     }
 
     /// `diag(s) sum_i Phi_i' B_i Phi_i diag(s) z` over all examples or some; adds `sum_i |phi_i z_j|²_(B_i)` to `squares`.
-    pub(super) fn curvature_product(
+    pub(crate) fn curvature_product(
         &self,
         z: MatRef<'_, f64>,
         chosen: Option<&[usize]>,

@@ -54,12 +54,21 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
     /// # Errors
     /// [`SampledError`].
     pub fn settle(&mut self) -> Result<(), SampledError> {
+        let each = self.precision_of_each()?;
+        self.settle_for(&each)
+    }
+
+    fn settle_for(&mut self, each: &[f64]) -> Result<(), SampledError> {
         if !self.state.mode_is_current {
-            let prior = self.prior.with_precisions(&self.state.precisions).map_err(prior_error)?;
-            let mode = self.mode(&prior.precision_of_each(0..self.model.dimension()))?;
-            (self.state.mode, self.state.mode_is_current) = (Some(mode), true);
+            (self.state.mode, self.state.mode_is_current) = (Some(self.mode(each)?), true);
         }
         Ok(())
+    }
+
+    /// The precisions under way, of each weight in scaled coordinates.
+    fn precision_of_each(&self) -> Result<Vec<f64>, SampledError> {
+        let prior = self.prior.with_precisions(&self.state.precisions).map_err(prior_error)?;
+        Ok(prior.precision_of_each(0..self.model.dimension()))
     }
 
     /// `mean_j |zeta_j|²` of each group.
@@ -175,9 +184,8 @@ where
 
     fn step(&mut self, _: &mut Run<'_, Self>) -> Result<Step, SampledError> {
         let begun = Instant::now();
-        let prior = self.prior.with_precisions(&self.state.precisions).map_err(prior_error)?;
-        let each = prior.precision_of_each(0..self.model.dimension());
-        self.settle()?;
+        let each = self.precision_of_each()?;
+        self.settle_for(&each)?;
         let strength = self.strength();
         let Self { sampler, state, watch, .. } = self;
         let saved = state.solving.take();

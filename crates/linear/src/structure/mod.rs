@@ -144,6 +144,15 @@ impl Structure {
         self.blocks.last().map_or(0, |b| b.range.end)
     }
 
+    /// Columns of the factors of low rank: 0 where there are none.
+    pub fn directions(&self) -> usize {
+        let of = |block: &Block| match &block.matrix {
+            BlockMatrix::LowRank(own) => own.factor().ncols(),
+            _ => 0,
+        };
+        self.blocks.iter().map(of).sum()
+    }
+
     /// The blocks, in order.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks

@@ -37,4 +37,4 @@ pub use outputs::Outputs;
 pub use pullback::KernelAdjoint;
 pub use tangent_kernel::FEATURES;
 pub use taps::{OuterTap, Tap, TapAt};
-pub use through::{HELD, OutputMap, ProductsThrough};
+pub use through::{HELD, OutputMap, ProductsThrough, widest_connected};

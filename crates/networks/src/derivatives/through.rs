@@ -49,8 +49,8 @@ impl ProductsThrough {
 /// What stands between the two products: `map(outputs, examples, moved)` sees some examples' outputs `[examples, outputs...]` and `J_n v_k`, `[examples * k, outputs...]`, and says what goes back in its place.
 pub type OutputMap<'a, T> = dyn FnMut(&Array<T>, Range<usize>, Array<T>) -> Array<T> + 'a;
 
-/// Values that the widest fully connected layer makes of an example.
-fn widest_connected(graph: &Graph) -> usize {
+/// Values that the widest fully connected layer makes of an example; 0 without one.
+pub fn widest_connected(graph: &Graph) -> usize {
     let connected = graph.nodes().iter().filter(|n| matches!(n.operation, Operation::Linear(_)));
     connected.map(|n| n.shape.iter().product()).max().unwrap_or(0)
 }
