@@ -158,6 +158,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                     newton_steps: own.newton_steps,
                     inner_steps: own.inner_steps,
                     tolerance: own.tolerance,
+                    ..ModeOptions::default()
                 },
                 alternations: own.alternations,
                 integration: Integration::Probit,

@@ -92,8 +92,12 @@ impl Default for SampledOptions {
             objective: Objective::LowVariance,
             update: Update::Mackay,
             estimator: Estimator::Prediction,
-            // Begun where the last turn ended.
-            mode: ModeSolver::Newton(ModeOptions { inner_steps: 100, ..ModeOptions::default() }),
+            // Begun where the last turn ended, and as good as the precision that it is for.
+            mode: ModeSolver::Newton(ModeOptions {
+                inner_steps: 100,
+                norm_tolerance: 0.01,
+                ..ModeOptions::default()
+            }),
             g_prior: false,
             layerwise: false,
             initial_precision: 1.0,

@@ -249,7 +249,12 @@ fn the_linearised_mode_of_a_gaussian_model_is_ridge_regression() {
     let network = network(PERCEPTRON, 4);
     let likelihood = &likelihoods()[1];
     let examples = data(&network, likelihood, 9, 7);
-    let mode_options = posterior_laplace::ModeOptions { tolerance: 1e-14, inner_steps: 200, newton_steps: 5 };
+    let mode_options = posterior_laplace::ModeOptions {
+        tolerance: 1e-14,
+        inner_steps: 200,
+        newton_steps: 5,
+        ..Default::default()
+    };
     for (mode, simple) in [(Mode::Linearised, false), (Mode::LinearisedSimple, true)] {
         let o = FitOptions {
             mode,

@@ -53,7 +53,12 @@ fn options() -> SampledOptions {
         em_steps: 3,
         solver: tight(),
         tolerance: 0.0,
-        mode: ModeSolver::Newton(ModeOptions { tolerance: 1e-12, inner_steps: 60, newton_steps: 40 }),
+        mode: ModeSolver::Newton(ModeOptions {
+            tolerance: 1e-12,
+            inner_steps: 60,
+            newton_steps: 40,
+            ..Default::default()
+        }),
         ..SampledOptions::default()
     }
 }

@@ -23,11 +23,15 @@ pub struct ModeOptions {
     /// The search ends when a Newton step promises to lower the loss by less, nats. An error e of the loss leaves one of about `√(2e / a)` in the weights, and of
     /// `2 √(2e / a |w|²)` relative in the norm that the evidence charges for: 1e-6 is 0.1 % of it for a |w|² of 10.
     pub tolerance: f64,
+    /// Or when what it promises is an error of the weights' norm under the prior precisions `A` that is relatively smaller: `2 √(2e / w'Aw)`. 0: only nats count. Where nothing but a precision is learned from the
+    /// mode, nats are no measure: in single precision and with hundreds of thousands of weights a millionth of one is out of reach, and one percent of the norm a matter of a few steps.
+    #[serde(default)]
+    pub norm_tolerance: f64,
 }
 
 impl Default for ModeOptions {
     fn default() -> Self {
-        Self { newton_steps: 20, inner_steps: 20, tolerance: 1e-6 }
+        Self { newton_steps: 20, inner_steps: 20, tolerance: 1e-6, norm_tolerance: 0.0 }
     }
 }
 

@@ -31,13 +31,16 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
             start.iter().zip(&self.precisions).map(|(w, a)| if a.is_finite() { *w } else { 0.0 }).collect();
         let mut at = self.at(&w, observer)?;
         let (mut products, mut remaining, mut converged, mut steps) = (0, f64::INFINITY, false, 0);
-        let inner_tolerance = if self.quadratic { 1e-8 } else { 1e-2 };
+        // One step for a quadratic, unless a rough one may do.
+        let inner_tolerance = if self.quadratic && options.norm_tolerance == 0.0 { 1e-8 } else { 1e-2 };
         while steps < options.newton_steps {
             let (step, promised) =
                 self.newton_step(&at, preconditioner, options, inner_tolerance, &mut products, observer)?;
             remaining = promised;
-            if promised.is_nan() || promised <= options.tolerance {
-                converged = promised.is_finite();
+            if promised.is_nan() || promised <= options.tolerance.max(self.nats(&w, options)) {
+                // A step of nothing where there is a slope is a curvature that is no number.
+                let arrived = promised > 0.0 || at.gradient.iter().all(|g| *g == 0.0);
+                converged = promised.is_finite() && arrived;
                 break;
             }
             steps += 1;
@@ -67,6 +70,12 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
             converged,
             offset: at.offset,
         })
+    }
+
+    /// Nats that leave the norm of the weights as far off as is allowed.
+    fn nats(&self, w: &[f64], options: &ModeOptions) -> f64 {
+        let own = w.iter().zip(&self.precisions).filter(|(_, a)| a.is_finite());
+        options.norm_tolerance.powi(2) / 8.0 * own.map(|(w, a)| a * w * w).sum::<f64>()
     }
 
     /// A step and what the quadratic model promises for it.

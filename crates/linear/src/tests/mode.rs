@@ -62,14 +62,24 @@ impl Case {
 
     /// The mode, preconditioned with the Gram matrix of the features.
     fn mode(&self, problem: &ModeProblem<'_, f64, DenseFeatures>, start: &[f64]) -> Mode {
+        let exact =
+            ModeOptions { newton_steps: 50, inner_steps: 100, tolerance: 1e-18, ..Default::default() };
+        self.mode_within(problem, start, &exact)
+    }
+
+    fn mode_within(
+        &self,
+        problem: &ModeProblem<'_, f64, DenseFeatures>,
+        start: &[f64],
+        options: &ModeOptions,
+    ) -> Mode {
         let d = start.len();
         let gram = self.features.whole().transpose() * self.features.whole();
         let matrix = BlockMatrix::Dense(Dense::new(gram));
         let block = Block { name: "all".into(), range: 0..d, matrix };
         let preconditioner =
             Structure::new(vec![block]).unwrap().condition(&self.prior, problem.strength).unwrap();
-        let options = ModeOptions { newton_steps: 50, inner_steps: 100, tolerance: 1e-18 };
-        problem.solve(start, &preconditioner, &options, &mut |_, _| Signal::Continue).unwrap()
+        problem.solve(start, &preconditioner, options, &mut |_, _| Signal::Continue).unwrap()
     }
 
     /// Gradient of the log likelihood in the outputs at `w`, sent back: `Phi' d log p / df`.
@@ -87,6 +97,43 @@ impl Case {
 }
 
 const NAMES: [&str; 3] = ["softmax", "poisson", "gaussian"];
+
+#[test]
+fn norms_are_as_good_as_asked_for_with_less_work() {
+    for name in NAMES {
+        let case = Case::new(name, 30, 20);
+        let problem = case.problem();
+        let norm = |mode: &Mode| -> f64 {
+            mode.weights.iter().zip(case.prior.precisions()).map(|(w, a)| a * w * w).sum()
+        };
+        // Neither from nothing, whose norm is nothing, nor from far away do searches end before their time.
+        for start in [vec![0.0; 20], normals(20, "start").iter().map(|v| 3.0 * v).collect()] {
+            let exact = case.mode(&problem, &start);
+            for asked in [0.1, 0.01, 1e-4] {
+                let options = ModeOptions {
+                    newton_steps: 50,
+                    norm_tolerance: asked,
+                    tolerance: 0.0,
+                    ..ModeOptions::default()
+                };
+                let found = case.mode_within(&problem, &start, &options);
+                let off = (norm(&found) / norm(&exact) - 1.0).abs();
+                assert!(
+                    found.converged && off <= asked,
+                    "{name}: {off} where {asked} was asked for, {found:?}"
+                );
+                assert!(found.products < exact.products, "{name}: {} of {}", found.products, exact.products);
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_curvature_is_no_number_nothing_is_called_an_optimum() {
+    let case = Case::new("poisson", 30, 20);
+    let far: Vec<f64> = normals(20, "start").iter().map(|v| 30.0 * v).collect();
+    assert!(!case.mode(&case.problem(), &far).converged);
+}
 
 #[test]
 fn the_loss_has_the_stated_gradient_and_value() {

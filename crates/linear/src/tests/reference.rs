@@ -88,7 +88,7 @@ fn mode_evidence_and_update() {
     let prior = Prior::scalar(3, 0.5).unwrap();
     let [dense, low_rank] = structures(&q);
     let preconditioner = dense.condition(&prior, 1.0).unwrap();
-    let options = ModeOptions { tolerance: 1e-20, inner_steps: 50, newton_steps: 50 };
+    let options = ModeOptions { tolerance: 1e-20, inner_steps: 50, newton_steps: 50, ..Default::default() };
     let mode = problem.solve(&[0.0; 3], &preconditioner, &options, &mut |_, _| Signal::Continue).unwrap();
     assert!(mode.converged, "{mode:?}");
     let expected = [0.2953227226, 0.4158570405, 0.7843710587];

@@ -182,7 +182,12 @@ fn resumed(
         tolerance: 0.0,
         update: Update::Mackay,
         estimator: Estimator::Prediction,
-        mode: ModeSolver::Newton(ModeOptions { tolerance: 1e-20, inner_steps: 50, newton_steps: 50 }),
+        mode: ModeSolver::Newton(ModeOptions {
+            tolerance: 1e-20,
+            inner_steps: 50,
+            newton_steps: 50,
+            ..Default::default()
+        }),
         predictor: Predictor::Affine,
         learn_noise: false,
     };
