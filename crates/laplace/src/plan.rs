@@ -16,7 +16,7 @@ use posterior_linear::curvature::{is_gaussian, layers};
 use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::{Head, segments};
 use serde::{Deserialize, Serialize};
-use workspace::{Use, Workspace};
+use workspace::{Use, Workspace, after};
 
 /// Copies of a dense curvature at the peak: the sums, the matrix, the posterior's factor and the predictor's (or what they are made from).
 const DENSE_COPIES: u64 = 4;
@@ -174,7 +174,7 @@ impl Plan {
             examples,
             outputs: c as usize,
             curvature_bytes: factored.max(collected).saturating_add(d * 8 * 6),
-            batch_bytes: batches.max(space.after(batches, shared)),
+            batch_bytes: batches.max(after(batches, shared)),
             flops,
         }
     }

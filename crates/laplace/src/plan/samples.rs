@@ -1,6 +1,6 @@
 //! What ELLA and samples need.
 
-use super::workspace::Workspace;
+use super::workspace::{Workspace, after};
 use crate::LaplaceError;
 use crate::ella::EllaOptions;
 use crate::sampled::{SampledOptions, Solver};
@@ -99,8 +99,9 @@ pub fn sampled<T: Precision>(
     let work = begin + conditioned + turns + product(last) * (per_turn + 1.0);
     // The diagonal's pass comes first.
     let width = likelihood.root_width() as u64;
-    let squares = space.batch_bytes(width, super::Use::Squares) * space.workers(d * 8, width).unwrap_or(1);
-    let batch = squares.max(space.after(squares, space.tangents(most.max(k).max(1))));
+    let workers = space.workers(d.saturating_mul(8), width).unwrap_or(1);
+    let squares = space.batch_bytes(width, super::Use::Squares).saturating_mul(workers);
+    let batch = squares.max(after(squares, space.tangents(most.max(k).max(1))));
     (bytes, batch, work)
 }
 

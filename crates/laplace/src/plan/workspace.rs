@@ -62,11 +62,6 @@ impl<T: Precision> Workspace<'_, T> {
         Some(strips.min(at_once as u64).max(1))
     }
 
-    /// Bytes of a stage after one that took so many: buffers of the stage before wait, in other sizes.
-    pub(super) fn after(&self, before: u64, own: u64) -> u64 {
-        own.saturating_add(before.min(WAITING_BYTES as u64))
-    }
-
     /// Inputs as they were read and gathered, targets, and everything that a forward pass keeps.
     fn forward(&self, batch: u64) -> u64 {
         let input = self.graph().input_shape().iter().product::<usize>() as u64;
@@ -298,6 +293,11 @@ impl<T: Precision> Workspace<'_, T> {
         };
         self.own_nodes().map(one).max().unwrap_or(0) * self.number()
     }
+}
+
+/// Bytes of a stage after one that took so many: buffers of the stage before wait, in other sizes.
+pub(super) fn after(before: u64, own: u64) -> u64 {
+    own.saturating_add(before.min(WAITING_BYTES as u64))
 }
 
 fn node_size(node: &Node) -> u64 {

@@ -24,7 +24,7 @@ pub struct ModeOptions {
     /// `2 √(2e / a |w|²)` relative in the norm that the evidence charges for: 1e-6 is 0.1 % of it for a |w|² of 10.
     pub tolerance: f64,
     /// Or when what it promises is an error of the weights' norm under the prior precisions `A` that is relatively smaller: `2 √(2e / w'Aw)`. 0: only nats count. Where nothing but a precision is learned from the
-    /// mode, nats are no measure: in single precision and with hundreds of thousands of weights a millionth of one is out of reach, and one percent of the norm a matter of a few steps.
+    /// mode, nats are no measure: a millionth of one is more than single precision and hundreds of thousands of weights may have, and asks for far more products than one percent of the norm.
     #[serde(default)]
     pub norm_tolerance: f64,
 }
