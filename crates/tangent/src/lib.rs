@@ -8,6 +8,7 @@
 //! | `curvature` | a batch's curvature in each form, from what passes the layers on the way back |
 //! | `covariances`, `outer` | covariances of a batch's outputs, without gradients of fully connected layers |
 //! | `kernel` | [`TangentKernel`]: `J(x) J(z)^T` as a [`BlockKernel`](posterior_kernels::BlockKernel), with gradients in its inputs |
+//! | `gram` | [`tangent_gram`]: that of all examples, in doubles, rows in pieces |
 //! | `head` | [`Head`]: an output layer alone needs no way back |
 //! | `observations` | [`Batch`], [`Observed`]: inputs and checked targets, batch by batch |
 //!
@@ -31,6 +32,7 @@
 mod covariances;
 mod curvature;
 mod features;
+mod gram;
 mod head;
 mod kernel;
 mod observations;
@@ -38,6 +40,7 @@ mod outer;
 mod segments;
 
 pub use features::Tangent;
+pub use gram::{GramPlan, tangent_gram};
 pub use head::Head;
 pub use kernel::TangentKernel;
 pub use observations::{

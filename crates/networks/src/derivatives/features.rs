@@ -78,6 +78,22 @@ impl<T> TangentFeatures<T> {
     }
 }
 
+impl<T: Precision> TangentFeatures<T> {
+    /// The same numbers in another precision.
+    pub fn cast<U: Precision>(&self) -> TangentFeatures<U> {
+        let feature = |feature: &Feature<T>| match feature {
+            Feature::Dense { inputs, sensitivities, bias } => Feature::Dense {
+                inputs: inputs.cast(),
+                sensitivities: sensitivities.cast(),
+                bias: U::from_f64(bias.to_f64()),
+            },
+            Feature::Rows(rows) => Feature::Rows(rows.cast()),
+        };
+        let features = self.features.iter().map(feature).collect();
+        TangentFeatures { groups: self.groups.clone(), features, examples: self.examples, width: self.width }
+    }
+}
+
 /// Values that the features of one row take: what the memory of a tangent kernel follows from.
 pub fn tangent_feature_size(graph: &Graph, selection: &Selection) -> usize {
     groups(graph, selection)

@@ -35,6 +35,6 @@ pub use features::{TangentFeatures, tangent_feature_size};
 pub use gauss_newton::GRADIENTS;
 pub use outputs::Outputs;
 pub use pullback::KernelAdjoint;
-pub use tangent_kernel::FEATURES;
+pub use tangent_kernel::{FEATURES, TurnedFeatures};
 pub use taps::{OuterTap, Tap, TapAt};
 pub use through::{HELD, OutputMap, ProductsThrough, widest_connected};

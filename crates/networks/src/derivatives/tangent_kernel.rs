@@ -62,9 +62,9 @@ impl<T: Precision> Network<T> {
             let left = features(x, of_x, range_x.clone())?;
             for range_z in pieces(z.rows(), each(width_z)) {
                 let right = if same && range_x == range_z {
-                    left.clone()
+                    left.turned()
                 } else {
-                    features(z, of_z, range_z.clone())?
+                    features(z, of_z, range_z.clone())?.turned()
                 };
                 left.kernel_into(
                     &right,
@@ -107,41 +107,48 @@ impl<T: Precision> Network<T> {
 impl<T: Precision> TangentFeatures<T> {
     /// The kernel between these rows and others': `[rows, other rows]`.
     pub fn kernel(&self, other: &Self) -> Array<T> {
+        self.kernel_turned(&other.turned())
+    }
+
+    /// The same where the others were turned before, once for many products.
+    pub fn kernel_turned(&self, other: &TurnedFeatures<T>) -> Array<T> {
         let mut out = Array::zeros(vec![self.rows(), other.rows()]);
         self.kernel_into(other, out.values_mut(), other.rows(), 0, 0);
         out
     }
 
+    /// The rows as right factors of a kernel, in another precision if need be: turned, so that no product has to.
+    pub fn turned<U: Precision>(&self) -> TurnedFeatures<U> {
+        let strip = (TILE_ROWS / self.width).max(1);
+        let strips = pieces(self.examples, strip).map(|examples| {
+            let rows = examples.start * self.width..examples.end * self.width;
+            let turned = self.features.par_iter().map(|feature| match feature {
+                Feature::Dense { inputs, sensitivities, .. } => {
+                    Turned { rows: turn(sensitivities, rows.clone()), inputs: turn(inputs, examples.clone()) }
+                }
+                Feature::Rows(values) => Turned { rows: turn(values, rows.clone()), inputs: Vec::new() },
+            });
+            (examples.clone(), turned.collect())
+        });
+        TurnedFeatures { strips: strips.collect(), examples: self.examples, width: self.width }
+    }
+
     /// Writes the kernel into a larger row-major matrix with `columns` columns, from (row, column) on.
-    fn kernel_into(&self, other: &Self, out: &mut [T], columns: usize, row: usize, column: usize) {
+    fn kernel_into(
+        &self,
+        other: &TurnedFeatures<T>,
+        out: &mut [T],
+        columns: usize,
+        row: usize,
+        column: usize,
+    ) {
         let (width, other_width) = (self.width, other.width);
         let tile_rows = TILE_EXAMPLES.div_ceil(width) * width;
-        let strip = (TILE_ROWS / other_width).max(1);
         let out = &mut out[row * columns..(row + self.rows()) * columns];
-        // The right factors are turned once, so that no tile has to.
-        let strips: Vec<(std::ops::Range<usize>, Vec<Turned<T>>)> = pieces(other.examples, strip)
-            .map(|others| {
-                let rows = others.start * other_width..others.end * other_width;
-                let turned: Vec<Turned<T>> = other
-                    .features
-                    .iter()
-                    .map(|feature| match feature {
-                        Feature::Dense { inputs, sensitivities, .. } => Turned {
-                            rows: turn(sensitivities, rows.clone()),
-                            inputs: turn(inputs, others.clone()),
-                        },
-                        Feature::Rows(values) => {
-                            Turned { rows: turn(values, rows.clone()), inputs: Vec::new() }
-                        }
-                    })
-                    .collect();
-                (others, turned)
-            })
-            .collect();
         out.par_chunks_mut(tile_rows * columns).enumerate().for_each(|(tile, out)| {
             let rows = tile * tile_rows..(tile * tile_rows + out.len() / columns);
             let examples = rows.start / width..rows.end / width;
-            for (others, turned) in &strips {
+            for (others, turned) in &other.strips {
                 let other_rows = others.start * other_width..others.end * other_width;
                 let mut sums = vec![T::ZERO; rows.len() * other_rows.len()];
                 let mut products = vec![T::ZERO; sums.len()];
@@ -196,7 +203,24 @@ impl<T: Precision> TangentFeatures<T> {
     }
 }
 
+/// The rows of some points as right factors of a kernel: [`TangentFeatures::turned`].
+#[derive(Clone, Debug)]
+pub struct TurnedFeatures<T> {
+    /// Examples, and their numbers in each group.
+    strips: Vec<(std::ops::Range<usize>, Vec<Turned<T>>)>,
+    examples: usize,
+    width: usize,
+}
+
+impl<T> TurnedFeatures<T> {
+    /// Number of rows: examples times outputs asked for.
+    pub fn rows(&self) -> usize {
+        self.examples * self.width
+    }
+}
+
 /// The numbers of one group of some rows, `[entries, rows]`.
+#[derive(Clone, Debug)]
 struct Turned<T> {
     rows: Vec<T>,
     inputs: Vec<T>,
@@ -206,15 +230,18 @@ struct Turned<T> {
 const TURNED: usize = 16;
 
 /// Some rows of `[rows, entries]` as `[entries, rows]`.
-pub(super) fn turn<T: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<T> {
+pub(super) fn turn<T: Precision, U: Precision>(x: &Array<T>, rows: std::ops::Range<usize>) -> Vec<U> {
     let (entries, count) = (x.row_len(), rows.len());
     let values = &x.values()[rows.start * entries..rows.end * entries];
-    let mut out = vec![T::ZERO; values.len()];
+    let mut out = vec![U::ZERO; values.len()];
     for those in pieces(count, TURNED) {
         for these in pieces(entries, TURNED) {
             for i in these {
                 let target = &mut out[i * count..][those.clone()];
-                target.iter_mut().zip(those.clone()).for_each(|(t, r)| *t = values[r * entries + i]);
+                target
+                    .iter_mut()
+                    .zip(those.clone())
+                    .for_each(|(t, r)| *t = U::from_f64(values[r * entries + i].to_f64()));
             }
         }
     }
