@@ -8,12 +8,13 @@ use posterior_linalg::Real;
 use posterior_linalg::dense::product;
 use std::ops::Range;
 
-/// The features of `n` examples as one matrix of nC x d, and the model's outputs for zero weights. A batch is a range of examples.
+/// The features of `n` examples as one matrix of nC x d, and the model's outputs for zero weights, or at an expansion point. A batch is a range of examples.
 #[derive(Clone, Debug)]
 pub struct DenseFeatures {
     matrix: Mat<f64>,
     outputs: usize,
     offset: Option<Vec<f64>>,
+    expansion_point: Option<Vec<f64>>,
 }
 
 impl DenseFeatures {
@@ -32,7 +33,7 @@ impl DenseFeatures {
         let whole = matrix.nrows() / outputs * outputs;
         check::same("rows of the feature matrix, a multiple of the outputs", whole, matrix.nrows())?;
         check::finite_matrix("feature", matrix.as_ref())?;
-        Ok(Self { matrix, outputs, offset: None })
+        Ok(Self { matrix, outputs, offset: None, expansion_point: None })
     }
 
     /// The same model with an offset: one number for each row.
@@ -43,6 +44,16 @@ impl DenseFeatures {
         check::same("numbers in the offset", self.matrix.nrows(), offset.len())?;
         check::finite("offset", &offset)?;
         Ok(Self { offset: Some(offset), ..self })
+    }
+
+    /// The same model around weights `v` (d): the offset is what it says there, `g + Phi (w - v)`.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn with_expansion_point(self, weights: Vec<f64>) -> Result<Self, LinearError> {
+        check::same("weights", self.matrix.ncols(), weights.len())?;
+        check::finite("weight of the expansion point", &weights)?;
+        Ok(Self { expansion_point: Some(weights), ..self })
     }
 
     /// The whole matrix, nC x d.
@@ -65,6 +76,10 @@ impl FeatureMap<f64> for DenseFeatures {
 
     fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    fn expansion_point(&self) -> Option<&[f64]> {
+        self.expansion_point.as_deref()
     }
 
     fn examples_at_once(&self, _vectors: usize) -> usize {

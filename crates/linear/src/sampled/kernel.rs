@@ -115,6 +115,15 @@ impl<'a, T: Real, F: FeatureMap<T>> ObservedKernel<'a, T, F> {
     }
 }
 
+/// Along what outputs are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Along {
+    /// The roots `R_i` of the curvature.
+    Roots,
+    /// Each output.
+    Outputs,
+}
+
 /// `diag(s) sum_i Phi_i' R_i u_i` (d x k) over all examples or some, `u` of examples S x k.
 ///
 /// # Errors
@@ -124,12 +133,22 @@ pub fn pull<T: Real, F: FeatureMap<T>>(
     chosen: Option<&[usize]>,
     u: MatRef<'_, f64>,
 ) -> Result<Mat<f64>, LinearError> {
-    let (k, width, c) = (u.ncols(), model.likelihood().root_width(), model.likelihood().outputs());
+    pull_along(model, Along::Roots, chosen, u)
+}
+
+/// The same along roots or outputs.
+pub(super) fn pull_along<T: Real, F: FeatureMap<T>>(
+    model: &SampledModel<'_, T, F>,
+    along: Along,
+    chosen: Option<&[usize]>,
+    u: MatRef<'_, f64>,
+) -> Result<Mat<f64>, LinearError> {
+    let (k, width, c) = (u.ncols(), along.width(model), model.likelihood().outputs());
     let (mut sum, mut start) = (Mat::zeros(model.dimension(), k), 0);
     let at_once = model.features().examples_at_once(k);
     model.pass(at_once, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
         let mut cotangents = Mat::<T>::zeros(numbers.len() * c, k);
-        for_roots(observed, numbers.len(), |i, root| {
+        along.each(observed, numbers.len(), |i, root| {
             for j in 0..k {
                 for o in 0..c {
                     let own = root[o * width..(o + 1) * width].iter().enumerate();
@@ -155,13 +174,23 @@ pub fn push<T: Real, F: FeatureMap<T>>(
     chosen: Option<&[usize]>,
     z: MatRef<'_, f64>,
 ) -> Result<Mat<f64>, LinearError> {
-    let (k, width, c) = (z.ncols(), model.likelihood().root_width(), model.likelihood().outputs());
+    push_along(model, Along::Roots, chosen, z)
+}
+
+/// The same along roots or outputs.
+pub(super) fn push_along<T: Real, F: FeatureMap<T>>(
+    model: &SampledModel<'_, T, F>,
+    along: Along,
+    chosen: Option<&[usize]>,
+    z: MatRef<'_, f64>,
+) -> Result<Mat<f64>, LinearError> {
+    let (k, width, c) = (z.ncols(), along.width(model), model.likelihood().outputs());
     let count = chosen.map_or(model.examples(), <[usize]>::len);
     let (z, mut out, mut start) = (model.rounded(z), Mat::zeros(count * width, k), 0);
     let at_once = model.features().examples_at_once(k);
     model.pass(at_once, chosen, &mut |_, _| Signal::Continue, &mut |numbers, features, observed| {
         let tangents = features.apply(z.as_ref())?;
-        for_roots(observed, numbers.len(), |i, root| {
+        along.each(observed, numbers.len(), |i, root| {
             for j in 0..k {
                 for s in 0..width {
                     let value = (0..c).map(|o| root[o * width + s] * tangents[(i * c + o, j)].to_f64());
@@ -175,13 +204,27 @@ pub fn push<T: Real, F: FeatureMap<T>>(
     Ok(out)
 }
 
-/// Calls `visit(i, R_i)` with the root (C x S, row by row) of each example.
-fn for_roots(observed: &OutputCurvature<'_>, examples: usize, mut visit: impl FnMut(usize, &[f64])) {
-    let likelihood = observed.likelihood;
-    let mut root = vec![0.0; likelihood.outputs() * likelihood.root_width()];
-    for i in 0..examples {
-        likelihood.root(observed.target(i), observed.output(i), &mut root);
-        visit(i, &root);
+impl Along {
+    fn width<T: Real, F: FeatureMap<T>>(self, model: &SampledModel<'_, T, F>) -> usize {
+        match self {
+            Self::Roots => model.likelihood().root_width(),
+            Self::Outputs => model.likelihood().outputs(),
+        }
+    }
+
+    /// Calls `visit(i, R_i)` with the root (C x S, row by row), or the identity, of each example.
+    fn each(self, observed: &OutputCurvature<'_>, examples: usize, mut visit: impl FnMut(usize, &[f64])) {
+        let likelihood = observed.likelihood;
+        let c = likelihood.outputs();
+        if self == Self::Outputs {
+            let identity: Vec<f64> = (0..c * c).map(|k| f64::from(k % (c + 1) == 0)).collect();
+            return (0..examples).for_each(|i| visit(i, &identity));
+        }
+        let mut root = vec![0.0; c * likelihood.root_width()];
+        for i in 0..examples {
+            likelihood.root(observed.target(i), observed.output(i), &mut root);
+            visit(i, &root);
+        }
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `exact` | [`solve_exactly`]: conjugate gradients for all samples at once |
 //! | `preconditioner` | what they are preconditioned with: the curvature's diagonal and leading directions |
 //! | `kernel` | [`ObservedKernel`]: the same model from function space, `R' Phi Phi' R` by products |
+//! | `span` | [`Span`]: the model in an orthonormal basis of what its examples move, and [`FunctionSpace`], which makes the samples of all weights there |
 //! | `update` | [`Update`]: the next precision |
 //! | `sampler` | [`Sampler`]: what makes samples for precisions; [`WeightSpace`] |
 //! | `turns`, `state`, `turn_mode` | [`Turns`]: expectation maximisation; its options and state; its mode |
@@ -33,6 +34,7 @@ mod noise;
 mod objective;
 pub(crate) mod preconditioner;
 mod sampler;
+mod span;
 mod state;
 mod turn_mode;
 mod turns;
@@ -49,6 +51,7 @@ pub use noise::{Noise, observed_normals};
 pub use objective::{Objective, SampleObjective};
 pub use preconditioner::EXACT_ROOTS;
 pub use sampler::{Drawn, Sampler, Solve, SolverState, WatchSolver, WeightSpace};
+pub use span::{FunctionSpace, Span, SpanNoise};
 pub use state::{Estimator, FoundMode, ModeSolver, Turn, TurnOptions, TurnsState, WatchTurns};
 pub use turns::{Turns, curvature_spectrum};
 pub use update::{Update, dimension_bounds, sampled_bound};

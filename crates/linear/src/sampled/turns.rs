@@ -26,6 +26,8 @@ pub struct Turns<'a, T: Real, F: FeatureMap<T>, S: Sampler> {
     pub sampler: S,
     /// Groups of weights; its precisions are those of the first turn.
     pub prior: Prior,
+    /// Further weights of the only group that no example moves, and that no sample has: they are as the prior says.
+    pub beyond: usize,
     /// An approximate curvature of the unscaled features, with which the mode's conjugate gradients are preconditioned.
     pub curvature: &'a Structure,
     /// How well the network fits: the constants of Gaussian noise.
@@ -89,7 +91,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             return Err(SampledError::State { what: "the turns", problem });
         };
         let k = drawn.samples.ncols() as f64;
-        let traces = self.traces(drawn.samples.as_ref());
+        let mut traces = self.traces(drawn.samples.as_ref());
         let squared_outputs = match (&drawn.squared_outputs, self.options.estimator) {
             (Some(known), _) => Some(known.clone()),
             (None, Estimator::Weight) => None,
@@ -101,7 +103,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             }
         };
         let by_prediction = squared_outputs.map(|s| s.iter().sum::<f64>() / k);
-        let (sizes, d) = (self.prior.group_sizes(), self.model.dimension() as f64);
+        let (mut sizes, d) = (self.prior.group_sizes(), self.model.dimension() as f64);
         let (a, squared_norms) = (&state.precisions, self.prior.squared_norms(&mode.weights));
         let charged: Vec<f64> = a.iter().zip(&traces).map(|(a, t)| a * t).collect();
         let by_weight = d - charged.iter().sum::<f64>();
@@ -110,6 +112,10 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             _ => sizes.iter().zip(&charged).map(|(d, c)| *d as f64 - c).collect(),
         };
         let convergence = by_prediction.map(|g| (g + charged.iter().sum::<f64>()) / d);
+        if let (1.., [size], [trace]) = (self.beyond, &mut sizes[..], &mut traces[..]) {
+            *size += self.beyond;
+            *trace += self.beyond as f64 / a[0];
+        }
         let measure = self.spectrum.as_ref().map(|m| (m, strength));
         let next: Vec<f64> = (0..sizes.len())
             .map(|g| {

@@ -5,6 +5,7 @@ mod moments;
 mod objectives;
 mod preconditioner;
 mod reference;
+mod span;
 mod turns;
 
 use super::{assert_matrix, assert_near, column, normal};
@@ -176,6 +177,19 @@ fn resumed(
     watch: &mut WatchTurns<'_, SolverState>,
 ) -> TurnsState<SolverState> {
     let noise = Noise::draw(model, 0..samples, 3, &mut go).unwrap();
+    by_noise(case, (model, 0), &noise, (state, solve), change, count, watch)
+}
+
+/// Turns on given noise, of a model with so many weights beyond it.
+fn by_noise(
+    case: &Case,
+    (model, beyond): (&SampledModel<'_, f64, DenseFeatures>, usize),
+    noise: &Noise,
+    (state, solve): (TurnsState<SolverState>, &Solve),
+    change: impl Fn(&mut TurnOptions),
+    count: usize,
+    watch: &mut WatchTurns<'_, SolverState>,
+) -> TurnsState<SolverState> {
     let (diagonal, fit) = model.curvature_diagonal(4, 0, &mut go).unwrap();
     let curvature = model.leading_curvature(&diagonal, 2, 0, &mut go).unwrap();
     let mut options = TurnOptions {
@@ -193,13 +207,14 @@ fn resumed(
     };
     change(&mut options);
     let objective = Objective::LowVariance;
-    let sampler = WeightSpace { model, noise: &noise, curvature: &curvature, solve, objective };
+    let sampler = WeightSpace { model, noise, curvature: &curvature, solve, objective };
     let prior = Prior::scalar(model.dimension(), 1.0).unwrap();
     let spectrum = Some(curvature_spectrum(model, (case.features.whole().ncols(), 40), 1).unwrap());
     let mut turns = Turns {
         model,
         sampler,
         prior,
+        beyond,
         curvature: &curvature,
         fit,
         spectrum,
