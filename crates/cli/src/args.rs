@@ -14,7 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::FitArgs;
 pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
-pub(crate) use laplace_searches::{FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SwitchArg, UpdateArg};
+pub(crate) use laplace_searches::{
+    FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SpaceArg, SwitchArg, UpdateArg,
+};
 pub(crate) use network::{ForwardArgs, PrecisionArg, RuleArg, ScheduleArg, TrainArgs};
 pub(crate) use online::{OnlineArgs, OnlineCurvatureArg, OnlinePriorArg, OnlineRuleArg};
 pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs, TellArgs};

@@ -2,12 +2,12 @@
 
 use crate::args::CurvatureArg::{Ella, FixedMean, MeanField, Sampled, Temperature, Valla};
 use crate::args::{
-    CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SwitchArg, TuneArg, UpdateArg,
+    CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SpaceArg, SwitchArg, TuneArg, UpdateArg,
 };
 use crate::output::Failure;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior::linearised::sampled::{
-    ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Update,
+    ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Space, Update,
 };
 use posterior::linearised::{Approximation, EllaOptions, MeanFieldOptions, Mode, NoiseModel, PriorKind};
 use posterior::network::is_table;
@@ -37,6 +37,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.em_samples.is_some(), "em-samples", &[Sampled]),
         (s.em_steps.is_some(), "em-steps", &[Sampled]),
         (s.solver.is_some(), "solver", &[Sampled]),
+        (s.space.is_some(), "space", &[Sampled]),
         (s.update.is_some(), "update", &[Sampled]),
         (s.epochs.is_some(), "epochs", &[Sampled, MeanField]),
         (s.batch.is_some(), "batch", &[FixedMean, Valla, Sampled, MeanField]),
@@ -176,6 +177,10 @@ fn sampled(a: &LaplaceArgs) -> SampledOptions {
             Some(SolverArg::ConjugateGradients) => Solver::ConjugateGradients(ConjugateOptions::default()),
             None => SampledOptions::default().solver,
         },
+        space: s.space.map(|space| match space {
+            SpaceArg::Weights => Space::Weights,
+            SpaceArg::Functions => Space::Functions,
+        }),
         update: match s.update {
             Some(UpdateArg::Evidence) => Update::Evidence,
             Some(UpdateArg::DecoupledElbo) => Update::DecoupledElbo,

@@ -309,10 +309,7 @@ impl<T: Precision> Learned<T> for Sampled<T> {
     }
 
     fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
-        let columns = self.samples().ncols();
-        let batch = posterior_tangent::passing_batch_size(network, columns).min(examples.max(1));
-        let tangents = batch * (columns + 1) * network.graph().activations() * size_of::<T>();
-        (tangents + self.samples().nrows() * columns * size_of::<T>()) as u64
+        crate::plan::moved_bytes(network, self.selection(), examples, self.samples().ncols())
     }
 
     fn latent_flops(&self, network: &Network<T>) -> f64 {

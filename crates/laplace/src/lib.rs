@@ -102,6 +102,8 @@ pub enum Stage {
     Subnetwork,
     /// Summing the curvature.
     Curvature,
+    /// Making the kernel between examples.
+    Kernel,
     /// Looking for the optimum of the linearised model.
     Mode,
     /// Learning a sparse process.
@@ -126,6 +128,7 @@ impl Stage {
         match self {
             Self::Subnetwork => "choosing weights",
             Self::Curvature => "summing the curvature",
+            Self::Kernel => "making the tangent kernel",
             Self::Mode => "fitting the linearised model",
             Self::Process => "learning the process",
             Self::Noise => "estimating noise",

@@ -5,7 +5,8 @@ mod samples;
 mod searches;
 mod workspace;
 
-pub(crate) use samples::check_joint;
+pub(crate) use prediction::moved_bytes;
+pub(crate) use samples::{check_joint, sampled_space};
 pub use samples::{ella, sampled};
 
 use crate::accumulate::Form;

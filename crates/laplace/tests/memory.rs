@@ -1,6 +1,7 @@
 //! The memory that is planned is the memory that is used, by an allocator that counts. Alone in its binary, and one test after the other, so that nothing else is counted.
 #![allow(unsafe_code)]
 
+use posterior_laplace::sampled::{SampledOptions, Space};
 use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, Weights, fit,
 };
@@ -164,13 +165,12 @@ fn measure(
         (y, OutputLikelihood::Categorical(Categorical::new(outputs).unwrap()), Mode::Trained)
     };
     let data = Tabular::new(Array::new(shape, x), y);
-    let options = FitOptions {
-        weights,
-        approximation,
-        prior: PriorKind::Scalar,
-        mode,
-        tune: Tune::Evidence,
-        ..FitOptions::default()
+    // Samples bring their own prior, mode and search.
+    let options = if matches!(approximation, Approximation::Sampled(_)) {
+        FitOptions { weights, approximation, ..FitOptions::default() }
+    } else {
+        let (prior, tune) = (PriorKind::Scalar, Tune::Evidence);
+        FitOptions { weights, approximation, prior, mode, tune, ..FitOptions::default() }
     };
     // What others left behind would be used again, and not be seen.
     release_buffers();
@@ -233,6 +233,20 @@ fn wrong_plans(cases: &[Case], threads: usize, loose: bool) -> Vec<String> {
         }
         if case.dual {
             list.push((Weights::All, Approximation::FunctionSpace { points: None }));
+        }
+        let samples = |space| {
+            let options = SampledOptions {
+                samples_em: 3,
+                samples: 6,
+                em_steps: 2,
+                space: Some(space),
+                ..SampledOptions::default()
+            };
+            (Weights::All, Approximation::Sampled(options))
+        };
+        list.push(samples(Space::Weights));
+        if case.dual {
+            list.push(samples(Space::Functions));
         }
         let closed =
             |a: &Approximation| matches!(a, Approximation::Full | Approximation::FunctionSpace { .. });

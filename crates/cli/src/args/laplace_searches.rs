@@ -47,6 +47,15 @@ pub(crate) enum SolverArg {
     DualDescent,
 }
 
+/// Where samples are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpaceArg {
+    /// Among the weights, with passes over the data
+    Weights,
+    /// In the span of what the examples move, with their tangent kernel: for few examples
+    Functions,
+}
+
 /// How the precision follows from samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UpdateArg {
@@ -109,13 +118,17 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub em_samples: Option<usize>,
 
-    /// Rounds of expectation maximisation at most [default: 5]
+    /// Rounds of expectation maximisation at most [default: 10]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = SAMPLED, value_parser = numbers::whole(1..=1000))]
     pub em_steps: Option<usize>,
 
     /// How samples are found [default: conjugate-gradients]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
     pub solver: Option<SolverArg>,
+
+    /// Where samples are found [default: whichever is less work, functions within 2 GB]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
+    pub space: Option<SpaceArg>,
 
     /// How the precision follows [default: mackay]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]

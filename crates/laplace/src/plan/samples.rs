@@ -3,9 +3,10 @@
 use super::workspace::{Workspace, after};
 use crate::LaplaceError;
 use crate::ella::EllaOptions;
-use crate::sampled::{SampledOptions, Solver};
+use crate::sampled::{SampledOptions, Solver, Space};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::{Network, Precision, Selection};
+use posterior_tangent::GramPlan;
 
 /// Numbers of the landmarks' rows that are held at one time.
 const HELD: u64 = 1 << 25;
@@ -59,50 +60,155 @@ pub fn sampled<T: Precision>(
     likelihood: &OutputLikelihood,
     options: &SampledOptions,
 ) -> (u64, u64, f64) {
-    let outputs = likelihood.outputs() as u64;
-    let space = Workspace { network, selection, examples: examples as u64, outputs };
-    let (d, number) = (selection.len() as u64, size_of::<T>() as u64);
-    let (early, last) = (options.samples_em as u64, options.samples as u64);
-    let most = early.max(last);
-    let rows = (examples * likelihood.root_width()) as u64;
-    let probes = if options.update == crate::sampled::Update::Evidence {
-        options.spectrum_probes as u64 * options.spectrum_steps as u64
-    } else {
-        0
-    };
-    let block = d.saturating_mul(most);
-    let k = options.directions(selection.len(), rows as usize) as u64;
-    let directions = d.saturating_mul(k).saturating_mul(8);
-    let found = directions.saturating_mul(DIRECTION_BLOCKS.0);
-    let kept = directions.saturating_mul(DIRECTION_BLOCKS.1);
-    let mut bytes = block.saturating_mul(8 * BLOCKS + 3 * number).saturating_add(kept).max(found);
-    bytes = bytes.saturating_add(d * 8 * 12);
-    bytes = bytes.saturating_add(d.saturating_mul(probes).saturating_mul(8));
-    // The mode's outputs of all examples.
-    bytes = bytes.saturating_add(examples as u64 * outputs * 16);
-    let product = |k: u64| space.tangent_flops(k);
-    let per_turn = match &options.solver {
-        Solver::Descent(descent) => descent.epochs as f64,
-        Solver::ConjugateGradients(own) => SAMPLE_PRODUCTS.min(own.steps as f64),
-        Solver::DualDescent(dual) => {
-            // Targets, solution and what the solver keeps of them; the stored kernel is within what is left of the memory.
-            bytes = bytes.saturating_add(rows.saturating_mul(most).saturating_mul(8 * 8));
-            if options.g_prior { dual.steps as f64 } else { 2.0 }
+    Samples { network, selection, examples, likelihood, options }.chosen().1
+}
+
+/// Where [`fit`](crate::sampled::fit) works.
+pub(crate) fn sampled_space<T: Precision>(
+    network: &Network<T>,
+    selection: &Selection,
+    examples: usize,
+    likelihood: &OutputLikelihood,
+    options: &SampledOptions,
+) -> Space {
+    Samples { network, selection, examples, likelihood, options }.chosen().0
+}
+
+/// Bytes that function space may take where weights would take fewer.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Matrices of observed numbers that are alive while eigenvectors are found: kernel, vectors, and three of what finds them; beside these, columns of blocks.
+const DECOMPOSED: (u64, u64) = (5, 200);
+
+/// Blocks of weights x samples, in doubles, that function space makes: normals, what is lifted, samples, their narrowed copies.
+const LIFTED_BLOCKS: u64 = 6;
+
+/// What is asked for.
+struct Samples<'a, T: Precision> {
+    network: &'a Network<T>,
+    selection: &'a Selection,
+    examples: usize,
+    likelihood: &'a OutputLikelihood,
+    options: &'a SampledOptions,
+}
+
+impl<'a, T: Precision> Samples<'a, T> {
+    /// The space, and what it needs.
+    fn chosen(&self) -> (Space, (u64, u64, f64)) {
+        let numbers = self.examples * self.likelihood.outputs();
+        match self.options.space {
+            Some(Space::Weights) => (Space::Weights, self.weights()),
+            Some(Space::Functions) => (Space::Functions, self.functions()),
+            None if self.options.suits_functions() && numbers < self.selection.len() => {
+                let (weights, functions) = (self.weights(), self.functions());
+                let bytes = |needs: (u64, u64, f64)| needs.0.saturating_add(needs.1);
+                if functions.2 < weights.2 && bytes(functions) <= bytes(weights).max(MOST_BYTES) {
+                    (Space::Functions, functions)
+                } else {
+                    (Space::Weights, weights)
+                }
+            }
+            None => (Space::Weights, self.weights()),
         }
-    };
-    let mode = MODE_PRODUCTS * product(1);
-    let turns = options.em_steps as f64 * (product(early) * (per_turn + 1.0) + mode);
-    // Their product, orthogonal vectors and factors; those again for every precision.
-    let own = d as f64 * (k as f64).powi(2);
-    let begin = if k == 0 { 0.0 } else { product(k) + 7.0 * own };
-    let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
-    let work = begin + conditioned + turns + product(last) * (per_turn + 1.0);
-    // The diagonal's pass comes first.
-    let width = likelihood.root_width() as u64;
-    let workers = space.workers(d.saturating_mul(8), width).unwrap_or(1);
-    let squares = space.batch_bytes(width, super::Use::Squares).saturating_mul(workers);
-    let batch = squares.max(after(squares, space.tangents(most.max(k).max(1))));
-    (bytes, batch, work)
+    }
+
+    fn workspace(&self) -> Workspace<'a, T> {
+        let (network, selection) = (self.network, self.selection);
+        let (examples, outputs) = (self.examples as u64, self.likelihood.outputs() as u64);
+        Workspace { network, selection, examples, outputs }
+    }
+
+    /// Samples of the turns, and the more of these and those for predictions.
+    fn samples(&self) -> (u64, u64) {
+        let (early, last) = (self.options.samples_em as u64, self.options.samples as u64);
+        (early, early.max(last))
+    }
+
+    /// Vectors by which the spectrum is known.
+    fn probes(&self) -> u64 {
+        let options = self.options;
+        let asked = options.update == crate::sampled::Update::Evidence;
+        if asked { options.spectrum_probes as u64 * options.spectrum_steps as u64 } else { 0 }
+    }
+
+    /// The diagonal's pass: its bytes, and its multiplications and additions.
+    fn diagonal(&self) -> (u64, f64) {
+        let (space, width) = (self.workspace(), self.likelihood.root_width() as u64);
+        let workers = space.workers(8 * self.selection.len() as u64, width).unwrap_or(1);
+        let work = self.examples as f64 * self.network.graph().flops() as f64 * (1.0 + 2.0 * width as f64);
+        (space.batch_bytes(width, super::Use::Squares).saturating_mul(workers), work)
+    }
+
+    fn weights(&self) -> (u64, u64, f64) {
+        let (options, space, examples) = (self.options, self.workspace(), self.examples);
+        let (d, number) = (self.selection.len() as u64, size_of::<T>() as u64);
+        let (early, most) = self.samples();
+        let rows = (examples * self.likelihood.root_width()) as u64;
+        let block = d.saturating_mul(most);
+        let k = options.directions(self.selection.len(), rows as usize) as u64;
+        let directions = d.saturating_mul(k).saturating_mul(8);
+        let found = directions.saturating_mul(DIRECTION_BLOCKS.0);
+        let kept = directions.saturating_mul(DIRECTION_BLOCKS.1);
+        let mut bytes = block.saturating_mul(8 * BLOCKS + 3 * number).saturating_add(kept).max(found);
+        bytes = bytes.saturating_add(d * 8 * 12);
+        bytes = bytes.saturating_add(d.saturating_mul(self.probes()).saturating_mul(8));
+        // The mode's outputs of all examples.
+        bytes = bytes.saturating_add(examples as u64 * space.outputs * 16);
+        let product = |k: u64| space.tangent_flops(k);
+        let per_turn = match &options.solver {
+            Solver::Descent(descent) => descent.epochs as f64,
+            Solver::ConjugateGradients(own) => SAMPLE_PRODUCTS.min(own.steps as f64),
+            Solver::DualDescent(dual) => {
+                // Targets, solution and what the solver keeps of them; the stored kernel is within what is left of the memory.
+                bytes = bytes.saturating_add(rows.saturating_mul(most).saturating_mul(8 * 8));
+                if options.g_prior { dual.steps as f64 } else { 2.0 }
+            }
+        };
+        let mode = MODE_PRODUCTS * product(1);
+        let turns = options.em_steps as f64 * (product(early) * (per_turn + 1.0) + mode);
+        // Their product, orthogonal vectors and factors; those again for every precision.
+        let own = d as f64 * (k as f64).powi(2);
+        let begin = if k == 0 { 0.0 } else { product(k) + 7.0 * own };
+        let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
+        let (squares, diagonal) = self.diagonal();
+        let last = product(options.samples as u64) * (per_turn + 1.0);
+        let work = diagonal + begin + conditioned + turns + last;
+        // The diagonal's pass comes first.
+        let batch = squares.max(after(squares, space.tangents(most.max(k).max(1))));
+        (bytes, batch, work)
+    }
+
+    fn functions(&self) -> (u64, u64, f64) {
+        let (options, space, examples) = (self.options, self.workspace(), self.examples);
+        let (d, number) = (self.selection.len() as u64, size_of::<T>() as u64);
+        let (early, most) = self.samples();
+        let rows = examples as u64 * space.outputs;
+        let gram = GramPlan::new(self.network, self.selection, examples);
+        let square = rows.saturating_mul(rows).saturating_mul(8);
+        let k = options.directions(rows as usize, rows as usize) as u64;
+        let making = square.saturating_add(gram.bytes());
+        let decomposing = square.saturating_mul(DECOMPOSED.0).saturating_add(8 * rows * DECOMPOSED.1);
+        // Blocks as in weight space, of the span; of weights, those that go in and out.
+        let own =
+            rows.saturating_mul(most * BLOCKS + self.probes() + k * DIRECTION_BLOCKS.0).saturating_mul(8);
+        let lifted = d.saturating_mul(most).saturating_mul(8 * LIFTED_BLOCKS + 3 * number);
+        let solving = square.saturating_add(own).saturating_add(lifted);
+        let bytes = making.max(decomposing).max(solving).saturating_add(d * 8 * 12);
+        let (n, flops) = (rows as f64, self.network.graph().flops() as f64);
+        let made = gram.made() as f64 * flops * (1.0 + 2.0 * space.outputs as f64);
+        let kernel = made + n * n * gram.row as f64 + 9.0 * n.powi(3);
+        let per_turn = match &options.solver {
+            Solver::ConjugateGradients(own) => SAMPLE_PRODUCTS.min(own.steps as f64),
+            _ => SAMPLE_PRODUCTS,
+        };
+        let turn = early as f64 * (per_turn + 1.0) + MODE_PRODUCTS;
+        let last = options.samples as f64 * per_turn;
+        let products = 4.0 * n * n * (k as f64 + options.em_steps as f64 * turn + last);
+        let through = space.tangent_flops(early + options.samples as u64 + 1);
+        let (squares, diagonal) = self.diagonal();
+        let batch = squares.max(after(squares, space.tangents(most).max(space.rows(gram.at_once as u64))));
+        (bytes, batch, diagonal + kernel + products + through)
+    }
 }
 
 /// Refuses a joint covariance of so many numbers, made from rows of so many columns, that would pass `memory` bytes.

@@ -95,6 +95,11 @@ impl<T: Precision> Workspace<'_, T> {
         self.forward(batch) + own
     }
 
+    /// Bytes of the passes by which the rows of a kernel come, so many examples at a time.
+    pub(super) fn rows(&self, at_once: u64) -> u64 {
+        self.forward(at_once) + self.backward(at_once, self.outputs)
+    }
+
     /// One worker's bytes for rows that are sent back through the network.
     pub(super) fn batch_bytes(&self, width: u64, used: Use) -> u64 {
         let batch = self.batch(width);
@@ -198,7 +203,7 @@ impl<T: Precision> Workspace<'_, T> {
             let again = if piece < batch { self.forward(piece) } else { 0 };
             // Fully connected layers make their outputs for all vectors.
             let made = columns * widest_connected(graph) as u64;
-            let blocks = 4 * columns * self.outputs;
+            let blocks = 5 * columns * self.outputs;
             piece * (size + (self.outputs * back).max(made + blocks)) * self.number() + again
         } else {
             0

@@ -2,24 +2,22 @@
 
 use super::posterior::{Sampled, narrowed, too_large};
 use super::saved;
-use super::setting::{Setting, Way};
-use super::solve::AnyState;
-use super::{SampledOptions, Solver, Turn, Update};
+use super::setting::Setting;
+use super::turns::{Course, Kept};
+use super::way::Way;
+use super::{SampledOptions, Solver, Space, Turn};
 use crate::keep::Keeper;
+use crate::plan::sampled_space;
 use crate::{LaplaceError, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
 use posterior_linear::evidence::MOST_FITTED;
-use posterior_linear::mode::Predictor;
-use posterior_linear::sampled::{
-    Drawn, Estimator, GradientVariances, Noise, SampledModel, TurnOptions, Turns, TurnsState,
-    curvature_spectrum,
-};
+use posterior_linear::sampled::{Drawn, GradientVariances, SampledModel, Span, TurnsState};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
-use posterior_optim::{Clock, Limits, Reason, Signal, drive};
+use posterior_optim::{Reason, Signal};
 use posterior_tangent::{Observed, Tangent, check_outputs};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +34,12 @@ pub struct SampledReport {
     pub solver_steps: usize,
     /// Why these ended.
     pub solver_ended: Reason,
+    /// Where optimum, samples and turns were worked on.
+    #[serde(default)]
+    pub space: Space,
+    /// Directions of the weights that the examples move, in function space.
+    #[serde(default)]
+    pub span: Option<usize>,
     /// Leading directions of the curvature that conjugate gradients were preconditioned with, beside its diagonal.
     #[serde(default)]
     pub directions: usize,
@@ -68,7 +72,8 @@ pub struct SampledFit<T> {
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
 ///
-/// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end those of `samples` further ones. [`super::plan`] says how much memory.
+/// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end those of `samples` further ones. In function space the tangent kernel and its
+/// eigenvectors in place of all of these; they are not kept, so that an interrupted call makes them again. [`super::plan`] says how much memory.
 ///
 /// # Errors
 /// [`LaplaceError`]: options out of range, bad targets or inputs, more than `memory` bytes, solvers that diverge, interruption.
@@ -94,37 +99,6 @@ pub fn fit<T: Precision>(
         keeper: &'a mut Keeper<'k> = keeper,
         observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
     ) -> Result<SampledFit<T>, LaplaceError>)
-}
-
-/// Offers states to a keeper, and remembers what failed in that.
-struct Kept<'a, 'k> {
-    keeper: &'a mut Keeper<'k>,
-    failed: Option<LaplaceError>,
-}
-
-impl Kept<'_, '_> {
-    /// Whether to go on after a step, given what the observer says.
-    fn after(
-        &mut self,
-        predicting: bool,
-        signal: Signal,
-        state: impl Fn() -> TurnsState<AnyState>,
-    ) -> Signal {
-        let made = || saved::save(predicting, &state());
-        let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
-        match written {
-            Ok(()) => signal,
-            Err(error) => {
-                self.failed = Some(error);
-                Signal::Stop
-            }
-        }
-    }
-
-    /// What failed, or what came out.
-    fn result<R>(&mut self, result: Result<R, LaplaceError>) -> Result<R, LaplaceError> {
-        self.failed.take().map_or(result, Err)
-    }
 }
 
 fn run<T: Precision>(
@@ -154,16 +128,6 @@ fn run<T: Precision>(
     let (diagonal, fit) = plain.curvature_diagonal(options.samples_em.max(1), seed, &mut stage)?;
     let kind = if options.layerwise { PriorKind::Layerwise } else { PriorKind::Scalar };
     let prior = kind.prior(network.graph(), selection, options.initial_precision)?;
-    let (predicting, state) = match keeper.earlier() {
-        Some(earlier) => saved::open(earlier, selection.len())?,
-        None => (false, TurnsState::begin(&prior, 1.0)),
-    };
-    // Once the turns are over no mode is sought.
-    let rows = examples.len() * likelihood.root_width();
-    let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
-    let directions = if predicting && !conjugate { 0 } else { options.directions(selection.len(), rows) };
-    let curvature = plain.leading_curvature(&diagonal, directions, seed, &mut stage)?;
-    let found = curvature.directions();
     let streams = Streams::new(seed);
     let mut setting = Setting {
         prior: prior.clone(),
@@ -172,69 +136,43 @@ fn run<T: Precision>(
         seed: streams.child("laplace/sampled/prediction", 0).seed(),
     };
     let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
+    let space = sampled_space(network, selection, examples.len(), likelihood, options);
     let data = (network, selection, examples);
-    let mut kept = Kept { keeper, failed: None };
-    let mut stored_kernel = None;
+    let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
+    let (predicting, state) = match keeper.earlier() {
+        Some(earlier) => saved::open(earlier, way.dimension(&model))?,
+        None => (false, TurnsState::begin(&prior, 1.0)),
+    };
+    // Once the turns are over no mode is sought.
+    let rows = examples.len() * likelihood.root_width();
+    let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
+    let directions =
+        if predicting && !conjugate { 0 } else { options.directions(way.dimension(&model), rows) };
+    let mut stage = |done, all| observer(Stage::Curvature, done, all);
+    let curvature = way.curvature(&model, &diagonal, directions, seed, &mut stage)?;
+    let found = curvature.directions();
+    let mut kept = Kept::new(keeper);
     let (state, turns_ended) = if predicting || options.em_steps == 0 {
         (state, Reason::Steps)
     } else {
-        let own = streams.child("laplace/sampled/turns", 0).seed();
-        let mut stage = |done, all| observer(Stage::Samples, done, all);
-        let noise = Noise::draw(&model, 0..options.samples_em, own, &mut stage)?;
-        let way = Way::of(data, &model, &options.solver, memory - needed)?;
-        stored_kernel = way.stored_kernel();
-        let spectrum = match options.update {
-            Update::Evidence => {
-                let size = (options.spectrum_probes, options.spectrum_steps);
-                Some(curvature_spectrum(&model, size, own)?)
-            }
-            _ => None,
-        };
-        let whole = selection.len() == Selection::all(network.graph()).len();
-        let turn_options = turn_options(options, whole);
-        let sampler = way.sampler(&model, &noise, &curvature, options.objective);
-        let limits = Limits { steps: options.em_steps, time: None };
-        let mut watch = |progress: Option<&posterior_optim::Progress>,
-                         state: &dyn Fn() -> TurnsState<AnyState>| {
-            let signal = match progress {
-                Some(p) => observer(Stage::Samples, p.step, p.steps_planned),
-                None => observer(Stage::Mode, 0, options.em_steps),
-            };
-            kept.after(false, signal, state)
-        };
-        let mut turns = Turns {
-            model: &model,
-            sampler,
-            prior: prior.clone(),
+        let course = Course {
             curvature: &curvature,
             fit,
-            spectrum,
-            options: &turn_options,
-            state,
-            watch: &mut watch,
+            options,
+            whole: selection.len() == Selection::all(network.graph()).len(),
+            seed: streams.child("laplace/sampled/turns", 0).seed(),
         };
-        let mut ended = drive(&mut turns, limits, Clock::start(), &mut |_, _| Signal::Continue);
-        // Its distance from the network is part of predictions.
-        if ended.is_ok()
-            && is_gaussian(likelihood)
-            && let Err(error) = turns.settle()
-        {
-            ended = Err(error);
-        }
-        let state = turns.state;
-        let (reason, _) = kept.result(ended.map_err(LaplaceError::from))?;
-        (state, reason)
+        course.run(&model, &way, &prior, state, &mut kept, observer)?
     };
     setting.prior = prior.with_precisions(&state.precisions)?;
     setting.strength = if is_gaussian(likelihood) { 1.0 / state.noise_variance } else { 1.0 };
     let bare = TurnsState { samples: None, solving: None, ..state.clone() };
     let solved = setting.solve(
-        data,
         &model,
+        &way,
         &curvature,
         0..options.samples,
-        options,
-        memory - needed,
+        options.objective,
         if predicting { state.solving.clone() } else { None },
         &mut |progress, solving| {
             let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
@@ -257,21 +195,19 @@ fn run<T: Precision>(
             "the linearised model fits what it learned from almost exactly ({fitted:.0} effective dimensions of {rows} observed numbers): its noise was left as it was"
         ));
     }
-    let mode = state.mode.map(|mode| match model.scales() {
-        // Weights that the prior leaves out stay as they are.
-        Some(scales) => {
-            let own = mode.weights.iter().zip(scales).zip(tangent.trained());
-            own.map(|((w, s), v)| if *s == 0.0 { *v } else { w * s }).collect()
-        }
-        None => mode.weights,
-    });
+    let mode = match state.mode {
+        Some(mode) => Some(way.own_weights(&model, mode.weights)?),
+        None => None,
+    };
     let report = SampledReport {
         turns: state.turns,
         turns_ended,
         solver_steps: drawn.steps,
         solver_ended: drawn.reason,
+        space,
+        span: way.span().map(Span::rank),
         directions: found,
-        stored_kernel,
+        stored_kernel: way.stored_kernel(),
         displacement: None,
         gradient_variances,
     };
@@ -284,17 +220,6 @@ fn run<T: Precision>(
         report,
         notes,
     })
-}
-
-fn turn_options(options: &SampledOptions, whole: bool) -> TurnOptions {
-    TurnOptions {
-        tolerance: options.tolerance,
-        update: options.update,
-        estimator: if options.layerwise { Estimator::Weight } else { options.estimator },
-        mode: options.mode.clone(),
-        predictor: Predictor::Affine,
-        learn_noise: options.learn_noise.unwrap_or(whole),
-    }
 }
 
 /// What a reader should know.

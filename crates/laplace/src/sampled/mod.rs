@@ -1,14 +1,16 @@
 //! **Laplace by samples**: the linearised posterior as K draws of the weights, for networks whose curvature cannot be stored, and prior precisions learned from such draws by expectation maximisation.
 //!
 //! Each turn finds the optimum of the linearised model, draws samples of its posterior on noise that stays the same, and updates the precisions from both. Predictions are the network's outputs with the second moments of
-//! `J zeta`, K products forward for each input. Everything is products with the tangent ([`posterior_linear::sampled`]); samples are solved for by descent on batches, by conjugate gradients, or in function space by
-//! [`posterior_gp::iterative`]'s dual descent.
+//! `J zeta`, K products forward for each input. Everything is products with the tangent ([`posterior_linear::sampled`]); samples are solved for by descent on batches, by conjugate gradients on the weights or in the span of what the examples move,
+//! or by [`posterior_gp::iterative`]'s dual descent.
 //!
 //! | file | what |
 //! |---|---|
 //! | `options` | [`SampledOptions`] |
 //! | `fit` | [`fit()`]: the turns, and the samples for predictions |
-//! | `setting`, `solve` | what further samples need as well; one interface to the three solvers |
+//! | `turns` | expectation maximisation in whichever space |
+//! | `setting` | what further samples need as well |
+//! | `way`, `solve` | the space, with its kernel; one interface to the solvers |
 //! | `dual` | dual descent on the tangent kernel |
 //! | `posterior` | [`Sampled`]: predictions, further samples |
 //! | `saved` | where a fit stands, as arrays |
@@ -22,10 +24,12 @@ mod posterior;
 mod saved;
 mod setting;
 mod solve;
+mod turns;
+mod way;
 
 pub use crate::plan::sampled as plan;
 pub use fit::{SampledFit, SampledReport, fit};
-pub use options::{DualOptions, SampledOptions, Solver};
+pub use options::{DualOptions, SampledOptions, Solver, Space};
 pub use posterior::Sampled;
 pub use posterior_linear::sampled::{
     ConjugateOptions, DescentOptions, Estimator, ModeSolver, Objective, Turn, Update,

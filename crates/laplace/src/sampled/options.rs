@@ -38,6 +38,18 @@ impl Default for DualOptions {
     }
 }
 
+/// Where optimum, samples and turns are worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// Weights: each step is a pass over the data with products from both sides. What solvers of their own space, several precisions and the g-prior know.
+    #[default]
+    Weights,
+    /// The span of what the examples move ([`posterior_linear::sampled::Span`]): the tangent kernel is made and decomposed once, and then nothing but products with a matrix of observed numbers. For conjugate gradients under one
+    /// precision, and few observed numbers: its work grows with their square and their cube.
+    Functions,
+}
+
 /// What to fit, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -51,6 +63,8 @@ pub struct SampledOptions {
     /// How samples are solved for. Conjugate gradients are the default: to a small error they were quicker (`benches/sampled_solvers.rs`), to a coarse one descent can be. On 2,000 digits and a perceptron of 199,210 weights their outputs were 2 % off after
     /// 3 products (64 leading directions), those of descent 5 % off after 50 epochs.
     pub solver: Solver,
+    /// Where; unless said, function space where it is less work than weights and takes no more memory, or 2 GB.
+    pub space: Option<Space>,
     /// Which objective descent minimises.
     pub objective: Objective,
     /// How precisions are updated.
@@ -87,8 +101,9 @@ impl Default for SampledOptions {
         Self {
             samples_em: 4,
             samples: 32,
-            em_steps: 5,
+            em_steps: 10,
             solver: Solver::ConjugateGradients(ConjugateOptions::default()),
+            space: None,
             objective: Objective::LowVariance,
             update: Update::Mackay,
             estimator: Estimator::Prediction,
@@ -121,6 +136,14 @@ impl SampledOptions {
         cheap.max((2 * self.samples.max(self.samples_em)).min(MOST_DIRECTIONS)).min(rows).min(weights)
     }
 
+    /// Whether function space can do what is asked for.
+    pub(crate) fn suits_functions(&self) -> bool {
+        matches!(self.solver, Solver::ConjugateGradients(_))
+            && (self.em_steps == 0 || matches!(self.mode, ModeSolver::Newton(_)))
+            && !self.layerwise
+            && !self.g_prior
+    }
+
     pub(super) fn check(&self) -> Result<(), LaplaceError> {
         let refuse = |problem: String| Err(LaplaceError::Request(problem));
         if self.samples == 0 || (self.samples_em == 0 && self.em_steps > 0) {
@@ -134,6 +157,11 @@ impl SampledOptions {
         }
         if self.tolerance.is_nan() || self.tolerance < 0.0 {
             return refuse(format!("the tolerance is {}; it must be zero or positive", self.tolerance));
+        }
+        if self.space == Some(Space::Functions) && !self.suits_functions() {
+            return refuse(
+                "function space knows conjugate gradients, Newton's method and one prior precision of the weights as they are: choose these, or stay in weight space".into(),
+            );
         }
         if self.layerwise && matches!(self.solver, Solver::DualDescent(_)) {
             return refuse(

@@ -1,8 +1,9 @@
 //! What a fit returns.
 
 use super::setting::Setting;
+use super::way::Way;
 use super::{SampledOptions, Solver};
-use crate::plan::check_joint;
+use crate::plan::{check_joint, sampled_space};
 use crate::predict::{Latent, Wanted};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
@@ -227,24 +228,33 @@ fn extend<T: Precision>(
     let observed = Observed { examples, likelihood };
     let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
     let kept = posterior.samples.ncols();
-    let options =
-        SampledOptions { solver: solver.clone(), samples: more, em_steps: 0, ..SampledOptions::default() };
+    let (layerwise, g_prior) = (posterior.prior().names().len() > 1, posterior.setting.g_prior);
+    let options = SampledOptions {
+        solver: solver.clone(),
+        samples: more,
+        em_steps: 0,
+        layerwise,
+        g_prior,
+        ..SampledOptions::default()
+    };
     let (bytes, batch, _) = super::plan(network, &posterior.selection, examples.len(), likelihood, &options);
     let needed = bytes.saturating_add(batch);
     if needed > memory {
         return Err(too_large(more, needed, memory));
     }
-    let directions = options.directions(posterior.selection.len(), examples.len() * likelihood.root_width());
+    let data = (network, &posterior.selection, examples);
+    let space = sampled_space(network, &posterior.selection, examples.len(), likelihood, &options);
+    let way = Way::of(data, &model, (space, solver), memory - needed, observer)?;
+    let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
-    let curvature =
-        model.leading_curvature(&posterior.diagonal, directions, posterior.setting.seed, &mut stage)?;
+    let seed = posterior.setting.seed;
+    let curvature = way.curvature(&model, &posterior.diagonal, directions, seed, &mut stage)?;
     let drawn = posterior.setting.solve(
-        (network, &posterior.selection, examples),
         &model,
+        &way,
         &curvature,
         kept..kept + more,
-        &options,
-        memory - needed,
+        options.objective,
         None,
         &mut |progress, _| observer(Stage::Samples, progress.step, progress.steps_planned),
     )?;
@@ -258,7 +268,7 @@ fn extend<T: Precision>(
 /// The refusal of samples that pass the memory, with the way out.
 pub(super) fn too_large(samples: usize, needed: u64, allowed: u64) -> LaplaceError {
     let what = format!("Laplace by {samples} samples");
-    LaplaceError::Memory { what, needed, allowed, remedy: "take fewer samples, or allow more memory".into() }
+    LaplaceError::Memory { what, needed, allowed, remedy: "take fewer samples, stay in weight space where function space was asked for, or allow more memory".into() }
 }
 
 /// Samples in the network's own coordinates and precision.

@@ -1,19 +1,18 @@
 //! What a fit and further samples share: the model in the prior's coordinates, and the solver with what it needs.
 
-use super::dual::{Dual, Kernel};
+use super::Solver;
 use super::solve::{AnySampler, AnyState};
-use super::{DualOptions, Objective, SampledOptions, Solver};
+use super::way::Way;
 use crate::LaplaceError;
 use faer::MatRef;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::sampled::{
-    Drawn, GradientVariances, Noise, SampledModel, Sampler, Solve, WatchSolver, WeightSpace,
+    Drawn, FunctionSpace, GradientVariances, Noise, Objective, SampledModel, Sampler, WatchSolver,
     gradient_variances,
 };
 use posterior_linear::structure::Structure;
-use posterior_networks::train::Examples;
-use posterior_networks::{Network, Precision, Selection};
+use posterior_networks::Precision;
 use posterior_optim::{Reason, Signal};
 use posterior_tangent::{Observed, Tangent};
 use serde::{Deserialize, Serialize};
@@ -42,22 +41,38 @@ impl Setting {
     }
 
     /// Solves for samples of these numbers.
-    pub(super) fn solve<T: Precision>(
+    pub(super) fn solve<'f, T: Precision>(
         &self,
-        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
-        model: &SampledModel<'_, T, Tangent<'_, T>>,
+        model: &SampledModel<'_, T, Tangent<'f, T>>,
+        way: &Way<'_, 'f, T>,
         curvature: &Structure,
         samples: Range<usize>,
-        options: &SampledOptions,
-        memory: u64,
+        objective: Objective,
         state: Option<AnyState>,
         watch: &mut WatchSolver<'_, AnyState>,
     ) -> Result<Drawn, LaplaceError> {
-        let noise = Noise::draw(model, samples, self.seed, &mut |_, _| Signal::Continue)?;
-        let way = Way::of((network, selection, examples), model, &options.solver, memory)?;
         let each = self.prior.precision_of_each(0..model.dimension());
-        let mut sampler = way.sampler(model, &noise, curvature, options.objective);
-        let drawn = sampler.samples(&each, self.strength, None, state, watch)?;
+        let go = &mut |_, _| Signal::Continue;
+        let drawn = match way {
+            Way::Functions(solve, span) => {
+                let (own, noise) =
+                    (span.model(model.likelihood()), span.noise(model, samples, self.seed, go)?);
+                let (own, noise) = (&own, &noise);
+                let mut sampler =
+                    AnySampler::Functions(FunctionSpace { model, span, own, noise, curvature, solve });
+                sampler.samples(&each, self.strength, None, state, watch)?
+            }
+            _ => {
+                let noise = Noise::draw(model, samples, self.seed, go)?;
+                way.sampler(model, &noise, curvature, objective).samples(
+                    &each,
+                    self.strength,
+                    None,
+                    state,
+                    watch,
+                )?
+            }
+        };
         if drawn.reason == Reason::Interrupted {
             return Err(LaplaceError::Interrupted);
         }
@@ -86,49 +101,4 @@ const COMPARED: usize = 100;
 /// `m^(-1/2)`, zero where nothing moves an output.
 fn scales(diagonal: &[f64]) -> Vec<f64> {
     diagonal.iter().map(|m| if *m > 0.0 { m.powf(-0.5) } else { 0.0 }).collect()
-}
-
-/// A solver with what it needs beside the noise.
-pub(super) enum Way<'a, 'f, T: Precision> {
-    Weights(Solve),
-    Dual(&'a DualOptions, Kernel<'a, 'f, T>),
-}
-
-impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
-    pub(super) fn of(
-        (network, selection, examples): (&Network<T>, &Selection, &dyn Examples<T>),
-        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
-        solver: &'a Solver,
-        memory: u64,
-    ) -> Result<Self, LaplaceError> {
-        Ok(match solver {
-            Solver::Descent(options) => Self::Weights(Solve::Descent(options.clone())),
-            Solver::ConjugateGradients(options) => Self::Weights(Solve::ConjugateGradients(options.clone())),
-            Solver::DualDescent(options) => {
-                Self::Dual(options, Kernel::of(network, selection, examples, model, memory)?)
-            }
-        })
-    }
-
-    pub(super) fn sampler(
-        &'a self,
-        model: &'a SampledModel<'a, T, Tangent<'f, T>>,
-        noise: &'a Noise,
-        curvature: &'a Structure,
-        objective: Objective,
-    ) -> AnySampler<'a, 'f, T> {
-        match self {
-            Self::Weights(solve) => {
-                AnySampler::Weights(WeightSpace { model, noise, curvature, solve, objective })
-            }
-            Self::Dual(options, kernel) => AnySampler::Dual(Dual::new(model, noise, kernel, options)),
-        }
-    }
-
-    pub(super) fn stored_kernel(&self) -> Option<bool> {
-        match self {
-            Self::Weights(_) => None,
-            Self::Dual(_, kernel) => Some(matches!(kernel, Kernel::Stored(_))),
-        }
-    }
 }

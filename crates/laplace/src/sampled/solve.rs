@@ -1,15 +1,24 @@
-//! One interface to the three solvers.
+//! One interface to the solvers, in whichever space.
 
 use super::dual::Dual;
 use faer::Mat;
 use posterior_gp::iterative::SolverState as DualState;
-use posterior_linear::sampled::{Drawn, SampledError, Sampler, SolverState, WatchSolver, WeightSpace};
+use posterior_linear::features::DenseFeatures;
+use posterior_linear::sampled::{
+    Drawn, FunctionSpace, SampledError, Sampler, SolverState, WatchSolver, WeightSpace,
+};
 use posterior_networks::Precision;
 use posterior_tangent::Tangent;
 
-/// Samples in weight space or in function space.
+/// What makes samples.
 pub(super) enum AnySampler<'a, 'f, T: Precision> {
+    /// Of all weights, there.
     Weights(WeightSpace<'a, T, Tangent<'f, T>>),
+    /// Of all weights, in the span of the examples.
+    Functions(FunctionSpace<'a, T, Tangent<'f, T>>),
+    /// Of the span alone.
+    Span(WeightSpace<'a, f64, DenseFeatures>),
+    /// By dual descent.
     Dual(Dual<'a, 'f, T>),
 }
 
@@ -18,6 +27,26 @@ pub(super) enum AnySampler<'a, 'f, T: Precision> {
 pub(super) enum AnyState {
     Weights(SolverState),
     Dual(DualState<f64>),
+}
+
+/// Precisions, strength, earlier samples, an earlier state.
+type Asked<'a> = (&'a [f64], f64, Option<&'a Mat<f64>>, Option<AnyState>);
+
+/// Samples of a solver whose states are read out of, and put into, those of any.
+fn by<S: Sampler>(
+    sampler: &mut S,
+    (precisions, strength, start, saved): Asked<'_>,
+    read: impl Fn(AnyState) -> Option<S::State>,
+    put: impl Fn(S::State) -> AnyState,
+    watch: &mut WatchSolver<'_, AnyState>,
+) -> Result<Drawn, SampledError> {
+    let foreign = || SampledError::State {
+        what: "the samples",
+        problem: "they were being solved for in another space".into(),
+    };
+    let saved = saved.map(|state| read(state).ok_or_else(foreign)).transpose()?;
+    sampler
+        .samples(precisions, strength, start, saved, &mut |progress, state| watch(progress, &|| put(state())))
 }
 
 impl<T: Precision> Sampler for AnySampler<'_, '_, T> {
@@ -31,31 +60,20 @@ impl<T: Precision> Sampler for AnySampler<'_, '_, T> {
         saved: Option<AnyState>,
         watch: &mut WatchSolver<'_, AnyState>,
     ) -> Result<Drawn, SampledError> {
-        let foreign = || SampledError::State {
-            what: "the samples",
-            problem: "they were being solved for in another space".into(),
+        let asked = (precisions, strength, start, saved);
+        let read = |state| match state {
+            AnyState::Weights(own) => Some(own),
+            AnyState::Dual(_) => None,
+        };
+        let dual = |state| match state {
+            AnyState::Dual(own) => Some(own),
+            AnyState::Weights(_) => None,
         };
         match self {
-            Self::Weights(sampler) => {
-                let saved = match saved {
-                    None => None,
-                    Some(AnyState::Weights(state)) => Some(state),
-                    Some(AnyState::Dual(_)) => return Err(foreign()),
-                };
-                sampler.samples(precisions, strength, start, saved, &mut |progress, state| {
-                    watch(progress, &|| AnyState::Weights(state()))
-                })
-            }
-            Self::Dual(sampler) => {
-                let saved = match saved {
-                    None => None,
-                    Some(AnyState::Dual(state)) => Some(state),
-                    Some(AnyState::Weights(_)) => return Err(foreign()),
-                };
-                sampler.samples(precisions, strength, start, saved, &mut |progress, state| {
-                    watch(progress, &|| AnyState::Dual(state()))
-                })
-            }
+            Self::Weights(sampler) => by(sampler, asked, read, AnyState::Weights, watch),
+            Self::Functions(sampler) => by(sampler, asked, read, AnyState::Weights, watch),
+            Self::Span(sampler) => by(sampler, asked, read, AnyState::Weights, watch),
+            Self::Dual(sampler) => by(sampler, asked, dual, AnyState::Dual, watch),
         }
     }
 }

@@ -7,7 +7,7 @@ use posterior_laplace::function_space::FunctionSpace;
 use posterior_laplace::keep::{Keeper, SavedState};
 use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
-    Update, fit, plan,
+    Space, Update, fit, plan,
 };
 use posterior_laplace::{Approximation, FitOptions, Laplace, LaplaceError, ModeOptions, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
@@ -18,6 +18,8 @@ use posterior_optim::Signal;
 use posterior_store::Tensors;
 
 const SMALL: &str = "kind = \"perceptron\"\ninputs = 2\nhidden = [3]\noutputs = 3\nactivation = \"tanh\"";
+/// More weights (243) than thirty examples have outputs.
+const WIDE: &str = "kind = \"perceptron\"\ninputs = 2\nhidden = [40]\noutputs = 3\nactivation = \"tanh\"";
 const MEMORY: u64 = 4 << 30;
 
 struct Case {
@@ -28,7 +30,11 @@ struct Case {
 }
 
 fn case(softmax: bool) -> Case {
-    let network = network(SMALL, 4);
+    case_of(SMALL, softmax)
+}
+
+fn case_of(text: &str, softmax: bool) -> Case {
+    let network = network(text, 4);
     let likelihood = match softmax {
         true => OutputLikelihood::Categorical(Categorical::new(3).unwrap()),
         false => OutputLikelihood::Gaussian(Gaussian::independent(vec![0.5, 1.0, 2.0]).unwrap()),
@@ -52,6 +58,7 @@ fn options() -> SampledOptions {
         samples: 5,
         em_steps: 3,
         solver: tight(),
+        space: Some(Space::Weights),
         tolerance: 0.0,
         mode: ModeSolver::Newton(ModeOptions {
             tolerance: 1e-12,
@@ -179,14 +186,77 @@ fn dual_descent_draws_the_samples_of_weight_space() {
     }
 }
 
+/// The kernel's eigenvectors give what passes over the data give, on the same noise: turns, optimum, samples, and further ones.
+#[test]
+fn function_space_draws_the_samples_of_weight_space() {
+    for softmax in [true, false] {
+        let case = case_of(WIDE, softmax);
+        for update in [Update::Mackay, Update::Evidence] {
+            // Many random probes of the spectrum: the two spaces have their own.
+            let options = || SampledOptions { update, spectrum_probes: 400, ..options() };
+            let weights = case.fitted(&options());
+            let asked = SampledOptions { space: Some(Space::Functions), ..options() };
+            let found = case.fitted(&asked);
+            assert_eq!((weights.report.space, weights.report.span), (Space::Weights, None));
+            assert_eq!(found.report.space, Space::Functions);
+            // As many directions as rows, or as rounding can tell.
+            let span = found.report.span.unwrap();
+            assert!((40..=90).contains(&span), "{span}");
+            if update == Update::Evidence {
+                // Some ten effective dimensions from 400 probes: 2 % of these, and what three turns make of it.
+                let ratio = found.precisions[0] / weights.precisions[0];
+                assert!((ratio - 1.0).abs() < 0.1, "{softmax}: {ratio}");
+                continue;
+            }
+            let ratio = found.precisions[0] / weights.precisions[0];
+            assert!((ratio - 1.0).abs() < 1e-5, "{softmax}: {ratio}");
+            assert!((found.noise_variance / weights.noise_variance - 1.0).abs() < 1e-6);
+            assert!(close(found.posterior.samples(), weights.posterior.samples()) < 1e-5);
+            let column = |m: &Option<Vec<f64>>| Mat::from_fn(243, 1, |i, _| m.as_ref().unwrap()[i]);
+            assert!(close(&column(&found.mode), &column(&weights.mode)) < 1e-5);
+            for (a, b) in weights.report.turns.iter().zip(&found.report.turns) {
+                let (a, b) = (a.by_prediction.unwrap(), b.by_prediction.unwrap());
+                assert!((a / b - 1.0).abs() < 1e-5, "{a} {b}");
+            }
+            let more = found.posterior.extended(
+                &case.network,
+                &case.examples,
+                &case.likelihood,
+                3,
+                &tight(),
+                MEMORY,
+                &mut |_, _, _| Signal::Continue,
+            );
+            let whole = case.fitted(&SampledOptions { samples: 8, ..asked });
+            assert!(close(more.unwrap().samples(), whole.posterior.samples()) < 1e-6);
+        }
+    }
+}
+
+/// Few observed numbers and one precision of the weights as they are: function space, unless something else is asked for.
+#[test]
+fn the_space_is_what_costs_less() {
+    let case = case_of(WIDE, true);
+    let space = |options: SampledOptions| case.fitted(&options).report.space;
+    let auto = || SampledOptions { space: None, ..options() };
+    assert_eq!(space(auto()), Space::Functions);
+    assert_eq!(space(SampledOptions { g_prior: true, ..auto() }), Space::Weights);
+    assert_eq!(space(SampledOptions { layerwise: true, ..auto() }), Space::Weights);
+    let descent = DescentOptions { epochs: 2, ..DescentOptions::default() };
+    assert_eq!(space(SampledOptions { mode: ModeSolver::Descent(descent), ..auto() }), Space::Weights);
+    let few = self::case(true);
+    assert_eq!(few.fitted(&auto()).report.space, Space::Weights);
+}
+
 #[test]
 fn an_interrupted_fit_goes_on_with_the_same_numbers() {
     let case = case(false);
     let descent = Solver::Descent(DescentOptions { epochs: 3, batch: 7, ..DescentOptions::default() });
     let short = DualDescentOptions { batch: 20, ..DualOptions::default().descent };
     let short = Solver::DualDescent(DualOptions { steps: 9, tolerance: 0.0, descent: short });
-    for solver in [tight(), descent, short] {
-        let options = SampledOptions { solver, em_steps: 2, g_prior: false, ..options() };
+    let weights = [tight(), descent, short].map(|solver| (solver, Space::Weights));
+    for (solver, space) in weights.into_iter().chain([(tight(), Space::Functions)]) {
+        let options = SampledOptions { solver, space: Some(space), em_steps: 2, g_prior: false, ..options() };
         let whole = case.fitted(&options);
         let compared = matches!(options.solver, Solver::Descent(_));
         assert_eq!(whole.report.gradient_variances.is_some(), compared);
@@ -295,6 +365,14 @@ fn bad_options_are_refused() {
         refused(SampledOptions { layerwise: true, update: Update::Evidence, ..options() })
             .contains("one precision")
     );
+    for own in [
+        SampledOptions { layerwise: true, ..options() },
+        SampledOptions { g_prior: true, ..options() },
+        SampledOptions { solver: dual(), ..options() },
+    ] {
+        let asked = SampledOptions { space: Some(Space::Functions), ..own };
+        assert!(refused(asked).contains("stay in weight space"));
+    }
     let none = Solver::Descent(DescentOptions { epochs: 0, ..DescentOptions::default() });
     assert!(refused(SampledOptions { solver: none, ..options() }).contains("epochs"));
     let tight = fit(
@@ -324,6 +402,14 @@ fn a_resnet_fits() {
     let (bytes, batch, flops) = plan(&network, &selection, 50_000, &likelihood, &options);
     assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
     assert!(flops > 1e14);
+    // Few images in function space, in a tenth of the work.
+    let few = |space| {
+        let options = SampledOptions { space: Some(space), ..options.clone() };
+        let (bytes, batch, flops) = plan(&network, &selection, 500, &likelihood, &options);
+        assert!(bytes + batch < 2_000_000_000, "{bytes} {batch}");
+        flops
+    };
+    assert!(few(Space::Weights) > 10.0 * few(Space::Functions));
 }
 
 /// Predictions stay the network's; under Gaussian noise what the linear model would say instead counts as variance, as for a dense curvature.

@@ -86,6 +86,12 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
                     format!("{} steps, ended by: {}", report.solver_steps, report.solver_ended),
                 ),
             ];
+            if let Some(span) = report.span {
+                rows.push(row(
+                    "worked on",
+                    format!("in function space: {span} directions that the examples move"),
+                ));
+            }
             if report.directions > 0 {
                 let text =
                     format!("the diagonal and {} leading directions of the curvature", report.directions);
