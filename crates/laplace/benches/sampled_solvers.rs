@@ -7,15 +7,15 @@ use posterior_data::{ImageSet, ReadOptions};
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linear::FeatureMap;
 use posterior_linear::sampled::{
-    Averaging, ConjugateOptions, DescentOptions, Noise, Objective, SampleObjective, SampledModel, descend,
-    solve_exactly,
+    Averaging, ConjugateOptions, DescentOptions, FunctionSpace, Noise, Objective, SampleObjective,
+    SampledModel, Sampler, Solve, Span, descend, solve_exactly,
 };
 use posterior_linear::structure::Structure;
 use posterior_networks::train::{Augmentation, Examples, Images, Targets};
 use posterior_networks::{Network, Selection};
 use posterior_onnx::read_onnx;
 use posterior_optim::Signal;
-use posterior_tangent::{Observed, Tangent};
+use posterior_tangent::{Observed, Tangent, tangent_gram};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -128,6 +128,29 @@ fn main() -> Result<(), Failure> {
                 "conjugate gradients, {rank} directions, to {tolerance}: {steps} steps, {seconds:.2} s, error of outputs {own:.4}, of weights {weights:.4}"
             );
         }
+    }
+    let clock = Instant::now();
+    let kernel = tangent_gram(&network, &selection, &examples, &mut |_, _| Signal::Continue)?;
+    println!("kernel of {} rows: {:.1} s", kernel.nrows(), clock.elapsed().as_secs_f64());
+    let clock = Instant::now();
+    let span = Span::of(&model, kernel, &mut |_, _| Signal::Continue)?;
+    println!("{} eigenvectors: {:.1} s", span.rank(), clock.elapsed().as_secs_f64());
+    let own = span.model(&likelihood);
+    let (diagonal, _) = own.curvature_diagonal(1, 0, &mut |_, _| Signal::Continue)?;
+    let curvature = own.leading_curvature(&diagonal, 64, 0, &mut |_, _| Signal::Continue)?;
+    for tolerance in [0.03, 0.01, 1e-5] {
+        let clock = Instant::now();
+        let solve = Solve::ConjugateGradients(ConjugateOptions { tolerance, steps: 500 });
+        let (span, own, curvature, solve, model) = (&span, &own, &curvature, &solve, &model);
+        let noise = &span.noise(model, 0..SAMPLES, 0, &mut |_, _| Signal::Continue)?;
+        let mut sampler = FunctionSpace { model, span, own, noise, curvature, solve };
+        let drawn = sampler.samples(&each, 1.0, None, None, &mut |_, _| Signal::Continue)?;
+        let seconds = clock.elapsed().as_secs_f64();
+        let (of_outputs, of_weights) = error(&drawn.samples)?;
+        println!(
+            "function space, to {tolerance}: {} steps, {seconds:.2} s, error of outputs {of_outputs:.4}, of weights {of_weights:.4}",
+            drawn.steps
+        );
     }
     for epochs in [2, 5, 10, 20, 50] {
         let options = DescentOptions { epochs, ..DescentOptions::default() };

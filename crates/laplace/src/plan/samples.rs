@@ -187,7 +187,9 @@ impl<'a, T: Precision> Samples<'a, T> {
         let square = rows.saturating_mul(rows).saturating_mul(8);
         let k = options.directions(rows as usize, rows as usize) as u64;
         let making = square.saturating_add(gram.bytes());
+        // Rows were freed before, but allocators keep blocks of their sizes: a ResNet-20's process kept half a gigabyte.
         let decomposing = square.saturating_mul(DECOMPOSED.0).saturating_add(8 * rows * DECOMPOSED.1);
+        let decomposing = after(gram.bytes(), decomposing);
         // Blocks as in weight space, of the span; of weights, those that go in and out.
         let own =
             rows.saturating_mul(most * BLOCKS + self.probes() + k * DIRECTION_BLOCKS.0).saturating_mul(8);

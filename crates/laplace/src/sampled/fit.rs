@@ -139,21 +139,23 @@ fn run<T: Precision>(
     let space = sampled_space(network, selection, examples.len(), likelihood, options);
     let data = (network, selection, examples);
     let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
-    let (predicting, state) = match keeper.earlier() {
+    let (over, mut state) = match keeper.earlier() {
         Some(earlier) => saved::open(earlier, way.dimension(&model))?,
-        None => (false, TurnsState::begin(&prior, 1.0)),
+        None => (None, TurnsState::begin(&prior, 1.0)),
     };
     // Once the turns are over no mode is sought.
     let rows = examples.len() * likelihood.root_width();
     let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
     let directions =
-        if predicting && !conjugate { 0 } else { options.directions(way.dimension(&model), rows) };
+        if over.is_some() && !conjugate { 0 } else { options.directions(way.dimension(&model), rows) };
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let curvature = way.curvature(&model, &diagonal, directions, seed, &mut stage)?;
     let found = curvature.directions();
     let mut kept = Kept::new(keeper);
-    let (state, turns_ended) = if predicting || options.em_steps == 0 {
-        (state, Reason::Steps)
+    let over = if options.em_steps == 0 { Some(Reason::Steps) } else { over };
+    let saved = if over.is_some() { state.solving.take() } else { None };
+    let (state, turns_ended) = if let Some(reason) = over {
+        (state, reason)
     } else {
         let course = Course {
             curvature: &curvature,
@@ -173,17 +175,17 @@ fn run<T: Precision>(
         &curvature,
         0..options.samples,
         options.objective,
-        if predicting { state.solving.clone() } else { None },
+        saved,
         &mut |progress, solving| {
             let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
-            kept.after(true, signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
+            kept.after(Some(turns_ended), signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
         },
     );
     let drawn = kept.result(solved)?;
     let go = &mut |done, all| observer(Stage::Samples, done, all);
     let gradient_variances =
         setting.gradient_variances(&model, drawn.samples.as_ref(), &options.solver, go)?;
-    let mut notes = notes(&state.turns, turns_ended, &drawn, &diagonal, options);
+    let mut notes = notes(&state.turns, turns_ended, &drawn, (&diagonal, way.dimension(&model)), options);
     if found < directions {
         notes.push(format!(
             "{found} of {directions} leading directions of the curvature could be told from rounding: conjugate gradients are preconditioned with them and the diagonal"
@@ -227,7 +229,7 @@ fn notes(
     turns: &[Turn],
     ended: Reason,
     drawn: &Drawn,
-    diagonal: &[f64],
+    (diagonal, dimension): (&[f64], usize),
     options: &SampledOptions,
 ) -> Vec<String> {
     let mut notes = Vec::new();
@@ -254,9 +256,8 @@ fn notes(
     }
     // Five standard deviations of what solved samples have.
     let far = |t: &Turn| {
-        t.convergence.filter(|c| {
-            (c - 1.0).abs() > 0.1 + 5.0 * (2.0 / (diagonal.len() * options.samples_em) as f64).sqrt()
-        })
+        t.convergence
+            .filter(|c| (c - 1.0).abs() > 0.1 + 5.0 * (2.0 / (dimension * options.samples_em) as f64).sqrt())
     };
     if let Some(convergence) = turns.last().and_then(far) {
         notes.push(format!(

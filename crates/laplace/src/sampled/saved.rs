@@ -7,6 +7,7 @@ use faer::Mat;
 use posterior_gp::iterative::{SolverState as DualState, StateHeader};
 use posterior_linalg::solve::ConjugateGradientState;
 use posterior_linear::sampled::{DescentState, FoundMode, SolverState, Turn, TurnsState};
+use posterior_optim::Reason;
 use posterior_store::Tensors;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +16,8 @@ const METHOD: &str = "sampled";
 /// The small part.
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
-    /// Whether the turns are over and samples for predictions are being solved for.
-    predicting: bool,
+    /// Why the turns ended, where they are over and samples for predictions are being solved for.
+    turns_ended: Option<Reason>,
     precisions: Vec<f64>,
     noise_variance: f64,
     /// Log likelihood and steps of the mode; its weights are an array.
@@ -50,7 +51,7 @@ enum Solving {
 }
 
 /// The state as it is kept.
-pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState {
+pub(super) fn save(turns_ended: Option<Reason>, state: &TurnsState<AnyState>) -> SavedState {
     let mut tensors = Tensors::default();
     if let Some(mode) = &state.mode {
         tensors.insert_vector("mode", &mode.weights);
@@ -86,7 +87,7 @@ pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState
         }
     });
     let facts = Facts {
-        predicting,
+        turns_ended,
         precisions: state.precisions.clone(),
         noise_variance: state.noise_variance,
         mode: state.mode.as_ref().map(|m| (m.log_likelihood, m.steps, m.converged)),
@@ -97,8 +98,11 @@ pub(super) fn save(predicting: bool, state: &TurnsState<AnyState>) -> SavedState
     SavedState::new(METHOD, &facts, tensors)
 }
 
-/// The state again, of a fit of so many weights; and whether its turns were over.
-pub(super) fn open(saved: SavedState, weights: usize) -> Result<(bool, TurnsState<AnyState>), LaplaceError> {
+/// The state again, of a fit of so many weights; and why its turns ended, if they were over.
+pub(super) fn open(
+    saved: SavedState,
+    weights: usize,
+) -> Result<(Option<Reason>, TurnsState<AnyState>), LaplaceError> {
     let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
     let mode = match facts.mode {
         Some((log_likelihood, steps, converged)) => {
@@ -152,5 +156,5 @@ pub(super) fn open(saved: SavedState, weights: usize) -> Result<(bool, TurnsStat
         solving,
         turns: facts.turns,
     };
-    Ok((facts.predicting, state))
+    Ok((facts.turns_ended, state))
 }

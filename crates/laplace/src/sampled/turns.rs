@@ -88,7 +88,7 @@ impl Course<'_> {
                 Some(p) => observer(Stage::Samples, p.step, p.steps_planned),
                 None => observer(Stage::Mode, 0, limits.steps),
             };
-            kept.after(false, signal, state)
+            kept.after(None, signal, state)
         };
         let mut turns = Turns {
             model,
@@ -139,14 +139,14 @@ impl<'a, 'k> Kept<'a, 'k> {
         Self { keeper, failed: None }
     }
 
-    /// Whether to go on after a step, given what the observer says.
+    /// Whether to go on after a step of the turns, or (with why they ended) of what follows, given what the observer says.
     pub(super) fn after(
         &mut self,
-        predicting: bool,
+        turns_ended: Option<Reason>,
         signal: Signal,
         state: impl Fn() -> TurnsState<AnyState>,
     ) -> Signal {
-        let made = || saved::save(predicting, &state());
+        let made = || saved::save(turns_ended, &state());
         let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
         match written {
             Ok(()) => signal,
