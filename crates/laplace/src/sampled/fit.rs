@@ -13,7 +13,7 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
 use posterior_linear::curvature::is_gaussian;
-use posterior_linear::evidence::MOST_FITTED;
+use posterior_linear::evidence::{EvidenceOptions, MOST_FITTED};
 use posterior_linear::sampled::{Drawn, GradientVariances, SampledModel, Span, TurnsState};
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
@@ -196,6 +196,14 @@ fn run<T: Precision>(
         notes.push(format!(
             "the linearised model fits what it learned from almost exactly ({fitted:.0} effective dimensions of {rows} observed numbers): its noise was left as it was"
         ));
+    }
+    let (least, largest) = EvidenceOptions::default().precisions;
+    for (name, a) in setting.prior.names().iter().zip(&state.precisions) {
+        if options.em_steps > 0 && (*a >= largest || *a <= least) {
+            notes.push(format!(
+                "the prior precision of {name} went to its bound of {a:.0e}: its evidence knows no end"
+            ));
+        }
     }
     let mode = match state.mode {
         Some(mode) => Some(way.own_weights(&model, mode.weights)?),

@@ -357,6 +357,19 @@ fn layers_have_their_own_precisions() {
     }
 }
 
+/// Nothing that the first layer does reaches an output: its precision would grow beyond all numbers.
+#[test]
+fn precisions_have_bounds_and_say_so() {
+    let mut case = case(true);
+    case.network.parameters_mut()[2].values_mut().fill(0.0);
+    let options = SampledOptions { layerwise: true, em_steps: 4, ..options() };
+    let found = case.fitted(&options);
+    assert_eq!(found.precisions[0], 1e10);
+    assert!(found.precisions[1] < 1e6);
+    let said = found.notes.iter().filter(|n| n.contains("went to its bound of 1e10")).count();
+    assert_eq!(said, 1, "{:?}", found.notes);
+}
+
 #[test]
 fn bad_options_are_refused() {
     let case = case(true);

@@ -6,7 +6,7 @@ use super::sampler::{Drawn, Sampler};
 use super::state::{Estimator, Turn, TurnOptions, TurnsState, WatchTurns};
 use super::update::{Group, sampled_bound};
 use crate::curvature::{FitSums, is_gaussian};
-use crate::evidence::{DataFit, MOST_FITTED, noise_update};
+use crate::evidence::{DataFit, EvidenceOptions, MOST_FITTED, noise_update};
 use crate::features::FeatureMap;
 use crate::structure::Structure;
 use crate::{LinearError, Prior, PriorError};
@@ -117,6 +117,8 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
             *trace += self.beyond as f64 / a[0];
         }
         let measure = self.spectrum.as_ref().map(|m| (m, strength));
+        // Of weights that the targets do not need it would grow beyond all numbers.
+        let (least, largest) = EvidenceOptions::default().precisions;
         let next: Vec<f64> = (0..sizes.len())
             .map(|g| {
                 let group = Group {
@@ -125,7 +127,7 @@ impl<T: Real, F: FeatureMap<T>, S: Sampler> Turns<'_, T, F, S> {
                     effective_dimension: effective_dimensions[g],
                     trace: traces[g],
                 };
-                self.options.update.next(group, measure)
+                self.options.update.next(group, measure).clamp(least, largest)
             })
             .collect();
         let mut noise_variance = state.noise_variance;
