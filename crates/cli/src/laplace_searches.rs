@@ -64,6 +64,28 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
             "--steps and --learning-rate have no meaning beside --closed-form, which learns nothing by steps";
         return Err(Failure::usage(problem.into()));
     }
+    let of_steps = [(s.validate_every.is_some(), "validate-every"), (s.patience.is_some(), "patience")];
+    if let Some((_, flag)) = of_steps.iter().find(|f| f.0 && s.closed_form) {
+        return Err(Failure::usage(format!(
+            "--{flag} has no meaning beside --closed-form, which learns nothing by steps"
+        )));
+    }
+    let of_turns = [
+        (s.em_samples.is_some(), "em-samples"),
+        (s.em_steps.is_some(), "em-steps"),
+        (s.update.is_some(), "update"),
+    ];
+    if let Some((_, flag)) = of_turns.iter().find(|f| f.0 && a.tune == Some(TuneArg::None)) {
+        return Err(Failure::usage(format!(
+            "--{flag} has no meaning beside --tune none, which learns no precision"
+        )));
+    }
+    let of_weights = s.solver.is_some_and(|solver| solver != SolverArg::ConjugateGradients);
+    if of_weights && s.space.is_some() {
+        return Err(Failure::usage(
+            "--space belongs to --solver conjugate-gradients: descent works among the weights, dual-descent with the kernel".into(),
+        ));
+    }
     if !is_search(asked) {
         return Ok(());
     }

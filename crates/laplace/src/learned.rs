@@ -290,8 +290,7 @@ impl<T: Precision> Learned<T> for Sampled<T> {
                 "the model has {kept} samples: ask for more than that (--samples)"
             )));
         };
-        let extended =
-            self.extended(network, examples, likelihood, more, &own.solver, options.memory, observer)?;
+        let extended = self.extended(network, examples, likelihood, more, own, options.memory, observer)?;
         let header = extended.header();
         Ok((Box::new(extended), header))
     }

@@ -198,7 +198,7 @@ impl Plan {
             needed: self.bytes(),
             allowed: options.memory,
             remedy: if options.approximation.is_learned() {
-                "allow more memory, or ask for less: fewer samples, inducing points or rows of a batch".into()
+                "allow more memory, or ask for less: fewer samples (in weight space, `--space weights`), inducing points or rows of a batch".into()
             } else {
                 "allow more memory, or choose another curvature: `kronecker` and `diagonal` need about as much as the network, \
                  `last-layer-kronecker` less"

@@ -114,6 +114,11 @@ fn what_a_search_does_not_have_is_refused() {
     usage("--curvature temperature --precision 3", "--precision has no such meaning");
     usage("--curvature ella --prior layerwise", "not to function-space and ella");
     usage("--curvature valla --closed-form --steps 5", "no meaning beside --closed-form");
+    usage("--curvature valla --closed-form --validate-every 5", "--validate-every has no meaning beside");
+    usage("--curvature valla --closed-form --patience 5", "--patience has no meaning beside");
+    usage("--curvature sampled --tune none --em-steps 2", "--em-steps has no meaning beside --tune none");
+    usage("--curvature sampled --tune none --update evidence", "--update has no meaning beside --tune none");
+    usage("--curvature sampled --solver descent --space functions", "--space belongs to --solver");
     usage("--curvature temperature --resume", "keeps what it has on the way");
     let says = |flags: &str, expected: &str| {
         let text = error(at, &format!("{CURVE} {flags} --out m.posterior"));

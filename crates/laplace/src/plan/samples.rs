@@ -101,8 +101,8 @@ impl<'a, T: Precision> Samples<'a, T> {
             Some(Space::Functions) => (Space::Functions, self.functions()),
             None if self.options.suits_functions() && numbers < self.selection.len() => {
                 let (weights, functions) = (self.weights(), self.functions());
-                let bytes = |needs: (u64, u64, f64)| needs.0.saturating_add(needs.1);
-                if functions.2 < weights.2 && bytes(functions) <= bytes(weights).max(MOST_BYTES) {
+                // Without what depends on the number of threads, with which neither the space nor the samples may change.
+                if functions.2 < weights.2 && functions.0 <= weights.0.max(MOST_BYTES) {
                     (Space::Functions, functions)
                 } else {
                     (Space::Weights, weights)

@@ -138,11 +138,13 @@ fn run<T: Precision>(
     let model = setting.model(&tangent, &observed, likelihood, &diagonal)?;
     let space = sampled_space(network, selection, examples.len(), likelihood, options);
     let data = (network, selection, examples);
-    let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
+    // Before the kernel, which takes minutes.
     let (over, mut state) = match keeper.earlier() {
-        Some(earlier) => saved::open(earlier, way.dimension(&model))?,
+        Some(earlier) => saved::open(earlier, space)?,
         None => (None, TurnsState::begin(&prior, 1.0)),
     };
+    let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
+    saved::check_dimension(&state, way.dimension(&model))?;
     // Once the turns are over no mode is sought.
     let rows = examples.len() * likelihood.root_width();
     let conjugate = matches!(options.solver, Solver::ConjugateGradients(_));
@@ -151,7 +153,7 @@ fn run<T: Precision>(
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let curvature = way.curvature(&model, &diagonal, directions, seed, &mut stage)?;
     let found = curvature.directions();
-    let mut kept = Kept::new(keeper);
+    let mut kept = Kept::new(keeper, space);
     let over = if options.em_steps == 0 { Some(Reason::Steps) } else { over };
     let saved = if over.is_some() { state.solving.take() } else { None };
     let (state, turns_ended) = if let Some(reason) = over {

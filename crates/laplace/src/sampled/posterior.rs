@@ -1,8 +1,8 @@
 //! What a fit returns.
 
+use super::SampledOptions;
 use super::setting::Setting;
 use super::way::Way;
-use super::{SampledOptions, Solver};
 use crate::plan::{check_joint, sampled_space};
 use crate::predict::{Latent, Wanted};
 use crate::{LaplaceError, Stage};
@@ -133,7 +133,7 @@ impl<T: Precision> Sampled<T> {
         Ok(out)
     }
 
-    /// The same posterior with `more` samples, those before untouched: sample j is the same as if all had been asked for at once, up to the solver's tolerance. The data are those of the fit.
+    /// The same posterior with `more` samples, those before untouched: sample j is the same as if all had been asked for at once, up to the solver's tolerance. The data and options are those of the fit, and so is the space.
     ///
     /// # Errors
     /// Those of a fit; interruption.
@@ -143,7 +143,7 @@ impl<T: Precision> Sampled<T> {
         examples: &dyn Examples<T>,
         likelihood: &OutputLikelihood,
         more: usize,
-        solver: &Solver,
+        options: &SampledOptions,
         memory: u64,
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Self, LaplaceError> {
@@ -153,7 +153,7 @@ impl<T: Precision> Sampled<T> {
             examples: &'a dyn Examples<T> = examples,
             likelihood: &'a OutputLikelihood = likelihood,
             more: usize = more,
-            solver: &'a Solver = solver,
+            options: &'a SampledOptions = options,
             memory: u64 = memory,
             observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'b) = observer,
         ) -> Result<Sampled<T>, LaplaceError>)
@@ -219,7 +219,7 @@ fn extend<T: Precision>(
     examples: &dyn Examples<T>,
     likelihood: &OutputLikelihood,
     more: usize,
-    solver: &Solver,
+    options: &SampledOptions,
     memory: u64,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<Sampled<T>, LaplaceError> {
@@ -229,21 +229,17 @@ fn extend<T: Precision>(
     let model = posterior.setting.model(&tangent, &observed, likelihood, &posterior.diagonal)?;
     let kept = posterior.samples.ncols();
     let (layerwise, g_prior) = (posterior.prior().names().len() > 1, posterior.setting.g_prior);
-    let options = SampledOptions {
-        solver: solver.clone(),
-        samples: more,
-        em_steps: 0,
-        layerwise,
-        g_prior,
-        ..SampledOptions::default()
-    };
+    let asked = SampledOptions { layerwise, g_prior, ..options.clone() };
+    // Where the fit worked, not where these alone would be less work.
+    let space = sampled_space(network, &posterior.selection, examples.len(), likelihood, &asked);
+    let options = SampledOptions { samples: more, em_steps: 0, space: Some(space), ..asked };
+    let solver = &options.solver;
     let (bytes, batch, _) = super::plan(network, &posterior.selection, examples.len(), likelihood, &options);
     let needed = bytes.saturating_add(batch);
     if needed > memory {
         return Err(too_large(more, needed, memory));
     }
     let data = (network, &posterior.selection, examples);
-    let space = sampled_space(network, &posterior.selection, examples.len(), likelihood, &options);
     let way = Way::of(data, &model, (space, solver), memory - needed, observer)?;
     let directions = options.directions(way.dimension(&model), examples.len() * likelihood.root_width());
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
@@ -268,7 +264,12 @@ fn extend<T: Precision>(
 /// The refusal of samples that pass the memory, with the way out.
 pub(super) fn too_large(samples: usize, needed: u64, allowed: u64) -> LaplaceError {
     let what = format!("Laplace by {samples} samples");
-    LaplaceError::Memory { what, needed, allowed, remedy: "take fewer samples, stay in weight space where function space was asked for, or allow more memory".into() }
+    LaplaceError::Memory {
+        what,
+        needed,
+        allowed,
+        remedy: "take fewer samples, stay in weight space (`--space weights`), or allow more memory".into(),
+    }
 }
 
 /// Samples in the network's own coordinates and precision.

@@ -1,5 +1,6 @@
 //! Where a fit stands, as arrays and small facts.
 
+use super::Space;
 use super::solve::AnyState;
 use crate::LaplaceError;
 use crate::keep::SavedState;
@@ -16,6 +17,9 @@ const METHOD: &str = "sampled";
 /// The small part.
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
+    /// In whose coordinates the arrays are.
+    #[serde(default)]
+    space: Space,
     /// Why the turns ended, where they are over and samples for predictions are being solved for.
     turns_ended: Option<Reason>,
     precisions: Vec<f64>,
@@ -51,7 +55,7 @@ enum Solving {
 }
 
 /// The state as it is kept.
-pub(super) fn save(turns_ended: Option<Reason>, state: &TurnsState<AnyState>) -> SavedState {
+pub(super) fn save(space: Space, turns_ended: Option<Reason>, state: &TurnsState<AnyState>) -> SavedState {
     let mut tensors = Tensors::default();
     if let Some(mode) = &state.mode {
         tensors.insert_vector("mode", &mode.weights);
@@ -87,6 +91,7 @@ pub(super) fn save(turns_ended: Option<Reason>, state: &TurnsState<AnyState>) ->
         }
     });
     let facts = Facts {
+        space,
         turns_ended,
         precisions: state.precisions.clone(),
         noise_variance: state.noise_variance,
@@ -98,14 +103,26 @@ pub(super) fn save(turns_ended: Option<Reason>, state: &TurnsState<AnyState>) ->
     SavedState::new(METHOD, &facts, tensors)
 }
 
-/// The state again, of a fit of so many weights; and why its turns ended, if they were over.
+/// The state again, of a fit in this space; and why its turns ended, if they were over.
 pub(super) fn open(
     saved: SavedState,
-    weights: usize,
+    space: Space,
 ) -> Result<(Option<Reason>, TurnsState<AnyState>), LaplaceError> {
     let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
+    if facts.space != space {
+        let name = |space| match space {
+            Space::Weights => "weights",
+            Space::Functions => "functions",
+        };
+        return Err(LaplaceError::Request(format!(
+            "what was kept is of samples in the space of {0}, not {1}: ask for that space (`--space {0}`), or start again without it",
+            name(facts.space),
+            name(space)
+        )));
+    }
     let mode = match facts.mode {
         Some((log_likelihood, steps, converged)) => {
+            let weights = tensors.shape("mode").map_or(0, |shape| shape.iter().product());
             Some(FoundMode { weights: tensors.vector("mode", weights)?, log_likelihood, steps, converged })
         }
         None => None,
@@ -114,9 +131,6 @@ pub(super) fn open(
         Some(_) => Some(tensors.columns::<f64>("samples", None)?),
         None => None,
     };
-    if samples.as_ref().is_some_and(|s| s.nrows() != weights) {
-        return Err(tensors.corrupt("its samples are of another number of weights").into());
-    }
     let mut take = |name: &str| tensors.columns::<f64>(&format!("solving.{name}"), None);
     let solving = match facts.solving {
         None => None,
@@ -157,4 +171,16 @@ pub(super) fn open(
         turns: facts.turns,
     };
     Ok((facts.turns_ended, state))
+}
+
+/// Refuses a state whose mode or samples have not so many coordinates.
+pub(super) fn check_dimension(state: &TurnsState<AnyState>, dimension: usize) -> Result<(), LaplaceError> {
+    let mode = state.mode.as_ref().map(|m| m.weights.len());
+    let samples = state.samples.as_ref().map(Mat::nrows);
+    match [mode, samples].into_iter().flatten().find(|own| *own != dimension) {
+        None => Ok(()),
+        Some(own) => Err(LaplaceError::Request(format!(
+            "what was kept of the samples has {own} coordinates, this fit {dimension}: start again without it"
+        ))),
+    }
 }

@@ -3,7 +3,7 @@
 use super::saved;
 use super::solve::{AnySampler, AnyState};
 use super::way::Way;
-use super::{SampledOptions, Update};
+use super::{SampledOptions, Space, Update};
 use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
 use posterior_linalg::Real;
@@ -130,13 +130,14 @@ impl Course<'_> {
 
 /// Offers states to a keeper, and remembers what failed in that.
 pub(super) struct Kept<'a, 'k> {
+    space: Space,
     keeper: &'a mut Keeper<'k>,
     failed: Option<LaplaceError>,
 }
 
 impl<'a, 'k> Kept<'a, 'k> {
-    pub(super) fn new(keeper: &'a mut Keeper<'k>) -> Self {
-        Self { keeper, failed: None }
+    pub(super) fn new(keeper: &'a mut Keeper<'k>, space: Space) -> Self {
+        Self { space, keeper, failed: None }
     }
 
     /// Whether to go on after a step of the turns, or (with why they ended) of what follows, given what the observer says.
@@ -146,7 +147,7 @@ impl<'a, 'k> Kept<'a, 'k> {
         signal: Signal,
         state: impl Fn() -> TurnsState<AnyState>,
     ) -> Signal {
-        let made = || saved::save(turns_ended, &state());
+        let made = || saved::save(self.space, turns_ended, &state());
         let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
         match written {
             Ok(()) => signal,

@@ -44,7 +44,8 @@ impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
         let kernel = tangent_gram(network, selection, examples, stage)?;
         // Of rows, none of which is needed again.
         release_buffers();
-        Ok(Self::Functions(solve, Span::of(model, kernel, &mut |_, _| Signal::Continue)?))
+        let stage = &mut |done, all| observer(Stage::Kernel, done, all);
+        Ok(Self::Functions(solve, Span::of(model, kernel, stage)?))
     }
 
     /// Coordinates that modes and samples of the turns have.

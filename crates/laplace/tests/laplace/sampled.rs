@@ -9,7 +9,7 @@ use posterior_laplace::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, ModeSolver, Sampled, SampledFit, SampledOptions, Solver,
     Space, Update, fit, plan,
 };
-use posterior_laplace::{Approximation, FitOptions, Laplace, LaplaceError, ModeOptions, Wanted};
+use posterior_laplace::{Approximation, FitOptions, Laplace, LaplaceError, ModeOptions, Stage, Wanted};
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Tabular};
@@ -223,7 +223,7 @@ fn function_space_draws_the_samples_of_weight_space() {
                 &case.examples,
                 &case.likelihood,
                 3,
-                &tight(),
+                &asked,
                 MEMORY,
                 &mut |_, _, _| Signal::Continue,
             );
@@ -298,6 +298,56 @@ fn an_interrupted_fit_goes_on_with_the_same_numbers() {
     assert!(refused.to_string().contains("`ella`"));
 }
 
+/// Coordinates of one space are not those of the other.
+#[test]
+fn a_state_of_the_other_space_is_refused() {
+    let case = case(false);
+    let asked = |space| SampledOptions { space: Some(space), em_steps: 1, ..options() };
+    for (own, other, remedy) in [
+        (Space::Functions, Space::Weights, "--space functions"),
+        (Space::Weights, Space::Functions, "--space weights"),
+    ] {
+        let stopped_at = |stop| {
+            let mut kept = None;
+            let mut write = |state: &SavedState| {
+                kept = Some(state.clone());
+                Ok(())
+            };
+            let stopped = case.run(&asked(own), &mut Keeper::new(None, Some(&mut write)), stop);
+            assert!(matches!(stopped, Err(LaplaceError::Interrupted)));
+            kept
+        };
+        let kept = (1..).find_map(stopped_at);
+        let mut keeper = Keeper::new(kept, None);
+        let refused = case.run(&asked(other), &mut keeper, 0).err().unwrap().to_string();
+        assert!(refused.contains(remedy), "{refused}");
+    }
+}
+
+/// Fewer further samples would be less work among the weights.
+#[test]
+fn further_samples_stay_in_the_space_of_the_fit() {
+    let case = case_of(WIDE, true);
+    let asked = SampledOptions { space: None, ..options() };
+    let found = case.fitted(&asked);
+    assert_eq!(found.report.space, Space::Functions);
+    let mut stages = Vec::new();
+    let more = found.posterior.extended(
+        &case.network,
+        &case.examples,
+        &case.likelihood,
+        1,
+        &asked,
+        MEMORY,
+        &mut |stage, _, _| {
+            stages.push(stage);
+            Signal::Continue
+        },
+    );
+    assert_eq!(more.unwrap().samples().ncols(), asked.samples + 1);
+    assert!(stages.contains(&Stage::Kernel));
+}
+
 #[test]
 fn further_samples_and_files_change_nothing_of_those_before() {
     let case = case(true);
@@ -310,7 +360,7 @@ fn further_samples_and_files_change_nothing_of_those_before() {
     let read = Sampled::<f64>::read(&case.selection, &header, &mut tensors.clone()).unwrap();
     assert_eq!(read.samples(), found.posterior.samples());
     let extended = read
-        .extended(&case.network, &case.examples, &case.likelihood, 4, &tight(), MEMORY, &mut |_, _, _| {
+        .extended(&case.network, &case.examples, &case.likelihood, 4, &options(), MEMORY, &mut |_, _, _| {
             Signal::Continue
         })
         .unwrap();
