@@ -261,13 +261,31 @@ fn error_bars_of_images_by_some_methods() {
     }
     let outcome = quick("error_bars_images");
     let methods = outcome.mean["tasks"]["digits"].as_object().unwrap();
-    assert_eq!(methods.len(), 4);
+    assert_eq!(methods.len(), 5);
     for (name, scores) in methods {
         let of = |key: &str| scores[key].as_f64().unwrap_or_else(|| panic!("{name}: {key} in {scores}"));
         // Nobody loses what the network knows (error bars of few images are wide), all are less sure of corrupted images, and foreign ones stand out.
         assert!(of("nll") < 10f64.ln() && of("accuracy") > 0.8, "{name}: {scores}");
         assert!(of("nll_at_severity_5") > of("nll_at_severity_0"), "{name}: {scores}");
         assert!(of("joint_1") > of("joint_2") && of("foreign_auc") > 0.6, "{name}: {scores}");
+    }
+}
+
+/// Six ways to a prior precision of one network.
+#[test]
+fn norms_of_a_network_that_came_choose_other_precisions() {
+    let needed = ["networks/mlp_mnist.onnx", "data/mnist/t10k-images-idx3-ubyte.gz", "data/cifar10_jpeg"];
+    if needed.iter().any(|path| posterior_testing::shared(path).is_none()) {
+        return;
+    }
+    let outcome = quick("thesis_photographs");
+    let of = |method: &str| number(&outcome, &["tasks", "photographs", method, "nll"]);
+    for prior in ["single", "layerwise"] {
+        let norms =
+            ["simplified optimum", "optimum", "trained weights"].map(|norm| of(&format!("{norm}, {prior}")));
+        assert!(norms.iter().all(|nll| *nll > 0.0 && *nll < 10f64.ln()), "{norms:?}");
+        // The last layer's optimum under so few images is short, its trained weights are long.
+        assert!(norms[1] < norms[2], "{norms:?}");
     }
 }
 

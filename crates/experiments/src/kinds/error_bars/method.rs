@@ -1,6 +1,7 @@
 //! What is fitted to a task, and its scores.
 
 use super::beyond::Beyond;
+use super::members::MemberSettings;
 use super::task::Task;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
@@ -14,6 +15,7 @@ use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceModel, Lapl
 use posterior_models::{
     Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes, reset_peak_memory,
 };
+use posterior_networks::Network;
 use posterior_optim::Signal;
 use posterior_report::Note;
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,8 @@ pub(super) struct MethodSettings {
     /// Learns from the first so many examples only, where all would take too long; all if absent.
     examples: Option<usize>,
     baseline: Option<Baseline>,
+    /// Further networks of an ensemble, which are trained on the task's images; none if absent.
+    members: Option<MemberSettings>,
     /// A process on the table's rows, as `[[method]]` of experiments on processes.
     process: Option<ProcessSettings>,
     options: Option<Table>,
@@ -139,6 +143,12 @@ impl MethodSettings {
                 self.name
             ));
         }
+        if let Some(members) = &self.members {
+            if self.baseline != Some(Baseline::Ensemble) {
+                return refused(format!("[[method]] `{}`: `members` belong to an ensemble", self.name));
+            }
+            members.check()?;
+        }
         if self.examples == Some(0) || (self.examples.is_some() && self.process.is_some()) {
             return refused(format!(
                 "[[method]] `{}`: `examples` is at least 1, and not for a process",
@@ -167,6 +177,10 @@ impl MethodSettings {
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Found, ExperimentError> {
+        let mut networks = task.networks.clone();
+        if let Some(members) = &self.members {
+            networks.extend(members.networks(stage, task, context)?);
+        }
         reset_peak_memory();
         let clock = Instant::now();
         if let Some(process) = &self.process {
@@ -174,14 +188,14 @@ impl MethodSettings {
         }
         let model: Box<dyn Model> = match self.baseline {
             Some(Baseline::Ensemble) => {
-                let names = (0..task.networks.len()).map(|k| format!("network {k}")).collect();
+                let names = (0..networks.len()).map(|k| format!("network {k}")).collect();
                 let mut members = Vec::new();
-                for k in 0..task.networks.len() {
-                    members.push(self.fit(task, k, stage, context)?);
+                for network in &networks {
+                    members.push(self.fit(task, network, stage, context)?);
                 }
                 Box::new(EnsembleModel::of(members, names, true)?)
             }
-            _ => Box::new(self.fit(task, 0, stage, context)?),
+            _ => Box::new(self.fit(task, &task.networks[0], stage, context)?),
         };
         let fit_seconds = clock.elapsed().as_secs_f64();
         let question = Question { truth: true, memory: 4 << 30, ..Question::default() };
@@ -220,13 +234,13 @@ impl MethodSettings {
     fn fit(
         &self,
         task: &Task,
-        member: usize,
+        network: &Network<f64>,
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<LaplaceModel, ExperimentError> {
         let most = self.examples.unwrap_or(usize::MAX);
         let memory = InMemory {
-            network: Some(task.networks[member].clone()),
+            network: Some(network.clone()),
             data: Some(Arrays {
                 inputs: task.data.inputs.first(most),
                 targets: task.data.targets.first(most),

@@ -6,10 +6,12 @@
 //! | file | what |
 //! |---|---|
 //! | `task` | rows and networks |
+//! | `members` | networks that are trained |
 //! | `method` | what is fitted, and its scores |
 //! | `beyond` | corrupted images, joint scores, reliability |
 
 mod beyond;
+mod members;
 mod method;
 mod task;
 

@@ -1,10 +1,11 @@
 //! Rows and networks of a task.
 
 use super::beyond::BeyondSettings;
+use super::members::Recipe;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::tables::{SetSettings, Source};
-use crate::training::{TrainingSettings, architecture};
+use crate::training::TrainingSettings;
 use faer::MatRef;
 use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
 use posterior_gp::Observations;
@@ -13,7 +14,7 @@ use posterior_models::laplace::{Arrays, LikelihoodKind, NumberFormat};
 use posterior_models::network::{Strip, open_network};
 use posterior_models::{ModelData, Truth};
 use posterior_networks::train::{Loss, Tabular, Targets};
-use posterior_networks::{Array, Network, Selection};
+use posterior_networks::{Array, Network};
 use posterior_report::Note;
 use rand::seq::SliceRandom;
 use serde::Deserialize;
@@ -256,7 +257,7 @@ impl TableSettings {
 }
 
 impl TableSettings {
-    /// The networks, that of the run's seed first. Each is trained once, whatever the seeds that use it: its weights, bit by bit, are a part of the run.
+    /// The networks, that of the run's seed first.
     fn networks(
         &self,
         task: &str,
@@ -267,27 +268,9 @@ impl TableSettings {
         description.insert("inputs".into(), (self.columns as i64).into());
         description.insert("outputs".into(), 1.into());
         let (seed, members) = (context.seed, self.members as u64);
-        let mut networks = Vec::new();
-        for own in (0..members).map(|k| (seed + k) % members) {
-            context.seed = own;
-            let weights: Result<Vec<u64>, ExperimentError> =
-                context.once(&format!("{task}: training network {own}"), self, |context| {
-                    let (network, _) = self.training.train(&description, examples, Loss::Mse, context)?;
-                    let weights = Selection::all(network.graph()).flatten(network.parameters());
-                    Ok(weights.into_iter().map(f64::to_bits).collect())
-                });
-            context.seed = seed;
-            let weights: Vec<f64> = weights?.into_iter().map(f64::from_bits).collect();
-            let graph = architecture(&description)?.graph()?;
-            let mut network = Network::<f64>::initialised(graph, Streams::new(own))?;
-            let all = Selection::all(network.graph());
-            if weights.len() != all.len() {
-                return refused("the network that was kept has another size: name another folder with --out");
-            }
-            all.assign(&weights, network.parameters_mut());
-            networks.push(network);
-        }
-        Ok(networks)
+        let recipe = Recipe { description: &description, training: &self.training, loss: Loss::Mse };
+        let seeds = (0..members).map(|k| (seed + k) % members);
+        seeds.map(|own| recipe.network(task, self, examples, own, context)).collect()
     }
 }
 
