@@ -5,6 +5,7 @@ use crate::args::{
     CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SpaceArg, SwitchArg, TuneArg, UpdateArg,
 };
 use crate::output::Failure;
+use posterior::laplace::LikelihoodKind;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use posterior::linearised::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Space, Update,
@@ -26,6 +27,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean]),
         (s.inducing_points.is_some(), "inducing-points", processes),
         (s.alpha.is_some(), "alpha", processes),
+        (s.energy_draws.is_some(), "energy-draws", processes),
         (s.companion.is_some(), "companion", &[FixedMean]),
         (!s.freeze.is_empty(), "freeze", processes),
         (s.closed_form, "closed-form", processes),
@@ -64,11 +66,30 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
             "--steps and --learning-rate have no meaning beside --closed-form, which learns nothing by steps";
         return Err(Failure::usage(problem.into()));
     }
-    let of_steps = [(s.validate_every.is_some(), "validate-every"), (s.patience.is_some(), "patience")];
+    let of_steps = [
+        (s.alpha.is_some(), "alpha"),
+        (s.energy_draws.is_some(), "energy-draws"),
+        (s.batch.is_some(), "batch"),
+        (s.companion.is_some(), "companion"),
+        (s.validate_every.is_some(), "validate-every"),
+        (s.patience.is_some(), "patience"),
+    ];
     if let Some((_, flag)) = of_steps.iter().find(|f| f.0 && s.closed_form) {
         return Err(Failure::usage(format!(
             "--{flag} has no meaning beside --closed-form, which learns nothing by steps"
         )));
+    }
+    let other = s.freeze.iter().any(|what| *what != FreezeArg::Prior);
+    if s.closed_form && other {
+        let problem =
+            "beside --closed-form, which holds everything else, --freeze has the meaning `prior` only";
+        return Err(Failure::usage(problem.into()));
+    }
+    let classes = matches!(a.likelihood, None | Some(LikelihoodKind::Categorical));
+    if s.energy_draws.is_some() && !classes {
+        let problem =
+            "--energy-draws belongs to --likelihood categorical: the energies of others are computed";
+        return Err(Failure::usage(problem.into()));
     }
     let of_turns = [
         (s.em_samples.is_some(), "em-samples"),
@@ -166,6 +187,7 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
         own.inducing_points = s.inducing_points;
     }
     set(&mut own.alpha, s.alpha);
+    own.monte_carlo = s.energy_draws.or(own.monte_carlo);
     set(&mut own.val_every, s.validate_every);
     set(&mut own.patience, s.patience);
     set(&mut own.steps, s.steps);

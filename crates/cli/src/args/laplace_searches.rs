@@ -86,6 +86,10 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "A", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::from_none_to_all)]
     pub alpha: Option<f64>,
 
+    /// Classes: energies as means over so many pairs of draws of the outputs instead of the probit approximation
+    #[arg(long, value_name = "PAIRS", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub energy_draws: Option<usize>,
+
     /// The published companion process, whose mean of its own keeps lengthscales from shrinking and error bars wider [default: on with a kernel on features; with one on inputs for fewer than 5,000 rows]
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub companion: Option<SwitchArg>,

@@ -114,6 +114,16 @@ fn what_a_search_does_not_have_is_refused() {
     usage("--curvature temperature --precision 3", "--precision has no such meaning");
     usage("--curvature ella --prior layerwise", "not to function-space and ella");
     usage("--curvature valla --closed-form --steps 5", "no meaning beside --closed-form");
+    for flag in ["alpha 0", "batch 10", "energy-draws 5"] {
+        let name = flag.split(' ').next().unwrap();
+        usage(
+            &format!("--curvature valla --closed-form --{flag}"),
+            &format!("--{name} has no meaning beside"),
+        );
+    }
+    usage("--curvature fixed-mean --closed-form --companion on", "--companion has no meaning beside");
+    usage("--curvature valla --closed-form --freeze noise", "holds everything else");
+    usage("--curvature valla --energy-draws 5", "--energy-draws belongs to --likelihood categorical");
     usage("--curvature valla --closed-form --validate-every 5", "--validate-every has no meaning beside");
     usage("--curvature valla --closed-form --patience 5", "--patience has no meaning beside");
     usage("--curvature sampled --tune none --em-steps 2", "--em-steps has no meaning beside --tune none");

@@ -472,7 +472,14 @@ fn bad_requests_say_what_is_wrong() {
     let kernel = |text: &str| FixedMeanOptions { kernel: FixedMeanKernel::Inputs(text.into()), ..options() };
     says(&perceptron, &examples, kernel("rbf + white"), "belongs to the likelihood");
     says(&perceptron, &examples, kernel("rbff"), "rbff");
-    says(&perceptron, &examples, FixedMeanOptions { learning_rate: 1e200, ..options() }, "is not finite");
+    let diverges = FixedMeanOptions { learning_rate: 1e200, ..options() };
+    says(&perceptron, &examples, diverges, "step 2: the covariance of the inducing points is not finite");
+    let pooled = "kind = \"layers\"\ninput = [2, 3, 3]\n[[layer]]\nname = \"sight\"\noperation = \"convolution\"\noutputs = 3\nkernel = [3, 3]\n\
+                  [[layer]]\nname = \"pool\"\noperation = \"mean\"\naxes = [1, 2]";
+    let pooled = network(pooled, 5);
+    let features =
+        FixedMeanOptions { inducing_points: Some(6), ..short(FixedMeanOptions::fixed_mean_images()) };
+    says(&pooled, &data(&pooled, &likelihood, 12, 4), features, "the layers with weights are: sight");
     says(&perceptron, &examples, FixedMeanOptions { alpha: -1.0, ..options() }, "alpha");
     let lopsided = Tabular::new(inputs(&perceptron, 12, 4), Targets::Classes(vec![1; 12]));
     says(&perceptron, &lopsided, options(), "no example is of class 0");
