@@ -274,6 +274,14 @@ fn an_interrupted_search_goes_on_to_the_same_numbers() {
         // Other settings are another fit.
         let other = error(at, &format!("{line} --alpha 0.5 --out m.posterior --resume"));
         assert!(other.contains("alpha"), "{other}");
+        // So is another network.
+        let mut bytes = std::fs::read(at.join("net.safetensors")).unwrap();
+        let sign = bytes.len() - 1;
+        bytes[sign] ^= 0x80;
+        std::fs::write(at.join("other.safetensors"), bytes).unwrap();
+        let network = line.replace("net.safetensors", "other.safetensors");
+        let other = error(at, &format!("{network} --out m.posterior --resume"));
+        assert!(other.contains("network"), "{other}");
         json(at, &format!("{line} --out m.posterior --resume"));
         assert!(!at.join("m.posterior.checkpoint").exists(), "a finished fit needs no checkpoint");
     }
