@@ -125,11 +125,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
     let beside = [
         (prior, "prior"),
         (a.precision.is_some() && !scales, "precision"),
-        (
-            a.tune
-                .is_some_and(|t| !(own && matches!(t, TuneArg::Evidence | TuneArg::Mackay | TuneArg::None))),
-            "tune",
-        ),
+        (a.tune.is_some_and(|t| !(own && t != TuneArg::CrossValidation)), "tune"),
         (noise, "noise"),
         (a.mode != Mode::Auto, "mode"),
     ];
@@ -206,6 +202,9 @@ fn ella(a: &LaplaceArgs) -> EllaOptions {
     own
 }
 
+/// Settings that `--tune validation` tries for samples at most: precisions up to six decades from those of the turns.
+const TRIES: usize = 12;
+
 fn sampled(a: &LaplaceArgs) -> SampledOptions {
     let s = &a.searches;
     let mut own = SampledOptions {
@@ -238,8 +237,10 @@ fn sampled(a: &LaplaceArgs) -> SampledOptions {
     set(&mut own.samples, s.samples);
     set(&mut own.samples_em, s.em_samples);
     set(&mut own.em_steps, s.em_steps);
-    if a.tune == Some(TuneArg::None) {
-        own.em_steps = 0;
+    match a.tune {
+        Some(TuneArg::None) => own.em_steps = 0,
+        Some(TuneArg::Validation) => own.validation_tries = TRIES,
+        _ => {}
     }
     set(&mut own.initial_precision, a.precision);
     own

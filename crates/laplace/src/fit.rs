@@ -18,7 +18,7 @@ pub use run::fit;
 
 pub(crate) use conjugate::LARGEST;
 pub(crate) use held_out::Part;
-pub(crate) use result::{Curvature, Posterior};
+pub(crate) use result::{Curvature, Posterior, between};
 
 use crate::LaplaceError;
 use posterior_likelihoods::{FullGaussian, Gaussian, OutputLikelihood};

@@ -3,11 +3,13 @@
 //! All prior precisions are multiplied by one factor, tried on a logarithmic grid around a start (the evidence's optimum); under Gaussian noise the noise is then tried likewise. A grid whose
 //! best point is its edge is moved until it is not, five times at most, and what was found is told either way.
 
+use crate::accumulate::FitSums;
 use crate::fit::{Curvature, scaled_noise};
 use crate::predict::{Latent, Wanted, displaced};
 use crate::{LaplaceError, Predictor, Stage};
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule, PredictiveWorkspace};
 use posterior_linear::Prior;
+use posterior_linear::evidence::DataFit;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
@@ -60,6 +62,32 @@ pub struct HeldOutReport {
     pub at_edge: bool,
     /// Points without a finite score.
     pub not_finite: usize,
+}
+
+impl HeldOutReport {
+    /// What a reader should know, where the examples may be ones that the network has `seen`.
+    pub(crate) fn notes(&self, seen: bool) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.at_edge {
+            notes.push("the best hyperparameters on held-out data lie at the edge of the grid".into());
+        }
+        if self.not_finite > 0 {
+            notes.push(format!("{} points of the grid had no finite score", self.not_finite));
+        }
+        if seen {
+            notes.push(
+                "WARNING: hyperparameters were chosen on rows that the network was trained on. It fits them better than any new row, so that their score favours no error bars at all: \
+                 neither it nor the choice says anything about new data"
+                    .into(),
+            );
+        } else if self.best.nll >= self.plain_nll {
+            notes.push(format!(
+                "on {} held-out examples nothing beats the plain network: NLL {:.4} against {:.4}",
+                self.examples, self.best.nll, self.plain_nll
+            ));
+        }
+        notes
+    }
 }
 
 /// Held-out examples, each set with the curvature of the others.
@@ -239,13 +267,23 @@ pub fn plain_nll<T: Precision>(
         for range in ranges(0, examples.len(), 512) {
             let batch = Batch::read(*examples, range, likelihood)?;
             let f = network.forward(&batch.x)?;
-            let mut fit = crate::accumulate::FitSums::default();
+            let mut fit = FitSums::default();
             fit.add_batch(likelihood, &batch.targets, &doubles(f.values()));
             sum -= fit.log_likelihood;
             count += fit.examples;
         }
     }
     Ok(sum / count.max(1) as f64)
+}
+
+/// Noise variance of the network alone, relative to the likelihood's own: what its mean squared residual says, where noise is learned; 1 elsewhere.
+pub(crate) fn plain_noise(fit: &FitSums, likelihood: &OutputLikelihood, learned: bool) -> f64 {
+    match fit.data_fit(likelihood) {
+        DataFit::Gaussian { residual_sum, values, .. } if learned => {
+            (residual_sum / values.max(1) as f64).max(1e-12)
+        }
+        _ => 1.0,
+    }
 }
 
 /// All precisions times a factor.

@@ -78,9 +78,22 @@ fn rows_that_training_set_aside_are_unseen() {
     let fit = json(at, &format!("{start} --curvature last-layer --tune validation"));
     assert_eq!(fit["header"]["summary"]["held_out"]["examples"], 100);
     assert!(fit["notes"].to_string().contains("also chose its hyperparameters"));
-    let output = posterior(at).args(["inspect", "m.posterior"]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("NLL on unseen rows"), "{text}");
+    let inspected = || {
+        let output = posterior(at).args(["inspect", "m.posterior"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(inspected().contains("NLL on unseen rows"), "{}", inspected());
+    let samples = "--curvature sampled --samples 16 --em-samples 4 --em-steps 3";
+    let turns = number(&json(at, &format!("{start} {samples}"))["unseen"]["nll"]);
+    let fit = json(at, &format!("{start} {samples} --tune validation"));
+    let (chosen, told) = (number(&fit["unseen"]["nll"]), &fit["header"]["summary"]["held_out"]);
+    assert!(
+        chosen <= turns && (number(&told["best"]["nll"]) - chosen).abs() < 1e-6,
+        "{chosen} {turns} {told}"
+    );
+    assert!((number(&told["grid"][0]["nll"]) - turns).abs() < 1e-6, "{turns} {told}");
+    assert!(fit["notes"].to_string().contains("also chose its hyperparameters"));
+    assert!(inspected().contains("settings on 100 held-out examples"), "{}", inspected());
     // Error bars that are worse than none are not passed over in silence.
     let warned = |flags: &str| {
         let fit = json(at, &format!("{start} --curvature {flags}"));

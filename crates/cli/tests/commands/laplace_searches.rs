@@ -126,6 +126,7 @@ fn what_a_search_does_not_have_is_refused() {
     usage("--curvature valla --energy-draws 5", "--energy-draws belongs to --likelihood categorical");
     usage("--curvature valla --closed-form --validate-every 5", "--validate-every has no meaning beside");
     usage("--curvature valla --closed-form --patience 5", "--patience has no meaning beside");
+    usage("--curvature sampled --tune cross-validation", "--tune has no such meaning");
     usage("--curvature sampled --tune none --em-steps 2", "--em-steps has no meaning beside --tune none");
     usage("--curvature sampled --tune none --update evidence", "--update has no meaning beside --tune none");
     usage("--curvature sampled --solver descent --space functions", "--space belongs to --solver");

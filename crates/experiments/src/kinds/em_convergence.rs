@@ -119,6 +119,7 @@ fn by_samples(
         &classifier.network,
         &classifier.selection,
         classifier.train.as_ref(),
+        None,
         &classifier.likelihood,
         &options,
         context.seed,

@@ -91,6 +91,7 @@ fn learned(
         &trained.network,
         &trained.selection,
         &trained.toy.examples(),
+        None,
         likelihood,
         &options,
         context.seed,

@@ -145,13 +145,7 @@ impl<T: Precision> Fitting<'_, T> {
         };
         let gaussian = is_gaussian(likelihood);
         let learn_noise = gaussian && options.noise == NoiseModel::Scale;
-        // The plain network's best noise: its mean squared residual in training.
-        let plain_noise = match fit.data_fit(likelihood) {
-            posterior_linear::evidence::DataFit::Gaussian { residual_sum, values, .. } if learn_noise => {
-                (residual_sum / values.max(1) as f64).max(1e-12)
-            }
-            _ => 1.0,
-        };
+        let plain_noise = crate::tune::plain_noise(fit, likelihood, learn_noise);
         let report =
             held_out.search(&solved.prior, solved.noise_variance, learn_noise, plain_noise, observer)?;
         solved.prior = crate::tune::scaled(&solved.prior, report.best.precision_factor)?;

@@ -9,7 +9,9 @@ use crate::fixed_mean::FixedMeanKernel;
 use crate::keep::Keeper;
 use crate::learned::{Learned, LearnedReport};
 use crate::mean_field::MeanField;
+use crate::sampled::Unseen;
 use crate::temperature::Temperature;
+use crate::tune::HeldOutReport;
 use crate::{LaplaceError, Plan, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::curvature::is_gaussian;
@@ -29,6 +31,7 @@ struct Found<T> {
     /// The optimum of the linearised model, where it was sought.
     mode: Option<Vec<f64>>,
     report: LearnedReport,
+    held_out: Option<HeldOutReport>,
     notes: Vec<String>,
 }
 
@@ -95,8 +98,12 @@ impl<T: Precision> Fitting<'_, T> {
         let fit = self.fit_of_the_network(likelihood, observer)?;
         let passing = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
-        let Found { posterior, likelihood: base_likelihood, noise_factor, precisions, mode, report, notes } =
-            self.search(likelihood, keeper, observer)?;
+        let found = self.search(likelihood, keeper, observer)?;
+        let Found { posterior, likelihood: base_likelihood, noise_factor, precisions, mode, report, .. } =
+            found;
+        let seen = self.options.seen_by_network;
+        let notes =
+            found.notes.into_iter().chain(found.held_out.iter().flat_map(|r| r.notes(seen))).collect();
         let kind = self.options.approximation.searched_prior();
         let prior = kind.prior(self.network.graph(), &self.selection, 1.0)?.with_precisions(&precisions)?;
         let summary = FitSummary {
@@ -104,7 +111,7 @@ impl<T: Precision> Fitting<'_, T> {
             fit,
             evidence: None,
             maximised: None,
-            held_out: None,
+            held_out: found.held_out,
             unseen: None,
             evidence_at_trained: None,
             mode: None,
@@ -175,6 +182,7 @@ impl<T: Precision> Fitting<'_, T> {
                     precisions: vec![1.0],
                     mode: None,
                     report: LearnedReport::Temperature(found.report),
+                    held_out: None,
                     notes: notes.into_iter().collect(),
                     posterior: Box::new(found),
                 })
@@ -196,6 +204,7 @@ impl<T: Precision> Fitting<'_, T> {
                     precisions: vec![own.weight_decay * self.examples.len() as f64],
                     mode: None,
                     report: LearnedReport::MeanField(found.summary.clone()),
+                    held_out: None,
                     notes: vec![format!(
                         "predictions are averages of the network at {} draws of its weights: their mean is not the network's output",
                         own.samples
@@ -204,10 +213,22 @@ impl<T: Precision> Fitting<'_, T> {
                 })
             }
             Approximation::Sampled(own) => {
+                let unseen = match (self.validation, own.validation_tries) {
+                    (_, 0) => None,
+                    (None, _) => {
+                        let problem = "samples whose precision is tried on unseen examples need some: give --validation-data";
+                        return Err(LaplaceError::Request(problem.into()));
+                    }
+                    (Some(examples), _) => Some(Unseen { examples, integration: options.integration }),
+                };
+                if let Some(unseen) = unseen.as_ref().filter(|_| !options.seen_by_network) {
+                    crate::unseen::check_enough(unseen.examples.len())?;
+                }
                 let mut found = crate::sampled::fit(
                     network,
                     &self.selection,
                     self.examples,
+                    unseen.as_ref(),
                     likelihood,
                     own,
                     options.seed,
@@ -227,6 +248,7 @@ impl<T: Precision> Fitting<'_, T> {
                     precisions: found.precisions,
                     mode: found.mode,
                     report: LearnedReport::Sampled { report: found.report, header: found.posterior.header() },
+                    held_out: found.held_out,
                     notes: found.notes,
                     posterior: Box::new(found.posterior),
                 })
@@ -250,6 +272,7 @@ impl<T: Precision> Fitting<'_, T> {
                     precisions: vec![1.0 / found.report.amplitude],
                     mode: None,
                     report: LearnedReport::FixedMean(found.report),
+                    held_out: None,
                     notes: found.notes,
                     posterior: Box::new(found.posterior),
                 })

@@ -129,6 +129,16 @@ pub struct FitOptions {
     pub seed: u64,
 }
 
+impl FitOptions {
+    /// Whether examples that the network has not seen choose hyperparameters.
+    pub fn chooses_on_unseen(&self) -> bool {
+        match &self.approximation {
+            Approximation::Sampled(own) => own.validation_tries > 0,
+            _ => self.tune == Tune::Validation,
+        }
+    }
+}
+
 impl Default for FitOptions {
     fn default() -> Self {
         Self {

@@ -175,7 +175,7 @@ pub(crate) fn displacement<T: Precision>(
 }
 
 /// From some weights to others, in the network's precision.
-pub(super) fn between<T: Precision>(from: &[f64], to: &[f64]) -> Vec<T> {
+pub(crate) fn between<T: Precision>(from: &[f64], to: &[f64]) -> Vec<T> {
     to.iter().zip(from).map(|(w, v)| T::from_f64(w - v)).collect()
 }
 

@@ -76,26 +76,7 @@ impl Solved {
                 ));
             }
         }
-        if let Some(report) = held_out {
-            if report.at_edge {
-                notes.push("the best hyperparameters on held-out data lie at the edge of the grid".into());
-            }
-            if report.not_finite > 0 {
-                notes.push(format!("{} points of the grid had no finite score", report.not_finite));
-            }
-            if seen {
-                notes.push(
-                    "WARNING: hyperparameters were chosen on rows that the network was trained on. It fits them better than any new row, so that their score favours no error bars at all: \
-                     neither it nor the choice says anything about new data"
-                        .into(),
-                );
-            } else if report.best.nll >= report.plain_nll {
-                notes.push(format!(
-                    "on {} held-out examples nothing beats the plain network: NLL {:.4} against {:.4}",
-                    report.examples, report.best.nll, report.plain_nll
-                ));
-            }
-        }
+        notes.extend(held_out.iter().flat_map(|report| report.notes(seen)));
         if let Some(mode) = &self.summary
             && !mode.converged
         {

@@ -171,7 +171,9 @@ impl<'a, T: Precision> Samples<'a, T> {
         let begin = if k == 0 { 0.0 } else { product(k) + 7.0 * own };
         let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
         let (squares, diagonal) = self.diagonal();
-        let last = product(options.samples as u64) * (per_turn + 1.0);
+        // Those that are tried, with predictions of about as many examples.
+        let tries = options.validation_tries as f64;
+        let last = product(options.samples as u64) * ((per_turn + 1.0) * (1.0 + tries) + tries);
         let work = diagonal + begin + conditioned + turns + last;
         // The diagonal's pass comes first.
         let batch = squares.max(after(squares, space.tangents(most.max(k).max(1))));
@@ -204,9 +206,12 @@ impl<'a, T: Precision> Samples<'a, T> {
             _ => SAMPLE_PRODUCTS,
         };
         let turn = early as f64 * (per_turn + 1.0) + MODE_PRODUCTS;
-        let last = options.samples as f64 * per_turn;
+        let tries = options.validation_tries as f64;
+        let last = options.samples as f64 * per_turn * (1.0 + tries);
         let products = 4.0 * n * n * (k as f64 + options.em_steps as f64 * turn + last);
-        let through = space.tangent_flops(early + options.samples as u64 + 1);
+        // Lifting, and predictions of about as many examples of those that are tried.
+        let lifted_samples = space.tangent_flops(options.samples as u64);
+        let through = space.tangent_flops(early + 1) + lifted_samples * (1.0 + 2.0 * tries);
         let (squares, diagonal) = self.diagonal();
         let batch = squares.max(after(squares, space.tangents(most).max(space.rows(gram.at_once as u64))));
         (bytes, batch, diagonal + kernel + products + through)

@@ -1,13 +1,16 @@
 //! The turns, and the samples for predictions.
 
+use super::held_out::{Scored, Search, Unseen};
 use super::posterior::{Sampled, narrowed, too_large};
 use super::saved;
 use super::setting::Setting;
 use super::turns::{Course, Kept};
 use super::way::Way;
 use super::{SampledOptions, Solver, Space, Turn};
+use crate::fit::between;
 use crate::keep::Keeper;
 use crate::plan::sampled_space;
+use crate::tune::{HeldOutReport, plain_noise, scaled};
 use crate::{LaplaceError, PriorKind, Stage};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::compiled_here;
@@ -66,13 +69,17 @@ pub struct SampledFit<T> {
     pub mode: Option<Vec<f64>>,
     /// What was done.
     pub report: SampledReport,
+    /// What unseen examples said of precisions, as factors on those of the turns, and noise, where they chose.
+    pub held_out: Option<HeldOutReport>,
     /// Things to know, in sentences.
     pub notes: Vec<String>,
 }
 
 /// Fits samples to a trained network. An interrupted call keeps where it stands, from which the same call goes on with the same numbers.
 ///
-/// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end those of `samples` further ones. In function space the tangent kernel and its
+/// `unseen` is needed by [`SampledOptions::validation_tries`] only, and has no effect without.
+///
+/// Cost: for each turn the products of the mode and of `samples_em` samples with all data until they are solved, and one more; in the end, and for each setting that is tried, those of `samples` further ones. In function space the tangent kernel and its
 /// eigenvectors in place of all of these; they are not kept, so that an interrupted call makes them again. [`super::plan`] says how much memory.
 ///
 /// # Errors
@@ -81,6 +88,7 @@ pub fn fit<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
     examples: &dyn Examples<T>,
+    unseen: Option<&Unseen<'_, T>>,
     likelihood: &OutputLikelihood,
     options: &SampledOptions,
     seed: u64,
@@ -88,10 +96,11 @@ pub fn fit<T: Precision>(
     keeper: &mut Keeper<'_>,
     observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
 ) -> Result<SampledFit<T>, LaplaceError> {
-    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'k: 'a] run, (
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'k: 'a, 'u: 'a] run, (
         network: &'a Network<T> = network,
         selection: &'a Selection = selection,
         examples: &'a dyn Examples<T> = examples,
+        unseen: Option<&'a Unseen<'u, T>> = unseen,
         likelihood: &'a OutputLikelihood = likelihood,
         options: &'a SampledOptions = options,
         seed: u64 = seed,
@@ -105,6 +114,7 @@ fn run<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
     examples: &dyn Examples<T>,
+    unseen: Option<&Unseen<'_, T>>,
     likelihood: &OutputLikelihood,
     options: &SampledOptions,
     seed: u64,
@@ -139,9 +149,9 @@ fn run<T: Precision>(
     let space = sampled_space(network, selection, examples.len(), likelihood, options);
     let data = (network, selection, examples);
     // Before the kernel, which takes minutes.
-    let (over, mut state) = match keeper.earlier() {
+    let (over, mut scored, mut state) = match keeper.earlier() {
         Some(earlier) => saved::open(earlier, space)?,
-        None => (None, TurnsState::begin(&prior, 1.0)),
+        None => (None, Vec::new(), TurnsState::begin(&prior, 1.0)),
     };
     let way = Way::of(data, &model, (space, &options.solver), memory - needed, observer)?;
     saved::check_dimension(&state, way.dimension(&model))?;
@@ -153,6 +163,7 @@ fn run<T: Precision>(
     let mut stage = |done, all| observer(Stage::Curvature, done, all);
     let curvature = way.curvature(&model, &diagonal, directions, seed, &mut stage)?;
     let found = curvature.directions();
+    let whole = selection.len() == Selection::all(network.graph()).len();
     let mut kept = Kept::new(keeper, space);
     let over = if options.em_steps == 0 { Some(Reason::Steps) } else { over };
     let saved = if over.is_some() { state.solving.take() } else { None };
@@ -163,14 +174,58 @@ fn run<T: Precision>(
             curvature: &curvature,
             fit,
             options,
-            whole: selection.len() == Selection::all(network.graph()).len(),
+            whole,
             seed: streams.child("laplace/sampled/turns", 0).seed(),
         };
         course.run(&model, &way, &prior, state, &mut kept, observer)?
     };
-    setting.prior = prior.with_precisions(&state.precisions)?;
-    setting.strength = if is_gaussian(likelihood) { 1.0 / state.noise_variance } else { 1.0 };
+    let found_prior = prior.with_precisions(&state.precisions)?;
+    let strength = |noise: f64| if is_gaussian(likelihood) { 1.0 / noise } else { 1.0 };
     let bare = TurnsState { samples: None, solving: None, ..state.clone() };
+    let mode = match &state.mode {
+        Some(mode) => Some(way.own_weights(&model, mode.weights.clone())?),
+        None => None,
+    };
+    let mut noise_variance = state.noise_variance;
+    setting.prior = found_prior.clone();
+    let mut held_out = None;
+    if let Some(unseen) = unseen.filter(|_| options.validation_tries > 0) {
+        let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
+        let away = mode.as_ref().filter(|_| is_gaussian(likelihood)).map(|mode| between(&trained, mode));
+        let by = Scored { network, likelihood, unseen, displacement: away };
+        let learn_noise = is_gaussian(likelihood) && options.learn_noise.unwrap_or(whole);
+        let mut search =
+            Search { tries: options.validation_tries, noise_variance, learn_noise, scored: &mut scored };
+        let found = search.run(&mut |point, scored| {
+            let mut tried = setting.clone();
+            tried.prior = scaled(&found_prior, point.precision_factor)?;
+            tried.strength = strength(point.noise_variance);
+            let solved = tried.solve(
+                &model,
+                &way,
+                &curvature,
+                0..options.samples,
+                options.objective,
+                None,
+                &mut |progress, _| {
+                    let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
+                    kept.after((Some(turns_ended), scored), signal, || bare.clone())
+                },
+            );
+            let samples = narrowed(&model, &kept.result(solved)?.samples);
+            let posterior =
+                Sampled { selection: selection.clone(), samples, setting: tried, diagonal: diagonal.clone() };
+            let nll = by.nll(&posterior, point.noise_variance, &mut |stage, done, all| {
+                let signal = observer(stage, done, all);
+                kept.after((Some(turns_ended), scored), signal, || bare.clone())
+            });
+            kept.result(nll)
+        })?;
+        held_out = Some(search.report(&by, found, plain_noise(&fit, likelihood, learn_noise))?);
+        noise_variance = found.0.noise_variance;
+        setting.prior = scaled(&found_prior, found.0.precision_factor)?;
+    }
+    setting.strength = strength(noise_variance);
     let solved = setting.solve(
         &model,
         &way,
@@ -180,7 +235,10 @@ fn run<T: Precision>(
         saved,
         &mut |progress, solving| {
             let signal = observer(Stage::Samples, progress.step, progress.steps_planned);
-            kept.after(Some(turns_ended), signal, || TurnsState { solving: Some(solving()), ..bare.clone() })
+            kept.after((Some(turns_ended), &scored), signal, || TurnsState {
+                solving: Some(solving()),
+                ..bare.clone()
+            })
         },
     );
     let drawn = kept.result(solved)?;
@@ -207,10 +265,6 @@ fn run<T: Precision>(
             ));
         }
     }
-    let mode = match state.mode {
-        Some(mode) => Some(way.own_weights(&model, mode.weights)?),
-        None => None,
-    };
     let report = SampledReport {
         turns: state.turns,
         turns_ended,
@@ -226,10 +280,11 @@ fn run<T: Precision>(
     let samples = narrowed(&model, &drawn.samples);
     Ok(SampledFit {
         precisions: setting.prior.precisions().to_vec(),
-        noise_variance: state.noise_variance,
+        noise_variance,
         posterior: Sampled { selection: selection.clone(), samples, setting, diagonal },
         mode,
         report,
+        held_out,
         notes,
     })
 }

@@ -9,6 +9,7 @@
 //! | `options` | [`SampledOptions`] |
 //! | `fit` | [`fit()`]: the turns, and the samples for predictions |
 //! | `turns` | expectation maximisation in whichever space |
+//! | `held_out` | precision and noise by unseen examples |
 //! | `setting` | what further samples need as well |
 //! | `way`, `solve` | the space, with its kernel; one interface to the solvers |
 //! | `dual` | dual descent on the tangent kernel |
@@ -19,6 +20,7 @@
 
 mod dual;
 mod fit;
+mod held_out;
 mod options;
 mod posterior;
 mod saved;
@@ -29,6 +31,7 @@ mod way;
 
 pub use crate::plan::sampled as plan;
 pub use fit::{SampledFit, SampledReport, fit};
+pub use held_out::Unseen;
 pub use options::{DualOptions, SampledOptions, Solver, Space};
 pub use posterior::Sampled;
 pub use posterior_linear::sampled::{

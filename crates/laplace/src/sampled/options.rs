@@ -88,6 +88,8 @@ pub struct SampledOptions {
     pub spectrum_probes: usize,
     /// Products with each of them.
     pub spectrum_steps: usize,
+    /// Settings that are tried on unseen examples, at most, for the prior precision and for Gaussian noise each, beginning with those of the turns: half a decade apart, and an eighth. None keeps what the turns find. Each draws `samples` anew.
+    pub validation_tries: usize,
 }
 
 /// Bytes that directions may take beside few samples.
@@ -120,6 +122,7 @@ impl Default for SampledOptions {
             tolerance: 0.01,
             spectrum_probes: 4,
             spectrum_steps: 30,
+            validation_tries: 0,
         }
     }
 }

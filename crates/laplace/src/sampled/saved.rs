@@ -4,6 +4,7 @@ use super::Space;
 use super::solve::AnyState;
 use crate::LaplaceError;
 use crate::keep::SavedState;
+use crate::tune::GridPoint;
 use faer::Mat;
 use posterior_gp::iterative::{SolverState as DualState, StateHeader};
 use posterior_linalg::solve::ConjugateGradientState;
@@ -29,6 +30,9 @@ struct Facts {
     mode_is_current: bool,
     turns: Vec<Turn>,
     solving: Option<Solving>,
+    /// What unseen examples have scored so far.
+    #[serde(default)]
+    scored: Vec<GridPoint>,
 }
 
 /// The small part of a solver's state.
@@ -54,8 +58,12 @@ enum Solving {
     },
 }
 
-/// The state as it is kept.
-pub(super) fn save(space: Space, turns_ended: Option<Reason>, state: &TurnsState<AnyState>) -> SavedState {
+/// The state as it is kept: why the turns ended, if they are over, and what was scored since.
+pub(super) fn save(
+    space: Space,
+    (turns_ended, scored): (Option<Reason>, &[GridPoint]),
+    state: &TurnsState<AnyState>,
+) -> SavedState {
     let mut tensors = Tensors::default();
     if let Some(mode) = &state.mode {
         tensors.insert_vector("mode", &mode.weights);
@@ -99,15 +107,16 @@ pub(super) fn save(space: Space, turns_ended: Option<Reason>, state: &TurnsState
         mode_is_current: state.mode_is_current,
         turns: state.turns.clone(),
         solving,
+        scored: scored.to_vec(),
     };
     SavedState::new(METHOD, &facts, tensors)
 }
 
-/// The state again, of a fit in this space; and why its turns ended, if they were over.
+/// The state again, of a fit in this space; why its turns ended, if they were over, and what was scored since.
 pub(super) fn open(
     saved: SavedState,
     space: Space,
-) -> Result<(Option<Reason>, TurnsState<AnyState>), LaplaceError> {
+) -> Result<(Option<Reason>, Vec<GridPoint>, TurnsState<AnyState>), LaplaceError> {
     let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
     if facts.space != space {
         let name = |space| match space {
@@ -170,7 +179,7 @@ pub(super) fn open(
         solving,
         turns: facts.turns,
     };
-    Ok((facts.turns_ended, state))
+    Ok((facts.turns_ended, facts.scored, state))
 }
 
 /// Refuses a state whose mode or samples have not so many coordinates.

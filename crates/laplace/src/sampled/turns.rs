@@ -5,6 +5,7 @@ use super::solve::{AnySampler, AnyState};
 use super::way::Way;
 use super::{SampledOptions, Space, Update};
 use crate::keep::Keeper;
+use crate::tune::GridPoint;
 use crate::{LaplaceError, Stage};
 use posterior_linalg::Real;
 use posterior_linear::curvature::{FitSums, is_gaussian};
@@ -88,7 +89,7 @@ impl Course<'_> {
                 Some(p) => observer(Stage::Samples, p.step, p.steps_planned),
                 None => observer(Stage::Mode, 0, limits.steps),
             };
-            kept.after(None, signal, state)
+            kept.after((None, &[]), signal, state)
         };
         let mut turns = Turns {
             model,
@@ -140,14 +141,14 @@ impl<'a, 'k> Kept<'a, 'k> {
         Self { space, keeper, failed: None }
     }
 
-    /// Whether to go on after a step of the turns, or (with why they ended) of what follows, given what the observer says.
+    /// Whether to go on after a step of the turns, or (with why they ended, and what was scored since) of what follows, given what the observer says.
     pub(super) fn after(
         &mut self,
-        turns_ended: Option<Reason>,
+        after: (Option<Reason>, &[GridPoint]),
         signal: Signal,
         state: impl Fn() -> TurnsState<AnyState>,
     ) -> Signal {
-        let made = || saved::save(self.space, turns_ended, &state());
+        let made = || saved::save(self.space, after, &state());
         let written = if signal == Signal::Stop { self.keeper.keep(made) } else { self.keeper.offer(made) };
         match written {
             Ok(()) => signal,

@@ -3,6 +3,7 @@
 use super::LaplaceModel;
 use crate::text::{number, table};
 use posterior_laplace::learned::LearnedReport;
+use posterior_laplace::tune::HeldOutReport;
 use posterior_laplace::{Approximation, ella::EllaReport, fixed_mean::FixedMeanReport};
 use posterior_report::{Curves, Line, SummaryRow};
 
@@ -76,9 +77,10 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
                 row(
                     "chosen by",
                     format!(
-                        "{} turns of expectation maximisation, ended by: {}",
+                        "{} turns of expectation maximisation, ended by: {}{}",
                         report.turns.len(),
-                        report.turns_ended
+                        report.turns_ended,
+                        model.header().summary.held_out.as_ref().map(tried).unwrap_or_default()
                     ),
                 ),
                 row(
@@ -108,6 +110,18 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
         LearnedReport::FixedMean(report) => process(report),
         LearnedReport::Ella(report) => ella(report),
     })
+}
+
+/// What unseen examples added to the choice of the turns.
+fn tried(report: &HeldOutReport) -> String {
+    format!(
+        "; then {} settings on {} held-out examples: NLL {} (plain network {}, setting of the turns {})",
+        report.grid.len(),
+        report.examples,
+        number(report.best.nll),
+        number(report.plain_nll),
+        report.grid.first().map_or_else(String::new, |first| number(first.nll))
+    )
 }
 
 fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {

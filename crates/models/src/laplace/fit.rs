@@ -256,7 +256,7 @@ fn fit_in<T: SavedPrecision>(
         }
         (laplace, None)
     };
-    if unseen.is_some() && options.tune == Tune::Validation {
+    if unseen.is_some() && options.chooses_on_unseen() {
         notes.push("the unseen rows that score this fit also chose its hyperparameters, which flatters the score a little".into());
     } else if unseen.is_none() && !automatic && !options.seen_by_network {
         notes.push(

@@ -5,8 +5,8 @@ use super::{CurvatureChoice, InMemory, InputKind, InputRecord, LaplaceRequest, S
 use crate::ModelError;
 use crate::network::{TrainingRecord, digests};
 use posterior_data::Split;
+use posterior_laplace::LEAST_HELD_OUT;
 use posterior_laplace::unseen::check_enough;
-use posterior_laplace::{LEAST_HELD_OUT, Tune};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Subset, Targets};
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ pub(super) fn held_out<T: SavedPrecision>(
 ) -> Result<Found<T>, ModelError> {
     let source = &request.validation;
     let refuse = |problem: String| Err(ModelError::Request(problem));
-    let tuned = request.options.tune == Tune::Validation;
+    let tuned = request.options.chooses_on_unseen();
     let allow = source.allow_seen;
     if !(0.0..1.0).contains(&source.fraction) {
         return refuse("the validation share must lie in [0, 1)".into());
@@ -117,7 +117,7 @@ fn recorded<T: SavedPrecision>(
     if !same || set_aside.of != examples.len() {
         return None;
     }
-    if set_aside.examples < LEAST_HELD_OUT && request.options.tune != Tune::Validation {
+    if set_aside.examples < LEAST_HELD_OUT && !request.options.chooses_on_unseen() {
         let note = format!(
             "{} rows, which `posterior train` set aside, are too few to score a fit ({LEAST_HELD_OUT} are needed): the curvature learns from them too",
             set_aside.examples

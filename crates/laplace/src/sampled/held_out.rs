@@ -1,0 +1,241 @@
+//! **Precision and noise by unseen examples**: samples are drawn anew, on the same noise, for each of a few settings, and those are kept whose predictions score best.
+//!
+//! Few examples leave the prior where they do not reach, however well its precision suits them: what turns find is then too small for predictions, and only examples that neither network nor samples have seen tell.
+
+use super::posterior::Sampled;
+use crate::predict::displaced;
+use crate::tune::{GridPoint, HeldOutReport, batch_nll, plain_nll, wanted};
+use crate::{LaplaceError, Stage};
+use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
+use posterior_networks::train::Examples;
+use posterior_networks::{Network, Precision};
+use posterior_optim::Signal;
+use posterior_tangent::{Batch, ranges};
+
+/// Examples that choose, and the predictive that they score.
+pub struct Unseen<'a, T> {
+    /// Examples that neither network nor samples have learned from.
+    pub examples: &'a dyn Examples<T>,
+    /// How predictive distributions are made of latent ones.
+    pub integration: Integration,
+}
+
+/// Factor between neighbouring prior precisions: half a decade, within which scores hardly move.
+const PRECISION_STEP: f64 = 3.162_277_660_168_379_5;
+
+/// Factor between neighbouring noise variances: an eighth of a decade.
+const NOISE_STEP: f64 = 1.333_521_432_163_324;
+
+/// Inputs whose outputs are predicted at one time.
+const BATCH: usize = 512;
+
+/// What scores samples.
+pub(super) struct Scored<'a, T> {
+    pub(super) network: &'a Network<T>,
+    pub(super) likelihood: &'a OutputLikelihood,
+    pub(super) unseen: &'a Unseen<'a, T>,
+    /// What predictions count beside the samples ([`super::SampledReport::displacement`]).
+    pub(super) displacement: Option<Vec<T>>,
+}
+
+impl<T: Precision> Scored<'_, T> {
+    /// Mean negative log predictive density under samples and a noise variance relative to the likelihood's own.
+    pub(super) fn nll(
+        &self,
+        posterior: &Sampled<T>,
+        noise_variance: f64,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+    ) -> Result<f64, LaplaceError> {
+        let Unseen { examples, integration } = self.unseen;
+        let rule =
+            PredictiveRule::new(crate::fit::scaled_noise(self.likelihood, noise_variance)?, *integration)?;
+        let (wanted, count) = (wanted(*integration, self.likelihood), examples.len());
+        let mut sum = 0.0;
+        for range in ranges(0, count, BATCH) {
+            let end = range.end;
+            let batch = Batch::read(*examples, range, self.likelihood)?;
+            let mut latent = posterior.latent(self.network, &batch.x, wanted)?;
+            if let Some(displacement) = &self.displacement {
+                latent.add_squares(&displaced(self.network, posterior.selection(), &batch.x, displacement)?);
+            }
+            sum += batch_nll(&rule, &latent, &batch)?;
+            if observer(Stage::Validation, end, count) == Signal::Stop {
+                return Err(LaplaceError::Interrupted);
+            }
+        }
+        Ok(sum / count as f64)
+    }
+
+    /// The network's own score, with this noise variance.
+    fn plain(&self, noise_variance: f64) -> Result<f64, LaplaceError> {
+        let likelihood = crate::fit::scaled_noise(self.likelihood, noise_variance)?;
+        plain_nll(self.network, &[self.unseen.examples], &likelihood)
+    }
+}
+
+/// The search, over factors on the precisions and the noise variance.
+pub(super) struct Search<'a> {
+    /// Points at most, for precisions and noise each.
+    pub(super) tries: usize,
+    /// Where noise begins.
+    pub(super) noise_variance: f64,
+    /// Whether it is searched for as well.
+    pub(super) learn_noise: bool,
+    /// What was scored so far, in order; an interrupted search begins with what it had.
+    pub(super) scored: &'a mut Vec<GridPoint>,
+}
+
+impl Search<'_> {
+    /// Walks along precisions, then noise, then precisions again where noise has moved. `score` is asked for points that are not known yet, with all that are.
+    pub(super) fn run(
+        &mut self,
+        score: &mut dyn FnMut(GridPoint, &[GridPoint]) -> Result<f64, LaplaceError>,
+    ) -> Result<(GridPoint, bool), LaplaceError> {
+        let mut next = 0;
+        let mut scored = |mut point: GridPoint, all: &mut Vec<GridPoint>| {
+            let known = all.get(next).is_some_and(|k| {
+                (k.precision_factor, k.noise_variance) == (point.precision_factor, point.noise_variance)
+            });
+            if !known {
+                all.truncate(next);
+                point.nll = score(point, all)?;
+                if !point.nll.is_finite() {
+                    return Err(LaplaceError::Request(format!(
+                        "samples under {:.3e} times the precision of the turns have no finite score on the unseen examples; check their targets",
+                        point.precision_factor
+                    )));
+                }
+                all.push(point);
+            }
+            next += 1;
+            Ok(all[next - 1])
+        };
+        let start = GridPoint { precision_factor: 1.0, noise_variance: self.noise_variance, nll: 0.0 };
+        let mut best = scored(start, self.scored)?;
+        let mut edge = false;
+        for noise in [false, true, false] {
+            if noise && !self.learn_noise {
+                break;
+            }
+            let centre = best;
+            edge = walk(self.tries, &mut best, &mut |k| {
+                let mut point = centre;
+                match noise {
+                    true => point.noise_variance *= NOISE_STEP.powi(k),
+                    false => point.precision_factor *= PRECISION_STEP.powi(k),
+                }
+                scored(point, self.scored)
+            })?;
+            if noise && best.noise_variance == centre.noise_variance {
+                break;
+            }
+        }
+        Ok((best, edge))
+    }
+
+    /// What is told of it.
+    pub(super) fn report<T: Precision>(
+        &self,
+        scored: &Scored<'_, T>,
+        (best, at_edge): (GridPoint, bool),
+        plain_noise: f64,
+    ) -> Result<HeldOutReport, LaplaceError> {
+        Ok(HeldOutReport {
+            examples: scored.unseen.examples.len(),
+            grid: self.scored.clone(),
+            best,
+            plain_nll: scored.plain(plain_noise)?,
+            at_edge,
+            not_finite: 0,
+        })
+    }
+}
+
+/// Steps upwards from the best point while scores fall, or else downwards, `most` in all. Whether they still fell when there were no more.
+fn walk(
+    most: usize,
+    best: &mut GridPoint,
+    score: &mut dyn FnMut(i32) -> Result<GridPoint, LaplaceError>,
+) -> Result<bool, LaplaceError> {
+    let mut left = most;
+    for direction in [1, -1] {
+        let (mut k, mut moved) = (direction, false);
+        while left > 0 {
+            left -= 1;
+            let point = score(k)?;
+            if point.nll >= best.nll {
+                break;
+            }
+            (*best, moved, k) = (point, true, k + direction);
+            if left == 0 {
+                return Ok(true);
+            }
+        }
+        if moved {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A valley in both logarithms, whose floor is at these powers of the steps.
+    fn valley(floor: (f64, f64)) -> impl FnMut(GridPoint, &[GridPoint]) -> Result<f64, LaplaceError> {
+        move |p, _| {
+            let a = p.precision_factor.ln() / PRECISION_STEP.ln() - floor.0;
+            let s = p.noise_variance.ln() / NOISE_STEP.ln() - floor.1;
+            Ok(a * a + s * s + 0.3 * a * s)
+        }
+    }
+
+    fn search(scored: &mut Vec<GridPoint>, learn_noise: bool) -> Search<'_> {
+        Search { tries: 12, noise_variance: 1.0, learn_noise, scored }
+    }
+
+    #[test]
+    fn valleys_are_found_up_and_down_and_what_is_known_is_not_asked_again() {
+        for (floor, learn_noise) in
+            [((4.0, 0.0), false), ((-3.0, 0.0), false), ((2.0, -3.0), true), ((0.0, 2.0), true)]
+        {
+            let mut all = Vec::new();
+            let (best, edge) = search(&mut all, learn_noise).run(&mut valley(floor)).unwrap();
+            assert!(!edge);
+            let found = (
+                best.precision_factor.ln() / PRECISION_STEP.ln(),
+                best.noise_variance.ln() / NOISE_STEP.ln(),
+            );
+            assert!(
+                (found.0 - floor.0).abs() < 1.01 && (found.1 - floor.1).abs() < 1.01,
+                "{found:?} {floor:?}"
+            );
+            assert!(all.iter().all(|p| p.nll >= best.nll));
+            for kept in 0..=all.len() {
+                let (mut part, mut asked) = (all[..kept].to_vec(), 0);
+                let mut score = valley(floor);
+                let again = search(&mut part, learn_noise).run(&mut |p, known| {
+                    asked += 1;
+                    score(p, known)
+                });
+                assert_eq!(again.unwrap(), (best, edge));
+                assert_eq!((asked, &part), (all.len() - kept, &all));
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_tries_and_scores_without_a_number_are_told() {
+        let mut all = Vec::new();
+        let (best, edge) = search(&mut all, false).run(&mut |p, _| Ok(-p.precision_factor)).unwrap();
+        assert!(edge && (best.precision_factor / 1e6 - 1.0).abs() < 1e-9, "{best:?}");
+        let (mut none, mut known) = (Vec::new(), 0);
+        let error = search(&mut none, false).run(&mut |_, all| {
+            known = all.len();
+            Ok(if all.is_empty() { 1.0 } else { f64::NAN })
+        });
+        assert!(error.unwrap_err().to_string().contains("no finite score"));
+        assert_eq!(known, 1);
+    }
+}
