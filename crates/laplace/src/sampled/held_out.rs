@@ -73,6 +73,9 @@ impl<T: Precision> Scored<'_, T> {
     }
 }
 
+/// The score of a point that is not known yet, given all that are.
+type Score<'a> = &'a mut dyn FnMut(GridPoint, &[GridPoint]) -> Result<f64, LaplaceError>;
+
 /// The search, over factors on the precisions and the noise variance.
 pub(super) struct Search<'a> {
     /// Points at most, for precisions and noise each.
@@ -86,11 +89,8 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Walks along precisions, then noise, then precisions again where noise has moved. `score` is asked for points that are not known yet, with all that are.
-    pub(super) fn run(
-        &mut self,
-        score: &mut dyn FnMut(GridPoint, &[GridPoint]) -> Result<f64, LaplaceError>,
-    ) -> Result<(GridPoint, bool), LaplaceError> {
+    /// Walks along precisions, then noise, then precisions again where noise has moved. The best point, and whether scores still fell there.
+    pub(super) fn run(&mut self, score: Score<'_>) -> Result<(GridPoint, bool), LaplaceError> {
         let mut next = 0;
         let mut scored = |mut point: GridPoint, all: &mut Vec<GridPoint>| {
             let known = all.get(next).is_some_and(|k| {

@@ -112,11 +112,11 @@ pub(super) fn save(
     SavedState::new(METHOD, &facts, tensors)
 }
 
+/// Why turns ended, if they were over, what was scored since, and where they stand.
+type Opened = (Option<Reason>, Vec<GridPoint>, TurnsState<AnyState>);
+
 /// The state again, of a fit in this space; why its turns ended, if they were over, and what was scored since.
-pub(super) fn open(
-    saved: SavedState,
-    space: Space,
-) -> Result<(Option<Reason>, Vec<GridPoint>, TurnsState<AnyState>), LaplaceError> {
+pub(super) fn open(saved: SavedState, space: Space) -> Result<Opened, LaplaceError> {
     let (facts, mut tensors): (Facts, Tensors) = saved.open(METHOD)?;
     if facts.space != space {
         let name = |space| match space {

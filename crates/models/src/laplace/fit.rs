@@ -16,7 +16,7 @@ use posterior_data::{ReadOptions, RowFingerprints};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{
     Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
-    Stage, Tune, Weights, auto, unseen_scores,
+    Stage, Weights, auto, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
