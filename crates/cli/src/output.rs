@@ -77,7 +77,7 @@ pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
     }
 }
 
-/// Prints one JSON object.
+/// Prints one JSON document.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(serde_json::to_string_pretty(value)?)
 }

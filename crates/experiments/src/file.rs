@@ -98,6 +98,14 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Whether it can be run so: a file without `[quick]` has no smaller settings.
+    ///
+    /// # Errors
+    /// [`ExperimentError::File`].
+    pub fn can_run(&self, quick: bool) -> Result<(), ExperimentError> {
+        self.settings(quick).map(|_| ())
+    }
+
     /// The code that runs it.
     pub(crate) fn code(&self) -> Result<&'static Kind, ExperimentError> {
         KINDS.iter().find(|k| k.name == self.kind).ok_or_else(|| {

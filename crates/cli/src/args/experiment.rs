@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExperimentCommand {
-    /// Run one experiment: train, compute, compare with what was published, write report and numbers
+    /// Run experiments, one after the other: train, compute, compare with what was published, write report and numbers
     #[command(
-        after_help = "Examples:\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json"
+        after_help = "Examples:\n  posterior experiment run experiments/toy_regression.toml --out results\n  posterior experiment run experiments/toy_regression.toml --quick --seed 3 --json\n  posterior experiment run experiments/toy_regression.toml experiments/tanimoto.toml --quick --out results"
     )]
     Run(ExperimentRunArgs),
     /// List the experiments of a folder
@@ -24,11 +24,11 @@ pub(crate) enum ExperimentCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentRunArgs {
-    /// The experiment
-    #[arg(value_name = "FILE.toml")]
-    pub file: PathBuf,
+    /// The experiments; all are checked before the first is run
+    #[arg(value_name = "FILE.toml", required = true)]
+    pub files: Vec<PathBuf>,
 
-    /// Folder for report.html and results.json [default: experiment-results/NAME]
+    /// Folder for report.html and results.json, of several experiments for a folder NAME each [default: experiment-results/NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -36,11 +36,11 @@ pub(crate) struct ExperimentRunArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// One seed instead of those of the file
+    /// One seed instead of those of the files
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Smaller settings, those of the file's [quick] table; the report says so
+    /// Smaller settings, those of each file's [quick] table; the report says so
     #[arg(long)]
     pub quick: bool,
 

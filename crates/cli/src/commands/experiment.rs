@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(cli: &Cli, command: &ExperimentCommand) -> Result<(), Failure> {
     match command {
-        ExperimentCommand::Run(arguments) => run_one(cli, arguments),
+        ExperimentCommand::Run(arguments) => run_all(cli, arguments),
         ExperimentCommand::List { folder } => list(cli, folder),
     }
 }
@@ -36,53 +36,113 @@ struct Output<'a> {
     files: &'a Written,
 }
 
-fn run_one(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
-    set_threads(arguments.threads)?;
-    let experiment = Experiment::read(&arguments.file)?;
-    let out =
-        arguments.out.clone().unwrap_or_else(|| PathBuf::from("experiment-results").join(&experiment.name));
-    std::fs::create_dir_all(&out)
-        .map_err(|e| Failure::new(format!("the folder {} cannot be made: {e}", out.display())))?;
-    let files = [
-        (out.join("report.html"), OutputKind::Report),
-        (out.join("results.json"), OutputKind::Results),
-        (out.join("finished.jsonl"), OutputKind::Journal),
-    ];
-    let outputs = files.each_ref().map(|(path, kind)| (Some(path.as_path()), *kind));
-    check_outputs(&outputs, [&arguments.file], arguments.force)?;
-    let remarks = remarks(cli);
-    remarks.say(format!("{}: after {}", experiment.title, experiment.source));
-    let mut progress = ExperimentProgress::new(remarks.silent, Interrupt::listen());
-    let options = RunOptions {
-        seed: arguments.seed,
-        quick: arguments.quick,
-        journal: Some(out.join("finished.jsonl")),
-        fresh: arguments.fresh,
-    };
-    let outcome = experiments::run(&experiment, &options, &mut |event| progress.observe(event));
-    progress.finish();
-    let outcome = outcome?;
-    let files = outcome.write(&out)?;
-    if cli.json {
-        return print_json(&Output {
-            name: &outcome.name,
-            title: &outcome.title,
-            quick: outcome.quick,
-            seeds: &outcome.seeds,
-            seconds: outcome.seconds,
-            reused: outcome.reused,
-            holds: outcome.holds(),
-            reductions: &outcome.reductions,
-            expectations: &outcome.expectations,
-            published: &outcome.published,
-            mean: &outcome.mean,
-            standard_error: &outcome.standard_error,
-            files: &files,
-        });
+/// An experiment that was read and checked, with the folder of its results.
+struct Ready {
+    experiment: Experiment,
+    out: PathBuf,
+}
+
+impl Ready {
+    /// Reads the files and finds out whether all can be run as asked for and written, before the first is run.
+    fn all(arguments: &ExperimentRunArgs) -> Result<Vec<Self>, Failure> {
+        let several = arguments.files.len() > 1;
+        let mut all: Vec<Self> = Vec::new();
+        for file in &arguments.files {
+            let experiment = Experiment::read(file)?;
+            experiment.can_run(arguments.quick)?;
+            let name = &experiment.name;
+            let out = match &arguments.out {
+                Some(folder) if several => folder.join(name),
+                Some(folder) => folder.clone(),
+                None => Path::new("experiment-results").join(name),
+            };
+            if let Some(other) = all.iter().find(|other| other.out == out) {
+                return Err(Failure::usage(format!(
+                    "{} and {} would both write to {}: give each file once, and files of one name in runs of their own",
+                    other.experiment.path.display(),
+                    file.display(),
+                    out.display()
+                )));
+            }
+            all.push(Self { experiment, out });
+        }
+        for one in &all {
+            one.check_outputs(arguments)?;
+        }
+        Ok(all)
     }
-    print(summary(&outcome))?;
-    remarks.say(format!("report: {}\nnumbers: {}", files.report.display(), files.results.display()));
-    Ok(())
+
+    fn journal(&self) -> PathBuf {
+        self.out.join("finished.jsonl")
+    }
+
+    fn check_outputs(&self, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
+        std::fs::create_dir_all(&self.out)
+            .map_err(|e| Failure::new(format!("the folder {} cannot be made: {e}", self.out.display())))?;
+        let files = [
+            (self.out.join("report.html"), OutputKind::Report),
+            (self.out.join("results.json"), OutputKind::Results),
+            (self.journal(), OutputKind::Journal),
+        ];
+        let outputs = files.each_ref().map(|(path, kind)| (Some(path.as_path()), *kind));
+        check_outputs(&outputs, &arguments.files, arguments.force)
+    }
+}
+
+/// What `--json` prints of one experiment.
+fn output<'a>(outcome: &'a Outcome, files: &'a Written) -> Output<'a> {
+    Output {
+        name: &outcome.name,
+        title: &outcome.title,
+        quick: outcome.quick,
+        seeds: &outcome.seeds,
+        seconds: outcome.seconds,
+        reused: outcome.reused,
+        holds: outcome.holds(),
+        reductions: &outcome.reductions,
+        expectations: &outcome.expectations,
+        published: &outcome.published,
+        mean: &outcome.mean,
+        standard_error: &outcome.standard_error,
+        files,
+    }
+}
+
+/// Runs them one after the other. The first that fails ends the run: what finished before is written, and the same command finds it there.
+fn run_all(cli: &Cli, arguments: &ExperimentRunArgs) -> Result<(), Failure> {
+    set_threads(arguments.threads)?;
+    let all = Ready::all(arguments)?;
+    let (remarks, interrupt) = (remarks(cli), Interrupt::listen());
+    let several = all.len() > 1;
+    let mut done = Vec::new();
+    for (number, Ready { experiment, out }) in all.iter().enumerate() {
+        remarks.say(format!("{}: after {}", experiment.title, experiment.source));
+        let mut progress = ExperimentProgress::new(remarks.silent, interrupt.clone());
+        let options = RunOptions {
+            seed: arguments.seed,
+            quick: arguments.quick,
+            journal: Some(all[number].journal()),
+            fresh: arguments.fresh,
+        };
+        let outcome = experiments::run(experiment, &options, &mut |event| progress.observe(event));
+        progress.finish();
+        let outcome = outcome?;
+        let files = outcome.write(out)?;
+        if !cli.json {
+            if several {
+                let space = if number > 0 { "\n" } else { "" };
+                print(format!("{space}{}\n", outcome.title))?;
+            }
+            print(summary(&outcome))?;
+            remarks.say(format!("report: {}\nnumbers: {}", files.report.display(), files.results.display()));
+        }
+        done.push((outcome, files));
+    }
+    match done.as_slice() {
+        _ if !cli.json => Ok(()),
+        [(outcome, files)] => print_json(&output(outcome, files)),
+        all => print_json(&all.iter().map(|(outcome, files)| output(outcome, files)).collect::<Vec<_>>()),
+    }
 }
 
 fn summary(outcome: &Outcome) -> String {
