@@ -100,6 +100,13 @@ impl<'a> Gaussians<'a> {
         self.rows().map(|(m, v, y)| (y - m) / v.sqrt()).collect()
     }
 
+    /// Share of truths inside the central interval of this level, which is open; nothing is inside at 0, everything at 1.
+    pub fn coverage(&self, level: f64) -> f64 {
+        let edge = half_width_factor(level);
+        let inside = self.standardised_residuals().into_iter().filter(|z| z.abs() < edge).count();
+        inside as f64 / self.truths.len() as f64
+    }
+
     /// The calibration curve at `count + 1` levels.
     pub fn calibration(&self, count: usize) -> Vec<CalibrationPoint> {
         calibration_curve(&self.standardised_residuals(), count)
@@ -133,10 +140,6 @@ impl<'a> Gaussians<'a> {
         let varied = self.truths.iter().any(|y| *y != self.truths[0]);
         let explained = |left: f64| varied.then(|| 1.0 - left / total).filter(|v| v.is_finite());
         let mean_deviation = mean_of(&|_, v, _| v.sqrt());
-        let coverage = |level: f64| {
-            let edge = half_width_factor(level);
-            z.iter().filter(|z| z.abs() < edge).count() as f64 / n as f64
-        };
         let width = |level: f64| 2.0 * half_width_factor(level) * mean_deviation;
         Ok(RegressionScores {
             n,
@@ -146,10 +149,10 @@ impl<'a> Gaussians<'a> {
             explained_variance: explained(scatter),
             nll,
             crps,
-            coverage_50: coverage(0.5),
-            coverage_80: coverage(0.8),
-            coverage_90: coverage(0.9),
-            coverage_95: coverage(0.95),
+            coverage_50: self.coverage(0.5),
+            coverage_80: self.coverage(0.8),
+            coverage_90: self.coverage(0.9),
+            coverage_95: self.coverage(0.95),
             width_50: width(0.5),
             width_80: width(0.8),
             width_90: width(0.9),
@@ -208,6 +211,10 @@ mod tests {
             -0.5 * (Normal::new(0.0, 1.0).unwrap().ln_pdf(1.0) + Normal::new(1.0, 2.0).unwrap().ln_pdf(-1.0));
         assert!((scores.nll - nll).abs() < 1e-13);
         assert_eq!((scores.coverage_50, scores.coverage_80, scores.coverage_95), (0.0, 1.0, 1.0));
+        // Both truths are one deviation away, where the interval of 68.27 % ends.
+        let gaussians = Gaussians::new(&[0.0, 1.0], &[1.0, 4.0], &[1.0, -1.0]).unwrap();
+        let shares = [0.0, 0.6826, 0.6827, 1.0].map(|level| gaussians.coverage(level));
+        assert_eq!(shares, [0.0, 0.0, 1.0, 1.0]);
         assert!((scores.width_95 - 2.0 * 1.959_963_984_54 * 1.5).abs() < 1e-8);
         assert!((scores.standardised.nll - (nll - 2f64.ln())).abs() < 1e-13);
         // Truths 1 and -1: SST = 2, SSE = 5; residuals 1 and -2 scatter by 1.5 about -0.5.

@@ -248,8 +248,39 @@ fn error_bars_of_tables_by_every_method() {
             // Standardised targets: whoever knows only their mean and deviation is surprised by 1.42 nats. Few made-up rows are scored.
             let nll = scores["nll"].as_f64().unwrap();
             assert!(nll < 1.6, "{task}, {name}: {nll}");
+            // Wider intervals hold what narrower ones do.
+            let levels = ["10", "20", "30", "40", "50", "60", "70", "80", "90", "95", "99"];
+            let shares = levels.map(|level| scores["coverage"][level].as_f64().unwrap());
+            assert!(shares.windows(2).all(|w| w[0] <= w[1]) && shares[0] < shares[10], "{name}: {shares:?}");
+            assert_eq!(scores["coverage"]["95"], scores["coverage_95"], "{task}, {name}");
+            // Trapezoids of a staircase of such steps, without what published ones have too much, are near its area.
+            let of = |key: &str| scores[key].as_f64().unwrap();
+            assert!((of("cqm_published") - 0.05 - of("cqm")).abs() < 0.05, "{task}, {name}: {scores}");
         }
+        are_ranks(methods, "nll", "rank_nll");
+        are_ranks(methods, "crps", "rank_crps");
     }
+    let ranks = outcome.mean["ranks"].as_object().unwrap();
+    assert_eq!(ranks.len(), 9);
+    for key in ["nll", "crps_or_brier"] {
+        // Every method is for every task, so that the mean over both is that of 1, 2, ..., 9.
+        let mean = ranks.values().map(|r| r[key].as_f64().unwrap()).sum::<f64>() / 9.0;
+        assert!((mean - 5.0).abs() < 1e-12, "{key}: {mean}");
+    }
+    assert!(ranks.values().all(|r| r["tasks"].as_f64() == Some(4.0)), "{ranks:?}");
+    let html = outcome.report().to_html();
+    assert!(html.contains("bike: coverage") && outcome.tables().iter().any(|t| t.title == "ranks"));
+}
+
+/// Whether the ranks of a task's methods are 1 to their number in the order of a score: they average to (n + 1) / 2, and who has the lower score has the lower rank.
+fn are_ranks(methods: &serde_json::Map<String, serde_json::Value>, score: &str, rank: &str) {
+    let mut pairs: Vec<(f64, f64)> =
+        methods.values().map(|m| (m[score].as_f64().unwrap(), m[rank].as_f64().unwrap())).collect();
+    let n = pairs.len() as f64;
+    let mean = pairs.iter().map(|p| p.1).sum::<f64>() / n;
+    assert!((mean - 0.5 * (n + 1.0)).abs() < 1e-12, "{pairs:?}");
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(pairs.windows(2).all(|w| (w[0].0 < w[1].0) == (w[0].1 < w[1].1)), "{pairs:?}");
 }
 
 /// A network that came with its weights, on some of its images: those of the shared folder, where it is.
@@ -268,7 +299,24 @@ fn error_bars_of_images_by_some_methods() {
         assert!(of("nll") < 10f64.ln() && of("accuracy") > 0.8, "{name}: {scores}");
         assert!(of("nll_at_severity_5") > of("nll_at_severity_0"), "{name}: {scores}");
         assert!(of("joint_1") > of("joint_2") && of("foreign_auc") > 0.6, "{name}: {scores}");
+        // Turned by nothing they are what they were; digits on their sides are hard to read, and nobody knows how hard.
+        assert!((of("nll_turned_by_0") - of("nll_at_severity_0")).abs() < 1e-6, "{name}: {scores}");
+        assert!(of("nll_turned_by_90") > of("nll_turned_by_45"), "{name}: {scores}");
+        // Error bars of 300 images are so wide that surprises mend them: their own calibration says nothing here.
+        assert!(name != "network" || of("ece_turned_by_90") > of("ece_turned_by_0"), "{scores}");
+        assert!((0.0..=1.0).contains(&of("ece_turned_by_45")), "{name}: {scores}");
+        assert!(scores.get("coverage").is_none());
     }
+    are_ranks(methods, "nll", "rank_nll");
+    are_ranks(methods, "brier", "rank_brier");
+    // The mean over corruptions is that of one: the series has each by itself, by severity.
+    let (first, beyond) =
+        (&outcome.by_seed[0].series["digits"][0][0], &outcome.by_seed[0].series["digits"][0][1]);
+    let own = &beyond["by_corruption"][0];
+    assert_eq!((first.as_str(), own[0].as_str()), (Some("network"), Some("rotation")));
+    assert_eq!(own[1], beyond["severities"]);
+    let html = outcome.report().to_html();
+    assert!(html.contains("digits: turned images, mean NLL") && html.contains("digits: reliability"));
 }
 
 /// Six ways to a prior precision of one network.

@@ -1,4 +1,4 @@
-//! What is asked of classifiers beyond one label of a familiar image: corrupted images, several labels at once, the reliability of every probability.
+//! What is asked of classifiers beyond one label of a familiar image: corrupted and turned images, several labels at once, the reliability of every probability.
 
 use crate::error::ExperimentError;
 use posterior_data::transform::Corruption;
@@ -20,6 +20,9 @@ pub(super) struct BeyondSettings {
     /// Corruptions, each at severities 0 to 5.
     #[serde(default)]
     corruptions: Vec<String>,
+    /// Degrees by which all of these images are turned, each by itself; the published curves have 10 to 180.
+    #[serde(default)]
+    rotations: Vec<u16>,
     /// Points in sets whose labels are scored together.
     #[serde(default)]
     joint_points: Vec<usize>,
@@ -42,6 +45,10 @@ fn draws() -> usize {
 pub(super) struct Beyond {
     /// Mean NLL over corruptions, by severity from 0.
     severities: Vec<f64>,
+    /// The same for each corruption by its name.
+    by_corruption: Vec<(String, Vec<f64>)>,
+    /// Degrees, NLL and expected calibration error.
+    rotations: Vec<(u16, f64, f64)>,
     /// Mean joint log-likelihood by points of a set.
     joint: Vec<(usize, f64)>,
     /// Confidence and frequency of each bin.
@@ -59,12 +66,13 @@ fn predictive(
     Ok(if alone { model.baseline(data, &own)?.1 } else { own })
 }
 
-/// Mean negative log probability of the labels.
-fn nll(predictive: &Predictive, truth: &Option<Truth>) -> Result<f64, ExperimentError> {
+/// Mean negative log probability of the labels, and the expected calibration error.
+fn scores(predictive: &Predictive, truth: &Option<Truth>) -> Result<(f64, f64), ExperimentError> {
     let (Predicted::Classes(p), Some(Truth::Classes(labels))) = (&predictive.predicted, truth) else {
-        return Ok(f64::NAN);
+        return Ok((f64::NAN, f64::NAN));
     };
-    Ok(Classes::new(p, predictive.width, labels)?.scores().nll)
+    let scores = Classes::new(p, predictive.width, labels)?.scores();
+    Ok((scores.nll, scores.ece))
 }
 
 impl BeyondSettings {
@@ -81,21 +89,32 @@ impl BeyondSettings {
         let kinds: Vec<Corruption> =
             self.corruptions.iter().map(|name| Corruption::from_name(name)).collect::<Result<_, _>>()?;
         let mut out = Beyond::default();
-        let all = kinds.len() * usize::from(SEVERITIES) + 1;
-        for severity in 0..=SEVERITIES {
-            let mut sum = 0.0;
-            for (k, kind) in kinds.iter().enumerate() {
-                watch(usize::from(severity.saturating_sub(1)) * kinds.len() + k, all)?;
-                // All corruptions begin with the same images.
-                if severity > 0 || k == 0 {
-                    let data = some.shifted(Shift::Corruption(*kind, severity), 0)?;
-                    let own = nll(&predictive(model, &data, question, alone)?, &data.truth)?;
-                    sum += if severity == 0 { own * kinds.len() as f64 } else { own };
+        let all = kinds.len() * usize::from(SEVERITIES) + self.rotations.len() + 1;
+        let mut done = 0;
+        let mut shifted = |shift: Shift| -> Result<(f64, f64), ExperimentError> {
+            watch(done, all)?;
+            done += 1;
+            let data = some.shifted(shift, 0)?;
+            scores(&predictive(model, &data, question, alone)?, &data.truth)
+        };
+        if let Some(first) = kinds.first() {
+            // All corruptions begin with the same images.
+            let (start, _) = shifted(Shift::Corruption(*first, 0))?;
+            for kind in &kinds {
+                let mut nll = vec![start];
+                for severity in 1..=SEVERITIES {
+                    nll.push(shifted(Shift::Corruption(*kind, severity))?.0);
                 }
+                out.by_corruption.push((kind.name().into(), nll));
             }
-            if !kinds.is_empty() {
-                out.severities.push(sum / kinds.len() as f64);
-            }
+            let mean = |severity: usize| {
+                out.by_corruption.iter().map(|(_, nll)| nll[severity]).sum::<f64>() / kinds.len() as f64
+            };
+            out.severities = (0..=usize::from(SEVERITIES)).map(mean).collect();
+        }
+        for &degrees in &self.rotations {
+            let (nll, ece) = shifted(Shift::Rotation(f64::from(degrees)))?;
+            out.rotations.push((degrees, nll, ece));
         }
         if !self.joint_points.is_empty() {
             let asked =
@@ -124,6 +143,10 @@ impl Beyond {
         for (severity, nll) in self.severities.iter().enumerate() {
             numbers[format!("nll_at_severity_{severity}")] = (*nll).into();
         }
+        for (degrees, nll, ece) in &self.rotations {
+            numbers[format!("nll_turned_by_{degrees}")] = (*nll).into();
+            numbers[format!("ece_turned_by_{degrees}")] = (*ece).into();
+        }
         for (points, score) in &self.joint {
             numbers[format!("joint_{points}")] = (*score).into();
         }
@@ -145,6 +168,15 @@ pub(super) fn figures(task: &str, all: &[(String, Beyond)]) -> Vec<Item> {
     if !by_severity.is_empty() {
         let title = format!("{task}: corrupted images");
         items.push(Curves::new(title, "severity", "mean NLL over corruptions", by_severity).into());
+    }
+    type Score = fn(&(u16, f64, f64)) -> f64;
+    let by_angle: [(&str, Score); 2] = [("mean NLL", |r| r.1), ("expected calibration error", |r| r.2)];
+    for (score, of) in by_angle {
+        let turned = lines(&|b| b.rotations.iter().map(|r| (f64::from(r.0), of(r))).unzip());
+        if !turned.is_empty() {
+            let title = format!("{task}: turned images, {score}");
+            items.push(Curves::new(title, "degrees", score, turned).into());
+        }
     }
     let reliability = lines(&|b| b.reliability.iter().copied().unzip());
     if !reliability.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::beyond::Beyond;
 use super::members::MemberSettings;
+use super::scores::Scored;
 use super::task::Task;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
@@ -9,17 +10,16 @@ use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
 use posterior_laplace::fixed_mean::FixedMeanOptions;
 use posterior_laplace::{Approximation, FitOptions};
-use posterior_metrics::ClassificationScores;
 use posterior_models::ensemble::EnsembleModel;
 use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
 use posterior_models::{
-    Comparison, Model, OutOfDistribution, Predictive, Question, Scores, peak_memory_bytes, reset_peak_memory,
+    Model, OutOfDistribution, Predictive, Question, peak_memory_bytes, reset_peak_memory,
 };
 use posterior_networks::Network;
 use posterior_optim::Signal;
 use posterior_report::Note;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Instant;
 use toml::Table;
 
@@ -85,8 +85,7 @@ pub(super) struct MethodSettings {
 /// What a method found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
-    nll: f64,
-    scores: Value,
+    pub(super) scored: Scored,
     foreign_auc: Option<f64>,
     pub(super) beyond: Option<Beyond>,
     fit_seconds: f64,
@@ -98,9 +97,8 @@ pub(super) struct Found {
 impl Found {
     /// Its numbers, with the difference to another's.
     pub(super) fn numbers(&self, other: &Self) -> Value {
-        let mut out = self.scores.clone();
-        out["nll"] = self.nll.into();
-        out["nll_difference"] = (self.nll - other.nll).into();
+        let mut out = self.scored.numbers();
+        out["nll_difference"] = (self.scored.nll - other.scored.nll).into();
         out["fit_seconds"] = self.fit_seconds.into();
         out["predict_seconds"] = self.predict_seconds.into();
         if let Some(auc) = self.foreign_auc {
@@ -225,9 +223,9 @@ impl MethodSettings {
                 Some(beyond.ask(&*model, &task.test, self.is_network(), &question, &mut watch)?)
             }
         };
-        let (nll, scores) = scored(own)?;
+        let scored = Scored::of(own)?;
         let notes = model.notes().into_iter().map(|n| n.text).collect();
-        Ok(Found { nll, scores, foreign_auc, beyond, fit_seconds, predict_seconds, memory, notes })
+        Ok(Found { scored, foreign_auc, beyond, fit_seconds, predict_seconds, memory, notes })
     }
 
     /// A network of the task with error bars.
@@ -299,10 +297,9 @@ impl MethodSettings {
         };
         let own = Predictive { truth, ..Predictive::gaussian(mean, &deviation, latent, Some(&values)) };
         let memory = peak_memory_bytes();
-        let (nll, scores) = scored(own)?;
+        let scored = Scored::of(own)?;
         Ok(Found {
-            nll,
-            scores,
+            scored,
             foreign_auc: None,
             beyond: None,
             fit_seconds,
@@ -311,20 +308,4 @@ impl MethodSettings {
             notes: Vec::new(),
         })
     }
-}
-
-/// The mean negative log density, and the other scores.
-fn scored(own: Predictive) -> Result<(f64, Value), ExperimentError> {
-    let baseline = own.clone();
-    let compared = Comparison { model: own, baseline, baseline_name: "", scale: 1.0 };
-    Ok(match compared.scored()?.scores {
-        Scores::Classes(ClassificationScores { nll, accuracy, brier, ece, .. }) => {
-            (nll, json!({"accuracy": accuracy, "brier": brier, "ece": ece}))
-        }
-        Scores::Values { scores, nll } => (
-            nll,
-            json!({"crps": scores.crps, "coverage_95": scores.coverage_95, "cqm": scores.cqm_exact, "rmse": scores.rmse}),
-        ),
-        Scores::Events(_) => return refused("events have no table here"),
-    })
 }

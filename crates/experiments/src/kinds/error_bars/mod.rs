@@ -8,11 +8,15 @@
 //! | `task` | rows and networks |
 //! | `members` | networks that are trained |
 //! | `method` | what is fitted, and its scores |
-//! | `beyond` | corrupted images, joint scores, reliability |
+//! | `scores` | scores on test rows, coverage of intervals |
+//! | `ranks` | who is first in a task, and on average |
+//! | `beyond` | corrupted and turned images, joint scores, reliability |
 
 mod beyond;
 mod members;
 mod method;
+mod ranks;
+mod scores;
 mod task;
 
 use super::Checked;
@@ -22,6 +26,7 @@ use crate::gaussian::check_names;
 use crate::measured::{Measured, NumberTable};
 use method::{Found, MethodSettings};
 use posterior_report::SummaryRow;
+use ranks::Ranks;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use task::TaskSettings;
@@ -61,12 +66,13 @@ impl Checked for Settings {
 /// Fits every method to every task.
 pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
     let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
-    let (mut figures, mut series) = (Vec::new(), Map::new());
+    let (mut figures, mut series, mut ranks) = (Vec::new(), Map::new(), Ranks::default());
     for task_settings in &settings.tasks {
         let name = &task_settings.name;
         // Read and trained when the first part asks for it: a run that has all its parts needs neither.
         let mut task = None;
         let (mut own, mut shown, mut others) = (Map::new(), Vec::new(), Vec::new());
+        let mut scored = Vec::new();
         let mut alone: Option<Found> = None;
         for method in settings.methods.iter().filter(|m| m.is_for(name)) {
             let stage = format!("{name}: {}", method.name);
@@ -83,6 +89,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             own.insert(method.name.clone(), found.numbers(first));
             shown.push(method.name.as_str());
             context.notes.extend(found.remarks(&stage));
+            scored.push((method.name.clone(), found.scored.clone()));
             others.extend(found.beyond.clone().map(|beyond| (method.name.clone(), beyond)));
         }
         facts.push(SummaryRow::new(format!("{name}: rows"), task_settings.describe()));
@@ -94,12 +101,15 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             task_settings.columns(),
             "Scores on test rows, which choose nothing. NLL: nats; `difference` is to the network alone, with the noise that it leaves in training. Seconds are of the fit and of predicting all test rows; memory is the most that the process held meanwhile, data and network included.",
         ));
+        ranks.add(&mut own);
+        figures.extend(scores::coverage_figure(name, &scored));
         figures.extend(beyond::figures(name, &others));
         series.insert(name.clone(), json!(others));
         numbers.insert(name.clone(), Value::Object(own));
     }
+    tables.push(ranks.table(settings.methods.iter().map(|m| m.name.as_str())));
     Ok(Measured {
-        numbers: json!({ "tasks": numbers }),
+        numbers: json!({ "tasks": numbers, "ranks": ranks.numbers() }),
         series: Value::Object(series),
         tables,
         figures,

@@ -2,6 +2,7 @@
 
 use super::beyond::BeyondSettings;
 use super::members::Recipe;
+use super::scores::{Columns, OF_CLASSES, OF_NUMBERS};
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::tables::{SetSettings, Source};
@@ -106,33 +107,6 @@ pub(super) struct Task {
     /// Mean and deviation of each channel; none for tables.
     pub(super) channels: (Vec<f64>, Vec<f64>),
 }
-
-/// Where the columns of a table of scores come from.
-type Columns = &'static [(&'static str, &'static str)];
-
-const OF_NUMBERS: Columns = &[
-    ("nll", "NLL"),
-    ("nll_difference", "difference"),
-    ("crps", "CRPS"),
-    ("coverage_95", "coverage of 95 %"),
-    ("cqm", "CQM"),
-    ("rmse", "RMSE"),
-    ("fit_seconds", "fit, s"),
-    ("predict_seconds", "predict, s"),
-    ("memory_megabytes", "memory, MB"),
-];
-
-const OF_CLASSES: Columns = &[
-    ("nll", "NLL"),
-    ("nll_difference", "difference"),
-    ("accuracy", "accuracy"),
-    ("brier", "Brier"),
-    ("ece", "ECE"),
-    ("foreign_auc", "OOD-AUC"),
-    ("fit_seconds", "fit, s"),
-    ("predict_seconds", "predict, s"),
-    ("memory_megabytes", "memory, MB"),
-];
 
 impl TaskSettings {
     pub(super) fn check(&self) -> Result<(), ExperimentError> {
