@@ -81,8 +81,8 @@ const DIRECTIONS: usize = 200;
 ///
 /// # Errors
 /// Those of the features, interruption.
-pub(crate) fn leading(
-    model: &SampledModel<'_, f32, Tangent<'_, f32>>,
+pub(crate) fn leading<F: FeatureMap<f32>>(
+    model: &SampledModel<'_, f32, F>,
     samples: usize,
     seed: u64,
     tell: &mut dyn FnMut(usize, usize) -> Signal,
@@ -95,8 +95,8 @@ pub(crate) fn leading(
 ///
 /// # Errors
 /// Those of the features, interruption, and [`ExperimentError::Setting`] where the residual stays larger than asked for.
-pub(crate) fn exact_samples(
-    model: &SampledModel<'_, f32, Tangent<'_, f32>>,
+pub(crate) fn exact_samples<F: FeatureMap<f32>>(
+    model: &SampledModel<'_, f32, F>,
     noise: &Noise,
     precisions: &[f64],
     curvature: &Structure,
