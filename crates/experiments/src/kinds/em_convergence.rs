@@ -141,7 +141,7 @@ fn by_samples(
 }
 
 /// Steps after which a precision stays within a tenth of another; none if it does not.
-fn arrival(trace: &[Vec<f64>], target: f64) -> Option<usize> {
+pub(super) fn arrival(trace: &[Vec<f64>], target: f64) -> Option<usize> {
     let away = |a: f64| (a / target - 1.0).abs() > 0.1;
     match trace.iter().rposition(|step| away(step[0])) {
         None => Some(0),

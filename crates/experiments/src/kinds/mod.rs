@@ -6,6 +6,7 @@ mod convergence;
 mod effective_dimension;
 mod em_convergence;
 mod em_illustration;
+mod em_traces;
 mod error_bars;
 mod evidence;
 mod evidence_choices;
@@ -67,6 +68,7 @@ kinds! {
     "fidelity" fidelity "classifiers of images: how far approximate posteriors are from the exact one of the tangent model"
     "em-convergence" em_convergence "classifiers of images: precisions by step of expectation maximisation, exact, approximate and sampled, and the bounds that they maximise"
     "em-illustration" em_illustration "one dimension: functions of the prior, samples on their way and error bars, before and after expectation maximisation"
+    "em-traces" em_traces "a network that came with its weights: precision, effective dimension and norms by step of expectation maximisation, by number of samples"
     "sampling-objectives" sampling_objectives "classifiers of images: errors of posterior samples along descent on two objectives, by size of the batches"
     "regression" regression "tables in standard folds: errors, log densities and seconds of Gaussian processes by several methods"
     "thompson" thompson "parallel Thompson sampling: the best value found, by step and by second"

@@ -257,6 +257,39 @@ fn noise_in_the_regulariser_allows_small_batches() {
     }
 }
 
+/// A network that came with its weights, on some of its images: those of the shared folder, where it is.
+#[test]
+fn few_samples_lead_to_the_precision_of_many() {
+    let needed = ["networks/mlp_mnist.onnx", "data/mnist/train-images-idx3-ubyte.gz"];
+    if needed.iter().any(|path| posterior_testing::shared(path).is_none()) {
+        return;
+    }
+    // Thirty images determine so few directions that one sample says little about how many.
+    let outcome = quick("thesis_em_traces");
+    assert!(outcome.published.iter().all(|p| p.found.is_some()), "{:?}", outcome.published);
+    let of = |path: &[&str]| number(&outcome, path);
+    for samples in ["1 sample", "4 samples"] {
+        let of = |key: &str| of(&["samples", samples, key]);
+        assert!(of("arrival") <= 6.0 && of("precision") > 0.0, "{samples}: {:?}", outcome.mean);
+        // No more directions are determined than there are outputs.
+        assert!(of("effective_dimension") > 0.0 && of("effective_dimension") < 300.0, "{samples}");
+        // MacKay's update at rest.
+        let rest = of("effective_dimension") / of("mode_norm").powi(2);
+        assert!((of("precision") / rest - 1.0).abs() < 1e-2, "{samples}: {rest}");
+    }
+    let (one, four) = (of(&["fewest", "precision"]), of(&["most", "precision"]));
+    assert!((one / four).ln().abs() < 1.0 && one != four, "{one} {four}");
+    assert!(of(&["repeats", "least_over_most"]) < of(&["repeats", "largest_over_most"]));
+    // Every trace begins at the file's precision.
+    for (name, traces) in outcome.by_seed[0].series.as_object().unwrap() {
+        assert_eq!(traces[0]["precisions"][0].as_f64(), Some(1e4), "{name}");
+        assert_eq!(
+            traces[0]["precisions"].as_array().unwrap().len(),
+            traces[0]["mode_norms"].as_array().unwrap().len() + 1
+        );
+    }
+}
+
 #[test]
 fn error_bars_of_tables_by_every_method() {
     let experiment = Experiment::read(&folder().join("error_bars_tables.toml")).unwrap();
