@@ -2,27 +2,22 @@
 //!
 //! Serves figure 6.4 of the thesis.
 
+mod opened;
+
 use super::Checked;
 use super::em_convergence::arrival;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
-use crate::images::Shared;
 use crate::measured::{Measured, NumberTable};
-use posterior_data::{ArrayValues, ImageSet, ReadOptions};
+use opened::{ImageSettings, Opened};
 use posterior_laplace::sampled::{self, ModeSolver, Solver, Turn};
 use posterior_laplace::{Keeper, ModeOptions, SampledOptions};
-use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_linear::sampled::{ConjugateOptions, SampledModel};
-use posterior_models::network::{Strip, open_network};
-use posterior_networks::train::{Augmentation, Images, Subset, Targets};
-use posterior_networks::{Network, Selection};
 use posterior_report::{Curves, Item, Line, Note, SummaryRow};
 use posterior_tangent::{Observed, Tangent};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
@@ -34,23 +29,6 @@ pub(crate) struct Settings {
     samples: Vec<usize>,
     /// Turns with the smallest number on noise of another seed, so often in all.
     repeats: usize,
-}
-
-/// The table `[images]`: a network, and images that it was trained on.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ImageSettings {
-    /// The network's file.
-    network: PathBuf,
-    /// Files of images (IDX with `labels`, or CIFAR).
-    data: Vec<PathBuf>,
-    #[serde(default)]
-    labels: Vec<PathBuf>,
-    /// The first so many.
-    examples: usize,
-    classes: usize,
-    mean: Vec<f64>,
-    deviation: Vec<f64>,
 }
 
 /// The table `[turns]`.
@@ -89,69 +67,6 @@ impl Checked for Settings {
 
 /// Memory that a fit may take.
 const MEMORY: u64 = 8 << 30;
-
-/// The network, its images and what its outputs mean.
-struct Opened {
-    network: Network<f32>,
-    selection: Selection,
-    examples: Shared,
-    likelihood: OutputLikelihood,
-}
-
-impl ImageSettings {
-    fn open(&self, base: &Path) -> Result<Opened, ExperimentError> {
-        let found = |path: &PathBuf| -> Result<PathBuf, ExperimentError> {
-            let path = base.join(path);
-            let remedy = || "put the file there, or change the path in the experiment".to_string();
-            if path.exists() {
-                Ok(path)
-            } else {
-                Err(ExperimentError::MissingData { path, remedy: remedy() })
-            }
-        };
-        let all = |paths: &[PathBuf]| paths.iter().map(found).collect::<Result<Vec<_>, _>>();
-        let network = open_network::<f32>(&found(&self.network)?, None, Strip::SoftmaxIfThere)?.network;
-        let set = ImageSet::read(&all(&self.data)?, &all(&self.labels)?, &ReadOptions::for_arrays())?;
-        let shape = match *set.images.example_shape() {
-            [height, width] => [1, height, width],
-            [channels, height, width] => [channels, height, width],
-            _ => return refused("[images]: images have two or three dimensions"),
-        };
-        let (_, values) = set.images.into_parts();
-        let (ArrayValues::U8(bytes), Some(labels)) = (values, set.labels) else {
-            return refused("[images]: the files hold no labelled images of bytes");
-        };
-        let input = network.graph().input_shape().to_vec();
-        if [self.mean.len(), self.deviation.len()] != [shape[0]; 2]
-            || !self.deviation.iter().all(|d| *d > 0.0)
-        {
-            return refused(
-                "[images]: `mean` and `deviation` have a number for each channel, positive deviations",
-            );
-        }
-        if input.iter().product::<usize>() != shape.iter().product::<usize>() {
-            return refused(format!("[images]: the network takes {input:?}, images are {shape:?}"));
-        }
-        if labels.len() < self.examples || labels.iter().any(|l| *l as usize >= self.classes) {
-            return refused("[images]: there are fewer images than `examples`, or a label beyond `classes`");
-        }
-        let whole: Shared = Arc::new(Images::<f32>::new(
-            shape,
-            bytes,
-            Targets::Classes(labels),
-            &self.mean,
-            &self.deviation,
-            Augmentation::default(),
-            input,
-        ));
-        Ok(Opened {
-            selection: Selection::all(network.graph()),
-            network,
-            examples: Arc::new(Subset::new(whole, (0..self.examples).collect())),
-            likelihood: OutputLikelihood::Categorical(Categorical::new(self.classes)?),
-        })
-    }
-}
 
 /// The turns with one number of samples on one seed's noise.
 #[derive(Clone, Debug, Serialize, Deserialize)]
