@@ -3,6 +3,7 @@
 mod energies;
 mod fits;
 mod optima;
+mod pieces;
 
 use super::{Batch, ClosedForm, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature};
 use faer::Mat;
