@@ -181,7 +181,8 @@ pub fn planned<T: Precision>(
                 Weights::LastLayer => posterior_networks::Selection::last_layer(graph)?,
                 _ => posterior_networks::Selection::all(graph),
             };
-            Ok((p.name, Plan::new(network, &selection, examples, likelihood, &p.approximation)))
+            let counts = (examples, unseen.unwrap_or(0));
+            Ok((p.name, Plan::new(network, &selection, counts, likelihood, &p.approximation)?))
         })
         .collect()
 }
@@ -281,7 +282,8 @@ fn compare<T: Precision>(
             own.seed,
             &mut |stage, done, total| observer(name, stage, done, total),
         )?;
-        let plan = Plan::new(network, &selection, examples.len(), likelihood, &own.approximation);
+        let counts = (examples.len(), choosing.map_or(0, |c| c.len()));
+        let plan = Plan::new(network, &selection, counts, likelihood, &own.approximation)?;
         let limit = time.or((best.is_some() && !proposal.fallback).then_some(patience));
         let left = limit.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
         let skipped = reason(&plan, &own, left);

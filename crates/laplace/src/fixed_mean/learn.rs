@@ -3,13 +3,13 @@
 use super::FixedMeanOptions;
 use super::report::FixedMeanReport;
 use super::rows::Rows;
-use super::saved::{earlier, saved};
+use super::saved::{Earlier, earlier, saved, saved_pass};
 use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
-    FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SeenPoints,
-    SparseCovariance, fit_fixed_mean,
+    CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature,
+    SeenPoints, SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::{Likelihood, Slopes};
@@ -24,6 +24,9 @@ pub(super) const BLOCK: usize = 256;
 
 /// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
 const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
+
+/// How many that are.
+pub(super) const AMPLITUDES_TRIED: usize = ((AMPLITUDES.1 - AMPLITUDES.0) * AMPLITUDES.2 + 1) as usize;
 
 /// Rows that the beginning of the steps is computed from.
 const BEGINNING: usize = 5000;
@@ -63,8 +66,9 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
         let (state, amplitudes) = match earlier(self.keeper)? {
-            Some((state, tried)) => (Some(state), tried),
-            None if self.options.closed_form_start => (None, self.begin(&mut model)?),
+            Some(Earlier::Steps(state, tried)) => (Some(*state), tried),
+            Some(Earlier::Pass(so_far)) => (None, self.begin(&mut model, Some(so_far))?),
+            None if self.options.closed_form_start => (None, self.begin(&mut model, None)?),
             None => (None, Vec::new()),
         };
         let Self { rows, points, held, options, seed, keeper, observer } = self;
@@ -108,7 +112,11 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
         let started = Instant::now();
-        let curvature = self.curvature(&model, None)?;
+        let so_far = match earlier(self.keeper)? {
+            Some(Earlier::Pass(so_far)) => Some(so_far),
+            _ => None,
+        };
+        let curvature = self.curvature(&model, None, so_far)?;
         let amplitudes = self.amplitudes(&mut model, &curvature)?;
         let found = curvature.condition(&mut model)?;
         let mut report = describe(&model, found.divergence);
@@ -119,14 +127,27 @@ impl<P: Clone> Learning<'_, '_, P> {
 }
 
 impl<P: Clone> Learning<'_, '_, P> {
-    /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all.
+    /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all; on from what an interrupted pass had summed.
     fn curvature<K: LearnedBlockKernel<Points = P> + Clone>(
         &mut self,
         model: &FixedMeanModel<K>,
         most: Option<usize>,
+        so_far: Option<CurvatureSoFar>,
     ) -> Result<ProjectedCurvature, LaplaceError> {
-        let Self { rows, points, observer, seed, .. } = self;
-        let mut pass = |done, all| observer(Stage::Process, done, all);
+        let Self { rows, points, observer, seed, keeper, .. } = self;
+        let mut problem = None;
+        let mut pass = |so_far: &CurvatureSoFar, all: usize| {
+            let stop = observer(Stage::Process, so_far.rows, all) == Signal::Stop;
+            let kept = || saved_pass(so_far);
+            match if stop { keeper.keep(kept) } else { keeper.offer(kept) } {
+                Ok(()) if stop => Signal::Stop,
+                Ok(()) => Signal::Continue,
+                Err(error) => {
+                    problem = Some(error);
+                    Signal::Stop
+                }
+            }
+        };
         let n = rows.means.nrows();
         let found = match most.filter(|most| *most < n) {
             None => {
@@ -135,7 +156,7 @@ impl<P: Clone> Learning<'_, '_, P> {
                     means: rows.means.as_ref(),
                     targets: rows.targets.as_ref(),
                 };
-                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
             }
             Some(most) => {
                 let mut chosen: Vec<usize> = (0..n).collect();
@@ -147,10 +168,15 @@ impl<P: Clone> Learning<'_, '_, P> {
                 let data =
                     FixedMeanData { points: &picked, means: means.as_ref(), targets: targets.as_ref() };
                 let share = n as f64 / most as f64;
-                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?.map(|found| found.scaled(share))
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
+                    .map(|found| found.scaled(share))
             }
         };
-        found.ok_or(LaplaceError::Interrupted)
+        match (found, problem) {
+            (Some(found), None) => Ok(found),
+            (_, Some(problem)) => Err(problem),
+            (None, None) => Err(LaplaceError::Interrupted),
+        }
     }
 
     /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores. The model has the best of them then.
@@ -186,8 +212,9 @@ impl<P: Clone> Learning<'_, '_, P> {
     fn begin<K: LearnedBlockKernel<Points = P> + Clone>(
         &mut self,
         model: &mut FixedMeanModel<K>,
+        so_far: Option<CurvatureSoFar>,
     ) -> Result<Vec<(f64, f64)>, LaplaceError> {
-        let curvature = self.curvature(model, Some(BEGINNING))?;
+        let curvature = self.curvature(model, Some(BEGINNING), so_far)?;
         let amplitudes = self.amplitudes(model, &curvature)?;
         curvature.condition(model)?;
         Ok(amplitudes)

@@ -85,7 +85,8 @@ fn run<T: Precision>(
     let (c, n) = (check_outputs(network, likelihood)?, examples.len());
     options.check(n, c)?;
     let validation = validation.filter(|v| !v.is_empty());
-    let needed = plan(network, selection, n + validation.map_or(0, |v| v.len()), likelihood, options)?;
+    let counts = (n, validation.map_or(0, |v| v.len()));
+    let needed = plan(network, selection, counts, likelihood, options)?;
     if needed.bytes() > memory {
         return Err(LaplaceError::Memory {
             what: "the sparse process".into(),

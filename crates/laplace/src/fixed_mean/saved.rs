@@ -2,11 +2,13 @@
 
 use crate::LaplaceError;
 use crate::keep::{Keeper, SavedState};
-use posterior_gp::inducing::fixed_mean::FixedMeanState;
+use posterior_gp::inducing::fixed_mean::{CurvatureSoFar, FixedMeanState};
 use posterior_store::Tensors;
 use std::mem::take;
 
+/// Steps, and the pass for the closed form (all there is, or before the first step).
 const METHOD: &str = "fixed-mean";
+const PASS: &str = "fixed-mean closed form";
 
 /// Prior variances with their scores.
 type Tried = Vec<(f64, f64)>;
@@ -26,12 +28,32 @@ pub(super) fn saved(mut state: FixedMeanState, amplitudes: &[(f64, f64)]) -> Sav
     SavedState::new(METHOD, &(state, amplitudes), tensors)
 }
 
+/// What a pass has summed.
+pub(super) fn saved_pass(so_far: &CurvatureSoFar) -> SavedState {
+    let mut tensors = Tensors::default();
+    let m = so_far.sum.nrows();
+    tensors.insert_matrix("sum", so_far.sum.as_ref());
+    SavedState::new(PASS, &(so_far.rows, m), tensors).after(format!("after example {}", so_far.rows))
+}
+
+/// What an earlier run left.
+pub(super) enum Earlier {
+    /// The pass for the closed form.
+    Pass(CurvatureSoFar),
+    /// The steps, and the prior variances that were tried before them.
+    Steps(Box<FixedMeanState>, Tried),
+}
+
 /// What an earlier run left, if it left something.
 ///
 /// # Errors
 /// When it is another method's, or damaged.
-pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<(FixedMeanState, Tried)>, LaplaceError> {
+pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<Earlier>, LaplaceError> {
     let Some(saved) = keeper.earlier() else { return Ok(None) };
+    if saved.method == PASS {
+        let ((rows, m), mut tensors) = saved.open::<(usize, usize)>(PASS)?;
+        return Ok(Some(Earlier::Pass(CurvatureSoFar { rows, sum: tensors.matrix("sum", m, m)? })));
+    }
     let ((mut state, amplitudes), mut tensors) = saved.open::<(FixedMeanState, Tried)>(METHOD)?;
     let mut vector = |name: &str| {
         let length = tensors.shape(name).map_or(0, |shape| shape.iter().product());
@@ -46,5 +68,5 @@ pub(super) fn earlier(keeper: &mut Keeper<'_>) -> Result<Option<(FixedMeanState,
     for (k, (_, numbers)) in state.trajectory.iter_mut().enumerate() {
         *numbers = vector(&format!("trajectory.{k}"))?;
     }
-    Ok(Some((state, amplitudes)))
+    Ok(Some(Earlier::Steps(Box::new(state), amplitudes)))
 }

@@ -211,7 +211,8 @@ fn fit_in<T: SavedPrecision>(
         announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;
-        let plan = Plan::new(&network, &selection, examples.len(), &likelihood, &options.approximation);
+        let counts = (examples.len(), held_out.as_ref().map_or(0, |h| h.examples.len()));
+        let plan = Plan::new(&network, &selection, counts, &likelihood, &options.approximation)?;
         announce(&format!("plan: {plan}"));
         plan.check(&options)?;
     }

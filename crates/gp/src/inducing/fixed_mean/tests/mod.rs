@@ -102,7 +102,7 @@ fn optimum(
     data: FixedMeanData<'_, Mat<f64>>,
     block: usize,
 ) -> ClosedForm {
-    let sums = ProjectedCurvature::new(model, data, block, &mut |_, _| Signal::Continue);
+    let sums = ProjectedCurvature::new(model, data, block, None, &mut |_, _| Signal::Continue);
     sums.unwrap().unwrap().condition(model).unwrap()
 }
 
