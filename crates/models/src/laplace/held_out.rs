@@ -80,16 +80,17 @@ pub(super) fn held_out<T: SavedPrecision>(
         });
         let repeated = repeated(&**examples, &*set.examples);
         let (count, mut notes) = (set.examples.len(), Vec::new());
-        let seen = 2 * repeated > count || trained_on.is_some();
+        let most = 2 * repeated > count;
+        let seen = most || trained_on.is_some();
+        if most && !(allow && tuned) {
+            return refuse(format!(
+                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {WAYS_OUT}"
+            ));
+        }
         if let Some((path, _)) = trained_on.filter(|_| !(allow && tuned)) {
             return refuse(format!(
                 "{} is one of the files that the network was trained on, as its own file says, so the score of these rows is worthless: {WAYS_OUT}",
                 file_name(path)
-            ));
-        }
-        if seen && !(allow && tuned) {
-            return refuse(format!(
-                "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {WAYS_OUT}"
             ));
         }
         if repeated > 0 {
