@@ -2,6 +2,7 @@
 
 use super::FixedMeanOptions;
 use super::learn::{AMPLITUDES_TRIED, BLOCK};
+use super::run::SAMPLED;
 use super::sight::Sight;
 use super::start::clustered;
 use crate::LaplaceError;
@@ -61,12 +62,16 @@ pub fn plan<T: Precision>(
     let (mut batch, mut of_kernel);
     if tangent {
         let of = Tangents { network, selection, inducing: m, outputs: c };
+        // Observations of a piece have as many rows as the root of their curvature, held-out rows as many as there are outputs.
+        let first =
+            |width: usize, most: usize| of.pass(of.kernel().points_at_once(2 * width).min(most), width);
+        let held = first(likelihood.outputs(), unseen);
+        let first = first(likelihood.root_width(), BLOCK.min(examples)).max(held);
         let (bytes, made) = if options.closed_form {
-            // Observations of a piece have as many rows as the root of their curvature, held-out rows as many as there are outputs.
-            let width = likelihood.root_width().max(likelihood.outputs());
-            (of.pass(of.kernel().points_at_once(2 * width).min(BLOCK).min(examples), width), 1.0)
+            (first, 1.0)
         } else {
-            of.step(options.batch.min(examples))
+            let (bytes, made) = of.step(options.batch.min(examples));
+            (if options.closed_form_start || unseen > 0 { bytes.max(first) } else { bytes }, made)
         };
         batch = bytes;
         of_kernel = 4.0 * (made * b * c + m) * graph.flops() as f64 + 6.0 * (b * c + m) * m * of.size();
@@ -76,9 +81,10 @@ pub fn plan<T: Precision>(
     }
     batch += 8.0 * (8.0 * m * b * c + 2.0 * b * c * c);
     of_kernel += 6.0 * b * c * m * m + 14.0 * m.powi(3);
-    // Clusters are looked for before: rows in the network's precision and in doubles.
+    // Clusters are looked for before, of rows in the network's precision and in doubles, and a lengthscale among rows.
     let clustered = clustered(examples, options.inducing(examples, likelihood.outputs())) as f64;
-    batch = batch.max(clustered * width * (8 + size_of::<T>()) as f64);
+    let sampled = if tangent { 0.0 } else { 8.0 * SAMPLED.min(examples) as f64 };
+    batch = batch.max(width * sampled.max(clustered * (8 + size_of::<T>()) as f64));
     let passes = (n + unseen as f64) * graph.flops() as f64;
     let steps = if options.closed_form { n / b } else { options.steps as f64 };
     Ok(FixedMeanPlan {
@@ -106,10 +112,11 @@ impl<T: Precision> Tangents<'_, T> {
         tangent_feature_size(self.network.graph(), self.selection) as f64
     }
 
-    /// Activations of so many points with `width` rows each on the way to their features.
+    /// Numbers of so many points with `width` rows each on the way to their features: inputs as they were read and gathered, activations, and what comes back.
     fn features(&self, points: usize, width: usize) -> f64 {
-        let at_once = self.network.featured_at_once(width).min(points);
-        (at_once * (1 + width) * self.network.graph().activations()) as f64
+        let (at_once, graph) = (self.network.featured_at_once(width).min(points), self.network.graph());
+        let input: usize = graph.input_shape().iter().product();
+        (at_once * ((1 + width) * graph.activations() + 3 * input)) as f64
     }
 
     /// Bytes of a pass over rows, `points` at a time with `width` rows each: their features beside those of the inducing points, and a copy of the smaller set for a tile.

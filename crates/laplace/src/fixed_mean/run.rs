@@ -21,7 +21,7 @@ use posterior_optim::{Parameters, Signal};
 use posterior_tangent::{TangentKernel, check_outputs};
 
 /// Rows that the first lengthscale is found among.
-const SAMPLED: usize = 10_000;
+pub(super) const SAMPLED: usize = 10_000;
 
 /// Nats a row up to which two scores are the same.
 const SAME_SCORE: f64 = 1e-3;

@@ -42,9 +42,13 @@ pub fn ella<T: Precision>(
     let rows = HELD.min(m.saturating_mul(d)).saturating_mul(8);
     let directions = d.saturating_mul(k).saturating_mul(8 + 3 * number);
     let bytes = kernel.saturating_add(rows).saturating_add(directions).saturating_add(squares(k) * 40);
-    // Rows over a stretch of the weights are counted above; here are the passes that they come from.
-    let batch =
-        space.batch_bytes(1, super::Use::Factors).max(space.tangents(k)).saturating_add(16 * examples as u64);
+    // Rows over a stretch of the weights are counted above; here are the passes of the landmarks that they come from.
+    let landmarks = Workspace { examples: m, ..space };
+    let space = Workspace { examples: examples as u64, ..landmarks };
+    let batch = landmarks
+        .batch_bytes(1, super::Use::Factors)
+        .max(space.one_way(k))
+        .saturating_add(16 * examples as u64);
     let (flops, n) = (network.graph().flops() as f64, examples as f64);
     let (d, m, k) = (d as f64, m as f64, k as f64);
     let passes = (m * d / HELD as f64).ceil().max(1.0);

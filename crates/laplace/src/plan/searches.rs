@@ -1,5 +1,6 @@
 //! What posteriors need that are found by a search of their own.
 
+use super::workspace::{Workspace, after};
 use crate::LaplaceError;
 use crate::fit::Approximation;
 use crate::fixed_mean::{FixedMean, FixedMeanKernel};
@@ -21,21 +22,26 @@ pub(super) fn searched<T: Precision>(
     likelihood: &OutputLikelihood,
     approximation: &Approximation,
 ) -> Result<Option<(u64, u64, f64)>, LaplaceError> {
+    let outputs = likelihood.outputs() as u64;
+    // The first thing that a search does, by examples that are learned from and others: buffers of the ones wait while the others pass, in other sizes.
+    let pass = [examples, unseen].map(|count| count as u64);
+    let pass = pass.map(|examples| Workspace { network, selection, examples, outputs }.pass());
+    let pass = after(pass[0], pass[1]);
     Ok(Some(match approximation {
         Approximation::Temperature => {
             // How well the network fits what it has learned from is told as well.
             let flops = (examples + unseen) as f64 * network.graph().flops() as f64;
-            (0, Temperature::bytes(network, unseen, likelihood), flops)
+            (0, after(pass, Temperature::bytes(network, unseen, likelihood)), flops)
         }
         Approximation::MeanField(own) => {
             let plan = MeanField::plan(network, selection, examples, own);
-            (plan.curvature_bytes, plan.batch_bytes, plan.flops)
+            (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
         }
         Approximation::Ella(own) => super::ella(network, selection, examples, likelihood, own),
         Approximation::Sampled(own) => super::sampled(network, selection, examples, likelihood, own),
         Approximation::FixedMean(own) => {
             let plan = crate::fixed_mean::plan(network, selection, (examples, unseen), likelihood, own)?;
-            (plan.curvature_bytes, plan.batch_bytes, plan.flops)
+            (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
         }
         _ => return Ok(None),
     }))
