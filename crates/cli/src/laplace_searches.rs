@@ -4,6 +4,7 @@ use crate::args::CurvatureArg::{Ella, FixedMean, MeanField, Sampled, Temperature
 use crate::args::{
     CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SpaceArg, SwitchArg, TuneArg, UpdateArg,
 };
+use crate::laplace_effects;
 use crate::output::Failure;
 use posterior::laplace::LikelihoodKind;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
@@ -31,6 +32,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.companion.is_some(), "companion", &[FixedMean]),
         (!s.freeze.is_empty(), "freeze", processes),
         (s.closed_form, "closed-form", processes),
+        (s.trajectory_every.is_some(), "trajectory-every", processes),
         (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Ella]),
         (s.patience.is_some(), "patience", &[FixedMean, Valla, Ella]),
         (s.steps.is_some(), "steps", processes),
@@ -107,6 +109,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
             "--space belongs to --solver conjugate-gradients: descent works among the weights, dual-descent with the kernel".into(),
         ));
     }
+    laplace_effects::check(a, asked)?;
     if !is_search(asked) {
         return Ok(());
     }
@@ -140,7 +143,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
 /// What is asked of the search.
 pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Approximation, Failure> {
     Ok(match asked {
-        FixedMean | Valla => Approximation::FixedMean(process(a, asked == Valla)),
+        FixedMean | Valla => Approximation::FixedMean(process(a, asked == Valla)?),
         Ella => Approximation::Ella(ella(a)),
         Sampled => Approximation::Sampled(sampled(a)),
         MeanField => Approximation::MeanField(mean_field(a)),
@@ -149,13 +152,17 @@ pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Appr
     })
 }
 
-fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
-    let s = &a.searches;
-    let table = a.data.first().is_some_and(|path| is_table(path)) && a.head.is_none();
-    let inputs = match s.kernel_inputs {
+/// Whether the kernel of a fixed-mean process looks at the network's inputs.
+pub(crate) fn on_inputs(a: &LaplaceArgs) -> bool {
+    match a.searches.kernel_inputs {
         Some(chosen) => chosen == KernelInputsArg::Inputs,
-        None => table,
-    };
+        None => a.data.first().is_some_and(|path| is_table(path)) && a.head.is_none(),
+    }
+}
+
+fn process(a: &LaplaceArgs, tangent: bool) -> Result<FixedMeanOptions, Failure> {
+    let s = &a.searches;
+    let inputs = on_inputs(a);
     let mut own = match (tangent, inputs) {
         (true, _) if s.closed_form => FixedMeanOptions::valla_in_closed_form(),
         (true, _) => FixedMeanOptions::valla(),
@@ -189,7 +196,14 @@ fn process(a: &LaplaceArgs, tangent: bool) -> FixedMeanOptions {
     set(&mut own.steps, s.steps);
     set(&mut own.batch, s.batch);
     set(&mut own.learning_rate, s.learning_rate);
-    own
+    own.trajectory_every = s.trajectory_every;
+    match s.trajectory_every.filter(|every| *every > own.steps) {
+        None => Ok(own),
+        Some(every) => Err(Failure::usage(format!(
+            "--trajectory-every {every} records nothing in {} steps: give a smaller number",
+            own.steps
+        ))),
+    }
 }
 
 fn ella(a: &LaplaceArgs) -> EllaOptions {

@@ -1,9 +1,9 @@
 //! From the flags of `fit laplace` to a request; a flag that would have no effect is wrong usage.
 
 use crate::args::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
-use crate::laplace_searches;
 use crate::output::Failure;
 use crate::settings::beside;
+use crate::{laplace_effects, laplace_searches};
 use posterior::data::Selection;
 use posterior::laplace::{
     CurvatureChoice, DataSource, LaplaceRequest, LikelihoodKind, NetworkSource, NumberFormat,
@@ -65,6 +65,12 @@ pub(crate) fn continued(a: &LaplaceArgs, before: &FitOptions) -> Result<FitOptio
     }
     let mut options = before.clone();
     if let Some(tune) = a.tune {
+        if options.approximation.is_learned() {
+            return Err(Failure::usage(format!(
+                "--tune has no effect on a model by --curvature {}, which keeps what its search has chosen",
+                options.approximation.name()
+            )));
+        }
         options.tune = tune_of(tune, None);
     }
     if let Some(chosen) = chosen_integration(a.predictive, a.predictive_samples, a.seed)? {
@@ -138,8 +144,10 @@ fn check_pairs(a: &LaplaceArgs, likelihood: LikelihoodKind) -> Result<(), Failur
     );
     only(a.without_affine, "without-affine", !last && a.weights.is_empty(), "curvatures of all weights")?;
     use CurvatureArg::{Auto, LowRank, Temperature};
-    let kept = !(dual || matches!(curvature, Auto | LowRank | Temperature));
-    let saved = "a named curvature that keeps what it has on the way: all but auto, low-rank, function-space and temperature";
+    // Of a folder of networks those are kept that are finished.
+    let folder = a.network.as_ref().is_some_and(|path| path.is_dir());
+    let kept = folder || !(dual || matches!(curvature, Auto | LowRank | Temperature));
+    let saved = "a named curvature that keeps what it has on the way (all but auto, low-rank, function-space and temperature), or to a folder of networks";
     only(a.resume, "resume", kept, saved)?;
     only(a.checkpoint.is_some(), "checkpoint", kept, saved)
 }
@@ -186,6 +194,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         "--likelihood categorical",
     )?;
     check_pairs(a, likelihood)?;
+    let asked = a.curvature.unwrap_or(CurvatureArg::Auto);
     let (weights, approximation, curvature) = curvature(a)?;
     // A search has these among its own options.
     let search = approximation.is_learned();
@@ -224,6 +233,7 @@ pub(crate) fn request(a: &LaplaceArgs) -> Result<LaplaceRequest, Failure> {
         seconds: a.seconds,
         predictive: chosen_integration(a.predictive, a.predictive_samples, a.seed)?,
         options,
+        conditions: laplace_effects::conditions(a, asked),
         checkpoint: Some(checkpoint(a)),
         resume: a.resume,
     })

@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod config;
 mod interrupt;
+mod laplace_effects;
 mod laplace_searches;
 mod laplace_settings;
 mod output;

@@ -7,6 +7,16 @@ use posterior_optim::Parameters;
 /// A set of points with the directions in which its outputs are looked at (points * width x C; None each output).
 pub type Directed<'a, P> = (&'a P, Option<MatRef<'a, f64>>);
 
+/// Points x, and the gradients of a loss in the matrix between them and others z (rows of x, rows of z) and in the blocks of each with itself (`[points, width, width]`).
+pub struct SetAdjoints<'a, P> {
+    /// The points, prepared.
+    pub x: P,
+    /// In the matrix.
+    pub cross: MatRef<'a, f64>,
+    /// In the blocks.
+    pub own: &'a [f64],
+}
+
 /// A kernel of several functions whose parameters (maybe none) and points can be moved by gradients.
 pub trait LearnedBlockKernel:
     BlockKernel<f64, Points: Clone, Error: std::error::Error + Send + Sync + 'static> + Parameters
@@ -34,22 +44,34 @@ pub trait LearnedBlockKernel:
         parameters: &mut [f64],
     ) -> Result<Option<Mat<f64>>, Self::Error>;
 
-    /// [`Self::pull_tile`] of the matrix between `x` and `z` and of that of `z` with itself (whose adjoint is symmetric) together: parameters and points get the whole of both.
+    /// Points whose adjoints are best pulled back at one time with `width` rows each: all, where what is prepared is as small as the points are.
+    fn pulled_at_once(&self, width: usize) -> usize {
+        let _ = width;
+        usize::MAX
+    }
+
+    /// What a loss in the matrices between `z` and several sets of points, in the blocks of these with themselves, and in the matrix of `z` with itself (`gram`, symmetric) contributes:
+    /// adds to `parameters` and returns the gradient in the points `z`, where it is wanted. Sets come one after the other and are dropped when they have been seen.
     ///
     /// # Errors
-    /// As [`BlockKernel::prepare`].
-    fn pull_tile_and_gram(
+    /// As [`BlockKernel::prepare`], and those of the sets.
+    fn pull_sets<'a>(
         &self,
-        x: &Self::Prepared,
-        z: Directed<'_, Self::Points>,
-        prepared: &Self::Prepared,
-        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        sets: &mut dyn Iterator<Item = Result<SetAdjoints<'a, Self::Prepared>, Self::Error>>,
+        (z, prepared): (Directed<'_, Self::Points>, &Self::Prepared),
+        gram: MatRef<'_, f64>,
         points: bool,
         parameters: &mut [f64],
     ) -> Result<Option<Mat<f64>>, Self::Error> {
-        let whole = self.pull_tile(x, z, prepared, cross, points, parameters)?;
         let half = self.pull_tile(prepared, z, prepared, gram, points, parameters)?;
-        Ok(whole.zip(half).map(|(whole, half)| whole + half * Scale(2.0)))
+        let mut sum = half.map(|half| half * Scale(2.0));
+        for set in sets {
+            let set = set?;
+            let own = self.pull_tile(&set.x, z, prepared, set.cross, points, parameters)?;
+            self.pull_diagonal(&set.x, set.own, parameters);
+            sum = sum.zip(own).map(|(sum, own)| sum + own);
+        }
+        Ok(sum)
     }
 
     /// Adds to `parameters` what adjoints of the blocks of each point with itself contribute, `[points, width, width]` as in [`BlockKernel::diagonal`].

@@ -63,7 +63,7 @@ pub use driver::{
 };
 pub use inputs::Columns;
 pub use kernel::{Adjoints, Kernel, Pair, Request};
-pub use learned::{Directed, LearnedBlockKernel};
+pub use learned::{Directed, LearnedBlockKernel, SetAdjoints};
 pub use linear::Linear;
 pub use periodic::Periodic;
 pub use polynomial::Polynomial;

@@ -244,7 +244,7 @@ fn closed_form(network: &Network<f32>, images: usize) -> Result<(), Failure> {
     let likelihood = OutputLikelihood::Categorical(Categorical::new(10)?);
     let options = FixedMeanOptions { closed_form: true, ..FixedMeanOptions::valla() };
     let selection = Selection::all(network.graph());
-    let planned = plan(network, &selection, images, &likelihood, &options)?.bytes() as f64 / 1e6;
+    let planned = plan(network, &selection, (images, 0), &likelihood, &options)?.bytes() as f64 / 1e6;
     let (before, started) = (peak(), Instant::now());
     let mut keeper = Keeper::default();
     let found = fit(

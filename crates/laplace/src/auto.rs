@@ -13,7 +13,7 @@
 //!
 //! The book, chapter "Error bars for a trained network", has the measurements behind both.
 
-use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, Part, fit};
+use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, NoiseModel, Part, fit};
 use crate::fixed_mean::FixedMeanOptions;
 use crate::keep::Keeper;
 use crate::unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
@@ -21,6 +21,7 @@ use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledO
 use posterior_likelihoods::{Integration, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
+use posterior_linear::curvature::is_gaussian;
 use posterior_networks::train::Examples;
 use posterior_networks::{Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::Signal;
@@ -102,6 +103,8 @@ fn searches<T: Precision>(network: &Network<T>, flat: bool) -> Vec<Proposal> {
     let shorter = |own: FixedMeanOptions| FixedMeanOptions {
         steps: own.steps.min(STEPS),
         inducing_points: None,
+        // The likelihood's own, which is the one asked for where one was.
+        initial_noise: None,
         ..own
     };
     let mut all = vec![proposal("temperature", Approximation::Temperature)];
@@ -181,15 +184,41 @@ pub fn planned<T: Precision>(
                 Weights::LastLayer => posterior_networks::Selection::last_layer(graph)?,
                 _ => posterior_networks::Selection::all(graph),
             };
-            Ok((p.name, Plan::new(network, &selection, examples, likelihood, &p.approximation)))
+            let counts = (examples, unseen.unwrap_or(0));
+            Ok((p.name, Plan::new(network, &selection, counts, likelihood, &p.approximation)?))
         })
         .collect()
 }
 
-/// Why a candidate is not tried at all.
-fn reason(plan: &Plan, own: &FitOptions, left: Option<f64>) -> Option<String> {
+impl Proposal {
+    /// The options that it is fitted with. Prior, tuning, noise and mode are those of curvatures: a search of its own decides on these itself, but for noise that is to stay as it is.
+    fn options(self, asked: &FitOptions) -> FitOptions {
+        let Self { weights, mut approximation, .. } = self;
+        if !approximation.is_learned() {
+            return FitOptions { weights, approximation, ..asked.clone() };
+        }
+        if asked.noise == NoiseModel::Fixed {
+            match &mut approximation {
+                Approximation::FixedMean(own) => own.learn_noise = false,
+                Approximation::Sampled(own) => own.learn_noise = Some(false),
+                _ => {}
+            }
+        }
+        let FitOptions { prior, initial_precision, tune, noise, mode, .. } = FitOptions::default();
+        let own = FitOptions { prior, initial_precision, tune, noise, mode, ..asked.clone() };
+        FitOptions { weights, approximation, ..own }
+    }
+}
+
+/// Why a candidate is not tried at all, where `held` says that the noise is to stay as it is.
+fn reason(plan: &Plan, own: &FitOptions, held: bool, left: Option<f64>) -> Option<String> {
     if let Err(error) = plan.check(own) {
         return Some(error.to_string());
+    }
+    if held && own.approximation == Approximation::Temperature {
+        return Some(
+            "under Gaussian noise it would change nothing but the noise, which is to stay as it is".into(),
+        );
     }
     if let Some(left) = left.filter(|left| plan.seconds() > *left) {
         let left = left.max(0.0);
@@ -209,7 +238,7 @@ fn reason(plan: &Plan, own: &FitOptions, left: Option<f64>) -> Option<String> {
     }
 }
 
-/// Fits what fits the budget, each tuned as `options` say, and returns the best with the options it was fitted with. `unseen` are examples that neither the network nor any curvature learns from; `plain` is the
+/// Fits what fits the budget, each tuned as `options` say, and returns the best with the options it was fitted with (searches that decide on prior, tuning and noise themselves do so). `unseen` are examples that neither the network nor any curvature learns from; `plain` is the
 /// plain network's likelihood ([`unseen_scores`]). Where `time` is given nothing is begun that would pass it; else all but the first candidate keep to `patience`.
 ///
 /// # Errors
@@ -263,16 +292,14 @@ fn compare<T: Precision>(
         Some((choosing, scored)) => (Some(choosing as &dyn Examples<T>), Some(scored as &dyn Examples<T>)),
         None => (unseen, unseen),
     };
+    let held = options.noise == NoiseModel::Fixed && is_gaussian(likelihood);
     for proposal in candidates(network, likelihood, examples.len(), all) {
-        if proposal.fallback && best.is_some() {
+        let fallback = proposal.fallback;
+        if fallback && best.is_some() {
             continue;
         }
         let name = proposal.name;
-        let own = FitOptions {
-            weights: proposal.weights,
-            approximation: proposal.approximation,
-            ..options.clone()
-        };
+        let own = proposal.options(options);
         let selection = own.weights.select(
             network,
             own.affine,
@@ -281,10 +308,11 @@ fn compare<T: Precision>(
             own.seed,
             &mut |stage, done, total| observer(name, stage, done, total),
         )?;
-        let plan = Plan::new(network, &selection, examples.len(), likelihood, &own.approximation);
-        let limit = time.or((best.is_some() && !proposal.fallback).then_some(patience));
+        let counts = (examples.len(), choosing.map_or(0, |c| c.len()));
+        let plan = Plan::new(network, &selection, counts, likelihood, &own.approximation)?;
+        let limit = time.or((best.is_some() && !fallback).then_some(patience));
         let left = limit.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
-        let skipped = reason(&plan, &own, left);
+        let skipped = reason(&plan, &own, held, left);
         let mut report =
             Candidate { name: name.into(), plan, skipped, nll: None, log_evidence: None, seconds: 0.0 };
         if report.skipped.is_none() {

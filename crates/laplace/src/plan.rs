@@ -53,18 +53,21 @@ impl Plan {
         self.curvature_bytes.saturating_add(self.batch_bytes)
     }
 
-    /// For a fit with the given selection of weights.
+    /// For a fit with the given selection of weights to so many examples, beside so many that the network has not seen and that choose (0 where there are none).
+    ///
+    /// # Errors
+    /// A kernel on features of a network that has none.
     pub fn new<T: Precision>(
         network: &Network<T>,
         selection: &Selection,
-        examples: usize,
+        (examples, unseen): (usize, usize),
         likelihood: &OutputLikelihood,
         approximation: &Approximation,
-    ) -> Self {
+    ) -> Result<Self, LaplaceError> {
         if let Some((curvature_bytes, batch_bytes, flops)) =
-            searches::searched(network, selection, examples, likelihood, approximation)
+            searches::searched(network, selection, (examples, unseen), likelihood, approximation)?
         {
-            return Self {
+            return Ok(Self {
                 curvature: approximation.name().into(),
                 weights: if approximation.has_weights() { selection.len() } else { 0 },
                 examples,
@@ -72,7 +75,7 @@ impl Plan {
                 curvature_bytes,
                 batch_bytes,
                 flops,
-            };
+            });
         }
         let graph = network.graph();
         let (d, c) = (selection.len() as u64, likelihood.outputs() as u64);
@@ -169,7 +172,7 @@ impl Plan {
         // Private sums are added up before anything is factored.
         let collected = workers.map_or(sums, |w| sums.saturating_mul(w + 1));
         let batches = batch.saturating_mul(workers.unwrap_or(1));
-        Self {
+        Ok(Self {
             curvature: approximation.name().into(),
             weights: selection.len(),
             examples,
@@ -177,7 +180,7 @@ impl Plan {
             curvature_bytes: factored.max(collected).saturating_add(d * 8 * 6),
             batch_bytes: batches.max(after(batches, shared)),
             flops,
-        }
+        })
     }
 
     /// Seconds that it takes, about: at a modest rate, so that a budget is rather kept than used up.

@@ -19,7 +19,7 @@ pub const LEAST_HELD_OUT: usize = 50;
 /// Half the width of a central 95 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.959_963_984_540_054;
 
-/// What unseen examples say.
+/// What unseen examples say. Where the same examples chose anything of the fit ([`chooses_on_unseen`](crate::FitOptions::chooses_on_unseen)), that flatters it a little.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnseenScores {
     /// Examples.

@@ -1,9 +1,12 @@
 //! The memory that is planned is the memory that is used, by an allocator that counts. Alone in its binary, and one test after the other, so that nothing else is counted.
 #![allow(unsafe_code)]
 
+use posterior_laplace::ella::EllaOptions;
+use posterior_laplace::fixed_mean::FixedMeanOptions;
 use posterior_laplace::sampled::{SampledOptions, Space};
 use posterior_laplace::{
-    Approximation, FisherEstimate, FitOptions, Keeper, Mode, PriorKind, Tune, Wanted, Weights, fit,
+    Approximation, FisherEstimate, FitOptions, Keeper, MeanFieldOptions, Mode, PriorKind, Tune, Wanted,
+    Weights, fit,
 };
 use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
@@ -165,8 +168,12 @@ fn measure(
         (y, OutputLikelihood::Categorical(Categorical::new(outputs).unwrap()), Mode::Trained)
     };
     let data = Tabular::new(Array::new(shape, x), y);
-    // Samples bring their own prior, mode and search.
-    let options = if matches!(approximation, Approximation::Sampled(_)) {
+    // Searches bring their own prior, mode and tuning, and end by unseen examples.
+    let searched = approximation.is_learned();
+    let unseen: Vec<usize> = (0..case.examples / 4).collect();
+    let (inputs, targets) = data.batch(&unseen, None);
+    let unseen = Tabular::new(inputs, targets);
+    let options = if searched {
         FitOptions { weights, approximation, ..FitOptions::default() }
     } else {
         let (prior, tune) = (PriorKind::Scalar, Tune::Evidence);
@@ -176,11 +183,16 @@ fn measure(
     release_buffers();
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let laplace =
-        fit(&network, &data, None, &likelihood, &options, &mut Keeper::default(), &mut |_, _, _| {
-            Signal::Continue
-        })
-        .unwrap();
+    let laplace = fit(
+        &network,
+        &data,
+        searched.then_some(&unseen as _),
+        &likelihood,
+        &options,
+        &mut Keeper::default(),
+        &mut |_, _, _| Signal::Continue,
+    )
+    .unwrap();
     let fitted = ("", PEAK.load(Ordering::Relaxed) - before, laplace.summary.plan.bytes() as usize);
     let inputs: Vec<usize> = (0..PREDICTED.min(case.examples)).collect();
     let x = data.batch(&inputs, None).0;
@@ -191,6 +203,29 @@ fn measure(
     let latent = laplace.latent(&network, &x, Wanted::Full).unwrap();
     assert_eq!(latent.examples(), inputs.len());
     [fitted, (", predictions", PEAK.load(Ordering::Relaxed) - before, planned)]
+}
+
+/// Posteriors that are found by a search of their own, cut short.
+fn searches() -> impl Iterator<Item = Approximation> {
+    let short = |own: FixedMeanOptions| FixedMeanOptions {
+        inducing_points: Some(20),
+        steps: 8,
+        batch: 50,
+        val_every: 4,
+        ..own
+    };
+    let processes = [
+        short(FixedMeanOptions::fixed_mean_table()),
+        short(FixedMeanOptions::fixed_mean_images()),
+        short(FixedMeanOptions::valla()),
+        short(FixedMeanOptions::valla_in_closed_form()),
+    ];
+    let others = [
+        Approximation::Temperature,
+        Approximation::Ella(EllaOptions { landmarks: Some(40), features: 10, ..EllaOptions::default() }),
+        Approximation::MeanField(MeanFieldOptions { epochs: 1, batch: 50, ..MeanFieldOptions::default() }),
+    ];
+    processes.into_iter().map(Approximation::FixedMean).chain(others)
 }
 
 /// Threads that keep the processors busy, as other programs would, until they are dropped.
@@ -247,6 +282,10 @@ fn wrong_plans(cases: &[Case], threads: usize, loose: bool) -> Vec<String> {
         list.push(samples(Space::Weights));
         if case.dual {
             list.push(samples(Space::Functions));
+        }
+        // Searches are long, and what they use does not depend on the number of threads beyond two.
+        if threads <= 2 {
+            list.extend(searches().map(|own| (Weights::All, own)));
         }
         let closed =
             |a: &Approximation| matches!(a, Approximation::Full | Approximation::FunctionSpace { .. });

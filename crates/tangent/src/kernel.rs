@@ -1,10 +1,11 @@
 //! The tangent kernel.
 
 use faer::{Mat, MatRef};
-use posterior_kernels::{BlockKernel, Directed, LearnedBlockKernel};
-use posterior_networks::derivatives::{FEATURES, KernelAdjoint, tangent_feature_size};
+use posterior_kernels::{BlockKernel, Directed, LearnedBlockKernel, SetAdjoints};
+use posterior_networks::derivatives::{FEATURES, KernelAdjoints, tangent_feature_size};
 use posterior_networks::{Array, Network, NetworkError, Outputs, Precision, Selection, TangentFeatures};
 use posterior_optim::{Parameters, Segment};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// `k(x, z) = J(x) J(z)^T` over the selected weights: C x C blocks between images, or whatever the network takes.
@@ -22,15 +23,20 @@ impl<'a, T: Precision> TangentKernel<'a, T> {
         Self { network, selection }
     }
 
-    /// The gradient in the points `z` of a loss in the kernels between them and several sets.
+    /// Points with `width` rows each that are pulled back at one time: their numbers at other than fully connected layers, which are as many as the weights for each row, are held in full; half as
+    /// many as the kernel would prepare at one time, since a tile may copy them.
+    pub fn pulled_at_once(&self, width: usize) -> usize {
+        self.points_at_once(2 * width)
+    }
+
+    /// The gradient in the points `z` of a loss in the kernels between them and others.
     fn pull(
         &self,
         z: &Array<T>,
         along: Option<MatRef<'_, T>>,
-        sets: &[KernelAdjoint<'_, T>],
+        adjoints: &KernelAdjoints<'_, T>,
     ) -> Result<Mat<T>, NetworkError> {
-        let back =
-            self.network.tangent_kernel_pullback(self.selection, (z, &self.directions(along)), sets)?;
+        let back = self.network.tangent_kernel_pullback((z, &self.directions(along)), adjoints)?;
         Ok(MatRef::from_row_major_slice(back.values(), back.rows(), back.row_len()).to_owned())
     }
 
@@ -93,7 +99,9 @@ impl<T: Precision> BlockKernel<T> for TangentKernel<'_, T> {
         along: Option<MatRef<'_, T>>,
         adjoint: MatRef<'_, T>,
     ) -> Result<Mat<T>, NetworkError> {
-        self.pull(z, along, &[(x, &by_rows(adjoint))])
+        let mut adjoints = KernelAdjoints::new(self.selection, adjoint.ncols());
+        adjoints.add(Cow::Borrowed(x), &by_rows(adjoint))?;
+        self.pull(z, along, &adjoints)
     }
 }
 
@@ -143,20 +151,31 @@ impl LearnedBlockKernel for TangentKernel<'_, f64> {
         points.then(|| self.pullback(x, z, along, adjoint)).transpose()
     }
 
-    /// One pass for both.
-    fn pull_tile_and_gram(
+    fn pulled_at_once(&self, width: usize) -> usize {
+        Self::pulled_at_once(self, width)
+    }
+
+    /// One pass back for all.
+    fn pull_sets<'a>(
         &self,
-        x: &TangentFeatures<f64>,
-        (z, along): Directed<'_, Array<f64>>,
-        prepared: &TangentFeatures<f64>,
-        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        sets: &mut dyn Iterator<Item = Result<SetAdjoints<'a, TangentFeatures<f64>>, NetworkError>>,
+        ((z, along), prepared): (Directed<'_, Array<f64>>, &TangentFeatures<f64>),
+        gram: MatRef<'_, f64>,
         points: bool,
         _: &mut [f64],
     ) -> Result<Option<Mat<f64>>, NetworkError> {
+        if !points {
+            return Ok(None);
+        }
+        let mut adjoints = KernelAdjoints::new(self.selection, gram.nrows());
+        for set in sets {
+            let set = set?;
+            adjoints.add(Cow::Owned(set.x), &by_rows(set.cross))?;
+        }
         let mut twice = by_rows(gram);
         twice.values_mut().iter_mut().for_each(|v| *v *= 2.0);
-        let sets = [(x, &by_rows(cross)), (prepared, &twice)];
-        points.then(|| self.pull(z, along, &sets)).transpose()
+        adjoints.add(Cow::Borrowed(prepared), &twice)?;
+        self.pull(z, along, &adjoints).map(Some)
     }
 
     fn pull_diagonal(&self, _: &TangentFeatures<f64>, _: &[f64], _: &mut [f64]) {}

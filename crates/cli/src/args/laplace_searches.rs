@@ -78,7 +78,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub kernel_inputs: Option<KernelInputsArg>,
 
-    /// Inducing points in all, each of which looks at one output [default: 100, or two for each output; fixed-mean on features 20]
+    /// Inducing points in all, each of which looks at one output [default: 100, with a kernel on features 20, or two for each output]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub inducing_points: Option<usize>,
 
@@ -94,7 +94,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub companion: Option<SwitchArg>,
 
-    /// What is not learned
+    /// What is not learned: kernel and outputs of fixed-mean (the covariance between several outputs, with a kernel on inputs), noise of --likelihood gaussian
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub freeze: Vec<FreezeArg>,
 
@@ -102,12 +102,16 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
     pub closed_form: bool,
 
-    /// Steps between two looks at the validation rows [default: 1000; valla 100]
+    /// Steps between two records of where the inducing points are, which --json and the model's file then have [default: none]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    pub trajectory_every: Option<usize>,
+
+    /// Steps between two looks at the validation rows [default: 1000; valla 100]; ella: examples between them [default: none, one whole pass]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LOOKS, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub validate_every: Option<usize>,
 
-    /// Looks without a better score after which it ends [default: 10]
-    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    /// Looks without a better score after which it ends [default: 10; ella 1]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LOOKS, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 
     /// Training rows whose tangents span the features [default: 2000, or all]
@@ -138,7 +142,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
     pub update: Option<UpdateArg>,
 
-    /// Steps at most [default: 70000; fixed-mean on features 50000, valla 40000]
+    /// Steps at most [default: 70000; fixed-mean on features 10000, valla 40000]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub steps: Option<usize>,
 
@@ -156,5 +160,6 @@ pub(crate) struct SearchArgs {
 }
 
 const FIXED_MEAN: &str = "With --curvature fixed-mean and valla";
+const LOOKS: &str = "With --curvature fixed-mean, valla and ella";
 const SAMPLED: &str = "With --curvature sampled";
 const LEARNED: &str = "With --curvature fixed-mean, valla, sampled and mean-field";

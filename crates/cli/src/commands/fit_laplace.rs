@@ -3,6 +3,7 @@
 use super::remarks;
 use crate::args::{Cli, LaplaceArgs};
 use crate::interrupt::Interrupt;
+use crate::laplace_effects::check_plain_ensemble;
 use crate::laplace_settings::{checkpoint, continued, data, request};
 use crate::output::{Failure, check_outputs, print, print_json, set_threads};
 use crate::progress::StageProgress;
@@ -63,6 +64,9 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
             let model: Result<Box<dyn Model>, ModelError> = if EnsembleModel::is_asked(&request) {
                 // Nobody asked for error bars of the members.
                 let plain = arguments.curvature.is_none();
+                if plain {
+                    check_plain_ensemble(arguments)?;
+                }
                 let request = if plain { members_alone(request) } else { request };
                 EnsembleModel::fit(&request, plain, &mut announce, &mut watch).map(|m| Box::new(m) as _)
             } else {
@@ -77,8 +81,12 @@ pub(crate) fn run(cli: &Cli, arguments: &LaplaceArgs) -> Result<(), Failure> {
             return Failure::from(error);
         }
         let place = checkpoint(arguments);
-        let rest = if arguments.continue_from.is_none() && place.exists() {
-            format!("; what there is so far is in {}: go on with --resume", place.display())
+        // Each network of a folder has a file of its own beside the place of all.
+        let several =
+            arguments.network.as_ref().is_some_and(|folder| EnsembleModel::is_begun(folder, &place));
+        let rest = if arguments.continue_from.is_none() && (place.exists() || several) {
+            let all = if several { ".*" } else { "" };
+            format!("; what there is so far is in {}{all}: go on with --resume", place.display())
         } else {
             String::new()
         };

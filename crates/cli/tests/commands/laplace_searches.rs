@@ -3,11 +3,10 @@
 use super::networks_common::*;
 use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-const CURVE: &str =
+pub(super) const CURVE: &str =
     "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --validation-data test.csv";
-const RINGS: &str = "fit laplace --network net.safetensors --data train.csv --likelihood categorical --validation-data test.csv";
+pub(super) const RINGS: &str = "fit laplace --network net.safetensors --data train.csv --likelihood categorical --validation-data test.csv";
 
 /// Flags that make a search short.
 const SHORT: [&str; 6] = [
@@ -97,70 +96,6 @@ fn error_bars_that_are_learned_cost_nothing_and_cover_on_other_rows() {
 }
 
 #[test]
-fn what_a_search_does_not_have_is_refused() {
-    let folder = curve();
-    let at = folder.path();
-    let usage = |flags: &str, expected: &str| {
-        let (status, text) = failure(at, &format!("{CURVE} {flags} --out m.posterior"));
-        assert_eq!(status, Some(2), "{flags}: {text}");
-        assert!(text.contains(expected), "{flags}: {text}");
-    };
-    usage("--curvature valla --companion on", "--companion belongs to --curvature fixed-mean");
-    usage("--curvature valla --kernel rbf", "--kernel belongs to --curvature fixed-mean");
-    usage("--curvature kronecker --steps 10", "--steps belongs to --curvature fixed-mean, valla");
-    usage("--curvature fixed-mean --landmarks 10", "--landmarks belongs to --curvature ella");
-    usage("--curvature sampled --batch 10", "--batch belongs to --solver descent");
-    usage("--curvature fixed-mean --tune mackay", "--tune has no such meaning beside --curvature fixed-mean");
-    usage("--curvature temperature --precision 3", "--precision has no such meaning");
-    usage("--curvature ella --prior layerwise", "not to function-space and ella");
-    usage("--curvature valla --closed-form --steps 5", "no meaning beside --closed-form");
-    for flag in ["alpha 0", "batch 10", "energy-draws 5"] {
-        let name = flag.split(' ').next().unwrap();
-        usage(
-            &format!("--curvature valla --closed-form --{flag}"),
-            &format!("--{name} has no meaning beside"),
-        );
-    }
-    usage("--curvature fixed-mean --closed-form --companion on", "--companion has no meaning beside");
-    usage("--curvature valla --closed-form --freeze noise", "holds everything else");
-    usage("--curvature valla --energy-draws 5", "--energy-draws belongs to --likelihood categorical");
-    usage("--curvature valla --closed-form --validate-every 5", "--validate-every has no meaning beside");
-    usage("--curvature valla --closed-form --patience 5", "--patience has no meaning beside");
-    usage("--curvature sampled --tune cross-validation", "--tune has no such meaning");
-    usage("--curvature sampled --tune none --em-steps 2", "--em-steps has no meaning beside --tune none");
-    usage("--curvature sampled --tune none --update evidence", "--update has no meaning beside --tune none");
-    usage("--curvature sampled --solver descent --space functions", "--space belongs to --solver");
-    usage("--curvature temperature --resume", "keeps what it has on the way");
-    let says = |flags: &str, expected: &str| {
-        let text = error(at, &format!("{CURVE} {flags} --out m.posterior"));
-        assert!(text.contains(expected), "{flags}: {text}");
-        assert!(!at.join("m.posterior").exists(), "{flags}");
-    };
-    says(
-        "--curvature fixed-mean --inducing-points 61",
-        "61 inducing points were asked for, but there are 60 examples",
-    );
-    says(
-        "--curvature ella --landmarks 61 --rank 5",
-        "61 landmarks were asked for, but there are 60 examples",
-    );
-    says("--curvature fixed-mean --steps 3 --kernel nonsense", "nonsense");
-    says("--curvature sampled --samples 100000 --memory 0.05", "fewer samples");
-    let alone = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature temperature --out m.posterior";
-    assert!(error(at, alone).contains("--validation-data"), "a temperature needs rows to be chosen on");
-    // Rows that the network has seen choose nothing.
-    let seen = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature fixed-mean --validation-data train.csv --out m.posterior";
-    assert!(
-        error(at, seen).contains("the network was trained on them"),
-        "rows of the training choose nothing"
-    );
-    let rings = classifier();
-    let text =
-        error(rings.path(), &format!("{RINGS} --curvature valla --inducing-points 2 --out m.posterior"));
-    assert!(text.contains("has 3 outputs"), "{text}");
-}
-
-#[test]
 fn samples_are_kept_and_more_are_added() {
     let folder = curve();
     let at = folder.path();
@@ -234,59 +169,6 @@ fn a_folder_of_networks_is_one_model() {
         error(at, &format!("{start} --out none.posterior")).contains("at least two"),
         "one is no ensemble"
     );
-}
-
-/// Predictions, byte for byte.
-fn predictions(at: &Path, model: &str) -> Vec<u8> {
-    json(at, &format!("predict --model {model} --data test.csv --out p.csv --force"));
-    std::fs::read(at.join("p.csv")).unwrap()
-}
-
-/// Waits for something, not for ever.
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(300), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn an_interrupted_search_goes_on_to_the_same_numbers() {
-    let folder = curve();
-    let at = folder.path();
-    let flags = "--curvature fixed-mean --inducing-points 30 --steps 6000 --batch 30 --validate-every 1000 --patience 100";
-    let line = format!("{CURVE} {flags}");
-    json(at, &format!("{line} --out whole.posterior"));
-    let binary = assert_cmd::cargo::cargo_bin("posterior");
-    let mut running = std::process::Command::new(binary)
-        .current_dir(at)
-        .args(format!("{line} --out m.posterior").split_whitespace())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    let stop = std::process::Command::new("kill").args(["-INT", &running.id().to_string()]).status();
-    assert!(stop.unwrap().success());
-    until("the search does not stop", || running.try_wait().unwrap().is_some());
-    if !at.join("m.posterior").exists() {
-        assert!(at.join("m.posterior.checkpoint").exists());
-        // Other settings are another fit.
-        let other = error(at, &format!("{line} --alpha 0.5 --out m.posterior --resume"));
-        assert!(other.contains("alpha"), "{other}");
-        // So is another network.
-        let mut bytes = std::fs::read(at.join("net.safetensors")).unwrap();
-        let sign = bytes.len() - 1;
-        bytes[sign] ^= 0x80;
-        std::fs::write(at.join("other.safetensors"), bytes).unwrap();
-        let network = line.replace("net.safetensors", "other.safetensors");
-        let other = error(at, &format!("{network} --out m.posterior --resume"));
-        assert!(other.contains("network"), "{other}");
-        json(at, &format!("{line} --out m.posterior --resume"));
-        assert!(!at.join("m.posterior.checkpoint").exists(), "a finished fit needs no checkpoint");
-    }
-    assert_eq!(predictions(at, "m.posterior"), predictions(at, "whole.posterior"));
 }
 
 #[test]

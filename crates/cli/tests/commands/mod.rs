@@ -4,6 +4,8 @@ mod experiments;
 mod laplace;
 mod laplace_defaults;
 mod laplace_inputs;
+mod laplace_interrupted;
+mod laplace_search_flags;
 mod laplace_searches;
 mod large_tables;
 mod networks;

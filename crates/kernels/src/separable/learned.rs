@@ -2,7 +2,7 @@
 
 use super::{Separable, SeparablePoints};
 use crate::kernel::entries;
-use crate::{Adjoints, Directed, LearnedBlockKernel, Pair, Request};
+use crate::{Adjoints, Directed, LearnedBlockKernel, Pair, Request, SetAdjoints};
 use faer::{Mat, MatRef, Scale};
 use posterior_linalg::Real;
 use posterior_linalg::dense::{beside, product};
@@ -81,22 +81,36 @@ impl LearnedBlockKernel for Separable<f64> {
         Ok(self.pull(x, prepared, adjoint, points, parameters))
     }
 
-    /// Side by side.
-    fn pull_tile_and_gram(
+    /// The first set and the matrix of `z` with itself side by side.
+    fn pull_sets<'a>(
         &self,
-        x: &SeparablePoints<f64>,
-        _: Directed<'_, Mat<f64>>,
-        prepared: &SeparablePoints<f64>,
-        (cross, gram): (MatRef<'_, f64>, MatRef<'_, f64>),
+        sets: &mut dyn Iterator<Item = Result<SetAdjoints<'a, SeparablePoints<f64>>, Infallible>>,
+        (_, prepared): (Directed<'_, Mat<f64>>, &SeparablePoints<f64>),
+        gram: MatRef<'_, f64>,
         points: bool,
         parameters: &mut [f64],
     ) -> Result<Option<Mat<f64>>, Infallible> {
-        let mut of_cross = vec![0.0; parameters.len()];
-        let whole = || self.pull(x, prepared, cross, points, &mut of_cross);
-        let half = || self.pull(prepared, prepared, gram, points, parameters);
-        let (whole, half) = beside(cross.nrows().min(gram.nrows()), whole, half);
-        parameters.iter_mut().zip(&of_cross).for_each(|(p, c)| *p += c);
-        Ok(whole.zip(half).map(|(whole, half)| whole + half * Scale(2.0)))
+        let mut of_sets = vec![0.0; parameters.len()];
+        let mut whole = |set: SetAdjoints<'a, SeparablePoints<f64>>| {
+            self.pull_diagonal(&set.x, set.own, &mut of_sets);
+            self.pull(&set.x, prepared, set.cross, points, &mut of_sets)
+        };
+        let mut half = || self.pull(prepared, prepared, gram, points, parameters);
+        let (mut sum, half) = match sets.next() {
+            None => (None, half()),
+            Some(Ok(first)) => beside(first.cross.nrows().min(gram.nrows()), || whole(first), half),
+        };
+        for set in sets {
+            let Ok(set) = set;
+            let own = whole(set);
+            sum = sum.zip(own).map(|(sum, own)| sum + own);
+        }
+        parameters.iter_mut().zip(&of_sets).for_each(|(p, c)| *p += c);
+        let half = half.map(|half| half * Scale(2.0));
+        Ok(match (sum, half) {
+            (Some(sum), Some(half)) => Some(sum + half),
+            (_, half) => half,
+        })
     }
 
     fn pull_diagonal(&self, x: &SeparablePoints<f64>, adjoint: &[f64], parameters: &mut [f64]) {

@@ -97,10 +97,10 @@ impl<T: Precision> Laplace<T> {
         summary.plan = Plan::new(
             network,
             &self.selection,
-            examples.len(),
+            (examples.len(), 0),
             &self.base_likelihood,
             &options.approximation,
-        );
+        )?;
         if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
             *header = own;
         }
@@ -302,7 +302,7 @@ fn extended<T: Precision>(
     }
     let count = laplace.summary.fit.examples + examples.len();
     let plan =
-        Plan::new(network, &laplace.selection, count, &laplace.base_likelihood, &options.approximation);
+        Plan::new(network, &laplace.selection, (count, 0), &laplace.base_likelihood, &options.approximation)?;
     plan.check(options)?;
     let clock = Instant::now();
     let mut sums = before.clone();
@@ -330,7 +330,13 @@ fn extended<T: Precision>(
     }
     let approximation: &Approximation = &options.approximation;
     let summary = FitSummary {
-        plan: Plan::new(network, &laplace.selection, fit.examples, &laplace.base_likelihood, approximation),
+        plan: Plan::new(
+            network,
+            &laplace.selection,
+            (fit.examples, 0),
+            &laplace.base_likelihood,
+            approximation,
+        )?,
         fit,
         evidence: Some(value),
         maximised,

@@ -130,8 +130,19 @@ pub struct FitOptions {
 }
 
 impl FitOptions {
-    /// Whether examples that the network has not seen choose hyperparameters.
+    /// Whether held-out examples, where there are some, choose anything of the fit, be it hyperparameters or when a search ends: their scores flatter it then.
     pub fn chooses_on_unseen(&self) -> bool {
+        match &self.approximation {
+            Approximation::Temperature => true,
+            // Steps end by their scores; a closed form has them for its prior variance.
+            Approximation::FixedMean(own) => !own.closed_form || own.learn_amplitude,
+            Approximation::Ella(own) => own.val_every.is_some() || self.tunes_on_unseen(),
+            _ => self.tunes_on_unseen(),
+        }
+    }
+
+    /// Whether held-out examples choose hyperparameters because that was asked for, so that there must be some.
+    pub fn tunes_on_unseen(&self) -> bool {
         match &self.approximation {
             Approximation::Sampled(own) => own.validation_tries > 0,
             _ => self.tune == Tune::Validation,

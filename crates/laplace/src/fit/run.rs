@@ -135,7 +135,8 @@ fn run<T: Precision>(
             _ => {}
         }
     }
-    let plan = Plan::new(network, &selection, examples.len(), likelihood, &options.approximation);
+    let counts = (examples.len(), validation.map_or(0, |v| v.len()));
+    let plan = Plan::new(network, &selection, counts, likelihood, &options.approximation)?;
     plan.check(options)?;
     let choosing = started.elapsed().as_secs_f64();
     let fitting = Fitting { network, examples, validation, options, selection, prior, mode, trained };

@@ -3,13 +3,13 @@
 use super::FixedMeanOptions;
 use super::report::FixedMeanReport;
 use super::rows::Rows;
-use super::saved::{earlier, saved};
+use super::saved::{Begun, Earlier, earlier, saved, saved_pass};
 use crate::keep::Keeper;
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
-    FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature, SeenPoints,
-    SparseCovariance, fit_fixed_mean,
+    CurvatureSoFar, FixedMeanData, FixedMeanError, FixedMeanModel, FixedMeanState, ProjectedCurvature,
+    SeenPoints, SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
 use posterior_likelihoods::{Likelihood, Slopes};
@@ -17,6 +17,7 @@ use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::{Parameters, Reason, Signal};
 use rand::seq::SliceRandom;
+use std::cell::Cell;
 use std::time::Instant;
 
 /// Rows of a piece of the pass in closed form.
@@ -24,6 +25,9 @@ pub(super) const BLOCK: usize = 256;
 
 /// Powers of ten between which the prior variance is looked for in closed form, and steps of each.
 const AMPLITUDES: (i32, i32, i32) = (-4, 3, 4);
+
+/// How many that are.
+pub(super) const AMPLITUDES_TRIED: usize = ((AMPLITUDES.1 - AMPLITUDES.0) * AMPLITUDES.2 + 1) as usize;
 
 /// Rows that the beginning of the steps is computed from.
 const BEGINNING: usize = 5000;
@@ -62,23 +66,31 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut self,
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
-        let (state, amplitudes) = match earlier(self.keeper)? {
-            Some((state, tried)) => (Some(state), tried),
-            None if self.options.closed_form_start => (None, self.begin(&mut model)?),
-            None => (None, Vec::new()),
+        let (state, begun) = match earlier(self.keeper)? {
+            Some(Earlier::Steps(state, begun)) => (Some(*state), begun),
+            Some(Earlier::Pass(so_far)) => (None, self.begin(&mut model, Some(so_far))?),
+            None if self.options.closed_form_start => (None, self.begin(&mut model, None)?),
+            None => (None, Begun::default()),
         };
+        // Every score adds to it.
+        let clipped = Cell::new(begun.clipped);
+        let so_far = || Begun { clipped: clipped.get(), ..begun.clone() };
         let Self { rows, points, held, options, seed, keeper, observer } = self;
         let data = FixedMeanData { points, means: rows.means.as_ref(), targets: rows.targets.as_ref() };
         let settings = options.steps(seed);
         let mut validate = |model: &FixedMeanModel<K>| match &held {
-            Some(held) => Ok(scores(model, &[model.covariance()?], held)?[0]),
+            Some(held) => {
+                let (own, negative) = scores(model, &[model.covariance()?], held)?;
+                clipped.set(clipped.get() + negative);
+                Ok(own[0])
+            }
             None => Ok(0.0),
         };
         let validate: Option<&mut posterior_gp::inducing::fixed_mean::Validate<'_, K>> =
             if held.is_some() { Some(&mut validate) } else { None };
         let mut problem = None;
         let fit = fit_fixed_mean(model, data, &settings, validate, state, &mut |progress, iterate| {
-            if let Err(error) = keeper.offer(|| saved(iterate.state(progress), &amplitudes)) {
+            if let Err(error) = keeper.offer(|| saved(iterate.state(progress), &so_far())) {
                 problem = Some(error);
                 return Signal::Stop;
             }
@@ -88,18 +100,19 @@ impl<P: Clone> Learning<'_, '_, P> {
             return Err(problem);
         }
         if fit.reason == Reason::Interrupted {
-            keeper.keep(|| saved(fit.state.clone(), &amplitudes))?;
+            keeper.keep(|| saved(fit.state.clone(), &so_far()))?;
             return Err(LaplaceError::Interrupted);
         }
         let covariance = fit.model.covariance()?;
         let mut report = describe(&fit.model, fit.model.divergence()?);
-        let FixedMeanState { step, best, scores, losses, trajectory, clipped, jitter, seconds, .. } =
-            fit.state;
+        let FixedMeanState {
+            step, best, scores, losses, trajectory, clipped: of_steps, jitter, seconds, ..
+        } = fit.state;
         (report.steps, report.reason) = (step, Some(fit.reason));
         (report.losses, report.scores, report.trajectory) = (losses, scores, trajectory);
-        report.amplitudes = amplitudes;
         report.best_step = best.map(|best| best.step);
-        (report.clipped, report.jitter, report.seconds) = (clipped, jitter, seconds);
+        (report.clipped, report.jitter) = (of_steps + clipped.get(), jitter.max(begun.jitter));
+        (report.amplitudes, report.seconds) = (begun.amplitudes, seconds);
         Ok((fit.model, covariance, report))
     }
 
@@ -108,25 +121,42 @@ impl<P: Clone> Learning<'_, '_, P> {
         mut model: FixedMeanModel<K>,
     ) -> Result<(FixedMeanModel<K>, SparseCovariance<f64>, FixedMeanReport), LaplaceError> {
         let started = Instant::now();
-        let curvature = self.curvature(&model, None)?;
-        let amplitudes = self.amplitudes(&mut model, &curvature)?;
+        let so_far = match earlier(self.keeper)? {
+            Some(Earlier::Pass(so_far)) => Some(so_far),
+            _ => None,
+        };
+        let curvature = self.curvature(&model, None, so_far)?;
+        let (amplitudes, clipped) = self.amplitudes(&mut model, &curvature)?;
         let found = curvature.condition(&mut model)?;
         let mut report = describe(&model, found.divergence);
-        (report.amplitudes, report.jitter) = (amplitudes, found.jitter);
+        (report.amplitudes, report.jitter, report.clipped) = (amplitudes, found.jitter, clipped);
         report.seconds = started.elapsed().as_secs_f64();
         Ok((model, found.covariance, report))
     }
 }
 
 impl<P: Clone> Learning<'_, '_, P> {
-    /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all.
+    /// The curvature that the closed form is conditioned on, of all rows or of so many drawn at random, whose sum then stands for all; on from what an interrupted pass had summed.
     fn curvature<K: LearnedBlockKernel<Points = P> + Clone>(
         &mut self,
         model: &FixedMeanModel<K>,
         most: Option<usize>,
+        so_far: Option<CurvatureSoFar>,
     ) -> Result<ProjectedCurvature, LaplaceError> {
-        let Self { rows, points, observer, seed, .. } = self;
-        let mut pass = |done, all| observer(Stage::Process, done, all);
+        let Self { rows, points, observer, seed, keeper, .. } = self;
+        let mut problem = None;
+        let mut pass = |so_far: &CurvatureSoFar, all: usize| {
+            let stop = observer(Stage::Process, so_far.rows, all) == Signal::Stop;
+            let kept = || saved_pass(so_far);
+            match if stop { keeper.keep(kept) } else { keeper.offer(kept) } {
+                Ok(()) if stop => Signal::Stop,
+                Ok(()) => Signal::Continue,
+                Err(error) => {
+                    problem = Some(error);
+                    Signal::Stop
+                }
+            }
+        };
         let n = rows.means.nrows();
         let found = match most.filter(|most| *most < n) {
             None => {
@@ -135,7 +165,7 @@ impl<P: Clone> Learning<'_, '_, P> {
                     means: rows.means.as_ref(),
                     targets: rows.targets.as_ref(),
                 };
-                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
             }
             Some(most) => {
                 let mut chosen: Vec<usize> = (0..n).collect();
@@ -147,19 +177,24 @@ impl<P: Clone> Learning<'_, '_, P> {
                 let data =
                     FixedMeanData { points: &picked, means: means.as_ref(), targets: targets.as_ref() };
                 let share = n as f64 / most as f64;
-                ProjectedCurvature::new(model, data, BLOCK, &mut pass)?.map(|found| found.scaled(share))
+                ProjectedCurvature::new(model, data, BLOCK, so_far, &mut pass)?
+                    .map(|found| found.scaled(share))
             }
         };
-        found.ok_or(LaplaceError::Interrupted)
+        match (found, problem) {
+            (Some(found), None) => Ok(found),
+            (_, Some(problem)) => Err(problem),
+            (None, None) => Err(LaplaceError::Interrupted),
+        }
     }
 
-    /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores. The model has the best of them then.
+    /// Where the prior variance is learned and there are validation rows: those that were tried in closed form, with their scores, and how many variances rounding had made negative. The model has the best of them then.
     fn amplitudes<K: LearnedBlockKernel<Points = P> + Clone>(
         &self,
         model: &mut FixedMeanModel<K>,
         curvature: &ProjectedCurvature,
-    ) -> Result<Vec<(f64, f64)>, LaplaceError> {
-        let mut amplitudes = Vec::new();
+    ) -> Result<(Vec<(f64, f64)>, usize), LaplaceError> {
+        let (mut amplitudes, mut clipped) = (Vec::new(), 0);
         if let (true, Some(held)) = (self.options.learn_amplitude, &self.held) {
             let (low, high, each) = AMPLITUDES;
             let mut covariances = Vec::new();
@@ -168,7 +203,8 @@ impl<P: Clone> Learning<'_, '_, P> {
                 model.set_amplitude(amplitude)?;
                 covariances.push(curvature.condition(model)?.covariance);
             }
-            let scores = scores(model, &covariances, held)?;
+            let (scores, negative) = scores(model, &covariances, held)?;
+            clipped = negative;
             amplitudes = covariances.iter().map(SparseCovariance::amplitude).zip(scores).collect();
             // A large one may overflow (a logarithm of a variance that scatters, say): it is no candidate, and an infinity has no place in a file.
             amplitudes.retain(|a| a.1.is_finite());
@@ -179,27 +215,28 @@ impl<P: Clone> Learning<'_, '_, P> {
             };
             model.set_amplitude(best.0)?;
         }
-        Ok(amplitudes)
+        Ok((amplitudes, clipped))
     }
 
-    /// Moves the model to the closed form of some of the rows; the prior variances that were tried.
+    /// Moves the model to the closed form of some of the rows.
     fn begin<K: LearnedBlockKernel<Points = P> + Clone>(
         &mut self,
         model: &mut FixedMeanModel<K>,
-    ) -> Result<Vec<(f64, f64)>, LaplaceError> {
-        let curvature = self.curvature(model, Some(BEGINNING))?;
-        let amplitudes = self.amplitudes(model, &curvature)?;
-        curvature.condition(model)?;
-        Ok(amplitudes)
+        so_far: Option<CurvatureSoFar>,
+    ) -> Result<Begun, LaplaceError> {
+        let curvature = self.curvature(model, Some(BEGINNING), so_far)?;
+        let (amplitudes, clipped) = self.amplitudes(model, &curvature)?;
+        let jitter = curvature.condition(model)?.jitter;
+        Ok(Begun { amplitudes, clipped, jitter })
     }
 }
 
-/// Minus the mean log predictive density of held-out rows (the energy of order one) under each covariance, in one pass over the kernel.
+/// Minus the mean log predictive density of held-out rows (the energy of order one) under each covariance, in one pass over the kernel, and how many variances rounding had made negative.
 fn scores<K: LearnedBlockKernel>(
     model: &FixedMeanModel<K>,
     covariances: &[SparseCovariance<f64>],
     held: &Held<'_, K::Points>,
-) -> Result<Vec<f64>, FixedMeanError> {
+) -> Result<(Vec<f64>, usize), FixedMeanError> {
     let Held { rows, points } = held;
     let (n, c, likelihood) = (rows.means.nrows(), model.outputs(), model.likelihood());
     let refused = |e: K::Error| FixedMeanError::Kernel(Box::new(e));
@@ -207,12 +244,13 @@ fn scores<K: LearnedBlockKernel>(
     let (mut means, mut slopes) = (vec![0.0; c], vec![0.0; c]);
     let mut own = vec![0.0; likelihood.values().len()];
     let (mut target, mut mean) = (vec![0.0; rows.targets.ncols()], vec![0.0; c]);
-    let mut totals = vec![0.0; covariances.len()];
+    let (mut totals, mut clipped) = (vec![0.0; covariances.len()], 0);
     let each = covariances.first().map_or(n, |covariance| covariance.points_at_once(model.kernel()));
     for range in pieces(n, each) {
         let seen = SeenPoints::new(model.kernel(), &inducing, (points, range.clone())).map_err(refused)?;
         for (covariance, total) in covariances.iter().zip(&mut totals) {
-            let (variances, _) = covariance.covariances_of(&seen, false);
+            let (variances, negative) = covariance.covariances_of(&seen, false);
+            clipped += negative;
             for (i, variances) in range.clone().zip(variances.chunks_exact(c)) {
                 target.iter_mut().enumerate().for_each(|(j, t)| *t = rows.targets[(i, j)]);
                 mean.iter_mut().enumerate().for_each(|(j, m)| *m = rows.means[(i, j)]);
@@ -221,7 +259,7 @@ fn scores<K: LearnedBlockKernel>(
             }
         }
     }
-    Ok(totals.into_iter().map(|total| total / n as f64).collect())
+    Ok((totals.into_iter().map(|total| total / n as f64).collect(), clipped))
 }
 
 /// What a model says about itself.

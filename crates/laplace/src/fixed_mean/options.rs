@@ -22,7 +22,7 @@ pub enum FixedMeanKernel {
 pub struct FixedMeanOptions {
     /// The prior covariance.
     pub kernel: FixedMeanKernel,
-    /// M, each of which looks at one output; None: 100, or two for each output where these are more, but no more than rows.
+    /// M, each of which looks at one output; None: 100 (20 with a kernel on features), or two for each output where these are more, but no more than rows.
     pub inducing_points: Option<usize>,
     /// Rows of a batch.
     pub batch: usize,
@@ -46,7 +46,7 @@ pub struct FixedMeanOptions {
     pub learn_kernel: bool,
     /// Whether outputs have a covariance `R R^T` that is learned with the kernel's parameters, where there are several and the kernel is not the tangent's.
     pub output_covariance: bool,
-    /// The first noise variance of Gaussian outputs; None: the likelihood's own.
+    /// The first noise variance of Gaussian outputs; None: the likelihood's own, which a fit has from the network's residuals.
     pub initial_noise: Option<f64>,
     /// The first prior variance.
     pub initial_amplitude: f64,
@@ -69,8 +69,8 @@ pub struct FixedMeanOptions {
 /// better without, one with it; with 13,500 and more two of three without (the book, "Error bars from function space").
 pub const FEW_ROWS: usize = 5000;
 
-/// Inducing points where no number is given (spec `fixed_mean_gp`, section 4).
-const INDUCING: usize = 100;
+/// Inducing points where no number is given, and with a kernel on features (spec `fixed_mean_gp`, section 4).
+const INDUCING: (usize, usize) = (100, 20);
 
 impl Default for FixedMeanOptions {
     fn default() -> Self {
@@ -79,9 +79,9 @@ impl Default for FixedMeanOptions {
 }
 
 impl FixedMeanOptions {
-    /// The published settings for tables, with the companion where rows are few ([`FEW_ROWS`]).
+    /// The published settings for tables, with the companion where rows are few ([`FEW_ROWS`]), and from the noise that the network's residuals have: the published first one is for targets of variance one.
     pub fn fixed_mean_table() -> Self {
-        Self { companion: None, ..Self::fixed_mean_table_published() }
+        Self { companion: None, initial_noise: None, ..Self::fixed_mean_table_published() }
     }
 
     /// The published settings for tables (spec `fixed_mean_gp`, section 4): squared exponential on the inputs, 100 inducing points, 70,000 steps.
@@ -111,9 +111,15 @@ impl FixedMeanOptions {
         }
     }
 
-    /// As published for images, but from the closed form on, and with fewer steps: with a rate that decays, steps alone cannot reach a prior variance that is far from the first one, and do not for every network.
+    /// As published for images, but from the closed form on and from the residuals' noise, with as many inducing points as outputs want, and with fewer steps: with a rate that decays, steps alone cannot reach a prior variance that is far from the first one, and do not for every network.
     pub fn fixed_mean_images() -> Self {
-        Self { closed_form_start: true, steps: 10_000, ..Self::fixed_mean_images_published() }
+        Self {
+            closed_form_start: true,
+            initial_noise: None,
+            inducing_points: None,
+            steps: 10_000,
+            ..Self::fixed_mean_images_published()
+        }
     }
 
     /// The published settings for images (there): squared exponential times last layer on the features, 20 inducing points, 50,000 steps with a rate that decays.
@@ -155,7 +161,9 @@ impl FixedMeanOptions {
 
     /// How many inducing points there are for so many rows and outputs.
     pub fn inducing(&self, rows: usize, outputs: usize) -> usize {
-        self.inducing_points.unwrap_or_else(|| (2 * outputs).max(INDUCING).min(rows))
+        let features = matches!(self.kernel, FixedMeanKernel::Features(_));
+        let few = if features { INDUCING.1 } else { INDUCING.0 };
+        self.inducing_points.unwrap_or_else(|| (2 * outputs).max(few).min(rows))
     }
 
     /// Whether a companion takes part with so many rows.
@@ -179,6 +187,12 @@ impl FixedMeanOptions {
             seed,
             time: None,
         }
+    }
+
+    /// Whether prior variances are tried in closed form on so many unseen rows.
+    pub(super) fn tries_amplitudes(&self, outputs: usize, unseen: usize) -> bool {
+        let closed = self.closed_form || self.closed_form_start;
+        closed && self.learn_amplitude && !self.correlated(outputs) && unseen > 0
     }
 
     /// Whether outputs share a learned covariance.

@@ -80,5 +80,5 @@ pub(super) fn inputs<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -
 
 /// The same as a matrix.
 pub(super) fn input_matrix<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -> Mat<f64> {
-    matrix(&inputs(examples, rows))
+    matrix(&examples.batch(rows, None).0)
 }

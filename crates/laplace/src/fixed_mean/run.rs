@@ -21,7 +21,7 @@ use posterior_optim::{Parameters, Signal};
 use posterior_tangent::{TangentKernel, check_outputs};
 
 /// Rows that the first lengthscale is found among.
-const SAMPLED: usize = 10_000;
+pub(super) const SAMPLED: usize = 10_000;
 
 /// Nats a row up to which two scores are the same.
 const SAME_SCORE: f64 = 1e-3;
@@ -85,7 +85,8 @@ fn run<T: Precision>(
     let (c, n) = (check_outputs(network, likelihood)?, examples.len());
     options.check(n, c)?;
     let validation = validation.filter(|v| !v.is_empty());
-    let needed = plan(network, selection, n + validation.map_or(0, |v| v.len()), likelihood, options)?;
+    let counts = (n, validation.map_or(0, |v| v.len()));
+    let needed = plan(network, selection, counts, likelihood, options)?;
     if needed.bytes() > memory {
         return Err(LaplaceError::Memory {
             what: "the sparse process".into(),

@@ -77,8 +77,8 @@ fn no_features(graph: &Graph) -> String {
 /// Rows as a matrix.
 pub(super) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
     let (count, width) = (rows.rows(), rows.row_len());
-    let values: Vec<U> = rows.values().iter().map(|v| U::from_f64(v.to_f64())).collect();
-    MatRef::from_row_major_slice(&values, count, width).to_owned()
+    let values = MatRef::from_row_major_slice(rows.values(), count, width);
+    Mat::from_fn(count, width, |i, j| U::from_f64(values[(i, j)].to_f64()))
 }
 
 /// The kernel of a text on points of so many numbers, for C outputs.

@@ -8,6 +8,11 @@ use posterior_linalg::random::Streams;
 /// Rows for each inducing point among which clusters are looked for.
 const ROWS: usize = 500;
 
+/// Rows that are clustered at one time, at most.
+pub(super) fn clustered(rows: usize, inducing: usize) -> usize {
+    inducing.saturating_mul(ROWS).min(rows)
+}
+
 /// Inducing points (M x numbers of a point) with the output that each looks at. With `classes` (of all rows) M is shared out evenly among the classes, the first getting one more where it does
 /// not divide; without, clusters of all rows look at one output after the other. At most 500 rows an inducing point are clustered, ten rounds of Lloyd's algorithm (spec `valla`, section 6.1); where clusters stay
 /// empty, rows by chance take their place.

@@ -55,7 +55,9 @@ impl<T: Precision> MeanField<T> {
         let draws = self.draws.get_or_init(|| {
             let streams = Streams::new(self.seed).child("laplace/mean-field/prediction", 0);
             let own = |k| drawn([&self.mean, &self.log_deviation], &normals(streams, k, d), 1.0);
-            (0..self.samples).flat_map(own).collect()
+            let mut all = Vec::with_capacity(self.samples * d);
+            (0..self.samples).for_each(|k| all.extend(own(k)));
+            all
         });
         &draws[k * d..(k + 1) * d]
     }

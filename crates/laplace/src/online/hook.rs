@@ -66,7 +66,7 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             ));
         }
         let selection = online.weights.select(network, true, examples, &likelihood, 0, stages)?;
-        let plan = Plan::new(network, &selection, examples.len(), &likelihood, &online.approximation);
+        let plan = Plan::new(network, &selection, (examples.len(), 0), &likelihood, &online.approximation)?;
         plan.check(&FitOptions { memory: online.memory, ..FitOptions::default() })?;
         let kind = match &online.prior {
             PriorKind::Auto => PriorKind::Layerwise,

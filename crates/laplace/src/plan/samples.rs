@@ -5,6 +5,7 @@ use crate::LaplaceError;
 use crate::ella::EllaOptions;
 use crate::sampled::{SampledOptions, Solver, Space};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::curvature::is_gaussian;
 use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::GramPlan;
 
@@ -41,9 +42,13 @@ pub fn ella<T: Precision>(
     let rows = HELD.min(m.saturating_mul(d)).saturating_mul(8);
     let directions = d.saturating_mul(k).saturating_mul(8 + 3 * number);
     let bytes = kernel.saturating_add(rows).saturating_add(directions).saturating_add(squares(k) * 40);
-    // Rows over a stretch of the weights are counted above; here are the passes that they come from.
-    let batch =
-        space.batch_bytes(1, super::Use::Factors).max(space.tangents(k)).saturating_add(16 * examples as u64);
+    // Rows over a stretch of the weights are counted above; here are the passes of the landmarks that they come from.
+    let landmarks = Workspace { examples: m, ..space };
+    let space = Workspace { examples: examples as u64, ..landmarks };
+    let batch = landmarks
+        .batch_bytes(1, super::Use::Factors)
+        .max(space.one_way(k))
+        .saturating_add(16 * examples as u64);
     let (flops, n) = (network.graph().flops() as f64, examples as f64);
     let (d, m, k) = (d as f64, m as f64, k as f64);
     let passes = (m * d / HELD as f64).ceil().max(1.0);
@@ -124,6 +129,12 @@ impl<'a, T: Precision> Samples<'a, T> {
         (early, early.max(last))
     }
 
+    /// Settings that are tried on unseen examples, at most: along precisions, and where there is noise to learn along it and along precisions again.
+    fn tries(&self) -> f64 {
+        let noise = is_gaussian(self.likelihood) && self.options.learn_noise != Some(false);
+        (self.options.validation_tries * if noise { 3 } else { 1 }) as f64
+    }
+
     /// Vectors by which the spectrum is known.
     fn probes(&self) -> u64 {
         let options = self.options;
@@ -172,7 +183,7 @@ impl<'a, T: Precision> Samples<'a, T> {
         let conditioned = own * (2.0 * options.em_steps as f64 + 1.0);
         let (squares, diagonal) = self.diagonal();
         // Those that are tried, with predictions of about as many examples.
-        let tries = options.validation_tries as f64;
+        let tries = self.tries();
         let last = product(options.samples as u64) * ((per_turn + 1.0) * (1.0 + tries) + tries);
         let work = diagonal + begin + conditioned + turns + last;
         // The diagonal's pass comes first.
@@ -206,7 +217,7 @@ impl<'a, T: Precision> Samples<'a, T> {
             _ => SAMPLE_PRODUCTS,
         };
         let turn = early as f64 * (per_turn + 1.0) + MODE_PRODUCTS;
-        let tries = options.validation_tries as f64;
+        let tries = self.tries();
         let last = options.samples as f64 * per_turn * (1.0 + tries);
         let products = 4.0 * n * n * (k as f64 + options.em_steps as f64 * turn + last);
         // Lifting, and predictions of about as many examples of those that are tried.

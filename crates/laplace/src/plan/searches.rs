@@ -1,5 +1,7 @@
 //! What posteriors need that are found by a search of their own.
 
+use super::workspace::{Workspace, after};
+use crate::LaplaceError;
 use crate::fit::Approximation;
 use crate::fixed_mean::{FixedMean, FixedMeanKernel};
 use crate::{MeanField, Temperature};
@@ -10,31 +12,39 @@ use posterior_networks::{Network, Precision, Selection};
 use posterior_tangent::TangentKernel;
 
 /// Bytes of what is learned, bytes of one batch, and multiplications and additions; None for curvatures.
+///
+/// # Errors
+/// A kernel on features that are not there.
 pub(super) fn searched<T: Precision>(
     network: &Network<T>,
     selection: &Selection,
-    examples: usize,
+    (examples, unseen): (usize, usize),
     likelihood: &OutputLikelihood,
     approximation: &Approximation,
-) -> Option<(u64, u64, f64)> {
-    Some(match approximation {
+) -> Result<Option<(u64, u64, f64)>, LaplaceError> {
+    let outputs = likelihood.outputs() as u64;
+    // The first thing that a search does, by examples that are learned from and others: buffers of the ones wait while the others pass, in other sizes.
+    let pass = [examples, unseen].map(|count| count as u64);
+    let pass = pass.map(|examples| Workspace { network, selection, examples, outputs }.pass());
+    let pass = after(pass[0], pass[1]);
+    Ok(Some(match approximation {
         Approximation::Temperature => {
-            let flops = examples as f64 * network.graph().flops() as f64;
-            (0, Temperature::bytes(network, examples, likelihood), flops)
+            // How well the network fits what it has learned from is told as well.
+            let flops = (examples + unseen) as f64 * network.graph().flops() as f64;
+            (0, after(pass, Temperature::bytes(network, unseen, likelihood)), flops)
         }
         Approximation::MeanField(own) => {
             let plan = MeanField::plan(network, selection, examples, own);
-            (plan.curvature_bytes, plan.batch_bytes, plan.flops)
+            (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
         }
         Approximation::Ella(own) => super::ella(network, selection, examples, likelihood, own),
         Approximation::Sampled(own) => super::sampled(network, selection, examples, likelihood, own),
-        // A kernel on features that are not there is refused by the fit, before any work.
         Approximation::FixedMean(own) => {
-            let plan = crate::fixed_mean::plan(network, selection, examples, likelihood, own);
-            plan.map_or((0, 0, 0.0), |plan| (plan.curvature_bytes, plan.batch_bytes, plan.flops))
+            let plan = crate::fixed_mean::plan(network, selection, (examples, unseen), likelihood, own)?;
+            (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
         }
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 impl<T: Precision> FixedMean<T> {

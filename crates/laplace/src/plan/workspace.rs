@@ -68,6 +68,13 @@ impl<T: Precision> Workspace<'_, T> {
         batch * ((2 * input + self.activations()) * self.number() + 16 * self.outputs)
     }
 
+    /// A pass forwards over all examples that nothing comes back from: inputs as they were read, gathered and taken by the network.
+    pub(super) fn pass(&self) -> u64 {
+        let batch = self.batch(1);
+        let input = self.graph().input_shape().iter().product::<usize>() as u64;
+        self.forward(batch) + batch * input * self.number()
+    }
+
     /// Sensitivities of every node.
     fn backward(&self, batch: u64, width: u64) -> u64 {
         batch * width * (self.activations() + 2 * self.outputs) * self.number()
@@ -174,6 +181,15 @@ impl<T: Precision> Workspace<'_, T> {
 
     /// Bytes of a pass with `columns` vectors at once, forwards and backwards: by tangents of what is alive at one time, or by features of a few examples ([`Network::products_through`]).
     pub(super) fn tangents(&self, columns: u64) -> u64 {
+        self.along(columns, true)
+    }
+
+    /// Bytes of a pass with `columns` vectors at once in one direction.
+    pub(super) fn one_way(&self, columns: u64) -> u64 {
+        self.along(columns, false)
+    }
+
+    fn along(&self, columns: u64, both: bool) -> u64 {
         let graph = self.graph();
         let batch = (passing_batch_size(self.network, columns.max(1) as usize) as u64).min(self.examples);
         let tangents = batch;
@@ -196,8 +212,8 @@ impl<T: Precision> Workspace<'_, T> {
         let back = live + shared.max().unwrap_or(0) + 2 * self.outputs;
         let (way, piece) = self.network.products_through_at_once(self.selection, columns as usize);
         let through = through_batch_size(self.network, self.selection, columns as usize) as u64;
-        let batch = batch.max(through.min(self.examples));
-        let features = if way.by_features {
+        let batch = if both { batch.max(through.min(self.examples)) } else { batch };
+        let features = if both && way.by_features {
             let size = self.outputs * tangent_feature_size(graph, self.selection).max(1) as u64;
             let piece = (piece as u64).min(batch);
             let again = if piece < batch { self.forward(piece) } else { 0 };

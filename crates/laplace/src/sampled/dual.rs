@@ -1,8 +1,8 @@
 //! Dual descent on the tangent kernel.
 
 use super::DualOptions;
-use crate::LaplaceError;
 use crate::function_space::FunctionSpace;
+use crate::{LaplaceError, Stage};
 use faer::{Mat, Scale};
 use posterior_gp::GpError;
 use posterior_gp::iterative::{Budget, Iterate, Method, Problem, SolverState, Start, solve};
@@ -46,6 +46,7 @@ impl<'a, 'f, T: Precision> Kernel<'a, 'f, T> {
         examples: &dyn Examples<T>,
         model: &'a SampledModel<'a, T, Tangent<'f, T>>,
         memory: u64,
+        observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<Self, LaplaceError> {
         let rows = (model.examples() * model.likelihood().root_width()) as u64;
         // The kernel, and what is copied of it while it is made.
@@ -53,9 +54,8 @@ impl<'a, 'f, T: Precision> Kernel<'a, 'f, T> {
         if model.scales().is_some() || bytes > memory {
             return Ok(Self::Products(ObservedKernel::new(model)?));
         }
-        let go = &mut |_, _, _| Signal::Continue;
         let (points, _) =
-            FunctionSpace::new(network, selection, examples, model.likelihood(), None, 0, memory, go)?;
+            FunctionSpace::new(network, selection, examples, model.likelihood(), None, 0, memory, observer)?;
         Ok(Self::Stored(Dense::new(points.gram().clone())))
     }
 

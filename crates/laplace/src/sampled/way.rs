@@ -32,7 +32,8 @@ impl<'a, 'f, T: Precision> Way<'a, 'f, T> {
             Solver::Descent(options) => Solve::Descent(options.clone()),
             Solver::ConjugateGradients(options) => Solve::ConjugateGradients(options.clone()),
             Solver::DualDescent(options) => {
-                return Ok(Self::Dual(options, Kernel::of(network, selection, examples, model, memory)?));
+                let kernel = Kernel::of(network, selection, examples, model, memory, observer)?;
+                return Ok(Self::Dual(options, kernel));
             }
         };
         if space == Space::Weights {

@@ -203,7 +203,7 @@ fn at_all_outputs_of_all_rows_it_is_linearised_laplace() {
     let means = Mat::from_fn(n * c, c, |k, j| g.values()[k / c * c + j]);
     let labels = Mat::from_fn(n * c, 1, |k, _| (k % 3) as f64);
     let data = FixedMeanData { points: &at, means: means.as_ref(), targets: labels.as_ref() };
-    let found = ProjectedCurvature::new(&model, data, 4, &mut |_, _| Signal::Continue)
+    let found = ProjectedCurvature::new(&model, data, 4, None, &mut |_, _| Signal::Continue)
         .unwrap()
         .unwrap()
         .condition(&mut model)
@@ -500,11 +500,11 @@ fn bad_requests_say_what_is_wrong() {
         &mut |_, _, _| Signal::Continue,
     );
     assert!(matches!(little.unwrap_err(), LaplaceError::Memory { .. }));
-    let plan = plan(&spread, &selection, 1000, &likelihood, &options()).unwrap();
+    let plan = plan(&spread, &selection, (1000, 0), &likelihood, &options()).unwrap();
     assert!(plan.flops > 0.0 && plan.curvature_bytes > 8 * 1000 * 7);
 }
 
-/// ResNet-20 on ten classes, whose features are 270,000 numbers a row: the closed form takes rows in small pieces.
+/// ResNet-20 on ten classes, whose features are 270,000 numbers a row: the closed form and steps take rows in small pieces.
 #[test]
 fn a_residual_network_is_planned_within_two_gigabytes() {
     use posterior_networks::Architecture;
@@ -513,9 +513,11 @@ fn a_residual_network_is_planned_within_two_gigabytes() {
     let network = Network::<f32>::initialised(graph, posterior_linalg::random::Streams::new(0)).unwrap();
     let selection = Selection::all(network.graph());
     let likelihood = OutputLikelihood::Categorical(Categorical::new(10).unwrap());
-    let options = FixedMeanOptions { closed_form: true, ..FixedMeanOptions::valla() };
-    let planned = plan(&network, &selection, 10_000, &likelihood, &options).unwrap().bytes();
-    // The inducing points' features alone, in doubles.
+    // The inducing points' features alone, in doubles; steps have as many directions to pull them back along.
     let least = 8 * 100 * selection.len() as u64;
-    assert!(least < planned && planned < 2_000_000_000, "{planned}");
+    for (closed_form, least) in [(true, least), (false, 2 * least)] {
+        let options = FixedMeanOptions { closed_form, ..FixedMeanOptions::valla() };
+        let planned = plan(&network, &selection, (10_000, 500), &likelihood, &options).unwrap().bytes();
+        assert!(least < planned && planned < 2_000_000_000, "{planned}");
+    }
 }

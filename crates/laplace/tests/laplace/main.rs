@@ -6,6 +6,7 @@ mod conjugate;
 mod curvature;
 mod ella;
 mod fixed_mean;
+mod fixed_mean_closed_form;
 mod mean_field;
 mod online;
 mod prediction;

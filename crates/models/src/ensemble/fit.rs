@@ -2,9 +2,9 @@
 
 use super::EnsembleModel;
 use crate::ModelError;
-use crate::laplace::{LaplaceModel, LaplaceRequest, NetworkSource};
-use crate::network::digest;
-use posterior_laplace::Stage;
+use crate::laplace::{CurvatureChoice, LaplaceModel, LaplaceRequest, NetworkSource, settled};
+use crate::network::{digest, digests};
+use posterior_laplace::{FitOptions, Stage};
 use posterior_optim::Signal;
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -85,6 +85,15 @@ impl EnsembleModel {
         }
         Ok(ensemble)
     }
+
+    /// Whether an interrupted fit of a folder's networks has left anything for one that goes on from this checkpoint.
+    pub fn is_begun(folder: &Path, checkpoint: &Path) -> bool {
+        let kept = |network: &PathBuf| {
+            let name = network.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            ["sums", "finished"].iter().any(|what| beside(checkpoint, &format!("{name}.{what}")).exists())
+        };
+        network_files(folder).is_ok_and(|files| files.iter().any(kept))
+    }
 }
 
 /// What failed, with the member's name; an interruption stays one.
@@ -134,20 +143,30 @@ fn finished_member(
     let model = LaplaceModel::load(path)?;
     let header = model.header();
     let own = digest(network).ok();
-    let mut options = request.options.clone();
-    // Both follow from the request and the likelihood; a fit that chooses for itself has its own.
+    let automatic = request.curvature == CurvatureChoice::Auto;
+    let mut options = settled(&request.options).0;
+    // These follow from the request and the likelihood, or do not change what is found.
     options.integration = header.options.integration;
     options.seen_by_network = header.options.seen_by_network;
+    options.memory = header.options.memory;
     if header.auto.is_some() {
-        (options.weights, options.approximation) =
-            (header.options.weights.clone(), header.options.approximation.clone());
+        // A comparison has chosen these, and a search that it chose decides on the others itself.
+        let FitOptions { weights, approximation, .. } = header.options.clone();
+        options = FitOptions { weights, approximation, ..options };
+        if options.approximation.is_learned() {
+            let FitOptions { prior, initial_precision, tune, noise, mode, .. } = header.options.clone();
+            options = FitOptions { prior, initial_precision, tune, noise, mode, ..options };
+        }
     }
-    let data: Vec<String> = request.data.data.iter().map(|p| crate::network::file_name(p)).collect();
+    let (data, validation) = (&request.data, &request.validation);
+    let held_out = header.data.held_out.as_ref().map_or(&[][..], |held_out| &held_out.sha256);
     let problem = if own.is_none() || header.network.sha256 != own {
         "another network"
-    } else if header.data.files != data {
+    } else if header.data.sha256 != digests(data.data.iter().chain(&data.labels)) {
         "other data"
-    } else if header.options != options {
+    } else if held_out != digests(validation.data.iter().chain(&validation.labels)) {
+        "other validation data"
+    } else if header.options != options || header.auto.is_some() != automatic {
         "other settings"
     } else {
         return Ok(model);

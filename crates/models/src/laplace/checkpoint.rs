@@ -1,6 +1,6 @@
 //! What a fit keeps on the way, in a file to go on from.
 
-use super::NetworkRecord;
+use super::{DataRecord, NetworkRecord};
 use crate::ModelError;
 use posterior_laplace::{FitOptions, SavedState};
 use posterior_likelihoods::OutputLikelihood;
@@ -22,18 +22,28 @@ struct State {
 /// What a fit's state depends on.
 pub(super) fn identity(
     network: &NetworkRecord,
-    (files, examples): (&[String], usize),
+    data: &DataRecord,
     likelihood: &OutputLikelihood,
     options: &FitOptions,
 ) -> Result<Identity, StoreError> {
     let likelihood = serde_json::to_value(likelihood)?;
+    // Sums know their own form, and are the same whatever is done with them.
+    let searched = options.approximation.form().is_none();
+    let mut own = serde_json::to_value(searched.then_some(options))?;
+    if let Some(own) = own.as_object_mut() {
+        // How much may be used is no part of what is found.
+        own.remove("memory");
+    }
     let settings = json!({
         "the network": network.sha256,
         "the likelihood or noise": likelihood.to_string(),
-        // Sums know their own form, and are the same whatever is done with them.
-        "options": options.approximation.form().is_none().then_some(options),
+        "options": own,
+        // Scores of other rows would be none that further ones could be compared with.
+        "the validation data": data.held_out.as_ref().filter(|_| searched && options.chooses_on_unseen()),
     });
-    Ok(Identity { settings, data: json!({ "files": files, "examples": examples }).to_string() })
+    let DataRecord { files, sha256, examples, inputs, .. } = data;
+    let data = json!({ "files": files, "sha256": sha256, "examples": examples, "inputs": inputs });
+    Ok(Identity { settings, data: data.to_string() })
 }
 
 /// Writes a state.

@@ -5,7 +5,7 @@ use super::noise::plain_likelihood;
 use super::training::{Reading, TrainingSet};
 use super::{DataSource, Fitted, InputKind, LaplaceModel, LikelihoodKind, Numbers, SavedPrecision};
 use crate::ModelError;
-use crate::network::file_name;
+use crate::network::{digests, file_name};
 use posterior_data::ReadOptions;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
@@ -84,6 +84,7 @@ fn continue_in<T: SavedPrecision>(
     let mut record = header.data.clone();
     record.examples += set.examples.len();
     record.files.extend(data.data.iter().map(|p| file_name(p)));
+    record.sha256.extend(digests(data.data.iter().chain(&data.labels)));
     if let Some(before) = &record.record {
         if before.kind != set.record.kind {
             let problem = "these data hold another kind of numbers than those of the fit (bytes, whole or floating-point numbers): convert them";

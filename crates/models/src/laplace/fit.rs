@@ -1,22 +1,24 @@
 //! From a request, or a network in memory, to a model.
 
+use super::automatic::{announced, choose};
 use super::checkpoint;
+use super::conditions::{check, check_trajectory, chosen_by_rows, settled};
 use super::file::describe;
 use super::held_out::held_out;
 use super::noise::{check_positive, likelihood, looks_like_probabilities, plain_likelihood};
 use super::source::{Source, architecture};
 use super::training::{Reading, TrainingSet};
 use super::{
-    CurvatureChoice, DataRecord, Fitted, InMemory, InputKind, LaplaceHeader, LaplaceModel, LaplaceRequest,
-    NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
+    CurvatureChoice, DataRecord, Fitted, HeldOutRecord, InMemory, InputKind, LaplaceHeader, LaplaceModel,
+    LaplaceRequest, NetworkRecord, NumberFormat, Preprocess, SavedPrecision, decay,
 };
 use crate::ModelError;
-use crate::network::{Preparation, TrainingRecord, file_name};
+use crate::network::{Preparation, TrainingRecord, digests, file_name};
 use posterior_data::{ReadOptions, RowFingerprints};
-use posterior_laplace::auto::planned;
+use posterior_laplace::auto::{LEAST_APART, planned};
 use posterior_laplace::{
     Approximation, AutoReport, FitOptions, FitSummary, Keeper, Laplace, LaplaceError, Plan, SavedState,
-    Stage, Weights, auto, unseen_scores,
+    Stage, Weights, unseen_scores,
 };
 use posterior_likelihoods::{Integration, OutputLikelihood, PredictiveRule};
 use posterior_networks::train::Examples;
@@ -24,10 +26,7 @@ use posterior_networks::{Network, Selection};
 use posterior_optim::Signal;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// What `Auto` takes for its second and later candidates where no time is given.
-const PATIENCE: Duration = Duration::from_secs(30);
+use std::time::Instant;
 
 /// Told the stage, what is done of it and how much there is; may say stop.
 pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
@@ -124,7 +123,9 @@ impl LaplaceModel {
         };
         let data = DataRecord {
             files: Vec::new(),
+            sha256: Vec::new(),
             examples: examples.len(),
+            held_out: None,
             inputs: InputKind::Prepared { preparation: description.preparation },
             record: None,
             preprocess: Preprocess::Auto,
@@ -183,11 +184,17 @@ fn fit_in<T: SavedPrecision>(
             None => reading.read::<T>(&request.data.data, &request.data.labels)?,
         };
     let training = source.record.training.clone();
+    let sha256 = match &memory.data {
+        Some(_) => Vec::new(),
+        None => digests(request.data.data.iter().chain(&request.data.labels)),
+    };
     let (held_out, held_out_notes) =
-        held_out(request, memory, &reading, (&inputs, &record), training.as_ref(), &mut examples)?;
+        held_out(request, memory, &reading, (&inputs, &record), (training.as_ref(), &sha256), &mut examples)?;
     let likelihood = likelihood(request, &network, &*examples, training.as_ref(), observer)?;
     check_class_names(&class_names, &likelihood)?;
-    let mut options = request.options.clone();
+    check(request, likelihood.outputs(), held_out.is_some())?;
+    check_trajectory(network.graph(), &request.options, examples.len(), likelihood.outputs())?;
+    let (mut options, settled_note) = settled(&request.options);
     options.integration = request.predictive.unwrap_or_else(|| match options.approximation {
         // Nothing to average over.
         Approximation::Temperature => Integration::Probit,
@@ -198,6 +205,7 @@ fn fit_in<T: SavedPrecision>(
     PredictiveRule::new(likelihood.clone(), options.integration).map_err(LaplaceError::from)?;
     let mut notes = looks_like_probabilities(&network, &*examples, &likelihood)?;
     notes.extend(held_out_notes);
+    notes.extend(settled_note.filter(|_| held_out.is_some()));
     // Rows that choose are rows that were seen.
     fingerprints.extend(held_out.iter().flat_map(|h| h.fingerprints.iter().copied()));
     let fingerprints = Some(Arc::new(RowFingerprints::new(fingerprints)));
@@ -211,21 +219,27 @@ fn fit_in<T: SavedPrecision>(
         announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;
-        let plan = Plan::new(&network, &selection, examples.len(), &likelihood, &options.approximation);
+        let counts = (examples.len(), held_out.as_ref().map_or(0, |h| h.examples.len()));
+        let plan = Plan::new(&network, &selection, counts, &likelihood, &options.approximation)?;
         announce(&format!("plan: {plan}"));
         plan.check(&options)?;
     }
     let data = DataRecord {
         files: request.data.data.iter().map(|p| file_name(p)).collect(),
+        sha256,
         examples: examples.len(),
+        held_out: held_out.as_ref().map(|h| HeldOutRecord {
+            files: h.files.clone(),
+            sha256: h.sha256.clone(),
+            examples: h.examples.len(),
+        }),
         inputs,
         record: Some(record),
         preprocess: request.data.preprocess,
         class_names,
         notes: data_notes,
     };
-    let identity =
-        checkpoint::identity(&source.record, (&data.files, examples.len()), &likelihood, &options)?;
+    let identity = checkpoint::identity(&source.record, &data, &likelihood, &options)?;
     let mut earlier = None;
     if let Some(path) = request.checkpoint.as_deref().filter(|p| request.resume && p.exists()) {
         let state = checkpoint::load(path, &identity)?;
@@ -256,8 +270,13 @@ fn fit_in<T: SavedPrecision>(
         }
         (laplace, None)
     };
-    if unseen.is_some() && options.chooses_on_unseen() {
-        notes.push("the unseen rows that score this fit also chose its hyperparameters, which flatters the score a little".into());
+    // A comparison of enough rows scores on others than those that choose.
+    let apart = automatic && unseen.is_some_and(|count| count >= LEAST_APART);
+    if unseen.is_some() && !apart && options.chooses_on_unseen() {
+        notes.push(format!(
+            "the unseen rows that score this fit also chose {}, which flatters the score a little",
+            chosen_by_rows(&options)
+        ));
     } else if unseen.is_none() && !automatic && !options.seen_by_network {
         notes.push(
             "not compared on unseen data: give --validation-data to learn whether it beats the plain network"
@@ -313,44 +332,6 @@ fn suited(likelihood: &OutputLikelihood, seed: u64) -> Integration {
         }
         _ => Integration::Probit,
     }
-}
-
-/// Fits the candidates of [`auto`] and keeps the best; the options become those of the choice.
-fn choose<T: SavedPrecision>(
-    network: &Network<T>,
-    examples: &dyn Examples<T>,
-    unseen: Option<&dyn Examples<T>>,
-    likelihoods: (&OutputLikelihood, &OutputLikelihood),
-    request: &LaplaceRequest,
-    options: &mut FitOptions,
-    observer: Observer<'_>,
-) -> Result<(Laplace<T>, AutoReport), ModelError> {
-    let time = request
-        .seconds
-        .map(|s| check_positive("the time", s, false).map(|()| Duration::from_secs_f64(s.min(1e9))));
-    let mut observer = |_: &str, stage, done, total| observer(stage, done, total);
-    let (laplace, report, own) =
-        auto(network, examples, unseen, likelihoods, options, time.transpose()?, PATIENCE, &mut observer)?;
-    *options = own;
-    Ok((laplace, report))
-}
-
-/// What the comparison will try, in one sentence.
-fn announced(plans: &[(&str, Plan)], examples: usize, unseen: Option<usize>) -> String {
-    let names: Vec<&str> = plans.iter().map(|p| p.0).collect();
-    let largest = plans.iter().map(|p| p.1.bytes()).max().unwrap_or(0);
-    let operations: f64 = plans.iter().map(|p| p.1.flops).sum();
-    let seconds: f64 = plans.iter().map(|p| p.1.seconds()).sum();
-    let by = match unseen {
-        Some(count) => format!("compared on {count} unseen examples"),
-        None => "compared by the evidence".into(),
-    };
-    format!(
-        "plan: {} from {examples} examples, {by}; up to {} MB, {operations:.1e} operations, about {:.0} s if all are tried",
-        names.join(", "),
-        largest.div_ceil(1 << 20),
-        seconds.ceil()
-    )
 }
 
 /// The weights, where they are known without data; as many of them, where not.

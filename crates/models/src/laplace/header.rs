@@ -45,13 +45,30 @@ pub enum InputKind {
     },
 }
 
+/// Examples that are no part of a curvature, and that score it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldOutRecord {
+    /// Names of their files; empty where they are some of the data's own examples.
+    pub files: Vec<String>,
+    /// SHA-256 of these and of those of labels, in hexadecimal.
+    pub sha256: Vec<String>,
+    /// How many there are.
+    pub examples: usize,
+}
+
 /// The data that a model learned from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataRecord {
     /// Names of the files.
     pub files: Vec<String>,
+    /// SHA-256 of these and of those of labels, in hexadecimal; empty for arrays in memory and in files of older versions.
+    #[serde(default)]
+    pub sha256: Vec<String>,
     /// Examples that the curvature was summed over.
     pub examples: usize,
+    /// Those that it was not, and that score the fit; None where there are none, and in files of older versions.
+    #[serde(default)]
+    pub held_out: Option<HeldOutRecord>,
     /// Inputs.
     pub inputs: InputKind,
     /// Their kind and range, before anything is done to them; None for networks in memory and files of older versions.

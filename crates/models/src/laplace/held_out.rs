@@ -3,10 +3,10 @@
 use super::training::Reading;
 use super::{CurvatureChoice, InMemory, InputKind, InputRecord, LaplaceRequest, SavedPrecision};
 use crate::ModelError;
-use crate::network::{TrainingRecord, digests};
+use crate::network::{TrainingRecord, digests, file_name, is_part};
 use posterior_data::Split;
-use posterior_laplace::LEAST_HELD_OUT;
 use posterior_laplace::unseen::check_enough;
+use posterior_laplace::{FitOptions, LEAST_HELD_OUT};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{Examples, Subset, Targets};
 use std::collections::HashSet;
@@ -20,6 +20,17 @@ pub(super) struct HeldOut<T> {
     pub(super) seen: bool,
     /// Of those that stand in files of their own.
     pub(super) fingerprints: Vec<u64>,
+    /// Names of these files.
+    pub(super) files: Vec<String>,
+    /// SHA-256 of these files and those of their labels.
+    pub(super) sha256: Vec<String>,
+}
+
+impl<T> HeldOut<T> {
+    /// Some of the rows that were read for the fit.
+    fn of(examples: Arc<dyn Examples<T> + Send>, seen: bool) -> Self {
+        Self { examples, seen, fingerprints: Vec::new(), files: Vec::new(), sha256: Vec::new() }
+    }
 }
 
 /// Rows that score a fit, if there are any, and what is to be said of them.
@@ -34,12 +45,12 @@ pub(super) fn held_out<T: SavedPrecision>(
     memory: &InMemory,
     reading: &Reading<'_>,
     (inputs, record): (&InputKind, &InputRecord),
-    training: Option<&TrainingRecord>,
+    (training, digests_of_data): (Option<&TrainingRecord>, &[String]),
     examples: &mut Arc<dyn Examples<T> + Send>,
 ) -> Result<Found<T>, ModelError> {
     let source = &request.validation;
     let refuse = |problem: String| Err(ModelError::Request(problem));
-    let tuned = request.options.chooses_on_unseen();
+    let tuned = request.options.tunes_on_unseen();
     let allow = source.allow_seen;
     if !(0.0..1.0).contains(&source.fraction) {
         return refuse("the validation share must lie in [0, 1)".into());
@@ -59,18 +70,35 @@ pub(super) fn held_out<T: SavedPrecision>(
         if set.record.kind != record.kind {
             return refuse("--validation-data hold another kind of numbers than --data (bytes, whole or floating-point numbers): convert them".into());
         }
+        // Those in memory have none.
+        let files = if memory.unseen.is_some() { &[][..] } else { &source.data };
+        let labels = if memory.unseen.is_some() { &[][..] } else { &source.labels };
+        let sha256 = digests(files.iter().chain(labels));
+        let trained_on = training.and_then(|t| {
+            let own = files.iter().zip(&sha256);
+            own.filter(|(path, _)| !is_part(path)).find(|(_, digest)| t.data.contains(digest))
+        });
         let repeated = repeated(&**examples, &*set.examples);
         let (count, mut notes) = (set.examples.len(), Vec::new());
-        let seen = 2 * repeated > count;
-        if seen && !(allow && tuned) {
+        let most = 2 * repeated > count;
+        let seen = most || trained_on.is_some();
+        if most && !(allow && tuned) {
             return refuse(format!(
                 "{repeated} of {count} rows of --validation-data stand in --data as well, so the network was trained on them and their score is worthless: {WAYS_OUT}"
+            ));
+        }
+        if let Some((path, _)) = trained_on.filter(|_| !(allow && tuned)) {
+            return refuse(format!(
+                "{} is one of the files that the network was trained on, as its own file says, so the score of these rows is worthless: {WAYS_OUT}",
+                file_name(path)
             ));
         }
         if repeated > 0 {
             notes.push(format!("{repeated} of {count} validation rows stand in the training data as well"));
         }
-        return Ok((Some(HeldOut { examples: set.examples, seen, fingerprints: set.fingerprints }), notes));
+        let files = files.iter().map(|p| file_name(p)).collect();
+        let (examples, fingerprints) = (set.examples, set.fingerprints);
+        return Ok((Some(HeldOut { examples, seen, fingerprints, files, sha256 }), notes));
     }
     if source.fraction > 0.0 {
         if !(allow && tuned) {
@@ -91,12 +119,9 @@ pub(super) fn held_out<T: SavedPrecision>(
                 "the validation share leaves no examples on one side: change it or add data".into(),
             );
         }
-        return Ok((
-            Some(HeldOut { examples: take(examples, split), seen: true, fingerprints: Vec::new() }),
-            Vec::new(),
-        ));
+        return Ok((Some(HeldOut::of(take(examples, split), true)), Vec::new()));
     }
-    if let Some(found) = recorded(request, training, examples) {
+    if let Some(found) = recorded(&request.options, training, digests_of_data, examples) {
         return Ok(found);
     }
     if tuned {
@@ -107,17 +132,17 @@ pub(super) fn held_out<T: SavedPrecision>(
 
 /// The rows that `posterior train` set aside of the same files; None where nothing is known of any. Where they are too few to score a fit, they are learned from.
 fn recorded<T: SavedPrecision>(
-    request: &LaplaceRequest,
+    options: &FitOptions,
     training: Option<&TrainingRecord>,
+    digests: &[String],
     examples: &mut Arc<dyn Examples<T> + Send>,
 ) -> Option<Found<T>> {
     let (record, set_aside) = training.and_then(|t| Some((t, t.set_aside.as_ref()?)))?;
-    let same = !record.data.is_empty()
-        && record.data == digests(request.data.data.iter().chain(&request.data.labels));
+    let same = !record.data.is_empty() && record.data == digests;
     if !same || set_aside.of != examples.len() {
         return None;
     }
-    if set_aside.examples < LEAST_HELD_OUT && !request.options.chooses_on_unseen() {
+    if set_aside.examples < LEAST_HELD_OUT && !options.tunes_on_unseen() {
         let note = format!(
             "{} rows, which `posterior train` set aside, are too few to score a fit ({LEAST_HELD_OUT} are needed): the curvature learns from them too",
             set_aside.examples
@@ -130,8 +155,7 @@ fn recorded<T: SavedPrecision>(
         split.test.len(),
         examples.len()
     );
-    let examples = take(examples, split);
-    Some((Some(HeldOut { examples, seen: false, fingerprints: Vec::new() }), vec![note]))
+    Some((Some(HeldOut::of(take(examples, split), false)), vec![note]))
 }
 
 /// Leaves the training rows and returns the others.

@@ -16,6 +16,8 @@
 //! | `source` | the network, from a file or as a head on features |
 //! | `training` | examples with the targets of a likelihood, from tables, arrays and features |
 //! | `fit` | request -> model; also for networks in memory |
+//! | `automatic` | the comparison of `--curvature auto` |
+//! | `conditions` | what was asked of a search and only the files decide on |
 //! | `memory` | networks and examples in memory instead of files |
 //! | `held_out` | rows that score a fit: given, recorded by training, or insisted upon |
 //! | `predict_plan` | memory and seconds of predictions, before they are made |
@@ -33,7 +35,9 @@
 //! | `joint` | scores of several labels together |
 
 mod asked;
+mod automatic;
 mod checkpoint;
+mod conditions;
 mod continued;
 mod data;
 mod decay;
@@ -58,12 +62,14 @@ mod tensors;
 mod training;
 
 pub(crate) use asked::no_truths;
+pub(crate) use conditions::settled;
 pub(crate) use joint::joint_log_likelihoods;
 
 pub use crate::data::{ModelData, Truth};
 pub use crate::predictive::{Predicted, Predictive};
+pub use conditions::Needs;
 pub use fit::NetworkDescription;
-pub use header::{DataRecord, InputKind, LaplaceHeader, NetworkRecord};
+pub use header::{DataRecord, HeldOutRecord, InputKind, LaplaceHeader, NetworkRecord};
 pub use input_record::{Departure, ElementKind, InputRecord};
 pub use memory::{Arrays, InMemory};
 pub use model::{Fitted, LaplaceModel, Numbers, SavedPrecision};

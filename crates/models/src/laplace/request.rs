@@ -1,5 +1,6 @@
 //! What is asked of a fit.
 
+use super::Needs;
 use posterior_data::Selection;
 use posterior_laplace::FitOptions;
 use posterior_likelihoods::{Integration, Link};
@@ -145,6 +146,8 @@ pub struct LaplaceRequest {
     pub predictive: Option<Integration>,
     /// Curvature, prior, tuning, memory, seed. Its predictive is replaced by `predictive`.
     pub options: FitOptions,
+    /// What was asked for by name, as `--freeze outputs`, and what each needs to have an effect: a fit whose network and data do not have it refuses them.
+    pub conditions: Vec<(String, Needs)>,
     /// A file for the sums of an interrupted fit.
     pub checkpoint: Option<PathBuf>,
     /// Whether to go on from it, if it exists.
@@ -176,6 +179,7 @@ impl LaplaceRequest {
             seconds: None,
             predictive: None,
             options: FitOptions::default(),
+            conditions: Vec::new(),
             checkpoint: None,
             resume: false,
         }

@@ -13,6 +13,11 @@ pub(crate) fn digests<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Vec<Strin
     paths.map(|p| digest(p)).collect::<Result<_, _>>().unwrap_or_default()
 }
 
+/// Whether this names a part of an archive, whose digest says nothing about the part.
+pub(crate) fn is_part(path: &Path) -> bool {
+    container(path) != path
+}
+
 /// The file that holds an array.
 fn container(path: &Path) -> PathBuf {
     let text = path.to_string_lossy();

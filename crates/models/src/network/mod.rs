@@ -20,7 +20,7 @@ mod reading;
 mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
-pub(crate) use digest::{digest, digests};
+pub(crate) use digest::{digest, digests, is_part};
 pub use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
 pub use forward::{Forwarded, forward};

@@ -6,6 +6,7 @@ use crate::array::{Array, Precision, Sets};
 use crate::graph::trace::Reach;
 use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
 use crate::operation::Operation;
+use posterior_linalg::tiles::pieces;
 
 /// Part of the selected parameters whose gradients share a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,20 +97,31 @@ impl<T: Precision> TangentFeatures<T> {
 
 /// Values that the features of one row take: what the memory of a tangent kernel follows from.
 pub fn tangent_feature_size(graph: &Graph, selection: &Selection) -> usize {
-    groups(graph, selection)
-        .iter()
-        .map(|group| match group {
+    sizes(graph, selection).iter().sum()
+}
+
+/// Those of them that belong to fully connected layers, of which no gradients are formed.
+pub fn connected_feature_size(graph: &Graph, selection: &Selection) -> usize {
+    sizes(graph, selection)[0]
+}
+
+/// Of fully connected layers, and of everything else.
+fn sizes(graph: &Graph, selection: &Selection) -> [usize; 2] {
+    let mut out = [0, 0];
+    for group in groups(graph, selection) {
+        match group {
             Group::Dense { node, .. } => {
-                let node = &graph.nodes()[*node];
-                node.shape[0] + graph.shape(node.inputs[0])[0]
+                let node = &graph.nodes()[node];
+                out[0] += node.shape[0] + graph.shape(node.inputs[0])[0];
             }
-            Group::Rows { part } => selection.parts()[*part].shape.iter().product(),
-        })
-        .sum()
+            Group::Rows { part } => out[1] += selection.parts()[part].shape.iter().product::<usize>(),
+        }
+    }
+    out
 }
 
 impl<T: Precision> Network<T> {
-    /// The features of points `x` for the given outputs.
+    /// The features of points `x` for the given outputs. Activations are kept of as many points at one time as fit.
     ///
     /// # Errors
     /// When the inputs or outputs do not fit or the network is in training mode.
@@ -119,9 +131,75 @@ impl<T: Precision> Network<T> {
         selection: &Selection,
         outputs: &Outputs<T>,
     ) -> Result<TangentFeatures<T>, NetworkError> {
+        let rows = outputs.cotangents(x.rows(), self.graph().output_shape())?.rows();
+        self.features_by_pieces(x, selection, outputs, self.featured_at_once(rows / x.rows().max(1)))
+    }
+
+    /// Points with `width` rows each that pass the network together on the way to their features.
+    pub fn featured_at_once(&self, width: usize) -> usize {
+        (self.examples_at_once() / (1 + width)).max(1)
+    }
+
+    pub(super) fn features_by_pieces(
+        &self,
+        x: &Array<T>,
+        selection: &Selection,
+        outputs: &Outputs<T>,
+        each: usize,
+    ) -> Result<TangentFeatures<T>, NetworkError> {
         self.require_evaluation("tangent kernels")?;
-        let cotangents = outputs.cotangents(x.rows(), self.graph().output_shape())?;
-        Ok(self.trace(x.clone())?.features(selection, cotangents))
+        let shape = self.graph().output_shape();
+        if x.rows() <= each {
+            let cotangents = outputs.cotangents(x.rows(), shape)?;
+            return Ok(self.trace(x.clone())?.features(selection, cotangents));
+        }
+        let mut whole: Option<TangentFeatures<T>> = None;
+        for points in pieces(x.rows(), each) {
+            let cotangents = outputs.of_examples(points.clone(), x.rows()).cotangents(points.len(), shape)?;
+            let piece = self.trace(x.slice_rows(points.clone()))?.features(selection, cotangents);
+            whole.get_or_insert_with(|| piece.room_for(x.rows())).place(points.start, &piece);
+        }
+        whole.ok_or_else(|| NetworkError::Shape { what: "points", expected: vec![1], found: vec![0] })
+    }
+}
+
+impl<T: Precision> TangentFeatures<T> {
+    /// As many points with features of the same form, whose numbers are still to be placed.
+    fn room_for(&self, examples: usize) -> Self {
+        let room = |x: &Array<T>, rows: usize| Array::any(vec![rows, x.row_len()]);
+        let rows = examples * self.width;
+        let feature = |feature: &Feature<T>| match feature {
+            Feature::Dense { inputs, sensitivities, bias } => Feature::Dense {
+                inputs: room(inputs, examples),
+                sensitivities: room(sensitivities, rows),
+                bias: *bias,
+            },
+            Feature::Rows(own) => Feature::Rows(room(own, rows)),
+        };
+        let features = self.features.iter().map(feature).collect();
+        Self { groups: self.groups.clone(), features, examples, width: self.width }
+    }
+
+    /// Writes the numbers of some points, the first of which is `first` here.
+    fn place(&mut self, first: usize, piece: &Self) {
+        let width = self.width;
+        let copy = |to: &mut Array<T>, from: &Array<T>, row: usize| {
+            let start = row * from.row_len();
+            to.values_mut()[start..start + from.values().len()].copy_from_slice(from.values());
+        };
+        for (to, from) in self.features.iter_mut().zip(&piece.features) {
+            match (to, from) {
+                (
+                    Feature::Dense { inputs, sensitivities, .. },
+                    Feature::Dense { inputs: own, sensitivities: theirs, .. },
+                ) => {
+                    copy(inputs, own, first);
+                    copy(sensitivities, theirs, first * width);
+                }
+                (Feature::Rows(rows), Feature::Rows(own)) => copy(rows, own, first * width),
+                _ => unreachable!("pieces of one set have features of one form"),
+            }
+        }
     }
 }
 

@@ -31,10 +31,10 @@ mod tests;
 mod through;
 
 pub use curvature::Curvature;
-pub use features::{TangentFeatures, tangent_feature_size};
+pub use features::{TangentFeatures, connected_feature_size, tangent_feature_size};
 pub use gauss_newton::GRADIENTS;
 pub use outputs::Outputs;
-pub use pullback::KernelAdjoint;
+pub use pullback::{ALIVE, KernelAdjoints};
 pub use tangent_kernel::{FEATURES, TurnedFeatures};
 pub use taps::{OuterTap, Tap, TapAt};
 pub use through::{HELD, OutputMap, ProductsThrough, widest_connected};

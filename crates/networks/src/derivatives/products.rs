@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Precision, Sets, add_to, batch_shape};
 use crate::graph::trace::{Reach, accumulate};
-use crate::graph::{Graph, NetworkError, Selection, Trace};
+use crate::graph::{Graph, NetworkError, SelectedParameter, Selection, Trace};
 
 /// How many nodes use each parameter.
 pub(super) fn uses(graph: &Graph) -> Vec<usize> {
@@ -203,14 +203,23 @@ pub(super) fn spread<T: Precision>(
     rows: &Array<T>,
 ) -> Option<Array<T>> {
     let part = selection.part(parameter)?;
-    let slot = &graph.parameters()[parameter];
-    let mut out = Array::zeros(batch_shape(rows.rows(), &slot.shape));
-    for (r, out) in out.values_mut().chunks_exact_mut(slot.len()).enumerate() {
-        let from = &rows.row(r)[part.offset..part.offset + part.length];
+    let own = (0..rows.rows()).map(|r| &rows.row(r)[part.offset..part.offset + part.length]);
+    Some(spread_rows(part, graph, own))
+}
+
+/// Rows of the selected entries of one parameter as `[rows, parameter shape]`.
+pub(super) fn spread_rows<'a, T: Precision>(
+    part: &SelectedParameter,
+    graph: &Graph,
+    rows: impl ExactSizeIterator<Item = &'a [T]>,
+) -> Array<T> {
+    let slot = &graph.parameters()[part.parameter];
+    let mut out = Array::zeros(batch_shape(rows.len(), &slot.shape));
+    for (out, from) in out.values_mut().chunks_exact_mut(slot.len()).zip(rows) {
         match &part.indices {
             None => out.copy_from_slice(from),
             Some(indices) => indices.iter().zip(from).for_each(|(&i, &v)| out[i] = v),
         }
     }
-    Some(out)
+    out
 }

@@ -18,9 +18,10 @@ use super::{Batch, FixedMeanError, FixedMeanModel};
 use crate::inducing::distribution::{add_lower_product, lower_product};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat, Scale, unzip, zip};
-use posterior_kernels::LearnedBlockKernel;
+use posterior_kernels::{LearnedBlockKernel, SetAdjoints};
 use posterior_linalg::dense::{beside, multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
+use posterior_linalg::tiles::pieces;
 
 /// An estimate of the loss with its gradient.
 #[derive(Clone, Debug)]
@@ -70,11 +71,9 @@ pub fn energy<K: LearnedBlockKernel>(
     let (rows, full) = (kernel.count(batch.points), draws.is_some());
     FixedMeanError::same("means of the batch", rows * c, batch.means.len())?;
     let z = model.prepare()?;
-    let x = kernel.prepare(batch.points, 0..rows, None).map_err(FixedMeanError::kernel)?;
     let gram = model.gram(&z);
-    let mut cross = kernel.tile(&z, &x);
-    cross *= Scale(a);
-    let own: Vec<f64> = kernel.diagonal(&x).into_iter().map(|k| a * k).collect();
+    let each = kernel.pulled_at_once(c).max(1);
+    let Seen { cross, own, mut kept } = see(model, batch.points, &z, each)?;
 
     let (companion, factored) = match &model.companion {
         None => (None, factored(&gram, &model.root)?),
@@ -148,16 +147,21 @@ pub fn energy<K: LearnedBlockKernel>(
         if learned.inducing || learned.kernel {
             toward_cross *= Scale(a);
             toward_gram *= Scale(a);
-            let set = (&model.points, Some(model.along.as_ref()));
-            let adjoints = (toward_cross.transpose(), toward_gram.as_ref());
+            let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
+            // What was prepared of more than one piece was not kept.
+            let mut sets = pieces(rows, each).map(|points| {
+                let x = kept.take().map_or_else(|| kernel.prepare(batch.points, points.clone(), None), Ok);
+                let cross = toward_cross.transpose().subrows(points.start * c, points.len() * c);
+                let own = &blocks[points.start * c * c..points.end * c * c];
+                x.map(|x| SetAdjoints { x, cross, own })
+            });
+            let z = ((&model.points, Some(model.along.as_ref())), &z);
             let moved =
-                kernel.pull_tile_and_gram(&x, set, &z, adjoints, learned.inducing, &mut gradient.kernel);
+                kernel.pull_sets(&mut sets, z, toward_gram.as_ref(), learned.inducing, &mut gradient.kernel);
             if let Some(moved) = moved.map_err(FixedMeanError::kernel)? {
                 gradient.points.reserve(moved.nrows() * moved.ncols());
                 (0..moved.nrows()).for_each(|i| gradient.points.extend(moved.row(i).iter()));
             }
-            let blocks: Vec<f64> = blocks.iter().map(|b| a * b).collect();
-            kernel.pull_diagonal(&x, &blocks, &mut gradient.kernel);
         }
         Ok((of_companion, gradient))
     };
@@ -175,6 +179,43 @@ pub fn energy<K: LearnedBlockKernel>(
         jitter,
         gradient,
     })
+}
+
+/// The kernels of a batch.
+struct Seen<P> {
+    /// Between the inducing points and all rows, M x r C.
+    cross: Mat<f64>,
+    /// Blocks of each row with itself, `[r, C, C]`.
+    own: Vec<f64>,
+    /// The rows as the kernel wants them, where all were prepared at one time.
+    kept: Option<P>,
+}
+
+/// Those of a batch whose rows are prepared `each` at a time.
+fn see<K: LearnedBlockKernel>(
+    model: &FixedMeanModel<K>,
+    points: &K::Points,
+    z: &K::Prepared,
+    each: usize,
+) -> Result<Seen<K::Prepared>, FixedMeanError> {
+    let (kernel, a, c) = (&model.kernel, model.amplitude, model.outputs());
+    let rows = kernel.count(points);
+    let prepared = |range| kernel.prepare(points, range, None).map_err(FixedMeanError::kernel);
+    let scaled = |blocks: Vec<f64>| blocks.into_iter().map(|k| a * k);
+    if rows <= each {
+        let x = prepared(0..rows)?;
+        let mut cross = kernel.tile(z, &x);
+        cross *= Scale(a);
+        return Ok(Seen { cross, own: scaled(kernel.diagonal(&x)).collect(), kept: Some(x) });
+    }
+    let (mut cross, mut own) = (Mat::zeros(model.inducing(), rows * c), Vec::with_capacity(rows * c * c));
+    for range in pieces(rows, each) {
+        let x = prepared(range.clone())?;
+        let tile = kernel.tile(z, &x) * Scale(a);
+        cross.as_mut().subcols_mut(range.start * c, range.len() * c).copy_from(&tile);
+        own.extend(scaled(kernel.diagonal(&x)));
+    }
+    Ok(Seen { cross, own, kept: None })
 }
 
 /// Covariances of a batch, `[r, C]` or `[r, C, C]`, and how many variances rounding had made negative.

@@ -49,7 +49,7 @@ pub use energy::{EnergyGradient, FixedMeanEnergy, energy};
 pub use error::FixedMeanError;
 pub use fit::{FixedMeanIterate, FixedMeanProcessFit, Validate, fit_fixed_mean};
 pub use model::{FixedMeanModel, Learned};
-pub use optimum::{ClosedForm, ProjectedCurvature};
+pub use optimum::{ClosedForm, CurvatureSoFar, ProjectedCurvature};
 pub use options::FixedMeanFitOptions;
 pub use posterior::{SeenPoints, SparseCovariance};
 pub use state::{Best, FixedMeanState};

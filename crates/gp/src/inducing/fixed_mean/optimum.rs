@@ -34,8 +34,17 @@ pub struct ClosedForm {
     pub jitter: f64,
 }
 
+/// What a pass has summed over the first rows: another goes on from there with the same numbers, if it has the same model, data and pieces.
+#[derive(Clone, Debug)]
+pub struct CurvatureSoFar {
+    /// Rows that are in it.
+    pub rows: usize,
+    /// Its lower triangle, M x M.
+    pub sum: Mat<f64>,
+}
+
 impl ProjectedCurvature {
-    /// One pass over the rows in pieces of `block` or as many as the kernel takes at one time, each shown to the observer (rows done, rows in all). Cost `n S M²` flops, S the width of the likelihood's root, and the
+    /// One pass over the rows in pieces of `block` or as many as the kernel takes at one time, on from what an `earlier` pass over them had summed; after each the observer is shown what could be gone on from, and told all rows. Cost `n S M²` flops, S the width of the likelihood's root, and the
     /// kernel between all rows and the inducing points; memory one piece and two matrices of M x M.
     ///
     /// # Errors
@@ -44,16 +53,21 @@ impl ProjectedCurvature {
         model: &FixedMeanModel<K>,
         data: FixedMeanData<'_, K::Points>,
         block: usize,
-        observer: &mut dyn FnMut(usize, usize) -> Signal,
+        earlier: Option<CurvatureSoFar>,
+        observer: &mut dyn FnMut(&CurvatureSoFar, usize) -> Signal,
     ) -> Result<Option<Self>, FixedMeanError> {
         data.check(model)?;
         let (m, c, width) = (model.inducing(), model.outputs(), model.likelihood.root_width());
         let z = model.prepare()?;
         let (n, target_width) = (data.rows(), model.likelihood.target_width());
-        let mut sum = Mat::<f64>::zeros(m, m);
+        let mut so_far = earlier.unwrap_or_else(|| CurvatureSoFar { rows: 0, sum: Mat::zeros(m, m) });
+        FixedMeanError::same("inducing points of an earlier pass", m, so_far.sum.nrows())?;
         let rows: Vec<usize> = (0..n).collect();
         // Half as many as the kernel would take: a tile may copy them.
         for range in pieces(n, block.min(model.kernel.points_at_once(2 * width)).max(1)) {
+            if range.start < so_far.rows {
+                continue;
+            }
             let (points, means, targets) = data.gather(&rows[range.clone()]);
             let mut directions = Mat::<f64>::zeros(range.len() * width, c);
             let mut root = vec![0.0; c * width];
@@ -69,13 +83,15 @@ impl ProjectedCurvature {
             let along = Some(directions.as_ref());
             let x = model.kernel.prepare(&points, 0..range.len(), along).map_err(FixedMeanError::kernel)?;
             let seen = model.kernel.tile(&z, &x);
-            add_lower_product(&mut sum, (seen.as_ref(), Rectangular), (seen.transpose(), Rectangular), 1.0);
-            if observer(range.end, n) == Signal::Stop {
+            let (left, right) = ((seen.as_ref(), Rectangular), (seen.transpose(), Rectangular));
+            add_lower_product(&mut so_far.sum, left, right, 1.0);
+            so_far.rows = range.end;
+            if observer(&so_far, n) == Signal::Stop {
                 return Ok(None);
             }
         }
-        mirror_lower(sum.as_mut());
-        Ok(Some(Self { sum }))
+        mirror_lower(so_far.sum.as_mut());
+        Ok(Some(Self { sum: so_far.sum }))
     }
 
     /// The sum of so many times the rows: that of all rows, estimated from a share of them.

@@ -2,9 +2,10 @@
 
 mod networks;
 
-use super::{Curvature, Outputs, Tap};
+use super::{Curvature, KernelAdjoints, Outputs, TangentFeatures, Tap};
 use crate::{Array, Mode, Network, NetworkError, Selection};
 use networks::{Case, cases, numbers};
+use std::borrow::Cow;
 
 /// The Jacobian `[examples * outputs, selection]` by central differences with one Richardson step.
 fn differences(network: &Network<f64>, selection: &Selection, x: &Array<f64>) -> Vec<Vec<f64>> {
@@ -353,6 +354,37 @@ fn tangent_kernels_are_products_of_jacobians() {
 }
 
 #[test]
+fn features_by_pieces_are_those_of_all_points() {
+    for case in cases() {
+        let c = case.network.graph().output_shape()[0];
+        for selection in selections(&case) {
+            for outputs in [Outputs::All, Outputs::Each(vec![c - 1, 0])] {
+                let whole = case.network.tangent_features(&case.z, &selection, &outputs).unwrap();
+                let pieces = case.network.features_by_pieces(&case.z, &selection, &outputs, 1).unwrap();
+                let expected = whole.kernel(&whole);
+                close(case.name, pieces.kernel(&whole).values(), expected.values(), 1e-13);
+                close(case.name, pieces.kernel(&pieces).values(), expected.values(), 1e-13);
+            }
+        }
+    }
+}
+
+#[test]
+fn adjoints_that_do_not_fit_are_refused() {
+    let case = &cases()[0];
+    let selections = selections(case);
+    let of = |selection| case.network.tangent_features(&case.x, selection, &Outputs::All).unwrap();
+    let (all, last) = (of(&selections[0]), of(&selections[1]));
+    let mut adjoints = KernelAdjoints::new(&selections[0], 3);
+    assert!(adjoints.add(Cow::Borrowed(&all), &Array::zeros(vec![all.rows(), 2])).is_err());
+    adjoints.add(Cow::Borrowed(&all), &Array::zeros(vec![all.rows(), 3])).unwrap();
+    assert!(adjoints.add(Cow::Borrowed(&last), &Array::zeros(vec![last.rows(), 3])).is_err());
+    // Fewer rows than the points have, and more.
+    assert!(case.network.tangent_kernel_pullback((&case.z, &Outputs::All), &adjoints).is_err());
+    assert!(case.network.tangent_kernel_pullback((&case.z, &Outputs::These(vec![0])), &adjoints).is_err());
+}
+
+#[test]
 fn pullbacks_agree_with_differences() {
     for case in cases().into_iter().filter(|c| c.smooth_input) {
         let c = case.network.graph().output_shape()[0];
@@ -368,13 +400,30 @@ fn pullbacks_agree_with_differences() {
                     numbers(k.shape(), 21)
                 };
                 let features = case.network.tangent_features(&case.x, &selection, &Outputs::All).unwrap();
-                let pull = |features: &_, adjoint: &_| {
-                    case.network
-                        .tangent_kernel_pullback(&selection, (&case.z, &outputs), &[(features, adjoint)])
-                        .unwrap()
+                let pull = |sets: &[(&TangentFeatures<f64>, &Array<f64>)]| {
+                    let mut adjoints = KernelAdjoints::new(&selection, sets[0].1.row_len());
+                    for (features, adjoint) in sets {
+                        adjoints.add(Cow::Borrowed(features), adjoint).unwrap();
+                    }
+                    let whole = case.network.tangent_kernel_pullback((&case.z, &outputs), &adjoints).unwrap();
+                    // Any number of points at one time.
+                    let one = case.network.pullback_by_pieces((&case.z, &outputs), &adjoints, 1).unwrap();
+                    close(case.name, one.values(), whole.values(), 1e-13);
+                    whole
                 };
-                let found = pull(&features, &adjoint);
-                let first = (&features, &adjoint, found.clone());
+                let found = pull(&[(&features, &adjoint)]);
+                let (first, adjoint_of_x) = (found.clone(), adjoint.clone());
+                // Any number of constant points at one time, which may be given away.
+                let (half, width) = (case.x.rows() / 2, features.width());
+                let mut parts = KernelAdjoints::new(&selection, adjoint.row_len());
+                for part in [0..half, half..case.x.rows()] {
+                    let own = case.x.slice_rows(part.clone());
+                    let own = case.network.tangent_features(&own, &selection, &Outputs::All).unwrap();
+                    let adjoint = adjoint.slice_rows(part.start * width..part.end * width);
+                    parts.add(Cow::Owned(own), &adjoint).unwrap();
+                }
+                let parts = case.network.tangent_kernel_pullback((&case.z, &outputs), &parts).unwrap();
+                close(case.name, parts.values(), found.values(), 1e-12);
                 let loss = |i: usize, step: f64| {
                     let mut z = case.z.clone();
                     z.values_mut()[i] += step;
@@ -392,16 +441,9 @@ fn pullbacks_agree_with_differences() {
                     symmetric.values_mut()[i * m + j] =
                         adjoint.values()[i * m + j] + adjoint.values()[j * m + i];
                 }
-                let found = pull(&own, &symmetric);
-                let both = case
-                    .network
-                    .tangent_kernel_pullback(
-                        &selection,
-                        (&case.z, &outputs),
-                        &[(first.0, first.1), (&own, &symmetric)],
-                    )
-                    .unwrap();
-                let sum: Vec<f64> = first.2.values().iter().zip(found.values()).map(|(a, b)| a + b).collect();
+                let found = pull(&[(&own, &symmetric)]);
+                let both = pull(&[(&features, &adjoint_of_x), (&own, &symmetric)]);
+                let sum: Vec<f64> = first.values().iter().zip(found.values()).map(|(a, b)| a + b).collect();
                 close(case.name, both.values(), &sum, 1e-12);
                 let loss = |i: usize, step: f64| {
                     let mut z = case.z.clone();

@@ -3,6 +3,7 @@
 mod energies;
 mod fits;
 mod optima;
+mod pieces;
 
 use super::{Batch, ClosedForm, FixedMeanData, FixedMeanModel, Learned, ProjectedCurvature};
 use faer::Mat;
@@ -101,7 +102,7 @@ fn optimum(
     data: FixedMeanData<'_, Mat<f64>>,
     block: usize,
 ) -> ClosedForm {
-    let sums = ProjectedCurvature::new(model, data, block, &mut |_, _| Signal::Continue);
+    let sums = ProjectedCurvature::new(model, data, block, None, &mut |_, _| Signal::Continue);
     sums.unwrap().unwrap().condition(model).unwrap()
 }
 

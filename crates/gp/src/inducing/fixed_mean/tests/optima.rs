@@ -37,10 +37,19 @@ fn at_all_rows_the_closed_form_is_the_exact_process() {
     let Ok((variances, _)) = found.covariance.covariances(model.kernel(), &inducing, (&there, 0..6), false);
     assert!((0..6).all(|i| (joint[(i, i)] - variances[i]).abs() < 1e-13));
     assert!((model.divergence().unwrap() - found.divergence).abs() < 1e-6 * found.divergence);
-    let stopped = ProjectedCurvature::new(&model, data, 5, &mut |done, _| {
-        if done > 5 { Signal::Stop } else { Signal::Continue }
+    // A pass that stops, and one that goes on from there.
+    let mut left = None;
+    let stopped = ProjectedCurvature::new(&model, data, 5, None, &mut |so_far, _| {
+        left = Some(so_far.clone());
+        if so_far.rows > 5 { Signal::Stop } else { Signal::Continue }
     });
     assert!(stopped.unwrap().is_none());
+    assert!(left.as_ref().is_some_and(|left| left.rows > 5 && left.rows < data.rows()));
+    let further = ProjectedCurvature::new(&model, data, 5, left, &mut |_, _| Signal::Continue);
+    further.unwrap().unwrap().condition(&mut model).unwrap();
+    let mut whole = model.clone();
+    optimum(&mut whole, data, 5);
+    assert_eq!(model.root(), whole.root());
 }
 
 /// All outputs of all rows as inducing points: the exact posterior of classes near which the likelihood is quadratic.

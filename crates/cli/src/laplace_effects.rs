@@ -1,0 +1,92 @@
+//! Flags of searches that would have no effect: refused where the command line shows it, and told to the fit where only network and data do.
+
+use crate::args::CurvatureArg::{Ella, FixedMean, Temperature, Valla};
+use crate::args::{CurvatureArg, FreezeArg, LaplaceArgs, PredictiveArg};
+use crate::laplace_searches::on_inputs;
+use crate::output::Failure;
+use posterior::laplace::{LikelihoodKind, Needs};
+use posterior::linearised::{Mode, NoiseModel, PriorKind};
+
+/// Refuses a flag for a reason, where it was given.
+fn none(given: bool, flag: &str, why: &str) -> Result<(), Failure> {
+    if given { Err(Failure::usage(format!("--{flag} has no effect {why}"))) } else { Ok(()) }
+}
+
+/// Refuses flags of a search that would have no effect.
+pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure> {
+    let s = &a.searches;
+    let frozen = |what| s.freeze.contains(&what);
+    let features = asked == FixedMean && !on_inputs(a);
+    let gaussian = matches!(a.likelihood, None | Some(LikelihoodKind::Gaussian));
+    let tangent =
+        "with --curvature valla, whose kernel is the network's tangent and has nothing of its own to learn";
+    none(frozen(FreezeArg::Kernel) && asked == Valla, "freeze kernel", tangent)?;
+    none(frozen(FreezeArg::Outputs) && asked == Valla, "freeze outputs", tangent)?;
+    none(
+        frozen(FreezeArg::Outputs) && features,
+        "freeze outputs",
+        "with a kernel on features, under which outputs have no covariance of their own",
+    )?;
+    none(
+        frozen(FreezeArg::Noise) && !gaussian,
+        "freeze noise",
+        "without --likelihood gaussian: no other likelihood here has noise that is learned",
+    )?;
+    let scaled = a.noise == Some(NoiseModel::Scale);
+    none(scaled && s.closed_form, "noise scale", "beside --closed-form, which learns no noise")?;
+    none(scaled && frozen(FreezeArg::Noise), "noise scale", "beside --freeze noise, which learns none")?;
+    let moves = !frozen(FreezeArg::InducingPoints) && !s.closed_form;
+    let still = "where inducing points do not move (--closed-form, --freeze inducing-points)";
+    none(s.trajectory_every.is_some() && !moves, "trajectory-every", still)?;
+    none(
+        asked == Ella && s.patience.is_some() && s.validate_every.is_none(),
+        "patience",
+        "without --validate-every N: ella then makes one whole pass",
+    )?;
+    none(
+        a.without_affine && (asked == Temperature || asked == FixedMean),
+        "without-affine",
+        "with --curvature fixed-mean and temperature, which take all weights as certain",
+    )
+}
+
+/// What was asked for by flags whose effect depends on network and data.
+pub(crate) fn conditions(a: &LaplaceArgs, asked: CurvatureArg) -> Vec<(String, Needs)> {
+    let s = &a.searches;
+    let inputs = asked == FixedMean && on_inputs(a);
+    let looks = matches!(asked, FixedMean | Valla | Ella);
+    let frozen = |what| s.freeze.contains(&what);
+    let held = frozen(FreezeArg::Outputs);
+    let all = [
+        (looks && s.validate_every.is_some(), "--validate-every", Needs::UnseenRows),
+        (looks && s.patience.is_some(), "--patience", Needs::UnseenRows),
+        (held, "--freeze outputs", Needs::SeveralOutputs),
+        (inputs && !held && a.precision.is_some(), "--precision", Needs::PriorVariance),
+        (inputs && !held && frozen(FreezeArg::Prior), "--freeze prior", Needs::PriorVariance),
+    ];
+    all.into_iter().filter(|c| c.0).map(|(_, flag, needs)| (flag.to_string(), needs)).collect()
+}
+
+/// Refuses flags about error bars where none are made: a folder of networks without a curvature is an ensemble of them as they are.
+pub(crate) fn check_plain_ensemble(a: &LaplaceArgs) -> Result<(), Failure> {
+    let fixed = a.noise == Some(NoiseModel::Fixed);
+    let given = [
+        (a.seconds.is_some(), "seconds"),
+        (a.tune.is_some(), "tune"),
+        (a.prior != PriorKind::Auto, "prior"),
+        (a.precision.is_some(), "precision"),
+        (a.mode != Mode::Auto, "mode"),
+        (a.without_affine, "without-affine"),
+        (a.predictive.is_some_and(|p| p != PredictiveArg::PlugIn), "predictive"),
+        (a.noise.is_some() && !fixed, "noise"),
+        (a.initial_noise.is_some() && !fixed, "initial-noise"),
+    ];
+    match given.iter().find(|g| g.0) {
+        None => Ok(()),
+        Some((_, flag)) => none(
+            true,
+            flag,
+            "on a folder of networks without --curvature, which is an ensemble of them as they are, without error bars of their own: name a curvature, or leave it out",
+        ),
+    }
+}
