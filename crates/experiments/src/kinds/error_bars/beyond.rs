@@ -76,6 +76,11 @@ fn scores(predictive: &Predictive, truth: &Option<Truth>) -> Result<(f64, f64), 
 }
 
 impl BeyondSettings {
+    /// The same with other draws, where some are given.
+    pub(super) fn with_draws(&self, draws: Option<usize>) -> Self {
+        Self { draws: draws.unwrap_or(self.draws), ..self.clone() }
+    }
+
     /// Asks a model, or (`alone`) its network.
     pub(super) fn ask(
         &self,

@@ -72,6 +72,8 @@ pub(super) struct MethodSettings {
     /// Learns from the first so many examples only, where all would take too long; all if absent.
     examples: Option<usize>,
     baseline: Option<Baseline>,
+    /// Functions drawn for joint scores, where its posterior has fewer than the task asks for; as many as that if absent.
+    draws: Option<usize>,
     /// Further networks of an ensemble, which are trained on the task's images; none if absent.
     members: Option<MemberSettings>,
     /// A process on the table's rows, as `[[method]]` of experiments on processes.
@@ -147,6 +149,9 @@ impl MethodSettings {
             }
             members.check()?;
         }
+        if self.draws == Some(0) {
+            return refused(format!("[[method]] `{}`: `draws` is at least 1", self.name));
+        }
         if self.examples == Some(0) || (self.examples.is_some() && self.process.is_some()) {
             return refused(format!(
                 "[[method]] `{}`: `examples` is at least 1, and not for a process",
@@ -220,6 +225,7 @@ impl MethodSettings {
             None => None,
             Some(beyond) => {
                 let mut watch = |done, all| context.step(&format!("{stage}: beyond"), done, all);
+                let beyond = beyond.with_draws(self.draws);
                 Some(beyond.ask(&*model, &task.test, self.is_network(), &question, &mut watch)?)
             }
         };
