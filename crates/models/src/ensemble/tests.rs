@@ -303,6 +303,17 @@ fn a_folder_is_one_model_and_goes_on_after_an_interruption() {
     other.options.seed = 99;
     let error = fit(&other, 0).0.err().unwrap().to_string();
     assert!(error.contains("other settings"), "{error}");
+    // Scores of other rows are another fit's; how much memory may be used is no part of it.
+    let mut other = request.clone();
+    other.validation.data = vec![root.path().join("y.npy")];
+    let error = fit(&other, 0).0.err().unwrap().to_string();
+    assert!(error.contains("other validation data"), "{error}");
+    let mut other = request.clone();
+    other.curvature = crate::laplace::CurvatureChoice::Auto;
+    assert!(fit(&other, 0).0.err().unwrap().to_string().contains("other settings"));
+    let begun = |name: &str| EnsembleModel::is_begun(&root.path().join("networks"), &root.path().join(name));
+    assert!(begun("sums") && !begun("others"));
+    request.options.memory /= 2;
     let (again, lines, _) = fit(&request, 0);
     assert!(lines.iter().any(|l| l.contains("net-1.safetensors was fitted before")), "{lines:?}");
     assert_eq!(again.unwrap().predictive(&data, &question()).unwrap(), expected);
