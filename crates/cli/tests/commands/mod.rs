@@ -6,6 +6,7 @@ mod laplace_defaults;
 mod laplace_inputs;
 mod laplace_interrupted;
 mod laplace_search_flags;
+mod laplace_search_outputs;
 mod laplace_searches;
 mod large_tables;
 mod networks;
