@@ -24,8 +24,14 @@ const ORDINARY: [&str; 2] = ["0.5", "7"];
 /// Numbers within most bounds, for the whole sweep: such runs may take long and are ended, but must keep to the memory.
 const LARGE: [&str; 2] = ["100000", "10000000"];
 
-/// Address space of a run: the commands get a tenth of that as `--memory` where they have it.
+/// Address space of a run beside what matrix products reserve: the commands get a tenth of that as `--memory` where they have it.
 const ADDRESS_SPACE_KB: u64 = 2_000_000;
+
+/// Address space that matrix products reserve, of which they touch what they need: twice the last-level cache each, and two may be under way. Half a gigabyte of cache is not rare on servers.
+fn reserved_kb() -> u64 {
+    let size = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size").unwrap_or_default();
+    4 * size.trim().trim_end_matches('K').parse().unwrap_or(65_536)
+}
 
 /// Seconds of a run: of the processor where others use the machine too, on the clock in the whole sweep.
 const SECONDS: u64 = 5;
@@ -208,7 +214,8 @@ fn end(template: &Path, run: &Run, clock: Option<Duration>) -> End {
     let stderr = folder.path().join("stderr");
     let started = Instant::now();
     // A limit on the processor's time also ends what spins; the clock ends what waits.
-    let limits = format!("ulimit -v {ADDRESS_SPACE_KB}; ulimit -t {}; exec \"$0\" \"$@\"", 2 * SECONDS);
+    let space = ADDRESS_SPACE_KB + reserved_kb();
+    let limits = format!("ulimit -v {space}; ulimit -t {}; exec \"$0\" \"$@\"", 2 * SECONDS);
     let mut child = Command::new("bash")
         .args(["-c", &limits, env!("CARGO_BIN_EXE_posterior")])
         .args(&run.words)
