@@ -80,29 +80,56 @@ pub(crate) fn add_column<T: Real>(target: &mut Mat<T>, column: usize, values: &[
 /// Partial sums that a loop keeps side by side, so that it becomes vector code.
 pub(crate) const LANES: usize = 16;
 
-/// Interleaved partial sums of K terms over `0..count`.
+/// Interleaved partial sums of a term over `0..count`.
 #[inline(always)]
-pub(crate) fn lanes<T: Real, const K: usize>(
-    count: usize,
-    term: impl Fn(usize) -> [T; K],
-) -> [[T; LANES]; K] {
-    let mut sums = [[T::ZERO; LANES]; K];
+pub(crate) fn lanes<T: Real>(count: usize, term: impl Fn(usize) -> T) -> [T; LANES] {
+    let mut sums = [T::ZERO; LANES];
     let whole = count / LANES * LANES;
     for start in (0..whole).step_by(LANES) {
         for lane in 0..LANES {
-            let terms = term(start + lane);
-            for k in 0..K {
-                sums[k][lane] += terms[k];
-            }
+            sums[lane] += term(start + lane);
         }
     }
     for i in whole..count {
-        let terms = term(i);
-        for k in 0..K {
-            sums[k][i - whole] += terms[k];
-        }
+        sums[i - whole] += term(i);
     }
     sums
+}
+
+/// Interleaved partial sums of `w (x - centre)` and of `w (x - centre)²`.
+#[inline(always)]
+pub(crate) fn moment_lanes<T: Real>(x: &[T], centre: T, w: &[T]) -> [[T; LANES]; 2] {
+    let mut sums = [[T::ZERO; LANES]; 2];
+    let ((x, x_rest), (w, w_rest)) = (x.as_chunks::<LANES>(), w.as_chunks::<LANES>());
+    for (x, w) in x.iter().zip(w) {
+        add_moments(&mut sums, x, centre, w);
+    }
+    if !x_rest.is_empty() {
+        // Past the end there is no weight.
+        let (mut x, mut w) = ([centre; LANES], [T::ZERO; LANES]);
+        x[..x_rest.len()].copy_from_slice(x_rest);
+        w[..w_rest.len()].copy_from_slice(w_rest);
+        add_moments(&mut sums, &x, centre, &w);
+    }
+    sums
+}
+
+/// Each loop is one instruction for all lanes: with both sums in one loop, the compiler puts pairs of terms together in short vectors.
+#[inline(always)]
+fn add_moments<T: Real>(sums: &mut [[T; LANES]; 2], x: &[T; LANES], centre: T, w: &[T; LANES]) {
+    let (mut difference, mut pull) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    for lane in 0..LANES {
+        difference[lane] = x[lane] - centre;
+    }
+    for lane in 0..LANES {
+        pull[lane] = w[lane] * difference[lane];
+    }
+    for lane in 0..LANES {
+        sums[0][lane] += pull[lane];
+    }
+    for lane in 0..LANES {
+        sums[1][lane] = pull[lane].mul_add(difference[lane], sums[1][lane]);
+    }
 }
 
 /// Adds partial sums to those of earlier loops.
@@ -131,10 +158,5 @@ pub(crate) fn fold<T: Real>(sums: &[T; LANES]) -> f64 {
 /// `Σ term(i)` over `0..count`.
 #[inline(always)]
 pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 {
-    let [sums] = lanes(
-        count,
-        #[inline(always)]
-        |i| [term(i)],
-    );
-    fold(&sums)
+    fold(&lanes(count, term))
 }

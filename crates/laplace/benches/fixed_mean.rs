@@ -276,7 +276,7 @@ fn main() -> Result<(), Failure> {
     // As the program does.
     posterior_linalg::freed::keep_freed_memory();
     let threads = argument(1).map_or(Ok(2), |t| t.parse())?;
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build_global()?;
     for rows in [1_000, 1_000_000] {
         process_steps(rows)?;
     }

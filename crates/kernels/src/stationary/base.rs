@@ -2,7 +2,7 @@
 
 use super::distances::{DIRECT, Distances, limit, product_buffer, sum_squares};
 use crate::features::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
-use crate::inputs::{Columns, LANES, add_column, add_lanes, fold, lanes};
+use crate::inputs::{Columns, LANES, add_column, add_lanes, fold, lanes, moment_lanes};
 use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
 use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
@@ -191,6 +191,8 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         let mut stretch = vec![[0.0; LANES]; self.lengthscales.len()];
         let has_shape = self.form.shape().is_some();
         let by_dimension = request.parameters && !isotropic;
+        // Summed up after all dimensions of a point: beside their loop, the compiler cuts that into the short vectors of the sum.
+        let mut pulls = vec![[T::ZERO; LANES]; dimension];
         let mut toward_x = vec![T::ZERO; if request.x { n * dimension } else { 0 }];
         let mut toward_z = vec![T::ZERO; if request.z { m * dimension } else { 0 }];
         let mut buffers = [vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n]];
@@ -237,20 +239,10 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                     for d in 0..if request.x || request.z || by_dimension { dimension } else { 0 } {
                         let (xd, zd) = (&x.column(d)[..n], z.column(d)[j]);
                         if request.z || by_dimension {
-                            let [pulled, stretched] = lanes(
-                                n,
-                                #[inline(always)]
-                                |i| {
-                                    let difference = xd[i] - zd;
-                                    let pull = w[i] * difference;
-                                    [pull, pull * difference]
-                                },
-                            );
+                            let [pulled, stretched] = moment_lanes(xd, zd, w);
+                            pulls[d] = pulled;
                             if by_dimension {
                                 add_lanes(&mut stretch[d], &stretched);
-                            }
-                            if request.z {
-                                toward_z[d * m + j] = T::from_f64(fold(&pulled));
                             }
                         }
                         if request.x {
@@ -258,6 +250,11 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                             for i in 0..n {
                                 target[i] -= w[i] * (xd[i] - zd);
                             }
+                        }
+                    }
+                    if request.z {
+                        for (d, pulled) in pulls.iter().enumerate() {
+                            toward_z[d * m + j] = T::from_f64(fold(pulled));
                         }
                     }
                 }
@@ -302,10 +299,5 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
 /// Adds `Σ_i term(i)` over `0..count` to partial sums.
 #[inline(always)]
 fn add_to<T: Real>(totals: &mut [f64; LANES], count: usize, term: impl Fn(usize) -> T) {
-    let [sums] = lanes(
-        count,
-        #[inline(always)]
-        |i| [term(i)],
-    );
-    add_lanes(totals, &sums);
+    add_lanes(totals, &lanes(count, term));
 }
