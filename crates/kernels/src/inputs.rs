@@ -104,13 +104,14 @@ pub(crate) fn moment_lanes<T: Real>(x: &[T], centre: T, w: &[T]) -> [[T; LANES];
     for (x, w) in x.iter().zip(w) {
         add_moments(&mut sums, x, centre, w);
     }
-    if !x_rest.is_empty() {
-        // Past the end there is no weight.
-        let (mut x, mut w) = ([centre; LANES], [T::ZERO; LANES]);
-        x[..x_rest.len()].copy_from_slice(x_rest);
-        w[..w_rest.len()].copy_from_slice(w_rest);
-        add_moments(&mut sums, &x, centre, &w);
+    let mut rest = [T::ZERO; 2];
+    for (&x, &w) in x_rest.iter().zip(w_rest) {
+        let pull = w * (x - centre);
+        rest[0] += pull;
+        rest[1] = pull.mul_add(x - centre, rest[1]);
     }
+    sums[0][0] += rest[0];
+    sums[1][0] += rest[1];
     sums
 }
 

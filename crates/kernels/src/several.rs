@@ -13,11 +13,11 @@ use std::ops::Range;
 /// A covariance of C functions, without white noise (that is the likelihood's).
 pub trait BlockKernel<T: Real>: Send + Sync {
     /// A set of points.
-    type Points;
+    type Points: Send + Sync;
     /// Some of them, ready for any number of tiles.
-    type Prepared;
+    type Prepared: Send + Sync;
     /// Why points cannot be prepared.
-    type Error;
+    type Error: Send + Sync;
 
     /// Number of functions, C.
     fn outputs(&self) -> usize;

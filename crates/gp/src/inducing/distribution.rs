@@ -7,7 +7,8 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::{Accum, Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::dense::parallelism;
+use posterior_linalg::dense::{multiply_into, parallelism};
+use posterior_linalg::symmetric::mirror_lower;
 
 /// Gaussians over the whitened inducing values of C latent functions, independent of one another.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +132,25 @@ pub(super) fn lower_product(
 ) -> Mat<f64> {
     let mut out = Mat::zeros(a.0.nrows(), b.0.ncols());
     add_lower_product(&mut out, a, b, scale);
+    out
+}
+
+/// `scale · A B` where it is known to be symmetric, both triangles: one of them and its mirror image, but of small matrices the whole product, for which there are faster kernels. Structured factors have zeros
+/// where they say so.
+pub(super) fn symmetric_product(
+    a: (MatRef<'_, f64>, BlockStructure),
+    b: (MatRef<'_, f64>, BlockStructure),
+    scale: f64,
+) -> Mat<f64> {
+    const SMALL: usize = 192;
+    let n = a.0.nrows();
+    if n < SMALL {
+        let mut out = Mat::zeros(n, n);
+        multiply_into(out.as_mut(), Accum::Replace, a.0, b.0, scale);
+        return out;
+    }
+    let mut out = lower_product(a, b, scale);
+    mirror_lower(out.as_mut());
     out
 }
 

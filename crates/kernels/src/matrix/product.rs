@@ -3,7 +3,7 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 use posterior_linalg::Real;
-use posterior_linalg::vectorised::dispatch;
+use posterior_linalg::vectorised::{dispatch, dot};
 
 /// Vectors up to which a tile's product is a pass of its own over the tile; beyond, it is a matrix product.
 const FEW: usize = 3;
@@ -78,30 +78,6 @@ fn four_columns<T: Real>(tile: MatRef<'_, T>, v: impl Fn(usize) -> T, target: &m
         }
         j += 1;
     }
-}
-
-/// `Σ_i a_i b_i` in interleaved partial sums, so that the loop becomes vector code.
-#[inline(always)]
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    const LANES: usize = 32;
-    let n = a.len().min(b.len());
-    let (a, b) = (&a[..n], &b[..n]);
-    let mut sums = [T::ZERO; LANES];
-    let whole = n / LANES * LANES;
-    for start in (0..whole).step_by(LANES) {
-        let (a, b) = (&a[start..start + LANES], &b[start..start + LANES]);
-        for lane in 0..LANES {
-            sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
-        }
-    }
-    let mut total = T::ZERO;
-    for i in whole..n {
-        total += a[i] * b[i];
-    }
-    for sum in sums {
-        total += sum;
-    }
-    total
 }
 
 fn contiguous<T>(matrix: MatRef<'_, T>) -> bool {

@@ -3,6 +3,7 @@
 use super::Cholesky;
 use crate::dense::{parallelism, solve_lower, solve_upper};
 use crate::tiles::pieces;
+use crate::vectorised::ln;
 use faer::linalg::matmul::matmul as matmul_all;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
@@ -62,7 +63,10 @@ impl Cholesky {
 
     /// `log det A = 2 Σ log Lᵢᵢ`.
     pub fn log_determinant(&self) -> f64 {
-        2.0 * (0..self.dimension()).map(|i| self.factor[(i, i)].ln()).sum::<f64>()
+        let diagonal: Vec<f64> = self.factor.diagonal().column_vector().iter().copied().collect();
+        let mut logarithms = vec![0.0; diagonal.len()];
+        ln(&diagonal, &mut logarithms);
+        2.0 * logarithms.iter().sum::<f64>()
     }
 }
 

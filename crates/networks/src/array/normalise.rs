@@ -3,7 +3,8 @@
 //! For `z = (x - mean) r`, `r = (variance + epsilon)^(-1/2)` over a segment of length `L`, the Jacobian is symmetric:
 //! `J t = r (t - mean(t) - z mean(z t))`. For `s = softmax(x)` it is `J t = s (t - <s, t>)`, symmetric too. So jvp and vjp are one function.
 
-use super::reductions::{dot, sum};
+use super::reductions::sum;
+use posterior_linalg::vectorised::dot;
 use super::{Array, Precision, piece};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;

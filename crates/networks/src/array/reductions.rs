@@ -1,7 +1,7 @@
 //! Sums over rows and within channels.
 
 use super::{Array, Channels, Precision, Sets};
-use posterior_linalg::vectorised::dispatch;
+use posterior_linalg::vectorised::{dispatch, dot};
 use rayon::prelude::*;
 
 /// Elements that one thread sums at a time.
@@ -90,26 +90,6 @@ pub(super) fn sum<T: Precision>(x: &[T]) -> T {
     let mut total = T::ZERO;
     for &v in lanes.iter().chain(pieces.remainder()) {
         total += v;
-    }
-    total
-}
-
-/// Inner product in 16 lanes; call inside a dispatch.
-#[inline(always)]
-pub(super) fn dot<T: Precision>(x: &[T], y: &[T]) -> T {
-    let mut lanes = [T::ZERO; 16];
-    let (mut a, mut b) = (x.chunks_exact(16), y.chunks_exact(16));
-    for (a, b) in (&mut a).zip(&mut b) {
-        for ((l, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
-            *l = a.mul_add(b, *l);
-        }
-    }
-    let mut total = T::ZERO;
-    for &v in &lanes {
-        total += v;
-    }
-    for (&a, &b) in a.remainder().iter().zip(b.remainder()) {
-        total += a * b;
     }
     total
 }

@@ -1,13 +1,13 @@
 //! `H = I + Lᵀ K L`, `S = L H⁻¹ Lᵀ` and the divergence, without an inverse of K.
 
 use super::FixedMeanError;
-use crate::inducing::distribution::lower_product;
+use crate::inducing::distribution::symmetric_product;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
 use faer::linalg::matmul::triangular::matmul;
 use faer::{Accum, Mat};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::parallelism;
-use posterior_linalg::symmetric::mirror_lower;
+use posterior_linalg::vectorised::{dispatch, dot};
 
 /// What L makes of the prior covariance of the inducing values.
 pub(super) struct Factored {
@@ -43,7 +43,7 @@ pub(super) fn factored(gram: &Mat<f64>, root: &Mat<f64>) -> Result<Factored, Fix
         1.0,
         par,
     );
-    let mut h = lower_product((root.transpose(), TriangularUpper), (product.as_ref(), Rectangular), 1.0);
+    let mut h = symmetric_product((root.transpose(), TriangularUpper), (product.as_ref(), Rectangular), 1.0);
     (0..m).for_each(|i| h[(i, i)] += 1.0);
     let factor = Cholesky::of(h.as_ref(), JitterPolicy::default())?;
     let mean = (0..m).map(|i| h[(i, i)]).sum::<f64>() / m as f64;
@@ -51,15 +51,18 @@ pub(super) fn factored(gram: &Mat<f64>, root: &Mat<f64>) -> Result<Factored, Fix
     factor.solve_factor_in_place(whitener.as_mut());
     let mut shrunk = whitener.clone();
     factor.solve_factor_transpose_in_place(shrunk.as_mut());
-    let mut s = lower_product((whitener.transpose(), Rectangular), (whitener.as_ref(), Rectangular), 1.0);
-    mirror_lower(s.as_mut());
+    let s = symmetric_product((whitener.transpose(), Rectangular), (whitener.as_ref(), Rectangular), 1.0);
     let divergence = 0.5 * (factor.log_determinant() - inner(gram, &s));
     Ok(Factored { whitener, shrunk, s, divergence, jitter: factor.info().jitter / mean })
 }
 
 /// `Σ_ij a_ij b_ij`.
 pub(super) fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    let column =
-        |j: usize| -> f64 { a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum() };
+    let column = |j: usize| {
+        dispatch(
+            #[inline(always)]
+            || dot(a.col_as_slice(j), b.col_as_slice(j)),
+        )
+    };
     (0..a.ncols()).map(column).sum()
 }

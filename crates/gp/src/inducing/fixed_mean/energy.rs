@@ -15,13 +15,13 @@ use super::companion::Companion;
 use super::covariance::{factored, inner};
 use super::data_term::{Draws, Latents, data_term};
 use super::{Batch, FixedMeanError, FixedMeanModel};
-use crate::inducing::distribution::{add_lower_product, lower_product};
+use crate::inducing::distribution::{add_lower_product, symmetric_product};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat, Scale, unzip, zip};
 use posterior_kernels::{LearnedBlockKernel, SetAdjoints};
 use posterior_linalg::dense::{beside, multiply_into, product};
-use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
+use posterior_linalg::vectorised::{dispatch, dot};
 
 /// An estimate of the loss with its gradient.
 #[derive(Clone, Debug)]
@@ -73,16 +73,13 @@ pub fn energy<K: LearnedBlockKernel>(
     let z = model.prepare()?;
     let gram = model.gram(&z);
     let each = kernel.pulled_at_once(c).max(1);
-    let Seen { cross, own, mut kept } = see(model, batch.points, &z, each)?;
-
-    let (companion, factored) = match &model.companion {
-        None => (None, factored(&gram, &model.root)?),
-        Some(mean) => {
-            let companion = || Companion::new(&gram, mean);
-            let (companion, factored) = beside(gram.nrows(), companion, || factored(&gram, &model.root));
-            (Some(companion?), factored?)
-        }
+    let batch_and_companion = || -> Result<_, FixedMeanError> {
+        let seen = see(model, batch.points, &z, each)?;
+        Ok((seen, model.companion.as_ref().map(|mean| Companion::new(&gram, mean)).transpose()?))
     };
+    let (seen, factored) = beside(gram.nrows(), batch_and_companion, || factored(&gram, &model.root));
+    let (Seen { cross, own, mut kept }, companion) = seen?;
+    let factored = factored?;
     let explained = product(factored.s.as_ref(), cross.as_ref());
     let (covariances, clipped) = covariances(&own, &cross, &explained, c, full);
     let scale = batch.rows as f64 / rows as f64;
@@ -107,8 +104,7 @@ pub fn energy<K: LearnedBlockKernel>(
     let learned = model.learned;
     let divergences = if companion.is_some() { 2.0 } else { 1.0 };
     let weighted = times_blocks(&cross, &data.covariances, (c, full), 1.0);
-    let mut y = lower_product((cross.as_ref(), Rectangular), (weighted.transpose(), Rectangular), 2.0);
-    mirror_lower(y.as_mut());
+    let mut y = symmetric_product((cross.as_ref(), Rectangular), (weighted.transpose(), Rectangular), 2.0);
     // Now 2 G, which the gradient in L takes off.
     let mut bracket = y.clone();
     bracket *= Scale(-1.0);
@@ -123,8 +119,7 @@ pub fn energy<K: LearnedBlockKernel>(
     };
     let toward_others = || -> Result<(f64, EnergyGradient), FixedMeanError> {
         let mut toward_gram =
-            lower_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
-        mirror_lower(toward_gram.as_mut());
+            symmetric_product((shared.as_ref(), Rectangular), (factored.s.as_ref(), Rectangular), 0.5);
         let mut toward_cross = times_blocks(&explained, &data.covariances, (c, full), -2.0);
         let mut of_companion = 0.0;
         let mut gradient = EnergyGradient {
@@ -232,7 +227,10 @@ fn covariances(
             let column = cross.col_as_slice(n * c + i);
             for j in if full { 0..c } else { i..i + 1 } {
                 let other = explained.col_as_slice(n * c + j);
-                let less: f64 = column.iter().zip(other).map(|(k, e)| k * e).sum();
+                let less = dispatch(
+                    #[inline(always)]
+                    || dot(column, other),
+                );
                 let mut left = own[i * c + j] - less;
                 // NaN stays.
                 if i == j && left < 0.0 {

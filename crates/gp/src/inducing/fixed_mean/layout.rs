@@ -75,7 +75,7 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
 
     /// A gradient as one vector.
     pub fn chain(&self, gradient: &EnergyGradient) -> Vec<f64> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.parameters());
         pack(&gradient.root, &mut out);
         out.extend(&gradient.companion);
         if self.learned.amplitude {

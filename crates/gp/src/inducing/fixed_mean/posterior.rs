@@ -7,7 +7,7 @@ use posterior_kernels::{BlockKernel, LearnedBlockKernel};
 use posterior_linalg::Real;
 use posterior_linalg::dense::product;
 use posterior_linalg::tiles::pieces;
-use posterior_linalg::vectorised::dispatch;
+use posterior_linalg::vectorised::{dispatch, dot};
 
 /// Numbers of the kernel between inducing points and predicted ones that are held at one time.
 const CROSS: usize = 1 << 20;
@@ -108,7 +108,11 @@ impl<T: Real> SparseCovariance<T> {
                         out.push(out[out.len() - (i - j) * (c - 1)]);
                         continue;
                     }
-                    let explained = dot(white.col_as_slice(n * c + i), white.col_as_slice(n * c + j));
+                    let (own, other) = (white.col_as_slice(n * c + i), white.col_as_slice(n * c + j));
+                    let explained = dispatch(
+                        #[inline(always)]
+                        || dot(own, other),
+                    );
                     let mut left = (a * prior[i * c + j] - squared * explained).to_f64();
                     // NaN stays.
                     if i == j && left < 0.0 {
@@ -146,25 +150,6 @@ impl<T: Real> SparseCovariance<T> {
             (a * prior[(i, j)] - a * a * explained[(i, j)]).to_f64()
         }))
     }
-}
-
-/// `Σ_i a_i b_i` in vector code.
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    const LANES: usize = 16;
-    dispatch(
-        #[inline(always)]
-        || {
-            let mut sums = [T::ZERO; LANES];
-            let whole = a.len().min(b.len()) / LANES * LANES;
-            for start in (0..whole).step_by(LANES) {
-                for lane in 0..LANES {
-                    sums[lane] = a[start + lane].mul_add(b[start + lane], sums[lane]);
-                }
-            }
-            let tail: T = a[whole..].iter().zip(&b[whole..]).map(|(a, b)| *a * *b).sum();
-            sums.into_iter().sum::<T>() + tail
-        },
-    )
 }
 
 /// What a kernel says about some points, whatever L and the amplitude are: `k(Z, x)` and `k(x, x)`.
