@@ -90,14 +90,12 @@ pub(crate) fn init_tracing(quiet: bool) {
     }
 }
 
-/// A pool with the given number of threads for everything that follows.
+/// A pool with the given number of threads (all of the machine's without one) for everything that follows. This thread is one of them: handing work over and waiting for it would take longer than many a step.
 pub(crate) fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
-    match threads {
-        Some(0) => Err(Failure::usage("--threads must be at least 1".into())),
-        Some(count) => rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .build_global()
-            .map_err(|e| Failure::new(format!("cannot start {count} threads: {e}"))),
-        None => Ok(()),
+    if threads == Some(0) {
+        return Err(Failure::usage("--threads must be at least 1".into()));
     }
+    // 0 is the builder's word for all.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).use_current_thread();
+    pool.build_global().map_err(|e| Failure::new(format!("cannot start the threads: {e}")))
 }
