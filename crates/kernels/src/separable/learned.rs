@@ -35,7 +35,9 @@ impl<T: Real> Separable<T> {
                 let along = z.along_output(j);
                 let target = toward_k.col_as_slice_mut(j).iter_mut().zip(adjoint);
                 match &x.along {
-                    Some(_) => target.zip(x.turned.col_as_slice(0)).for_each(|((t, a), u)| *t = *a * (*u * along)),
+                    Some(_) => {
+                        target.zip(x.turned.col_as_slice(0)).for_each(|((t, a), u)| *t = *a * (*u * along))
+                    }
                     None => target.for_each(|(t, a)| *t = *a * (x.along_output(0) * along)),
                 }
                 continue;

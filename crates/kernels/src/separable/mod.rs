@@ -209,7 +209,9 @@ impl<T: Real> BlockKernel<T> for Separable<T> {
             for j in 0..k.ncols() {
                 let (along, column) = (z.along_output(j), k.col_as_slice_mut(j));
                 match &x.along {
-                    Some(_) => column.iter_mut().zip(x.turned.col_as_slice(0)).for_each(|(k, a)| *k *= *a * along),
+                    Some(_) => {
+                        column.iter_mut().zip(x.turned.col_as_slice(0)).for_each(|(k, a)| *k *= *a * along)
+                    }
                     None => column.iter_mut().for_each(|k| *k *= x.along_output(0) * along),
                 }
             }

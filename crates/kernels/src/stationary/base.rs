@@ -203,8 +203,13 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
             #[inline(always)]
             || {
                 let [g, q2, w, values, shapes] = &mut buffers;
-                let (g, q2, w, values, shapes) =
-                    (&mut g[..room], &mut q2[..room], &mut w[..room], &mut values[..room], &mut shapes[..room]);
+                let (g, q2, w, values, shapes) = (
+                    &mut g[..room],
+                    &mut q2[..room],
+                    &mut w[..room],
+                    &mut values[..room],
+                    &mut shapes[..room],
+                );
                 for j in 0..m {
                     if let Some(products) = &products {
                         q2[..n].copy_from_slice(products.col_as_slice(j));

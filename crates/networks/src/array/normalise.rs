@@ -4,10 +4,10 @@
 //! `J t = r (t - mean(t) - z mean(z t))`. For `s = softmax(x)` it is `J t = s (t - <s, t>)`, symmetric too. So jvp and vjp are one function.
 
 use super::reductions::sum;
-use posterior_linalg::vectorised::dot;
 use super::{Array, Precision, piece};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
+use posterior_linalg::vectorised::dot;
 use rayon::prelude::*;
 
 /// Calls `f(segment index, out segment)` in parallel, inside one dispatch for each piece.
