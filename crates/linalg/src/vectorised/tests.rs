@@ -234,3 +234,18 @@ fn results_do_not_depend_on_the_instruction_set_or_the_position() {
     same_on_every_instruction_set(&x);
     same_on_every_instruction_set(&x.iter().map(|&x| x as f32).collect::<Vec<_>>());
 }
+
+/// Integers, whose products and sums f64 holds exactly: any order of additions must give the same. Lengths on both sides of whole vectors.
+#[test]
+fn inner_products_take_every_entry_once() {
+    for length in 0..100_usize {
+        let a: Vec<f64> = (0..length).map(|i| (i * i % 31) as f64 - 15.0).collect();
+        let b: Vec<f64> = (0..length + 3).map(|i| (i * 7 % 23) as f64 - 11.0).collect();
+        let exact: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+        let inside = dispatch(
+            #[inline(always)]
+            || dot(&a, &b),
+        );
+        assert_eq!((dot(&a, &b), inside), (exact, exact), "{length} entries");
+    }
+}
