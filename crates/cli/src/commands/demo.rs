@@ -6,7 +6,7 @@ use super::evaluate::{json as scores, report as page, text};
 use super::remarks;
 use crate::args::{Cli, DemoArgs};
 use crate::interrupt::Interrupt;
-use crate::output::{Failure, print, print_json};
+use crate::output::{Failure, print, print_json, set_threads};
 use posterior::data::{Selection, Split, Table, synthetic, write_table};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
@@ -23,6 +23,7 @@ struct Solved {
 
 pub(crate) fn run(cli: &Cli, arguments: &DemoArgs) -> Result<(), Failure> {
     let started = Instant::now();
+    set_threads(None)?;
     let (remarks, interrupt) = (remarks(cli), Interrupt::listen());
     let folder = &arguments.out;
     std::fs::create_dir_all(folder)
