@@ -97,5 +97,6 @@ pub(crate) fn set_threads(threads: Option<usize>) -> Result<(), Failure> {
     }
     // 0 is the builder's word for all.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).use_current_thread();
-    pool.build_global().map_err(|e| Failure::new(format!("cannot start the threads: {e}")))
+    pool.build_global()
+        .map_err(|e| Failure::new(format!("cannot start the threads: {e}; --threads asks for fewer")))
 }

@@ -161,3 +161,22 @@ pub(crate) fn fold<T: Real>(sums: &[T; LANES]) -> f64 {
 pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 {
     fold(&lanes(count, term))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small integers, whose sums are exact in any order; lengths on both sides of whole vectors.
+    #[test]
+    fn partial_sums_take_every_term_once() {
+        for length in 0..70_usize {
+            let x: Vec<f64> = (0..length).map(|i| (i * i % 29) as f64).collect();
+            let w: Vec<f64> = (0..length).map(|i| (i * 5 % 17) as f64 - 8.0).collect();
+            let moment =
+                |power: i32| -> f64 { x.iter().zip(&w).map(|(x, w)| w * (x - 3.0).powi(power)).sum() };
+            let [first, second] = moment_lanes(&x, 3.0, &w);
+            assert_eq!((fold(&first), fold(&second)), (moment(1), moment(2)), "{length} terms");
+            assert_eq!(lane_sum(length, |i| x[i]), x.iter().sum::<f64>(), "{length} terms");
+        }
+    }
+}

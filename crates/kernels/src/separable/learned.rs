@@ -18,11 +18,10 @@ impl<T: Real> Separable<T> {
         points: bool,
         parameters: &mut [f64],
     ) -> Option<Mat<T>> {
+        let between = product(x.turned.as_ref(), z.turned.transpose());
         let (v, w) = (x.width, z.width);
         let learned = !parameters.is_empty();
         let k = (learned && self.factor.is_some()).then(|| self.values_between(x, z));
-        let alone = self.outputs == 1 && k.is_none();
-        let between = if alone { Mat::new() } else { product(x.turned.as_ref(), z.turned.transpose()) };
         let mut toward_k = Mat::<T>::zeros(x.x.nrows(), z.x.nrows());
         let size = if k.is_some() { between.shape() } else { (0, 0) };
         let mut toward_between = Mat::<T>::zeros(size.0, size.1);
@@ -31,17 +30,6 @@ impl<T: Real> Separable<T> {
         let adjoint = if by_columns { adjoint } else { copy.as_ref() };
         for j in 0..adjoint.ncols() {
             let adjoint = entries(adjoint, j);
-            if alone {
-                let along = z.along_output(j);
-                let target = toward_k.col_as_slice_mut(j).iter_mut().zip(adjoint);
-                match &x.along {
-                    Some(_) => {
-                        target.zip(x.turned.col_as_slice(0)).for_each(|((t, a), u)| *t = *a * (*u * along))
-                    }
-                    None => target.for_each(|(t, a)| *t = *a * (x.along_output(0) * along)),
-                }
-                continue;
-            }
             let between = between.col_as_slice(z.direction(j));
             fold(adjoint, between, x, toward_k.col_as_slice_mut(j / w));
             if let Some(k) = &k {

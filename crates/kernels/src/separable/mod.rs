@@ -121,12 +121,6 @@ impl<T: Real> SeparablePoints<T> {
         first..first + self.width
     }
 
-    /// What row `i` of `turned` says about the only output.
-    #[inline(always)]
-    fn along_output(&self, i: usize) -> T {
-        self.turned[(self.direction(i), 0)]
-    }
-
     /// Adds to the packed gradient of R what a gradient of `turned` contributes.
     fn add_root(&self, toward_turned: &Mat<T>, packed: &mut [f64]) {
         let own = match &self.along {
@@ -205,18 +199,6 @@ impl<T: Real> BlockKernel<T> for Separable<T> {
 
     fn tile(&self, x: &SeparablePoints<T>, z: &SeparablePoints<T>) -> Mat<T> {
         let mut k = self.values_between(x, z);
-        if self.outputs == 1 {
-            for j in 0..k.ncols() {
-                let (along, column) = (z.along_output(j), k.col_as_slice_mut(j));
-                match &x.along {
-                    Some(_) => {
-                        column.iter_mut().zip(x.turned.col_as_slice(0)).for_each(|(k, a)| *k *= *a * along)
-                    }
-                    None => column.iter_mut().for_each(|k| *k *= x.along_output(0) * along),
-                }
-            }
-            return k;
-        }
         let between = product(x.turned.as_ref(), z.turned.transpose());
         if (x.width, z.width) == (1, 1) {
             for j in 0..k.ncols() {

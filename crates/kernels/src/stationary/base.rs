@@ -195,28 +195,20 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
         let mut pulls = vec![[T::ZERO; LANES]; dimension];
         let mut toward_x = vec![T::ZERO; if request.x { n * dimension } else { 0 }];
         let mut toward_z = vec![T::ZERO; if request.z { m * dimension } else { 0 }];
-        // Filled up with zeros, so that the form is evaluated in whole vectors.
-        let room = n.next_multiple_of(LANES);
-        let mut buffers: [Vec<T>; 5] = std::array::from_fn(|_| vec![T::ZERO; room]);
+        let mut buffers = [vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n], vec![T::ZERO; n]];
         let products = product_buffer(&distances, n, m);
         dispatch(
             #[inline(always)]
             || {
-                let [g, q2, w, values, shapes] = &mut buffers;
-                let (g, q2, w, values, shapes) = (
-                    &mut g[..room],
-                    &mut q2[..room],
-                    &mut w[..room],
-                    &mut values[..room],
-                    &mut shapes[..room],
-                );
+                let [q2, w, values, shapes] = &mut buffers;
+                let (q2, w, values, shapes) = (&mut q2[..n], &mut w[..n], &mut values[..n], &mut shapes[..n]);
                 for j in 0..m {
                     if let Some(products) = &products {
-                        q2[..n].copy_from_slice(products.col_as_slice(j));
+                        q2.copy_from_slice(products.col_as_slice(j));
                     }
-                    distances.finish_column(j, &mut q2[..n], products.is_some());
-                    g[..n].copy_from_slice(&entries(adjoint, j)[..n]);
-                    for i in 0..room {
+                    distances.finish_column(j, q2, products.is_some());
+                    let g = &entries(adjoint, j)[..n];
+                    for i in 0..n {
                         let parts = self.form.parts(q2[i]);
                         w[i] = g[i] * parts.slope;
                         values[i] = g[i] * parts.value;
@@ -247,7 +239,7 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
                     for d in 0..if request.x || request.z || by_dimension { dimension } else { 0 } {
                         let (xd, zd) = (&x.column(d)[..n], z.column(d)[j]);
                         if request.z || by_dimension {
-                            let [pulled, stretched] = moment_lanes(xd, zd, &w[..n]);
+                            let [pulled, stretched] = moment_lanes(xd, zd, w);
                             pulls[d] = pulled;
                             if by_dimension {
                                 add_lanes(&mut stretch[d], &stretched);

@@ -11,4 +11,5 @@ mod mean_field;
 mod online;
 mod prediction;
 mod sampled;
+mod sampled_held_out;
 mod temperature;

@@ -12,7 +12,7 @@
 
 use super::StochasticGp;
 use crate::inducing::InducingDistribution;
-use crate::inducing::distribution::{add_lower_product, lower_product};
+use crate::inducing::distribution::{add_lower_product, lower_product, symmetric_product};
 use crate::inducing::plan::block_rows;
 use crate::inducing::prior::by_columns;
 use crate::inducing::whitening::Whitening;
@@ -23,7 +23,6 @@ use faer::{Accum, Conj, Mat, MatRef};
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
 use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::dense::{multiply_into, product};
-use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::Parameters;
 use rayon::prelude::*;
@@ -139,11 +138,10 @@ impl Buffers {
 fn differences(distribution: &InducingDistribution) -> Vec<Mat<f64>> {
     let of_root = |root: &Mat<f64>| {
         let lower = (root.as_ref(), TriangularLower);
-        let mut t = lower_product(lower, (root.transpose(), TriangularUpper), 1.0);
+        let mut t = symmetric_product(lower, (root.transpose(), TriangularUpper), 1.0);
         for i in 0..t.nrows() {
             t[(i, i)] -= 1.0;
         }
-        mirror_lower(t.as_mut());
         t
     };
     distribution.roots.iter().map(of_root).collect()
@@ -336,9 +334,7 @@ pub(super) fn bound_and_gradient_in(
                 let pairs = column.iter_mut().zip(a.col(i).iter());
                 pairs.for_each(|(scaled, a)| *scaled = slopes[i] * a);
             });
-            let mut g = lower_product((scaled.as_ref(), Rectangular), (a.transpose(), Rectangular), 1.0);
-            mirror_lower(g.as_mut());
-            g
+            symmetric_product((scaled.as_ref(), Rectangular), (a.transpose(), Rectangular), 1.0)
         })
         .collect();
 

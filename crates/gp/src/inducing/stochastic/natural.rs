@@ -13,11 +13,10 @@
 use super::StochasticEvaluation;
 use crate::GpError;
 use crate::inducing::InducingDistribution;
-use crate::inducing::distribution::{inverse_of_lower, lower_product, root_of_inverse};
+use crate::inducing::distribution::{inverse_of_lower, root_of_inverse, symmetric_product};
 use faer::Mat;
 use faer::linalg::matmul::triangular::BlockStructure::{TriangularLower, TriangularUpper};
 use posterior_linalg::dense::product;
-use posterior_linalg::symmetric::mirror_lower;
 
 /// Halvings of a step that would leave the positive-definite matrices, before it is an error.
 const HALVINGS: usize = 30;
@@ -42,8 +41,7 @@ pub fn natural_step(
             (0..distribution.latents()).filter(|&c| distribution.root_of(c) == index).collect();
         let inverse = inverse_of_lower(distribution.roots[index].as_ref());
         let upper = (inverse.transpose(), TriangularUpper);
-        let mut old = lower_product(upper, (inverse.as_ref(), TriangularLower), 1.0);
-        mirror_lower(old.as_mut());
+        let old = symmetric_product(upper, (inverse.as_ref(), TriangularLower), 1.0);
         let mut rho = length;
         let mut halvings = 0;
         let root = loop {
