@@ -92,8 +92,13 @@ pub const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
 /// Steps of searches that a comparison can wait for.
 const STEPS: usize = 20_000;
 
-/// Posteriors that are found by a search of their own, cheapest first.
-fn searches<T: Precision>(network: &Network<T>, flat: bool) -> Vec<Proposal> {
+/// Posteriors that are found by a search of their own, in the order of their planned seconds: a long one does not take the time of those that need little.
+fn searches<T: Precision>(
+    network: &Network<T>,
+    likelihood: &OutputLikelihood,
+    counts: (usize, usize),
+    flat: bool,
+) -> Vec<Proposal> {
     let proposal =
         |name, approximation| Proposal { name, weights: Weights::All, approximation, fallback: false };
     let process = match flat {
@@ -115,7 +120,14 @@ fn searches<T: Precision>(network: &Network<T>, flat: bool) -> Vec<Proposal> {
     all.push(proposal("ella", Approximation::Ella(EllaOptions::default())));
     all.push(proposal("sampled", Approximation::Sampled(SampledOptions::default())));
     all.push(proposal("valla", Approximation::FixedMean(shorter(FixedMeanOptions::valla()))));
-    all
+    let selection = Selection::all(network.graph());
+    let seconds = |approximation: &Approximation| {
+        let plan = Plan::new(network, &selection, counts, likelihood, approximation);
+        plan.map_or(f64::INFINITY, |plan| plan.seconds())
+    };
+    let mut timed: Vec<_> = all.into_iter().map(|p| (seconds(&p.approximation), p)).collect();
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    timed.into_iter().map(|(_, p)| p).collect()
 }
 
 /// Whether observations have noise whose variance is estimated, or predicted by the network, from residuals.
@@ -153,8 +165,10 @@ fn candidates<T: Precision>(
             let diagonal = proposal("diagonal", Weights::All, Approximation::Diagonal);
             // Rows of a table are flat; everything else is seen through the network's features.
             let flat = network.graph().input_shape().len() == 1 && has_noise(likelihood);
-            let apart = unseen.is_some_and(|count| count >= LEAST_APART);
-            let searches = if apart { searches(network, flat) } else { Vec::new() };
+            let apart = unseen.filter(|count| *count >= LEAST_APART);
+            let searches = apart
+                .map(|count| searches(network, likelihood, (examples, count / 2), flat))
+                .unwrap_or_default();
             last.into_iter().chain([diagonal, all]).chain(exact).chain(searches).collect()
         }
         (false, true) => {

@@ -136,6 +136,10 @@ fn candidates_without_room_or_time_are_named() {
     let (_, report) = choose(&network, &data, &validation, &all, time, &mut quiet).unwrap();
     let mut needs: Vec<u64> = report.candidates.iter().map(|c| c.plan.bytes()).collect();
     assert!(report.candidates.iter().all(|c| c.skipped.as_deref().is_none_or(late)), "{report:?}");
+    // A long search does not take the time of a short one.
+    let first = report.candidates.iter().position(|c| c.name == "temperature").unwrap();
+    let searches: Vec<f64> = report.candidates[first..].iter().map(|c| c.plan.seconds()).collect();
+    assert!(searches.len() > 2 && searches.is_sorted(), "{searches:?}");
     needs.sort_unstable();
     needs.dedup();
     let memory = needs[needs.len() / 2];
