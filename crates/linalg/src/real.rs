@@ -46,6 +46,8 @@ pub trait Real:
     const ONE: Self;
     /// Distance from 1 to the next number.
     const EPSILON: Self;
+    /// The smallest positive number with all its digits.
+    const MIN_POSITIVE: Self;
 
     /// Rounds from double precision.
     fn from_f64(value: f64) -> Self;
@@ -137,6 +139,7 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const EPSILON: Self = $type::EPSILON;
+            const MIN_POSITIVE: Self = $type::MIN_POSITIVE;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {

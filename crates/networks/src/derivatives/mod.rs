@@ -13,6 +13,7 @@
 //! | `taps` | layer inputs and output sensitivities, for Kronecker factors; squared norms by layer and output |
 //! | `features` | the Jacobian of a few points in the form that costs least, layer by layer |
 //! | `tangent_kernel` | blocks `J(x) J(z)^T` |
+//! | `normal_range` | vectors of these products at a scale that arithmetic is fast and exact at |
 //! | `pullback` | the gradient of a function of such blocks in the inputs `z` |
 //!
 //! Batch-norm statistics are constants here; a network in training mode is refused.
@@ -21,6 +22,7 @@ mod curvature;
 mod features;
 mod gauss_newton;
 mod jacobian;
+mod normal_range;
 mod outputs;
 mod products;
 mod pullback;

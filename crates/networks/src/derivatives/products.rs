@@ -1,8 +1,10 @@
 //! Products with the Jacobian and its transpose.
 
+use super::normal_range::normal_range;
 use crate::array::{Array, Precision, Sets, add_to, batch_shape};
 use crate::graph::trace::{Reach, accumulate};
 use crate::graph::{Graph, NetworkError, SelectedParameter, Selection, Trace};
+use std::borrow::Cow;
 
 /// How many nodes use each parameter.
 pub(super) fn uses(graph: &Graph) -> Vec<usize> {
@@ -69,13 +71,15 @@ impl<T: Precision> Trace<'_, T> {
     /// `[sets, selection]` for a block of cotangents, in any mode.
     pub(crate) fn gradient(&self, selection: &Selection, cotangent: Array<T>, sets: Sets) -> Array<T> {
         let graph = self.network().graph();
+        let (cotangent, scales) = normal_range(Cow::Owned(cotangent), sets);
         let (reach, uses) = (Reach::new(graph, Some(selection), false), uses(graph));
         let shape = vec![sets.count(cotangent.rows()), selection.len()];
         let mut out =
             if sets == Sets::Rows { self.rows_to_fill(shape, selection, &uses) } else { Array::zeros(shape) };
-        self.pull(cotangent, &reach, |node, cotangent| {
+        self.pull(cotangent.into_owned(), &reach, |node, cotangent| {
             self.parameter_gradient(node, selection, cotangent, sets, &uses, out.values_mut());
         });
+        scales.undo(&mut out);
         out
     }
 
@@ -165,10 +169,11 @@ impl<T: Precision> Trace<'_, T> {
         if width == 0 {
             return Ok(Array::zeros(batch_shape(0, graph.output_shape())));
         }
+        let (tangents, scales) = normal_range(Cow::Borrowed(tangents), Sets::Rows);
         let mut pushed = self.push(None, false, |node| {
             let mut sum = None;
             for (slot, &parameter) in graph.nodes()[node].parameters.iter().enumerate() {
-                if let Some(block) = spread(selection, graph, parameter, tangents) {
+                if let Some(block) = spread(selection, graph, parameter, &tangents) {
                     let layer = self.network().layer(node);
                     let term = self
                         .at(node, |at| layer.jvp_parameter(at, slot, &block, Sets::Tangents(width), rows));
@@ -178,7 +183,9 @@ impl<T: Precision> Trace<'_, T> {
             sum
         });
         let out = pushed.swap_remove(graph.output().0);
-        Ok(out.unwrap_or_else(|| Array::zeros(batch_shape(rows, graph.output_shape()))))
+        let mut out = out.unwrap_or_else(|| Array::zeros(batch_shape(rows, graph.output_shape())));
+        scales.undo(&mut out);
+        Ok(out)
     }
 
     /// `J_n v` with respect to the input: `[examples * width, input...] -> [examples * width, outputs...]`.

@@ -2,12 +2,14 @@
 
 use super::Outputs;
 use super::features::{Feature, Group, TangentFeatures, groups, tangent_feature_size};
+use super::normal_range::normal_range;
 use crate::array::products::product_here;
-use crate::array::{Array, Matrix, Precision, add_to, batch_shape, product, products, transpose_rows};
+use crate::array::{Array, Matrix, Precision, Sets, add_to, batch_shape, product, products, transpose_rows};
 use crate::graph::{Graph, Network, NetworkError, Selection, Trace};
 use crate::operation::Operation;
 use posterior_linalg::tiles::pieces;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Values of features that are held at one time (128 MB in single precision): enough examples for every layer's products to be large ones.
@@ -172,6 +174,10 @@ impl<T: Precision> Trace<'_, T> {
             let found = back.shape().to_vec();
             return Err(NetworkError::Shape { what: "cotangents", expected, found });
         }
+        // Sums go on from piece to piece: a scale would have to be the same for all of them.
+        let (settled, scales) = normal_range(Cow::Borrowed(&back), Sets::Tangents(k));
+        let settled = scales.are_one().then(|| settled.into_owned());
+        let back = settled.unwrap_or(back);
         let back = transpose_rows(&back.reshaped(vec![examples, k * c]), k, c);
         features.add_transpose(&back.reshaped(vec![examples * c, k]), sum);
         Ok(())

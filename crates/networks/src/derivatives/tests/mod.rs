@@ -282,6 +282,58 @@ fn products_through_a_map_of_the_outputs_agree_with_jacobians() {
     }
 }
 
+/// Numbers that lose digits a few layers on: products are those of vectors of another scale, to the bit, and what no sum can feel is left out.
+#[test]
+fn products_with_tiny_vectors_keep_their_digits() {
+    let tiny = (-1005f64).exp2();
+    let scaled =
+        |x: &Array<f64>| Array::new(x.shape().to_vec(), x.values().iter().map(|v| v * tiny).collect());
+    let grid = |shape: &[usize], seed| {
+        let numbers = numbers(shape, seed);
+        Array::new(shape.to_vec(), numbers.values().iter().map(|v| (v * 1024.0).round() / 1024.0).collect())
+    };
+    for case in cases() {
+        let shape = case.network.graph().output_shape();
+        let (selection, n) = (Selection::all(case.network.graph()), case.x.rows());
+        let block = |rows: usize| [&[rows][..], shape].concat();
+        let trace = case.network.trace(case.x.clone()).unwrap();
+        for width in [1, 3] {
+            let v = grid(&[width, selection.len()], 5);
+            let moved = trace.jvp(&selection, &v).unwrap();
+            assert_eq!(trace.jvp(&selection, &scaled(&v)).unwrap(), scaled(&moved), "{}", case.name);
+            let mut u = grid(&block(n * width), 6);
+            for all in [true, false] {
+                let products = |u: &Array<f64>| match all {
+                    true => trace.vjp(&selection, u).unwrap(),
+                    false => trace.vjp_by_example(&selection, u).unwrap(),
+                };
+                assert_eq!(products(&scaled(&u)), scaled(&products(&u)), "{}", case.name);
+            }
+            // The last example's alone are tiny: by example they are there, in the sum they are not.
+            let last = (n - 1) * width * u.row_len();
+            let own: Vec<f64> = u.values()[last..].to_vec();
+            u.values_mut()[last..].fill(0.0);
+            let without = trace.vjp(&selection, &u).unwrap();
+            u.values_mut()[last..].iter_mut().zip(&own).for_each(|(u, own)| *u = own * tiny);
+            assert_eq!(trace.vjp(&selection, &u).unwrap(), without, "{}", case.name);
+            let rows = trace.vjp_by_example(&selection, &u).unwrap();
+            assert!(rows.row(n * width - 1).iter().any(|v| *v != 0.0), "{}", case.name);
+            // The map's cotangents, by products and by features.
+            let map = |cotangents: &Array<f64>| {
+                let map = &mut |_: &Array<f64>, examples: std::ops::Range<usize>, moved: Array<f64>| {
+                    let length = width * cotangents.row_len();
+                    let own = &cotangents.values()[examples.start * length..examples.end * length];
+                    Array::new(moved.shape().to_vec(), own.to_vec())
+                };
+                case.network.products_through(&case.x, &selection, &v, map).unwrap()
+            };
+            let mut nothing = u.clone();
+            nothing.values_mut()[last..].fill(0.0);
+            assert_eq!(map(&u), map(&nothing), "{}", case.name);
+        }
+    }
+}
+
 #[test]
 fn taps_and_norms_rebuild_the_jacobian() {
     for case in cases() {
