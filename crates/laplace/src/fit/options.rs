@@ -1,5 +1,6 @@
 //! What can be asked of a fit.
 
+use super::solve::AT_REST;
 use crate::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use crate::{
     EllaOptions, FisherEstimate, MeanFieldOptions, Mode, ModeOptions, PriorKind, SampledOptions, Tune,
@@ -161,7 +162,7 @@ impl Default for FitOptions {
             tune: Tune::Evidence,
             noise: NoiseModel::Scale,
             mode: Mode::Auto,
-            mode_options: ModeOptions::default(),
+            mode_options: ModeOptions { norm_tolerance: AT_REST, ..ModeOptions::default() },
             alternations: 10,
             integration: Integration::Probit,
             seen_by_network: false,

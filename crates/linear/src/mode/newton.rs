@@ -12,7 +12,7 @@ use posterior_optim::Signal;
 impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
     /// Newton's method from `start` (d), its steps solved by conjugate gradients that are preconditioned with a posterior (of the same weights).
     ///
-    /// Cost: a pass over the data for every evaluation (three products of each example) and for every product with the Hessian (two). Memory: a few
+    /// Cost: a pass over the data for every evaluation and for every product with the Hessian (two products of each example), and one for the offset. Memory: a few
     /// vectors of d numbers and the outputs of all examples.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
             products,
             remaining,
             converged,
-            offset: at.offset,
+            offset: self.offset(observer)?,
         })
     }
 

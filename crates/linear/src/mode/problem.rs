@@ -43,7 +43,6 @@ pub(super) struct At {
     pub(super) log_likelihood: f64,
     pub(super) gradient: Vec<f64>,
     outputs: Vec<f64>,
-    pub(super) offset: f64,
 }
 
 /// Told the examples that are done and all of them; says whether to go on.
@@ -69,6 +68,22 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
         Ok(())
     }
 
+    /// `max |g - phi v| / max |g|`: how much of the outputs at the expansion point the offset carries. Cost: a pass over the data with one product.
+    pub(super) fn offset(&self, observer: Observer<'_>) -> Result<f64, LinearError> {
+        let expansion_point = self.features.expansion_point().map(rounded::<T>);
+        let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
+        self.pass(self.features.examples_at_once(1), observer, |features, _, _| {
+            let through = expansion_point.as_ref().map(|v| features.apply(column(v))).transpose()?;
+            for (k, g) in features.outputs().iter().enumerate() {
+                let through = through.as_ref().map_or(0.0, |t| t[(k, 0)].to_f64());
+                largest_offset = largest_offset.max((g - through).abs());
+                largest_output = largest_output.max(g.abs());
+            }
+            Ok(())
+        })?;
+        Ok(if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 })
+    }
+
     pub(super) fn at(&self, w: &[f64], observer: Observer<'_>) -> Result<At, LinearError> {
         let affine = self.predictor == Predictor::Affine;
         // g + phi (w - v), or phi w without the offset.
@@ -76,25 +91,16 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
             Some(v) => w.iter().zip(v).map(|(w, v)| T::from_f64(w - v)).collect(),
             None => rounded(w),
         };
-        let expansion_point = self.features.expansion_point().map(rounded::<T>);
         let (c, width) = (self.features.outputs(), self.likelihood.target_width());
         let mut at = At {
             loss: 0.0,
             log_likelihood: 0.0,
             gradient: vec![0.0; w.len()],
             outputs: Vec::with_capacity(self.source.examples() * c),
-            offset: 0.0,
         };
-        let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
-        self.pass(self.features.examples_at_once(2), observer, |features, targets, range| {
+        self.pass(self.features.examples_at_once(1), observer, |features, targets, range| {
             let g = features.outputs();
             let linear = features.apply(column(&difference))?;
-            let through = expansion_point.as_ref().map(|v| features.apply(column(v))).transpose()?;
-            for (k, g) in g.iter().enumerate() {
-                let through = through.as_ref().map_or(0.0, |t| t[(k, 0)].to_f64());
-                largest_offset = largest_offset.max((g - through).abs());
-                largest_output = largest_output.max(g.abs());
-            }
             let mut cotangents = vec![T::ZERO; g.len()];
             let mut slope = vec![0.0; c];
             for i in 0..range.len() {
@@ -119,11 +125,10 @@ impl<T: Real, F: FeatureMap<T>> ModeProblem<'_, T, F> {
                 *g = 0.0;
             }
         }
-        at.offset = if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 };
         Ok(at)
     }
 
-    /// The loss at `w` (d) and its gradient. Cost: a pass over the data with three products.
+    /// The loss at `w` (d) and its gradient. Cost: a pass over the data with two products.
     ///
     /// # Errors
     /// Those of the features and of reading the data; [`LinearError::Interrupted`].
