@@ -122,7 +122,8 @@ fn searches<T: Precision>(
     all.push(proposal("valla", Approximation::FixedMean(shorter(FixedMeanOptions::valla()))));
     let selection = Selection::all(network.graph());
     let seconds = |approximation: &Approximation| {
-        let plan = Plan::new(network, &selection, counts, likelihood, approximation);
+        let own = FitOptions { approximation: approximation.clone(), ..FitOptions::default() };
+        let plan = Plan::new(network, &selection, counts, likelihood, &own);
         plan.map_or(f64::INFINITY, |plan| plan.seconds())
     };
     let mut timed: Vec<_> = all.into_iter().map(|p| (seconds(&p.approximation), p)).collect();
@@ -188,6 +189,7 @@ pub fn planned<T: Precision>(
     likelihood: &OutputLikelihood,
     examples: usize,
     unseen: Option<usize>,
+    options: &FitOptions,
 ) -> Result<Vec<(&'static str, Plan)>, LaplaceError> {
     let graph = network.graph();
     candidates(network, likelihood, examples, unseen)
@@ -199,7 +201,8 @@ pub fn planned<T: Precision>(
                 _ => posterior_networks::Selection::all(graph),
             };
             let counts = (examples, unseen.unwrap_or(0));
-            Ok((p.name, Plan::new(network, &selection, counts, likelihood, &p.approximation)?))
+            let name = p.name;
+            Ok((name, Plan::new(network, &selection, counts, likelihood, &p.options(options))?))
         })
         .collect()
 }
@@ -323,7 +326,7 @@ fn compare<T: Precision>(
             &mut |stage, done, total| observer(name, stage, done, total),
         )?;
         let counts = (examples.len(), choosing.map_or(0, |c| c.len()));
-        let plan = Plan::new(network, &selection, counts, likelihood, &own.approximation)?;
+        let plan = Plan::new(network, &selection, counts, likelihood, &own)?;
         let limit = time.or((best.is_some() && !fallback).then_some(patience));
         let left = limit.map(|t| t.as_secs_f64() - started.elapsed().as_secs_f64());
         let skipped = reason(&plan, &own, held, left);

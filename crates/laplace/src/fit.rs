@@ -1,5 +1,6 @@
 //! The whole fit: weights, curvature, mode, hyperparameters.
 
+mod by_kernel;
 mod conjugate;
 mod extend;
 mod held_out;
@@ -16,9 +17,11 @@ pub use restore::{RestoredCurvature, SavedPosterior, least_numbers};
 pub use result::{FitSummary, Laplace, ModeSummary};
 pub use run::fit;
 
+pub(crate) use by_kernel::{kernel_bytes, kernels};
 pub(crate) use conjugate::LARGEST;
 pub(crate) use held_out::Part;
 pub(crate) use result::{Curvature, Posterior, between};
+pub(crate) use run::Choices;
 
 use crate::LaplaceError;
 use posterior_likelihoods::{FullGaussian, Gaussian, OutputLikelihood};

@@ -10,7 +10,7 @@ pub(crate) use samples::{check_joint, sampled_space};
 pub use samples::{ella, sampled};
 
 use crate::accumulate::Form;
-use crate::fit::{Approximation, LARGEST};
+use crate::fit::{Approximation, Choices, LARGEST, kernel_bytes, kernels};
 use crate::{FisherEstimate, FitOptions, LaplaceError};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::curvature::{is_gaussian, layers};
@@ -24,6 +24,9 @@ const DENSE_COPIES: u64 = 4;
 
 /// Further ones while eigenvectors are found, for a closed form under Gaussian noise, and multiplications and additions for that times the cube of the size.
 const EIGENVECTORS: (u64, f64) = (3, 9.0);
+
+/// Newton's steps to an optimum that is found by kernels: what is counted on.
+const NEWTON_STEPS: f64 = 8.0;
 
 /// Multiplications and additions a second that a plan counts on.
 const RATE: f64 = 3e10;
@@ -62,8 +65,9 @@ impl Plan {
         selection: &Selection,
         (examples, unseen): (usize, usize),
         likelihood: &OutputLikelihood,
-        approximation: &Approximation,
+        options: &FitOptions,
     ) -> Result<Self, LaplaceError> {
+        let approximation = &options.approximation;
         if let Some((curvature_bytes, batch_bytes, flops)) =
             searches::searched(network, selection, (examples, unseen), likelihood, approximation)?
         {
@@ -167,6 +171,18 @@ impl Plan {
             // Planned above.
             _ => (0, 0, 0, 0),
         };
+        let own = Choices::of(network, selection, options);
+        let by_kernel = kernels(network, selection, (own.mode, &own.prior), (examples, likelihood), options);
+        let rows = n * c as f64;
+        // Kernels of all groups, and Newton's steps of the turns of mode and hyperparameters.
+        flops += by_kernel.map_or(0.0, |_| {
+            n * 2.0 * (1 + c) as f64 * graph.flops() as f64
+                + rows * rows * d as f64
+                + NEWTON_STEPS * options.alternations as f64 * rows.powi(3)
+        });
+        let kernels = by_kernel.map_or(0, |groups| {
+            kernel_bytes(groups, examples * c as usize).saturating_add(space.kernel(n as u64, c))
+        });
         let width = if head.is_some() { 1 } else { width };
         let workers = space.workers(sums, width);
         // Private sums are added up before anything is factored.
@@ -177,7 +193,7 @@ impl Plan {
             weights: selection.len(),
             examples,
             outputs: c as usize,
-            curvature_bytes: factored.max(collected).saturating_add(d * 8 * 6),
+            curvature_bytes: factored.saturating_add(kernels).max(collected).saturating_add(d * 8 * 6),
             batch_bytes: batches.max(after(batches, shared)),
             flops,
         })

@@ -17,9 +17,9 @@ use posterior_linear::evidence::{DataFit, DualModel, PrimalModel, SpectralEviden
 use posterior_linear::mode::{self, ModeProblem, Predictor};
 use posterior_linear::structure::BlockMatrix;
 use posterior_networks::train::Examples;
-use posterior_networks::{Array, Network, Precision, Selection};
+use posterior_networks::{Network, Precision, Selection};
 use posterior_optim::Signal;
-use posterior_tangent::{Batch, Observed, Tangent, batch_size, doubles, ranges};
+use posterior_tangent::{Observed, Tangent, batch_size, doubles, ranges};
 
 /// Weights, or numbers observed, up to which the eigendecomposition is made.
 pub(crate) const LARGEST: usize = 3000;
@@ -93,33 +93,14 @@ impl<T: Precision> Fitting<'_, T> {
         likelihood: &OutputLikelihood,
         observer: Observer<'_>,
     ) -> Result<WideTargets, LaplaceError> {
-        let (network, count) = (self.network.cast::<f64>()?, self.examples.len());
-        let trained = Array::new(vec![1, self.trained.len()], self.trained.clone());
-        let (outputs, roots) = (likelihood.outputs(), doubles(points.roots().values()));
-        let width = points.rows() / count;
-        let mut values = Vec::with_capacity(points.rows());
-        let (mut largest_offset, mut largest_output) = (0.0f64, 0.0f64);
-        for range in ranges(0, count, batch_size(&network, 2)) {
-            let batch = Batch::read(self.examples, range, likelihood)?;
-            let trace = network.trace(batch.x.cast())?;
-            let through = trace.jvp(&self.selection, &trained)?;
-            for i in 0..batch.range.len() {
-                let (g, through) = (trace.output().row(i), through.row(i));
-                let offsets: Vec<f64> = g.iter().zip(through).map(|(g, t)| g - t).collect();
-                let largest = |v: &[f64]| v.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-                largest_offset = largest_offset.max(largest(&offsets));
-                largest_output = largest_output.max(largest(g));
-                let residual: Vec<f64> = batch.target(i).iter().zip(&offsets).map(|(y, f)| y - f).collect();
-                let first = (batch.range.start + i) * width * outputs;
-                let own = roots[first..first + width * outputs].chunks_exact(outputs);
-                values.extend(own.map(|root| root.iter().zip(&residual).map(|(r, t)| r * t).sum::<f64>()));
-            }
-            if observer(Stage::Mode, batch.range.end, count) == Signal::Stop {
-                return Err(LaplaceError::Interrupted);
-            }
-        }
-        let offset = if largest_output > 0.0 { largest_offset / largest_output } else { 0.0 };
-        Ok(WideTargets { values, offset })
+        let at = self.at_examples(&self.network.cast()?, likelihood, observer)?;
+        let outputs = likelihood.outputs();
+        let residuals: Vec<f64> = at.targets.iter().zip(at.offsets()).map(|(y, f)| y - f).collect();
+        let width = points.rows() / self.examples.len();
+        let rows = doubles(points.roots().values());
+        let own = rows.chunks_exact(outputs).enumerate();
+        let values = own.map(|(row, root)| inner(root, &residuals[row / width * outputs..][..outputs]));
+        Ok(WideTargets { values: values.collect(), offset: at.offset() })
     }
 
     /// The linearised model's optimum for the current precision and noise.
@@ -137,22 +118,15 @@ impl<T: Precision> Fitting<'_, T> {
         let outputs = likelihood.outputs();
         let width = points.rows() / self.examples.len();
         let roots = doubles(points.roots().values());
-        let mut weights = vec![0.0; self.selection.len()];
-        let x = points.inputs();
-        for range in ranges(0, x.rows(), batch_size(&network, 2)) {
-            let trace = network.trace(x.slice_rows(range.clone()).cast())?;
-            let mut cotangents = Vec::with_capacity(range.len() * outputs);
-            for i in range.clone() {
-                let rows = i * width..(i + 1) * width;
-                cotangents.extend((0..outputs).map(|c| {
+        let mut cotangents = Vec::with_capacity(self.examples.len() * outputs);
+        for i in 0..self.examples.len() {
+            let rows = i * width..(i + 1) * width;
+            cotangents
+                .extend((0..outputs).map(|c| {
                     rows.clone().map(|r| roots[r * outputs + c] * coefficients[r] / a).sum::<f64>()
                 }));
-            }
-            let mut shape = trace.output().shape().to_vec();
-            shape[0] = range.len();
-            let own = trace.vjp(&self.selection, &Array::new(shape, cotangents))?;
-            weights.iter_mut().zip(own.values()).for_each(|(w, v)| *w += v);
         }
+        let weights = self.pulled_back(&network, &cotangents)?;
         // What is left of the targets is the noise's share of them, `s` times the coefficients.
         let residual_sum = s * s * square(&coefficients);
         let log_likelihood = match fit.data_fit(likelihood) {

@@ -4,7 +4,7 @@ use super::conjugate::{LARGEST, inner, mean_displacement, residual_slope, square
 use super::restore::resolved_prior;
 use super::result::{Curvature, Posterior, between, displacement};
 use super::solve::{AT_REST, KEPT_FREE, almost_exactly, effective_dimensions, ended_at};
-use super::{Approximation, FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
+use super::{FitOptions, FitSummary, Laplace, ModeSummary, NoiseModel, scaled_noise};
 use crate::accumulate::FitSums;
 use crate::learned::LearnedReport;
 use crate::{LaplaceError, Mode, Plan, PriorKind, Stage, Tune};
@@ -94,13 +94,8 @@ impl<T: Precision> Laplace<T> {
         let (posterior, own) =
             posterior.improved((network, examples, &self.base_likelihood), options, observer)?;
         let mut summary = FitSummary { notes: Vec::new(), unseen: None, ..self.summary.clone() };
-        summary.plan = Plan::new(
-            network,
-            &self.selection,
-            (examples.len(), 0),
-            &self.base_likelihood,
-            &options.approximation,
-        )?;
+        summary.plan =
+            Plan::new(network, &self.selection, (examples.len(), 0), &self.base_likelihood, options)?;
         if let Some(LearnedReport::Sampled { header, .. }) = &mut summary.learned {
             *header = own;
         }
@@ -301,8 +296,7 @@ fn extended<T: Precision>(
         );
     }
     let count = laplace.summary.fit.examples + examples.len();
-    let plan =
-        Plan::new(network, &laplace.selection, (count, 0), &laplace.base_likelihood, &options.approximation)?;
+    let plan = Plan::new(network, &laplace.selection, (count, 0), &laplace.base_likelihood, options)?;
     plan.check(options)?;
     let clock = Instant::now();
     let mut sums = before.clone();
@@ -328,15 +322,8 @@ fn extended<T: Precision>(
     {
         notes.push("the noise of each output was learned from the earlier data and kept".into());
     }
-    let approximation: &Approximation = &options.approximation;
     let summary = FitSummary {
-        plan: Plan::new(
-            network,
-            &laplace.selection,
-            (fit.examples, 0),
-            &laplace.base_likelihood,
-            approximation,
-        )?,
+        plan,
         fit,
         evidence: Some(value),
         maximised,

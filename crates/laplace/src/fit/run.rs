@@ -10,7 +10,7 @@ use crate::function_space::FunctionSpace;
 use crate::keep::Keeper;
 use crate::learned::LearnedReport;
 use crate::mode::Mode;
-use crate::normalisation::{explain, scale_invariant_layers};
+use crate::normalisation::{ScaleInvariant, explain, scale_invariant_layers};
 use crate::saved::{kept, resumed};
 use crate::{Accumulator, FisherEstimate, LaplaceError, Plan, PriorKind, Stage, Tune};
 use posterior_likelihoods::OutputLikelihood;
@@ -27,6 +27,33 @@ use std::time::Instant;
 
 /// The observer of a fit.
 pub(super) type Observer<'a> = &'a mut dyn FnMut(Stage, usize, usize) -> Signal;
+
+/// Whose norm the evidence charges for and which weights share a precision, where that is left to us.
+pub(crate) struct Choices {
+    pub(crate) mode: Mode,
+    pub(crate) prior: PriorKind,
+    /// Layers with uncertain weights whose scale no output depends on.
+    pub(crate) scale_invariant: Vec<ScaleInvariant>,
+}
+
+impl Choices {
+    pub(crate) fn of<T: Precision>(
+        network: &Network<T>,
+        selection: &Selection,
+        options: &FitOptions,
+    ) -> Self {
+        let mut scale_invariant = scale_invariant_layers(network.graph());
+        let is_uncertain = |parameter| selection.parts().iter().any(|p| p.parameter == parameter);
+        scale_invariant.retain(|layer| layer.parameters.iter().any(|p| is_uncertain(*p)));
+        let normalised = !scale_invariant.is_empty();
+        let mode = match options.mode {
+            Mode::Auto if normalised => Mode::Linearised,
+            Mode::Auto => Mode::Trained,
+            other => other,
+        };
+        Self { mode, prior: options.prior.resolved(normalised), scale_invariant }
+    }
+}
 
 /// What all steps share.
 pub(super) struct Fitting<'a, T> {
@@ -79,16 +106,8 @@ fn run<T: Precision>(
     let started = Instant::now();
     let selection =
         options.weights.select(network, options.affine, examples, likelihood, options.seed, observer)?;
-    let mut scale_invariant = scale_invariant_layers(network.graph());
-    scale_invariant.retain(|layer| selection.parts().iter().any(|p| layer.parameters.contains(&p.parameter)));
-    let normalised = !scale_invariant.is_empty();
+    let Choices { mut mode, prior, scale_invariant } = Choices::of(network, &selection, options);
     let trained: Vec<f64> = selection.flatten(network.parameters()).iter().map(|v| v.to_f64()).collect();
-    let mut mode = match options.mode {
-        Mode::Auto if normalised => Mode::Linearised,
-        Mode::Auto => Mode::Trained,
-        other => other,
-    };
-    let prior = options.prior.resolved(normalised);
     let mut notes = Vec::new();
     if options.prior == PriorKind::Auto && options.mode == Mode::Auto {
         notes.extend(explain(&scale_invariant));
@@ -136,7 +155,7 @@ fn run<T: Precision>(
         }
     }
     let counts = (examples.len(), validation.map_or(0, |v| v.len()));
-    let plan = Plan::new(network, &selection, counts, likelihood, &options.approximation)?;
+    let plan = Plan::new(network, &selection, counts, likelihood, options)?;
     plan.check(options)?;
     let choosing = started.elapsed().as_secs_f64();
     let fitting = Fitting { network, examples, validation, options, selection, prior, mode, trained };

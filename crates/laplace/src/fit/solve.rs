@@ -1,5 +1,6 @@
 //! Mode and hyperparameters by the evidence, in turns where each depends on the other.
 
+use super::by_kernel::ByKernel;
 use super::conjugate::{Dual, mean_displacement, square, without_prior};
 use super::result::{Curvature, between};
 use super::run::{Fitting, Observer};
@@ -114,6 +115,8 @@ struct LinearModel<'a, T> {
     structure: &'a Structure,
     /// Where it has a closed form in function space.
     dual: Option<(&'a FunctionSpace<T>, Dual)>,
+    /// Where it is found by kernels between few examples.
+    by_kernel: Option<ByKernel>,
     likelihood: &'a OutputLikelihood,
     fit: &'a FitSums,
 }
@@ -155,7 +158,16 @@ impl<T: Precision> Fitting<'_, T> {
             solved.take_hyperparameters(found)?;
             seconds[2] += clock.elapsed().as_secs_f64();
         }
-        let model = LinearModel { mode, structure: &structure, dual, likelihood, fit };
+        let by_kernel = match &dual {
+            None if structure.scales().iter().all(|s| *s == 1.0) => {
+                let clock = Instant::now();
+                let found = self.by_kernel(likelihood, &solved, observer)?;
+                seconds[2] += clock.elapsed().as_secs_f64();
+                found
+            }
+            _ => None,
+        };
+        let model = LinearModel { mode, structure: &structure, dual, by_kernel, likelihood, fit };
         self.in_turns(&model, &mut solved, seconds, observer)?;
         if conjugate && mode == Mode::Linearised {
             // Of the hyperparameters as they came out: these are quoted together.
@@ -278,9 +290,12 @@ impl<T: Precision> Fitting<'_, T> {
         observer: Observer<'_>,
     ) -> Result<(), LaplaceError> {
         let clock = Instant::now();
-        let found = match &model.dual {
-            Some((points, dual)) => self.dual_mode(points, dual, solved, model.fit, model.likelihood)?,
-            None => self.linear_mode(model.mode, model.structure, model.likelihood, solved, observer)?,
+        let found = match (&model.dual, &model.by_kernel) {
+            (Some((points, dual)), _) => self.dual_mode(points, dual, solved, model.fit, model.likelihood)?,
+            (None, Some(by)) => self.mode_by_kernel(by, model.mode, solved, model.likelihood)?,
+            (None, None) => {
+                self.linear_mode(model.mode, model.structure, model.likelihood, solved, observer)?
+            }
         };
         seconds[2] += clock.elapsed().as_secs_f64();
         if let Some(summary) = &mut solved.summary {

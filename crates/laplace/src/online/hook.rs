@@ -3,7 +3,9 @@
 use super::evidence::TangentEvidence;
 use super::likelihood::{decay_of_unit_precision, decays, gradient, likelihood, relative_variances};
 use super::{OnlineOptions, OnlineReport, OnlineStep, Select};
-use crate::{Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Plan, PriorKind, Stage};
+use crate::{
+    Accumulator, Approximation, FisherEstimate, FitOptions, LaplaceError, Mode, Plan, PriorKind, Stage,
+};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::Prior;
 use posterior_linear::curvature::is_gaussian;
@@ -66,8 +68,9 @@ impl<'a, T: Precision> OnlineHook<'a, T> {
             ));
         }
         let selection = online.weights.select(network, true, examples, &likelihood, 0, stages)?;
-        let plan = Plan::new(network, &selection, (examples.len(), 0), &likelihood, &online.approximation)?;
-        plan.check(&FitOptions { memory: online.memory, ..FitOptions::default() })?;
+        let (approximation, memory) = (online.approximation.clone(), online.memory);
+        let fit = FitOptions { approximation, memory, mode: Mode::Trained, ..FitOptions::default() };
+        Plan::new(network, &selection, (examples.len(), 0), &likelihood, &fit)?.check(&fit)?;
         let kind = match &online.prior {
             PriorKind::Auto => PriorKind::Layerwise,
             other => other.clone(),

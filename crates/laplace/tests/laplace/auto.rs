@@ -67,7 +67,7 @@ fn compare(
     observer: &mut dyn FnMut(&str, Stage, usize, usize) -> Signal,
 ) -> Result<(Laplace<f64>, AutoReport), LaplaceError> {
     let unseen = validation.map(|v| v as &dyn posterior_networks::train::Examples<f64>);
-    let patience = Duration::from_secs(30);
+    let patience = Duration::from_secs(5);
     let (laplace, report, own) =
         auto(network, data, unseen, (likelihood, likelihood), options, time, patience, observer)?;
     assert_eq!(own.integration, laplace.integration());

@@ -288,44 +288,48 @@ fn the_linearised_mode_of_a_gaussian_model_is_ridge_regression() {
     }
 }
 
-/// At the mode of a softmax model the gradient of the regularised loss vanishes.
+/// At the mode of a softmax model the gradient of the regularised loss vanishes, whether kernels between few examples or products with Jacobians have found it.
 #[test]
 fn the_linearised_mode_of_a_classifier_is_stationary_and_better_than_the_trained_weights() {
     let network = network(NORMALISED, 2);
     let likelihood = &likelihoods()[0];
-    let examples = data(&network, likelihood, 30, 7);
     let mode_options = posterior_laplace::ModeOptions { tolerance: 1e-12, ..Default::default() };
-    let o =
-        FitOptions { mode: Mode::Linearised, mode_options, alternations: 1, ..options(Approximation::Full) };
-    let laplace = quiet(&network, &examples, likelihood, &o).unwrap();
-    let indices: Vec<usize> = (0..30).collect();
-    let (x, _) = examples.batch(&indices, None);
-    let j = jacobian(&network, laplace.selection(), &x);
-    let trained = laplace.selection().flatten(network.parameters());
-    let g = network.forward(&x).unwrap();
-    let value = |w: &[f64]| {
-        let step = &j * Mat::from_fn(j.ncols(), 1, |i, _| w[i] - trained[i]);
-        let mut gradient = Mat::from_fn(j.ncols(), 1, |i, _| 0.7 * w[i]);
-        let mut loss = 0.35 * w.iter().map(|w| w * w).sum::<f64>();
-        for i in 0..30 {
-            let f: Vec<f64> = (0..3).map(|c| g.values()[3 * i + c] + step[(3 * i + c, 0)]).collect();
-            let y = target(&examples, i);
-            loss -= likelihood.log_density(&y, &f);
-            let mut slope = vec![0.0; 3];
-            likelihood.gradient(&y, &f, &mut slope);
-            (0..3).for_each(|c| gradient -= j.row(3 * i + c).transpose().as_mat() * faer::Scale(slope[c]));
-        }
-        (loss, gradient.norm_max())
-    };
-    let (loss, slope) = value(laplace.mode());
-    assert!(slope < 1e-5, "{slope}");
-    assert!(loss < value(&trained).0);
-    assert!(
-        (laplace.summary.mode.as_ref().unwrap().log_likelihood + loss
-            - 0.35 * laplace.mode().iter().map(|w| w * w).sum::<f64>())
-        .abs()
-            < 1e-8
-    );
+    let mode_options = posterior_laplace::ModeOptions { norm_tolerance: 0.0, ..mode_options };
+    let few = [(30, PriorKind::Scalar), (30, PriorKind::Layerwise)];
+    let cases = few.into_iter().flat_map(|c| [(c.clone(), false), (c, true)]);
+    for ((count, prior), simple) in cases.chain([((1001, PriorKind::Layerwise), false)]) {
+        let examples = data(&network, likelihood, count, 7);
+        let mode = if simple { Mode::LinearisedSimple } else { Mode::Linearised };
+        let o = FitOptions { mode, prior, mode_options, alternations: 1, ..options(Approximation::Full) };
+        let laplace = quiet(&network, &examples, likelihood, &o).unwrap();
+        let summary = laplace.summary.mode.as_ref().unwrap();
+        assert_eq!(summary.products == 0, count == 30, "{summary:?}");
+        let (x, _) = examples.batch(&(0..count).collect::<Vec<_>>(), None);
+        let j = jacobian(&network, laplace.selection(), &x);
+        let trained = laplace.selection().flatten(network.parameters());
+        let g = network.forward(&x).unwrap();
+        let from = |k: usize| if simple { (0.0, 0.0) } else { (g.values()[k], 1.0) };
+        let value = |w: &[f64]| {
+            let step = &j * Mat::from_fn(j.ncols(), 1, |i, _| w[i] - from(0).1 * trained[i]);
+            let mut gradient = Mat::from_fn(j.ncols(), 1, |i, _| 0.7 * w[i]);
+            let mut loss = 0.35 * w.iter().map(|w| w * w).sum::<f64>();
+            for i in 0..count {
+                let f: Vec<f64> = (0..3).map(|c| from(3 * i + c).0 + step[(3 * i + c, 0)]).collect();
+                let y = target(&examples, i);
+                loss -= likelihood.log_density(&y, &f);
+                let mut slope = vec![0.0; 3];
+                likelihood.gradient(&y, &f, &mut slope);
+                (0..3)
+                    .for_each(|c| gradient -= j.row(3 * i + c).transpose().as_mat() * faer::Scale(slope[c]));
+            }
+            (loss, gradient.norm_max())
+        };
+        let (loss, slope) = value(laplace.mode());
+        assert!(slope < 1e-5, "{slope}");
+        assert!(loss < value(&trained).0);
+        let norm = laplace.mode().iter().map(|w| w * w).sum::<f64>();
+        assert!((summary.log_likelihood + loss - 0.35 * norm).abs() < 1e-8);
+    }
 }
 
 /// Thesis proposition 8 and figure 5.5: multiplying normalised weights by 3.7 changes nothing under the g-prior, and predictions under one shared precision.

@@ -215,12 +215,12 @@ fn fit_in<T: SavedPrecision>(
     let automatic = request.curvature == CurvatureChoice::Auto;
     let unseen = held_out.as_ref().filter(|h| !h.seen).map(|h| h.examples.len());
     if automatic {
-        let plans = planned(&network, &likelihood, examples.len(), unseen)?;
+        let plans = planned(&network, &likelihood, examples.len(), unseen, &options)?;
         announce(&announced(&plans, examples.len(), unseen));
     } else {
         let selection = planned_selection(&network, &options)?;
         let counts = (examples.len(), held_out.as_ref().map_or(0, |h| h.examples.len()));
-        let plan = Plan::new(&network, &selection, counts, &likelihood, &options.approximation)?;
+        let plan = Plan::new(&network, &selection, counts, &likelihood, &options)?;
         announce(&format!("plan: {plan}"));
         plan.check(&options)?;
     }
