@@ -59,7 +59,7 @@ impl<T: Precision> Laplace<T> {
         ) -> Result<Laplace<T>, LaplaceError>)
     }
 
-    /// A posterior that was found by a search of its own, with more of what it is made of, as the options ask: further samples of [`Approximation::Sampled`]. `examples` are those of the fit.
+    /// A posterior that was found by a search of its own, with more of what it is made of, as the options ask: further samples of [`Approximation::Sampled`](super::Approximation::Sampled). `examples` are those of the fit.
     ///
     /// # Errors
     /// For posteriors that nothing can be added to, and as for a fit.
