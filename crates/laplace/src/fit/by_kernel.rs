@@ -185,8 +185,7 @@ impl<T: Precision> Fitting<'_, T> {
             strength: 1.0,
         };
         let options = &self.options.mode_options;
-        let own =
-            LatentModeOptions { newton_steps: options.newton_steps, tolerance: options.tolerance };
+        let own = LatentModeOptions { newton_steps: options.newton_steps, tolerance: options.tolerance };
         let found = problem
             .solve(&own)
             .map_err(|source| StructureError::Factor { block: "the tangent kernel".into(), source })?;
