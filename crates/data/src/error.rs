@@ -173,6 +173,52 @@ pub enum DataError {
         /// The categories of the training rows.
         known: Vec<String>,
     },
+    /// A label that the training rows did not have.
+    #[error(
+        "{path}, row {row}: the label `{text}` of `{column}` did not occur in training{}; known: {}",
+        meant(alike.as_deref()),
+        listed(known)
+    )]
+    UnknownLabel {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// The classes of the training rows.
+        known: Vec<String>,
+        /// The one that differs in case or spaces only.
+        alike: Option<String>,
+    },
+    /// A target of one class.
+    #[error(
+        "{path}: the target `{column}` is `{label}` in every row: with only one class there is nothing to tell apart; give rows of other classes, or another target"
+    )]
+    OneClass {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The label of all rows.
+        label: String,
+    },
+    /// A number that counts nothing.
+    #[error(
+        "{path}, row {row}: {value} in `{column}` is no count; counts are whole numbers from 0, other numbers want --likelihood gaussian or student-t"
+    )]
+    NotACount {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
     /// A noise variance that is not positive.
     #[error("{path}, row {row}, column `{column}`: {value} is no noise variance; variances are positive")]
     NoiseNotPositive {
@@ -341,12 +387,20 @@ impl DataError {
             | Self::MissingTarget { row, .. }
             | Self::Infinite { row, .. }
             | Self::UnknownCategory { row, .. }
+            | Self::UnknownLabel { row, .. }
+            | Self::NotACount { row, .. }
             | Self::NoiseNotPositive { row, .. }
             | Self::NegativeCount { row, .. } => *row += first,
             _ => {}
         }
         self
     }
+}
+
+fn meant(alike: Option<&str>) -> String {
+    alike.map_or_else(String::new, |name| {
+        format!("; did you mean `{name}`? Labels are told apart by case and spaces")
+    })
 }
 
 fn quoted(names: &[String]) -> String {

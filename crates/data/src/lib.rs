@@ -23,6 +23,7 @@
 //! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
 //! | [`stream`] | large CSV and Parquet files, part by part |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
+//! | [`ClassNames`], [`TargetSketch`] | labels and counts as targets, and what a column looks like before anyone says which |
 //! | [`Standardisation`] | means and scales of the training rows |
 //! | [`RowFingerprints`] | which rows a model was trained on |
 //! | [`InputRanges`] | where inputs lay in training, and whether later ones lie elsewhere |
@@ -43,6 +44,7 @@ mod destination;
 mod error;
 mod features;
 mod fingerprint;
+mod labels;
 mod limits;
 mod ranges;
 mod read;
@@ -63,6 +65,7 @@ pub use destination::{Output, OutputKind, REPORT_MARK, check_outputs};
 pub use error::DataError;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
+pub use labels::{ClassNames, TargetSketch, counts_of_rows, present};
 pub use posterior_store::{FileLock, LockHolder, StoreError, create_atomically};
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{ReadOptions, parse_table, read_table};

@@ -3,6 +3,7 @@
 use crate::{DataError, ReadOptions, Values, read_table};
 use posterior_linalg::random::Streams;
 use rand::seq::SliceRandom;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Row indices, counted from 0, in ascending order.
@@ -30,6 +31,35 @@ impl Split {
         order.sort_unstable();
         test.sort_unstable();
         Self { train: order, test }
+    }
+
+    /// As [`Split::random`] within every class, so that each is tested on its share: `round(fraction · rows)` of them in all, at least one row of a class trains, and rows of
+    /// classes that are too small for a share are dealt out by chance. `classes` has one number for each row.
+    pub fn stratified(classes: &[usize], fraction: f64, streams: Streams) -> Self {
+        let rows = classes.len();
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.shuffle(&mut streams.stream("data/split"));
+        let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &row in &order {
+            by_class.entry(classes[row]).or_default().push(row);
+        }
+        // Rows of all classes by their place in their own: the first of any cut has every class by its share.
+        let mut placed: Vec<(f64, usize)> = Vec::with_capacity(rows);
+        let mut last = Vec::with_capacity(by_class.len());
+        for own in by_class.values() {
+            let place = |k: usize| (k as f64 + 0.5) / own.len() as f64;
+            placed.extend(own.iter().enumerate().take(own.len() - 1).map(|(k, &row)| (place(k), row)));
+            last.extend(own.last());
+        }
+        placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let most = placed.len();
+        let count = ((fraction * rows as f64).round() as usize).clamp(1, rows.saturating_sub(1).max(1));
+        let rest = placed.split_off(count.min(most));
+        let mut test: Vec<usize> = placed.into_iter().map(|(_, row)| row).collect();
+        let mut train: Vec<usize> = rest.into_iter().map(|(_, row)| row).chain(last).collect();
+        train.sort_unstable();
+        test.sort_unstable();
+        Self { train, test }
     }
 
     /// For a table of so many rows, from a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.
@@ -80,5 +110,29 @@ mod tests {
         }
         assert_ne!(Split::random(101, 0.2, Streams::new(3)), Split::random(101, 0.2, Streams::new(4)));
         assert_eq!(Split::random(100, 0.25, Streams::new(0)).test.len(), 25);
+    }
+
+    #[test]
+    fn every_class_is_tested_on_its_share_and_none_is_left_without_a_row_to_train_on() {
+        // 80, 15, 4 and 1 rows.
+        let classes: Vec<usize> = (0..100)
+            .map(|i| match i {
+                0..80 => 0,
+                80..95 => 1,
+                95..99 => 2,
+                _ => 3,
+            })
+            .collect();
+        let split = Split::stratified(&classes, 0.2, Streams::new(5));
+        let count = |rows: &[usize], class| rows.iter().filter(|&&row| classes[row] == class).count();
+        assert_eq!([0, 1, 2, 3].map(|class| count(&split.test, class)), [16, 3, 1, 0]);
+        assert_eq!(split.train.len(), 80);
+        let mut all = [split.train.clone(), split.test.clone()].concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        // However much is tested, a row of every class trains.
+        let most = Split::stratified(&classes, 0.99, Streams::new(5));
+        assert_eq!([0, 1, 2, 3].map(|class| count(&most.train, class)), [1; 4]);
+        assert_eq!(split, Split::stratified(&classes, 0.2, Streams::new(5)));
     }
 }

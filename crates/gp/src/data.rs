@@ -11,6 +11,7 @@ pub struct Observations {
     inputs: Mat<f64>,
     targets: Mat<f64>,
     noise_variances: Option<Vec<f64>>,
+    weights: Option<Vec<f64>>,
 }
 
 impl Observations {
@@ -43,7 +44,21 @@ impl Observations {
                 return Err(GpError::NoiseNotPositive { row, value });
             }
         }
-        Ok(Self { inputs, targets, noise_variances })
+        Ok(Self { inputs, targets, noise_variances, weights: None })
+    }
+
+    /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The stochastic bound and the Laplace approximation take
+    /// weights; methods for Gaussian noise refuse them, because a noise variance divided by the weight says the same.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] or [`GpError::WeightNotPositive`].
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self, GpError> {
+        same_width("weights", self.rows(), weights.len())?;
+        if let Some((row, &value)) = weights.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
+            return Err(GpError::WeightNotPositive { row, value });
+        }
+        self.weights = Some(weights);
+        Ok(self)
     }
 
     /// Inputs, n x D.
@@ -61,6 +76,16 @@ impl Observations {
         self.noise_variances.as_deref()
     }
 
+    /// What the log-likelihood of each row is multiplied by (n), if anything.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// Refuses weights, for methods of Gaussian noise.
+    pub(crate) fn without_weights(&self) -> Result<(), GpError> {
+        if self.weights.is_some() { Err(GpError::Weighted) } else { Ok(()) }
+    }
+
     /// Number of rows, n.
     pub fn rows(&self) -> usize {
         self.inputs.nrows()
@@ -75,8 +100,11 @@ impl Observations {
     /// When there is no such row.
     pub fn select(&self, rows: &[usize]) -> Result<Self, GpError> {
         let pick = |m: &Mat<f64>| Mat::from_fn(rows.len(), m.ncols(), |i, j| m[(rows[i], j)]);
-        let noise = self.noise_variances.as_ref().map(|v| rows.iter().map(|&i| v[i]).collect());
-        Self::new(pick(&self.inputs), pick(&self.targets), noise)
+        let of_rows = |numbers: &Option<Vec<f64>>| -> Option<Vec<f64>> {
+            numbers.as_ref().map(|v| rows.iter().map(|&i| v[i]).collect())
+        };
+        let picked = Self::new(pick(&self.inputs), pick(&self.targets), of_rows(&self.noise_variances))?;
+        Ok(Self { weights: of_rows(&self.weights), ..picked })
     }
 
     /// Appends the rows of `more`.
@@ -87,16 +115,21 @@ impl Observations {
         let (n, k) = (self.rows(), more.rows());
         same_width("columns of the new inputs", self.inputs.ncols(), more.inputs.ncols())?;
         same_width("columns of the new targets", self.targets.ncols(), more.targets.ncols())?;
-        match (&mut self.noise_variances, &more.noise_variances) {
-            (Some(old), Some(new)) => old.extend_from_slice(new),
-            (None, None) => {}
-            (old, _) => {
+        let sides = [
+            ("noise variances of the new rows", &self.noise_variances, &more.noise_variances),
+            ("weights of the new rows", &self.weights, &more.weights),
+        ];
+        for (what, old, new) in sides {
+            if old.is_some() != new.is_some() {
                 let expected = if old.is_some() { k } else { 0 };
-                return Err(GpError::Shape {
-                    what: "noise variances of the new rows",
-                    expected,
-                    actual: k - expected,
-                });
+                return Err(GpError::Shape { what, expected, actual: k - expected });
+            }
+        }
+        for (old, new) in
+            [(&mut self.noise_variances, &more.noise_variances), (&mut self.weights, &more.weights)]
+        {
+            if let (Some(old), Some(new)) = (old, new) {
+                old.extend_from_slice(new);
             }
         }
         let stack = |a: &Mat<f64>, b: &Mat<f64>| {
@@ -117,8 +150,8 @@ impl Observations {
             |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
         self.inputs = drop(&self.inputs);
         self.targets = drop(&self.targets);
-        if let Some(noise) = &mut self.noise_variances {
-            noise.remove(index);
+        for numbers in [&mut self.noise_variances, &mut self.weights].into_iter().flatten() {
+            numbers.remove(index);
         }
     }
 }
@@ -160,5 +193,16 @@ mod tests {
         bad[(2, 1)] = f64::NAN;
         assert!(message(Observations::new(bad, y(), None)).starts_with("input row 2, column 1 is NaN"));
         assert!(message(Observations::new(x(), y(), Some(vec![0.1, 0.0, 0.1]))).contains("row 1 is 0"));
+        let data = Observations::new(x(), y(), None).unwrap();
+        assert!(message(data.clone().with_weights(vec![1.0, 1.0, 0.0])).contains("row 2 is 0"));
+        let mut weighted = data.clone().with_weights(vec![1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(weighted.select(&[2, 0]).unwrap().weights(), Some(&[3.0, 1.0][..]));
+        // Rows with and rows without do not go together, and nothing has changed then.
+        assert!(
+            message(weighted.extend(&data).map(|()| weighted.clone())).contains("weights of the new rows")
+        );
+        assert_eq!(weighted.rows(), 3);
+        weighted.remove(1);
+        assert_eq!(weighted.weights(), Some(&[1.0, 3.0][..]));
     }
 }

@@ -46,6 +46,19 @@ pub enum GpError {
         /// The offending value.
         value: f64,
     },
+    /// A weight that is not positive.
+    #[error(
+        "the weight of row {row} is {value}: weights must be positive; leave out rows that count for nothing"
+    )]
+    WeightNotPositive {
+        /// Row, counted from 0.
+        row: usize,
+        /// The offending value.
+        value: f64,
+    },
+    /// Weights where noise variances say the same.
+    #[error("methods for Gaussian noise take no weights of rows: divide the noise variances by them")]
+    Weighted,
     /// The plan does not fit into the memory that was allowed.
     #[error("{plan}, above the limit of {}: allow more memory (--memory GB) or learn from fewer rows", crate::exact::bytes(*limit))]
     Memory {

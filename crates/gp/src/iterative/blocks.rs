@@ -109,18 +109,33 @@ pub fn fit_on_blocks(
     options: &FitOptions,
     observer: &mut Observer<'_, State>,
 ) -> Result<(ExactGp, BlockFit), GpError> {
-    if blocks.is_empty() {
+    let parts: Vec<Observations> = blocks.iter().map(|rows| data.select(rows)).collect::<Result<_, _>>()?;
+    fit_on_parts(model, &parts, options, observer)
+}
+
+/// The same for parts that are no rows of one set: of several processes with one kernel, say, each with targets and noise of its own.
+///
+/// # Errors
+/// As [`fit_on_blocks`].
+pub fn fit_on_parts(
+    model: ExactGp,
+    parts: &[Observations],
+    options: &FitOptions,
+    observer: &mut Observer<'_, State>,
+) -> Result<(ExactGp, BlockFit), GpError> {
+    if parts.is_empty() {
         return Err(GpError::Empty { what: "the set of blocks" });
     }
-    same_width("columns of the inputs", model.mean().input_dimension(), data.inputs().ncols())?;
-    let parts: Vec<Observations> = blocks.iter().map(|rows| data.select(rows)).collect::<Result<_, _>>()?;
+    for part in parts {
+        same_width("columns of the inputs", model.mean().input_dimension(), part.inputs().ncols())?;
+    }
     let largest = parts.iter().map(|part| options.plan(part)).max_by_key(|plan| plan.peak_bytes);
     if let Some(plan) = largest.filter(|plan| plan.peak_bytes > options.memory_limit) {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
     let Searched { model, attempts, reason, largest_jitter, at_bounds, .. } =
-        maximise(model, &parts, options, observer)?;
+        maximise(model, parts, options, observer)?;
     let best = attempts.iter().filter_map(|a| a.value).min_by(f64::total_cmp);
-    let sizes = blocks.iter().map(Vec::len).collect();
+    let sizes = parts.iter().map(Observations::rows).collect();
     Ok((model, BlockFit { sizes, value: best.map(|v| -v), reason, attempts, largest_jitter, at_bounds }))
 }

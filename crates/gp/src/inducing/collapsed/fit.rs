@@ -57,9 +57,26 @@ pub struct CollapsedFit {
     pub plan: Plan,
 }
 
+/// Where a search ended.
+#[derive(Debug)]
+pub struct CollapsedSearch {
+    /// The model at the best hyperparameters and inducing inputs.
+    pub model: CollapsedGp,
+    /// Why the search ended.
+    pub reason: Reason,
+    /// Steps taken.
+    pub steps: usize,
+    /// Evaluations of bound and gradient.
+    pub evaluations: usize,
+    /// Largest amount added to the diagonal of `K_ZZ`, relative to its mean.
+    pub largest_jitter: f64,
+    /// What was planned.
+    pub plan: Plan,
+}
+
 struct NegativeBound<'a> {
     model: CollapsedGp,
-    data: &'a Observations,
+    parts: &'a [Observations],
     hyperpriors: &'a [Hyperprior],
     largest_jitter: f64,
 }
@@ -76,15 +93,21 @@ impl Objective for NegativeBound<'_> {
     fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
         self.model.set_unconstrained(theta);
         let failed = |error: GpError| ObjectiveError(error.to_string());
-        let evaluation = collapsed_bound_and_gradient(&self.model, self.data).map_err(failed)?;
-        self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
-        let mut natural = evaluation.gradient;
+        let mut natural = vec![0.0; self.model.values().len()];
+        let (mut value, mut count) = (0.0, 0);
+        for data in self.parts {
+            let evaluation = collapsed_bound_and_gradient(&self.model, data).map_err(failed)?;
+            self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
+            natural.iter_mut().zip(evaluation.gradient).for_each(|(sum, g)| *sum += g);
+            value += evaluation.value;
+            count += data.rows() * data.targets().ncols();
+        }
         let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
-        let scale = -1.0 / (self.data.rows() * self.data.targets().ncols()) as f64;
+        let scale = -1.0 / count as f64;
         for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
             *g = scale * natural;
         }
-        Ok(scale * (evaluation.value + prior))
+        Ok(scale * (value + prior))
     }
 }
 
@@ -101,14 +124,35 @@ pub fn fit_collapsed(
     state: Option<State>,
     observer: &mut Observer<'_, State>,
 ) -> Result<CollapsedFit, GpError> {
-    model.check_widths(data)?;
-    let plan = model.plan(data.rows());
+    let CollapsedSearch { model, reason, steps, evaluations, largest_jitter, plan } =
+        search_collapsed(model, std::slice::from_ref(data), options, state, observer)?;
+    let (posterior, bound) = model.clone().condition(data)?;
+    Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
+}
+
+/// Maximises the bound, summed over parts that share everything but targets and noise (and, if need be, rows); as [`fit_collapsed`] otherwise. Cost of an evaluation: the sum over parts.
+///
+/// # Errors
+/// As [`fit_collapsed`]; [`GpError::Empty`] for no parts.
+pub fn search_collapsed(
+    model: CollapsedGp,
+    parts: &[Observations],
+    options: &CollapsedOptions,
+    state: Option<State>,
+    observer: &mut Observer<'_, State>,
+) -> Result<CollapsedSearch, GpError> {
+    let Some(largest) = parts.iter().map(Observations::rows).max() else {
+        return Err(GpError::Empty { what: "the set of parts" });
+    };
+    parts.iter().try_for_each(|part| model.check_widths(part))?;
+    let plan = model.plan(largest);
     if plan.peak_bytes > options.memory_limit {
         return Err(InducingError::Memory { plan, limit: options.memory_limit }.into());
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
     let start = model.unconstrained();
-    let mut objective = NegativeBound { model, data, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
+    let mut objective =
+        NegativeBound { model, parts, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
     let outcome = match state {
         Some(state) => resume(&mut objective, state, &options.steps, observer)?,
         None => {
@@ -117,9 +161,8 @@ pub fn fit_collapsed(
     };
     let NegativeBound { mut model, largest_jitter, .. } = objective;
     model.set_unconstrained(&outcome.theta);
-    let (posterior, bound) = model.clone().condition(data)?;
     let (reason, steps, evaluations) = (outcome.reason, outcome.steps, outcome.evaluations);
-    Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
+    Ok(CollapsedSearch { model, reason, steps, evaluations, largest_jitter, plan })
 }
 
 impl CollapsedGp {

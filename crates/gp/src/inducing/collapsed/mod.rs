@@ -25,7 +25,7 @@ mod fit;
 mod model;
 
 pub use bound::{CollapsedEvaluation, collapsed_bound, collapsed_bound_and_gradient};
-pub use fit::{CollapsedFit, CollapsedOptions, fit_collapsed};
+pub use fit::{CollapsedFit, CollapsedOptions, CollapsedSearch, fit_collapsed, search_collapsed};
 pub use model::CollapsedGp;
 
 #[cfg(test)]

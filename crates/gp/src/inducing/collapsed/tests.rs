@@ -50,6 +50,32 @@ fn exact(model: &CollapsedGp) -> ExactGp {
 }
 
 #[test]
+fn parts_of_one_noise_are_searched_as_their_targets_together() {
+    let (whole, z) = (data(30, 2, true), normal(6, 2, "z"));
+    let noise = whole.noise_variances().map(<[f64]>::to_vec);
+    let part = |t: usize| {
+        let targets = Mat::from_fn(30, 1, |i, _| whole.targets()[(i, t)]);
+        Observations::new(whole.inputs().to_owned(), targets, noise.clone()).unwrap()
+    };
+    let options =
+        CollapsedOptions { steps: LoopOptions { steps: 8, ..Default::default() }, ..Default::default() };
+    // No mean, which the parts would share.
+    let search = |targets, parts: &[Observations]| {
+        let mut model = model("matern32(ard)", MeanForm::Zero, z.clone(), targets);
+        model.learn_inducing = false;
+        search_collapsed(model, parts, &options, None, &mut |_, _| Signal::Continue).unwrap()
+    };
+    let (apart, together) = (search(1, &[part(0), part(1)]), search(2, std::slice::from_ref(&whole)));
+    check::assert_close(&apart.model.values(), &together.model.values(), 1e-6, 1e-6);
+    assert!(
+        search_collapsed(model("se", MeanForm::Zero, z.clone(), 1), &[], &options, None, &mut |_, _| {
+            Signal::Continue
+        })
+        .is_err()
+    );
+}
+
+#[test]
 fn the_bound_is_below_the_evidence_and_meets_it_at_the_inputs() {
     for (targets, noise) in [(1, false), (2, true)] {
         let data = data(40, targets, noise);

@@ -39,6 +39,8 @@ pub struct Batch<'a> {
     pub targets: MatRef<'a, f64>,
     /// Known noise variances of the rows (r), for Gaussian noise.
     pub noise: Option<&'a [f64]>,
+    /// What the log-likelihood of each row is multiplied by (r); 1 where there are none.
+    pub weights: Option<&'a [f64]>,
     /// Rows of the whole data, n: the batch's sum is multiplied by n/r.
     pub rows: usize,
 }
@@ -209,6 +211,7 @@ fn expectations(
         .map(|rows| {
             let (mut y, mut mean, mut variance) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
             let (mut value, mut parameters) = (0.0, vec![0.0; own]);
+            let mut of_row = vec![0.0; own];
             let mut mean_slopes = vec![0.0; rows.len() * latents];
             let mut variance_slopes = vec![0.0; rows.len() * latents];
             for (k, i) in rows.clone().enumerate() {
@@ -220,12 +223,17 @@ fn expectations(
                 let row = k * latents..(k + 1) * latents;
                 let noisier = batch.noise.and_then(|noise| model.likelihood.with_row_noise(noise[i]));
                 let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*model.likelihood);
-                let slopes = Slopes {
-                    means: &mut mean_slopes[row.clone()],
-                    variances: &mut variance_slopes[row],
-                    parameters: &mut parameters,
-                };
-                value += likelihood.expected_log_density(&y, &mean, &variance, slopes);
+                of_row.fill(0.0);
+                let (of_means, of_variances) =
+                    (&mut mean_slopes[row.clone()], &mut variance_slopes[row.clone()]);
+                let slopes = Slopes { means: of_means, variances: of_variances, parameters: &mut of_row };
+                let weight = batch.weights.map_or(1.0, |weights| weights[i]);
+                value += weight * likelihood.expected_log_density(&y, &mean, &variance, slopes);
+                if batch.weights.is_some() {
+                    let scaled = mean_slopes[row.clone()].iter_mut().chain(&mut variance_slopes[row]);
+                    scaled.for_each(|slope| *slope *= weight);
+                }
+                parameters.iter_mut().zip(&of_row).for_each(|(sum, own)| *sum += weight * own);
             }
             Piece { value, means: mean_slopes, variances: variance_slopes, parameters }
         })
@@ -269,6 +277,7 @@ pub fn stochastic_bound(
             inputs: data.inputs().subrows(rows.start, rows.len()),
             targets: data.targets().subrows(rows.start, rows.len()),
             noise: data.noise_variances().map(|noise| &noise[rows.clone()]),
+            weights: data.weights().map(|weights| &weights[rows.clone()]),
             rows: rows.len(),
         };
         buffers.fit(model.inducing.nrows(), rows.len(), differences.len());
@@ -315,6 +324,9 @@ pub(super) fn bound_and_gradient_in(
     }
     if let Some(noise) = batch.noise {
         crate::data::same_width("noise variances", batch.inputs.nrows(), noise.len())?;
+    }
+    if let Some(weights) = batch.weights {
+        crate::data::same_width("weights", batch.inputs.nrows(), weights.len())?;
     }
     let whitening = model.whitening()?;
     let differences = differences(distribution);

@@ -192,12 +192,15 @@ impl<'a> StochasticIterate<'a> {
         let gather =
             |from: MatRef<'_, f64>| Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)]);
         let (inputs, targets) = (gather(data.inputs()), gather(data.targets()));
-        let noise: Option<Vec<f64>> =
-            data.noise_variances().map(|noise| rows.iter().map(|&i| noise[i]).collect());
+        let of_rows = |numbers: Option<&[f64]>| -> Option<Vec<f64>> {
+            numbers.map(|numbers| rows.iter().map(|&i| numbers[i]).collect())
+        };
+        let (noise, weights) = (of_rows(data.noise_variances()), of_rows(data.weights()));
         let batch = Batch {
             inputs: inputs.as_ref(),
             targets: targets.as_ref(),
             noise: noise.as_deref(),
+            weights: weights.as_deref(),
             rows: data.rows(),
         };
         let wanted =

@@ -91,6 +91,25 @@ fn every_gradient_equals_finite_differences() {
 }
 
 #[test]
+fn a_weight_is_how_often_a_row_occurs() {
+    for (likelihood, data) in cases(12) {
+        let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4);
+        let q = arbitrary(&model);
+        let weights: Vec<f64> = (0..12).map(|i| 1.0 + f64::from(u8::from(i % 3 == 0))).collect();
+        let repeated: Vec<usize> = (0..12).chain((0..12).step_by(3)).collect();
+        let repeated = data.select(&repeated).unwrap();
+        let weighted = data.with_weights(weights).unwrap();
+        let evaluate = |data| stochastic_bound_and_gradient(&model, &q, whole(data), Wanted::ALL).unwrap();
+        let (a, b) = (evaluate(&weighted), evaluate(&repeated));
+        assert!((a.value - b.value).abs() < 1e-10 * b.value.abs(), "{} {}", a.value, b.value);
+        check::assert_close(&a.parameters, &b.parameters, 1e-9, 1e-9);
+        assert!((&a.mean - &b.mean).norm_max() < 1e-9);
+        assert!((&a.covariances[0] - &b.covariances[0]).norm_max() < 1e-9);
+        assert!((stochastic_bound(&model, &q, &weighted).unwrap() - b.value).abs() < 1e-9 * b.value.abs());
+    }
+}
+
+#[test]
 fn what_is_not_wanted_is_zero_and_the_rest_unchanged() {
     let (likelihood, data) = cases(20).swap_remove(3);
     let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4);
@@ -138,7 +157,13 @@ fn batches_are_unbiased_for_value_and_gradients() {
             let y = Mat::from_fn(6, data.targets().ncols(), |i, j| data.targets()[(rows[i], j)]);
             let noise: Option<Vec<f64>> =
                 data.noise_variances().map(|v| rows.iter().map(|&i| v[i]).collect());
-            let batch = Batch { inputs: x.as_ref(), targets: y.as_ref(), noise: noise.as_deref(), rows: 24 };
+            let batch = Batch {
+                inputs: x.as_ref(),
+                targets: y.as_ref(),
+                noise: noise.as_deref(),
+                weights: None,
+                rows: 24,
+            };
             let part = stochastic_bound_and_gradient(&model, &q, batch, Wanted::ALL).unwrap();
             value += part.value / 4.0;
             parameters.iter_mut().zip(&part.parameters).for_each(|(t, p)| *t += p / 4.0);

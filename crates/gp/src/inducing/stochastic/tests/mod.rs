@@ -79,7 +79,13 @@ fn arbitrary(model: &StochasticGp) -> InducingDistribution {
 }
 
 fn whole(data: &Observations) -> Batch<'_> {
-    Batch { inputs: data.inputs(), targets: data.targets(), noise: data.noise_variances(), rows: data.rows() }
+    Batch {
+        inputs: data.inputs(),
+        targets: data.targets(),
+        noise: data.noise_variances(),
+        weights: data.weights(),
+        rows: data.rows(),
+    }
 }
 
 /// The same model with its inducing values integrated out, for Gaussian noise.

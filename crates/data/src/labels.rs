@@ -1,0 +1,282 @@
+//! **Targets that are no measurements**: class labels by name, counts, and what a column of either looks like before anyone says which it is.
+
+use crate::schema::numbers;
+use crate::{Column, DataError, Missing, Table, Values};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// More distinct cells than this are not told apart while a column is looked at.
+const MOST_DISTINCT: usize = 1 << 20;
+
+/// The classes of a target, in order: numbers by value, other labels by alphabet. A label is the text of a cell, spaces and case included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClassNames(Vec<String>);
+
+/// What a target column holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetSketch {
+    /// Cells that are not missing.
+    pub cells: usize,
+    /// Whether all of them are numbers.
+    pub numeric: bool,
+    /// Whether all of them are whole numbers from 0.
+    pub counts: bool,
+    /// Whether all of them are whole numbers.
+    pub whole: bool,
+    /// Different cells, and how often each occurs.
+    pub distinct: BTreeMap<String, usize>,
+    /// Mean and population variance of numbers; NaN of text.
+    pub moments: [f64; 2],
+}
+
+impl TargetSketch {
+    /// Looks at the given rows of a column. Infinite numbers count as cells and as neither counts nor whole.
+    ///
+    /// # Errors
+    /// [`DataError::NoSuchColumn`]; [`DataError::NothingLeft`] where all cells are missing.
+    pub fn of(table: &Table, target: &str, rows: &[usize]) -> Result<Self, DataError> {
+        let column = table.column(target)?;
+        let mut distinct = BTreeMap::new();
+        let mut cells = 0;
+        for &row in rows {
+            let cell = column.cell(row);
+            if cell.is_empty() {
+                continue;
+            }
+            cells += 1;
+            if distinct.len() < MOST_DISTINCT || distinct.contains_key(&cell) {
+                *distinct.entry(cell).or_insert(0) += 1;
+            }
+        }
+        if cells == 0 {
+            let why = format!("looking for cells of the target `{}`", column.name);
+            return Err(DataError::NothingLeft { path: table.source.clone(), why });
+        }
+        let Values::Numeric(values) = &column.values else {
+            let (numeric, moments) = (false, [f64::NAN; 2]);
+            return Ok(Self { cells, numeric, counts: false, whole: false, distinct, moments });
+        };
+        let own = || rows.iter().map(|&row| values[row]).filter(|v| !v.is_nan());
+        let whole = own().all(|v| v.fract() == 0.0);
+        let counts = whole && own().all(|v| v >= 0.0);
+        let mean = own().sum::<f64>() / cells as f64;
+        let variance = own().map(|v| (v - mean).powi(2)).sum::<f64>() / cells as f64;
+        Ok(Self { cells, numeric: true, counts, whole, distinct, moments: [mean, variance] })
+    }
+
+    /// Pairs of labels that differ in case or in spaces at their ends only: they are different classes, and hardly meant to be.
+    pub fn look_alikes(&self) -> Vec<[String; 2]> {
+        let mut seen: HashMap<String, &String> = HashMap::new();
+        let mut out = Vec::new();
+        for label in self.distinct.keys() {
+            match seen.get(&label.trim().to_lowercase()) {
+                Some(first) => out.push([(*first).clone(), label.clone()]),
+                None => {
+                    seen.insert(label.trim().to_lowercase(), label);
+                }
+            }
+        }
+        out
+    }
+
+    /// Its classes.
+    ///
+    /// # Errors
+    /// [`DataError::OneClass`] for fewer than two.
+    pub fn classes(&self, table: &Table, target: &str) -> Result<ClassNames, DataError> {
+        let mut names: Vec<String> = self.distinct.keys().cloned().collect();
+        let values: Option<Vec<f64>> = names.iter().map(|n| n.parse::<f64>().ok()).collect();
+        if values.is_some_and(|v| v.iter().all(|v| !v.is_nan())) {
+            let value = |name: &String| name.parse::<f64>().unwrap_or(f64::NAN);
+            names.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        }
+        if names.len() < 2 {
+            return Err(DataError::OneClass {
+                path: table.source.clone(),
+                column: target.into(),
+                label: names.pop().unwrap_or_default(),
+            });
+        }
+        Ok(ClassNames(names))
+    }
+}
+
+impl ClassNames {
+    /// From names that are known, such as those of a model's file: at least two, no two of them the same; None for others.
+    pub fn new(names: Vec<String>) -> Option<Self> {
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        let distinct = sorted.windows(2).all(|pair| pair[0] != pair[1]);
+        (names.len() > 1 && distinct && names.iter().all(|name| !name.is_empty())).then_some(Self(names))
+    }
+
+    /// The names, in the order of the classes.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Number of classes.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The class of a label.
+    pub fn class(&self, label: &str) -> Option<usize> {
+        self.0.iter().position(|name| name == label)
+    }
+
+    /// The classes of the given rows, counted from 0; None where a cell is missing.
+    ///
+    /// # Errors
+    /// [`DataError::NoSuchColumn`]; [`DataError::UnknownLabel`] naming the row.
+    pub fn of_rows(
+        &self,
+        table: &Table,
+        target: &str,
+        rows: &[usize],
+    ) -> Result<Vec<Option<usize>>, DataError> {
+        let column = table.column(target)?;
+        let index: HashMap<&str, usize> = self.0.iter().enumerate().map(|(k, n)| (n.as_str(), k)).collect();
+        let class = |&row: &usize| {
+            let cell = column.cell(row);
+            match index.get(cell.as_str()) {
+                Some(class) => Ok(Some(*class)),
+                None if cell.is_empty() => Ok(None),
+                None => Err(self.unknown(table, column, row, cell)),
+            }
+        };
+        rows.iter().map(class).collect()
+    }
+
+    /// What is wrong with a label that is no class. One that differs in case or spaces only is named.
+    fn unknown(&self, table: &Table, column: &Column, row: usize, text: String) -> DataError {
+        let alike = self.0.iter().find(|name| name.trim().eq_ignore_ascii_case(text.trim())).cloned();
+        DataError::UnknownLabel {
+            path: table.source.clone(),
+            row: row + 1,
+            column: column.name.clone(),
+            text,
+            known: self.0.clone(),
+            alike,
+        }
+    }
+}
+
+/// The counts of the given rows, whole numbers from 0; None where a cell is missing.
+///
+/// # Errors
+/// [`DataError::NoSuchColumn`], [`DataError::NotANumber`], [`DataError::NotACount`] naming the row.
+pub fn counts_of_rows(table: &Table, target: &str, rows: &[usize]) -> Result<Vec<Option<f64>>, DataError> {
+    let column = table.column(target)?;
+    let values = numbers(table, column)?;
+    let count = |&row: &usize| match values[row] {
+        value if value.is_nan() => Ok(None),
+        value if value >= 0.0 && value.fract() == 0.0 && value.is_finite() => Ok(Some(value)),
+        value => Err(DataError::NotACount {
+            path: table.source.clone(),
+            row: row + 1,
+            column: column.name.clone(),
+            value,
+        }),
+    };
+    rows.iter().map(count).collect()
+}
+
+/// Of the given rows, those whose target is there, with the targets: places in `rows`, and values.
+///
+/// # Errors
+/// [`DataError::MissingTarget`] unless rows with missing cells are dropped; [`DataError::NothingLeft`].
+pub fn present<T>(
+    table: &Table,
+    target: &str,
+    rows: &[usize],
+    values: Vec<Option<T>>,
+    missing: Missing,
+) -> Result<(Vec<usize>, Vec<T>), DataError> {
+    let mut out = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for (place, value) in values.into_iter().enumerate() {
+        match value {
+            Some(value) => {
+                out.0.push(place);
+                out.1.push(value);
+            }
+            None if missing == Missing::Drop => {}
+            None => {
+                let (path, column) = (table.source.clone(), target.into());
+                return Err(DataError::MissingTarget { path, row: rows[place] + 1, column });
+            }
+        }
+    }
+    if out.0.is_empty() {
+        let why = format!("dropping those without the target `{target}`");
+        return Err(DataError::NothingLeft { path: table.source.clone(), why });
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ReadOptions, parse_table};
+    use std::path::Path;
+
+    fn table(cells: &str) -> Table {
+        let text = format!("y\n{}\n", cells.replace(' ', "\n").replace('_', " "));
+        parse_table(text.into_bytes(), Path::new("t.csv"), None, &ReadOptions::default()).unwrap()
+    }
+
+    fn sketch(cells: &str) -> (Table, TargetSketch) {
+        let table = table(cells);
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        let sketch = TargetSketch::of(&table, "y", &rows).unwrap();
+        (table, sketch)
+    }
+
+    #[test]
+    fn columns_are_told_apart() {
+        let (table, text) = sketch("no yes yes No");
+        assert!(!text.numeric && text.cells == 4 && text.distinct["yes"] == 2);
+        assert_eq!(text.look_alikes(), [["No".to_string(), "no".into()]]);
+        assert_eq!(text.classes(&table, "y").unwrap().names(), ["No", "no", "yes"]);
+        let (table, numbers) = sketch("10 2 2 0");
+        assert!(numbers.counts && numbers.whole && numbers.moments == [3.5, 14.75]);
+        // By value, not by alphabet.
+        let classes = numbers.classes(&table, "y").unwrap();
+        assert_eq!(classes.names(), ["0", "2", "10"]);
+        assert_eq!(classes.of_rows(&table, "y", &[0, 2]).unwrap(), [Some(2), Some(1)]);
+        let (_, negative) = sketch("-1 1 1");
+        assert!(negative.whole && !negative.counts);
+        assert!(!sketch("0.5 1").1.whole);
+    }
+
+    #[test]
+    fn bad_targets_are_named() {
+        let (training, one) = sketch("a a a");
+        let error = one.classes(&training, "y").unwrap_err().to_string();
+        assert!(error.contains("`a`") && error.contains("only"), "{error}");
+        let classes = ClassNames::new(vec!["Yes".into(), "no".into()]).unwrap();
+        let later = table("no maybe");
+        let error = classes.of_rows(&later, "y", &[0, 1]).unwrap_err().to_string();
+        assert!(error.contains("row 2") && error.contains("`maybe`") && error.contains("Yes, no"), "{error}");
+        let error = classes.of_rows(&table("yes no"), "y", &[0]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `Yes`"), "{error}");
+        for (cells, shown) in [("1 -2", "-2"), ("1 2.5", "2.5")] {
+            let error = counts_of_rows(&table(cells), "y", &[0, 1]).unwrap_err().to_string();
+            assert!(error.contains("row 2") && error.contains(shown), "{error}");
+        }
+        assert!(ClassNames::new(vec!["a".into()]).is_none());
+        assert!(ClassNames::new(vec!["a".into(), "a".into()]).is_none());
+    }
+
+    #[test]
+    fn missing_targets_are_dropped_or_named() {
+        let table = Table::new("t", vec![Column::numeric("y", vec![1.0, f64::NAN, 3.0])]);
+        let counts = || counts_of_rows(&table, "y", &[0, 1, 2]).unwrap();
+        let (places, values) = present(&table, "y", &[0, 1, 2], counts(), Missing::Drop).unwrap();
+        assert_eq!((places, values), (vec![0, 2], vec![1.0, 3.0]));
+        let error = present(&table, "y", &[0, 1, 2], counts(), Missing::Mean).unwrap_err();
+        assert!(error.to_string().contains("row 2"), "{error}");
+        assert!(TargetSketch::of(&table, "y", &[1]).is_err());
+    }
+}
