@@ -20,16 +20,18 @@
 //! | file | what |
 //! |---|---|
 //! | [`Likelihood`] | what every likelihood answers |
-//! | `distributions` | [`Gaussian`], [`FullGaussian`], [`HeteroscedasticGaussian`], [`StudentT`], [`Bernoulli`], [`Poisson`], [`Categorical`] |
+//! | `distributions` | [`Gaussian`], [`FullGaussian`], [`HeteroscedasticGaussian`], [`StudentT`], [`Bernoulli`], [`Poisson`], [`NegativeBinomial`], [`Categorical`] |
 //! | [`OutputLikelihood`] | one of them, as written in a configuration or a model file |
 //! | [`expectation`] | expected log densities under a Gaussian, for variational inference; quadrature |
 //! | [`predictive`] | what will be observed when latent values are Gaussian, also correlated, by several rules |
+//! | [`gaussianised`] | Gaussian stand-ins for likelihoods: pseudo-targets and pseudo-noise of classes, events and counts |
 //! | [`NoiseStatistics`] | the noise covariance that expectation maximisation would choose |
-//! | `special` | softmax, normal tails, digamma |
+//! | `special` | softmax, normal tails, derivatives of log Γ, Stirling's error |
 
 mod distributions;
 mod error;
 pub mod expectation;
+pub mod gaussianised;
 mod likelihood;
 mod noise_statistics;
 mod output_likelihood;
@@ -37,8 +39,8 @@ pub mod predictive;
 mod special;
 
 pub use distributions::{
-    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Link, Poisson, StudentT,
-    softmax_root,
+    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Link, NegativeBinomial, Poisson,
+    StudentT, softmax_root,
 };
 pub use error::LikelihoodError;
 pub use expectation::{CorrelatedSlopes, GaussHermite, Slopes, sampled_alpha_energy};

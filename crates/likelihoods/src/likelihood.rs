@@ -73,6 +73,11 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
         false
     }
 
+    /// Whether the [`hessian`](Self::hessian) is positive semi-definite for all targets and latent values, so that modes can be sought with it.
+    fn is_log_concave(&self) -> bool {
+        true
+    }
+
     /// `-∂² log p / ∂f²` exactly (C x C), by default `B`. Indefinite for heteroscedastic noise and for Student's t.
     fn hessian(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
         self.curvature(y, f, out);

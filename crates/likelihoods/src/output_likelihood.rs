@@ -1,8 +1,10 @@
 //! The likelihoods as one serialisable type, for configurations and model files.
 
 use crate::{
-    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, Poisson, StudentT,
+    Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, NegativeBinomial,
+    Poisson, StudentT,
 };
+use posterior_optim::{Parameters, Segment};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
@@ -22,6 +24,8 @@ pub enum OutputLikelihood {
     Bernoulli(Bernoulli),
     /// Independent counts.
     Poisson(Poisson),
+    /// Independent counts with more scatter than those.
+    NegativeBinomial(NegativeBinomial),
     /// Additive noise whose variance is an output as well.
     HeteroscedasticGaussian(HeteroscedasticGaussian),
     /// Additive noise with outliers.
@@ -38,8 +42,37 @@ impl Deref for OutputLikelihood {
             Self::Categorical(likelihood) => likelihood,
             Self::Bernoulli(likelihood) => likelihood,
             Self::Poisson(likelihood) => likelihood,
+            Self::NegativeBinomial(likelihood) => likelihood,
             Self::HeteroscedasticGaussian(likelihood) => likelihood,
             Self::StudentT(likelihood) => likelihood,
         }
+    }
+}
+
+impl OutputLikelihood {
+    fn learned(&mut self) -> &mut dyn Parameters {
+        match self {
+            Self::Gaussian(likelihood) => likelihood,
+            Self::FullGaussian(likelihood) => likelihood,
+            Self::Categorical(likelihood) => likelihood,
+            Self::Bernoulli(likelihood) => likelihood,
+            Self::Poisson(likelihood) => likelihood,
+            Self::NegativeBinomial(likelihood) => likelihood,
+            Self::HeteroscedasticGaussian(likelihood) => likelihood,
+            Self::StudentT(likelihood) => likelihood,
+        }
+    }
+}
+
+/// What is learned of the likelihood inside.
+impl Parameters for OutputLikelihood {
+    fn segments(&self) -> Vec<Segment> {
+        (**self).segments()
+    }
+    fn values(&self) -> Vec<f64> {
+        (**self).values()
+    }
+    fn set_values(&mut self, values: &[f64]) {
+        self.learned().set_values(values);
     }
 }

@@ -66,6 +66,9 @@ impl Likelihood for HeteroscedasticGaussian {
     fn target_width(&self) -> usize {
         self.targets
     }
+    fn is_log_concave(&self) -> bool {
+        false
+    }
     fn name(&self) -> &'static str {
         NAME
     }

@@ -8,6 +8,7 @@
 //! | [`StudentT`] | additive noise with outliers | diagonal, constant (Fisher) |
 //! | [`Bernoulli`] | independent events, logit or probit link | diagonal |
 //! | [`Poisson`] | independent counts, rate `exp(f)` | diagonal |
+//! | [`NegativeBinomial`] | independent counts with more scatter than those, mean `exp(f)` | diagonal (Fisher) |
 //! | [`Categorical`] | one class of several, softmax | `diag(p) - p pᵀ` |
 
 mod bernoulli;
@@ -15,6 +16,7 @@ mod categorical;
 mod full_gaussian;
 mod gaussian;
 mod heteroscedastic;
+mod negative_binomial;
 mod poisson;
 mod student_t;
 
@@ -23,7 +25,9 @@ pub use categorical::{Categorical, softmax_root};
 pub use full_gaussian::FullGaussian;
 pub use gaussian::Gaussian;
 pub use heteroscedastic::HeteroscedasticGaussian;
+pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
+#[cfg(test)]
 pub(crate) use poisson::log_density as poisson_log_density;
 pub use student_t::StudentT;
 

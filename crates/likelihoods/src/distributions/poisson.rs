@@ -4,7 +4,7 @@ use super::one;
 use crate::error::{check_each, check_outputs, check_width};
 use crate::expectation::{Slopes, negative_expectation, one_dimensional, sum_over_outputs};
 use crate::likelihood::{assert_lengths, no_parameters};
-use crate::predictive::poisson_log_mixture;
+use crate::predictive::counts_log_mixture;
 use crate::{Likelihood, LikelihoodError};
 use rand::Rng;
 use rand_distr::Distribution;
@@ -17,6 +17,22 @@ pub(crate) fn log_density(y: f64, f: f64) -> f64 {
     // Without the guard, 0 · -∞ for a rate of zero.
     let product = if y == 0.0 { 0.0 } else { y * f };
     product - f.exp() - libm::lgamma(y + 1.0)
+}
+
+/// A count of the given rate, or the rate itself where that is too large for the generator.
+pub(super) fn draw(rate: f64, rng: &mut dyn Rng) -> f64 {
+    match rand_distr::Poisson::new(rate) {
+        Ok(counts) => counts.sample(rng),
+        // Zero, infinite, NaN, or too large.
+        Err(_) => rate,
+    }
+}
+
+/// The error of targets that are not so many counts.
+pub(super) fn check_counts(owner: &'static str, outputs: usize, y: &[f64]) -> Result<(), LikelihoodError> {
+    check_width(owner, outputs, y)?;
+    let valid = |y: f64| y >= 0.0 && y.is_finite() && y.fract() == 0.0;
+    check_each(owner, y, valid, "counts are whole numbers from 0; do not standardise them")
 }
 
 /// Counts that are independent given the latent values, one for each output, with rate `exp(f)`. Targets are whole numbers,
@@ -65,9 +81,7 @@ impl Likelihood for Poisson {
         NAME
     }
     fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
-        check_width(NAME, self.outputs, y)?;
-        let valid = |y: f64| y >= 0.0 && y.is_finite() && y.fract() == 0.0;
-        check_each(NAME, y, valid, "counts are whole numbers from 0; do not standardise them")
+        check_counts(NAME, self.outputs, y)
     }
     fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
         assert_lengths(self, y, f);
@@ -94,12 +108,7 @@ impl Likelihood for Poisson {
     fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
         assert_eq!((f.len(), out.len()), (self.outputs, self.outputs), "latent values and target");
         for (out, f) in out.iter_mut().zip(f) {
-            let rate = f.exp();
-            *out = match rand_distr::Poisson::new(rate) {
-                Ok(counts) => counts.sample(rng),
-                // Zero, infinite, NaN, or too large.
-                Err(_) => rate,
-            };
+            *out = draw(f.exp(), rng);
         }
     }
     /// `y m - exp(m + v/2) - log y!`.
@@ -110,7 +119,6 @@ impl Likelihood for Poisson {
             (y[i] * mean[i] - rate - libm::lgamma(y[i] + 1.0), y[i] - rate, -0.5 * rate)
         })
     }
-    /// Those of a log-normal rate, plus the scatter of counts around it.
     /// By a one-dimensional integral. The peak of the tilted density lies between the mean and `log y`, where y = 0 pulls it down by less than `α v`.
     fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
         assert_lengths(self, y, mean);
@@ -125,6 +133,7 @@ impl Likelihood for Poisson {
             one_dimensional(alpha, (m, v), reach, each, |_, _| {})
         })
     }
+    /// Those of a log-normal rate, plus the scatter of counts around it.
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
         for i in 0..self.outputs {
             let rate = (mean[i] + 0.5 * variance[i]).exp();
@@ -133,6 +142,6 @@ impl Likelihood for Poisson {
     }
     fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
         assert_lengths(self, y, mean);
-        (0..y.len()).map(|i| poisson_log_mixture(y[i], mean[i], variance[i])).sum()
+        (0..y.len()).map(|i| counts_log_mixture(y[i], mean[i], variance[i], |f| log_density(y[i], f))).sum()
     }
 }

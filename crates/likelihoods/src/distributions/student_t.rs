@@ -5,7 +5,7 @@ use crate::error::check_outputs;
 use crate::expectation::{Slopes, Tilted, negative_expectation, sum_over_outputs};
 use crate::likelihood::assert_lengths;
 use crate::predictive::student_t_log_mixture;
-use crate::special::digamma;
+use crate::special::polygamma::digamma;
 use crate::{Likelihood, LikelihoodError};
 use posterior_optim::{Parameters, Segment, Transform};
 use rand::Rng;
@@ -122,6 +122,9 @@ impl Parameters for StudentT {
 impl Likelihood for StudentT {
     fn outputs(&self) -> usize {
         self.outputs
+    }
+    fn is_log_concave(&self) -> bool {
+        false
     }
     fn name(&self) -> &'static str {
         NAME

@@ -14,7 +14,7 @@
 //! | likelihood | expectation | slopes |
 //! |---|---|---|
 //! | Gaussian noise of any kind, Poisson | closed form | closed form |
-//! | Bernoulli, logit or probit | trapezoid rule | the same |
+//! | Bernoulli, logit or probit; negative binomial | trapezoid rule | the same |
 //! | Student-t | one exponentially convergent integral | of the sum |
 //! | categorical | exponentially convergent integrals; no Monte Carlo | of the sum |
 
@@ -29,7 +29,7 @@ pub use gauss_hermite::GaussHermite;
 pub(crate) use log_sum_exp::{expected_log_sum_exp, log_expected_power};
 pub use monte_carlo::{CorrelatedSlopes, sampled_alpha_energy};
 pub(crate) use tilted::{Tilted, one_dimensional};
-pub(crate) use trapezoid::nodes;
+pub(crate) use trapezoid::{nodes, nodes_reaching};
 
 use crate::Likelihood;
 

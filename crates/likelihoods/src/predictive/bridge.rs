@@ -1,4 +1,4 @@
-//! The **Laplace bridge**: a Dirichlet distribution for the softmax of Gaussian latent values.
+//! The **Laplace bridge**: a Dirichlet distribution for the softmax of Gaussian latent values, and the way back.
 //!
 //! Laplace's method for `Dirichlet(α)` in the basis of the softmax, on the plane where latent values sum to zero, gives
 //!
@@ -33,7 +33,47 @@
 //! networks*, after MacKay (1998), *Choice of basis for Laplace approximation*.
 
 use super::LatentGaussian;
+use crate::LikelihoodError;
 use crate::special::softmax::log_sum_exp;
+
+/// The Gaussian latent values of a Dirichlet distribution with the given K concentrations (module text): writes their means (K, in nats),
+/// which sum to zero, and their covariance (K x K, row-major), which is singular along `(1, ..., 1)`. [`laplace_bridge`] leads back.
+/// Cost O(K²).
+///
+/// # Errors
+/// [`LikelihoodError::Parameter`] unless concentrations are positive, finite, and so large that their inverses have a finite sum.
+///
+/// # Panics
+/// When lengths differ.
+pub fn dirichlet_bridge(
+    concentrations: &[f64],
+    mean: &mut [f64],
+    covariance: &mut [f64],
+) -> Result<(), LikelihoodError> {
+    let classes = concentrations.len();
+    assert_eq!((mean.len(), covariance.len()), (classes, classes * classes), "K means and K x K covariances");
+    let count = classes as f64;
+    let inverses: f64 = concentrations.iter().map(|a| 1.0 / a).sum();
+    let usable = |a: f64| a > 0.0 && a.is_finite() && (1.0 / a).is_finite();
+    let bad = concentrations.iter().position(|&a| !usable(a));
+    if let Some(k) = bad.or((!inverses.is_finite()).then_some(0)) {
+        return Err(LikelihoodError::Parameter {
+            owner: "dirichlet_bridge",
+            parameter: format!("concentrations[{k}]"),
+            value: concentrations[k].to_string(),
+            remedy: "give positive, finite numbers above 1e-300",
+        });
+    }
+    let centre = concentrations.iter().map(|a| a.ln()).sum::<f64>() / count;
+    for (i, a) in concentrations.iter().enumerate() {
+        mean[i] = a.ln() - centre;
+        for (j, b) in concentrations.iter().enumerate() {
+            let own = if i == j { 1.0 / a } else { 0.0 };
+            covariance[i * classes + j] = own - (1.0 / a + 1.0 / b - inverses / count) / count;
+        }
+    }
+    Ok(())
+}
 
 /// Writes the logarithms of the K concentrations of the Dirichlet distribution (module text), in nats; their softmax is its mean.
 /// Returns false, with the latent means written instead, when the latent values do not vary at all: a point, whose
@@ -95,19 +135,11 @@ mod tests {
     use crate::Covariance;
     use posterior_optim::check::assert_close;
 
-    /// Mean and covariance (row-major) of the Gaussian that the bridge assigns to a Dirichlet distribution (module text).
+    /// Mean and covariance (row-major) of the Gaussian that the bridge assigns to a Dirichlet distribution.
     fn gaussian_of(alpha: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let k = alpha.len() as f64;
-        let mean_log = alpha.iter().map(|a| a.ln()).sum::<f64>() / k;
-        let inverse: f64 = alpha.iter().map(|a| 1.0 / a).sum();
-        let covariance = (0..alpha.len() * alpha.len())
-            .map(|e| {
-                let (i, j) = (e / alpha.len(), e % alpha.len());
-                let diagonal = if i == j { 1.0 / alpha[i] } else { 0.0 };
-                diagonal - (1.0 / alpha[i] + 1.0 / alpha[j] - inverse / k) / k
-            })
-            .collect();
-        (alpha.iter().map(|a| a.ln() - mean_log).collect(), covariance)
+        let (mut mean, mut covariance) = (vec![0.0; alpha.len()], vec![0.0; alpha.len() * alpha.len()]);
+        dirichlet_bridge(alpha, &mut mean, &mut covariance).unwrap();
+        (mean, covariance)
     }
 
     fn concentrations(mean: &[f64], covariance: Covariance<'_>, normalised: bool) -> Vec<f64> {
@@ -129,6 +161,28 @@ mod tests {
             }
             mean.iter_mut().for_each(|m| *m += 7.0);
             assert_close(&concentrations(&mean, Covariance::Full(&covariance), false), &alpha, 1e-11, 0.0);
+        }
+    }
+
+    #[test]
+    fn a_dirichlet_becomes_the_mode_of_its_softmax_basis_with_its_curvature() {
+        let alpha = [0.9, 25.0, 3.0];
+        let (mean, covariance) = gaussian_of(&alpha);
+        // log density Σ α_k log softmax(f)_k, whose gradient vanishes at the mean and whose Hessian has the covariance as pseudo-inverse.
+        let total: f64 = alpha.iter().sum();
+        let scale: f64 = mean.iter().map(|m| m.exp()).sum();
+        let p: Vec<f64> = mean.iter().map(|m| m.exp() / scale).collect();
+        assert_close(&p.iter().map(|p| p * total).collect::<Vec<_>>(), &alpha, 1e-13, 0.0);
+        assert!(mean.iter().sum::<f64>().abs() < 1e-14);
+        for (i, j) in (0..9).map(|k| (k / 3, k % 3)) {
+            let hessian = |i: usize, j: usize| total * (f64::from(u8::from(i == j)) * p[i] - p[i] * p[j]);
+            let product: f64 = (0..3).map(|l| hessian(i, l) * covariance[3 * l + j]).sum();
+            assert_close(&[product], &[f64::from(u8::from(i == j)) - 1.0 / 3.0], 0.0, 1e-13);
+            assert!((0..3).map(|l| covariance[3 * i + l]).sum::<f64>().abs() < 1e-14);
+        }
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
+            let error = dirichlet_bridge(&[1.0, bad], &mut [0.0; 2], &mut [0.0; 4]).unwrap_err().to_string();
+            assert!(error.contains("dirichlet_bridge: concentrations[1] is"), "{error}");
         }
     }
 

@@ -9,7 +9,8 @@
 //! | [`Integration`] | how the latent values are averaged over |
 //! | [`PredictiveRule`] | the rule, with random numbers that all inputs share |
 //! | [`Prediction`] | probabilities or moments |
-//! | [`laplace_bridge`] | the Dirichlet distribution nearest to a softmax of Gaussians |
+//! | [`laplace_bridge`], [`dirichlet_bridge`] | the Dirichlet distribution nearest to a softmax of Gaussians, and the way back |
+//! | [`LabelInformation`] | the part of a label's uncertainty that more data would remove |
 //! | `mixture` | equal mixtures of predictive distributions |
 //! | `root`, `draws` | sampled latent values, also for singular covariances |
 //! | `log_density` | log predictive densities of targets |
@@ -17,6 +18,7 @@
 
 mod bridge;
 mod draws;
+mod information;
 mod integration;
 mod latent;
 mod log_density;
@@ -26,12 +28,13 @@ mod prediction;
 mod root;
 mod rule;
 
-pub use bridge::laplace_bridge;
+pub use bridge::{dirichlet_bridge, laplace_bridge};
+pub use information::LabelInformation;
 pub use integration::Integration;
 pub use latent::{Clipping, Covariance, LatentGaussian};
 pub(crate) use log_density::{
-    gaussian as gaussian_log_density, heteroscedastic as heteroscedastic_log_mixture,
-    poisson as poisson_log_mixture, student_t as student_t_log_mixture,
+    counts as counts_log_mixture, gaussian as gaussian_log_density,
+    heteroscedastic as heteroscedastic_log_mixture, student_t as student_t_log_mixture,
 };
 pub(crate) use log_integral::significant;
 pub use mixture::{average, log_average_exp, mixture_moments};

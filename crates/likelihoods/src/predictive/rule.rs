@@ -299,7 +299,9 @@ impl PredictiveRule {
             OutputLikelihood::FullGaussian(g) => {
                 log_density::gaussian(y, latent, false, |i, j| g.covariance()[i * n + j])
             }
-            OutputLikelihood::Poisson(_) | OutputLikelihood::StudentT(_) => {
+            OutputLikelihood::Poisson(_)
+            | OutputLikelihood::NegativeBinomial(_)
+            | OutputLikelihood::StudentT(_) => {
                 let variances = &mut workspace.list;
                 variances.clear();
                 variances.extend((0..n).map(variance));

@@ -1,7 +1,6 @@
 //! Functions that the mathematics library lacks.
 
-mod digamma;
 pub(crate) mod normal_tail;
+pub(crate) mod polygamma;
+pub(crate) mod saddle_point;
 pub(crate) mod softmax;
-
-pub(crate) use digamma::digamma;

@@ -2,7 +2,7 @@
 
 use posterior_likelihoods::{
     Bernoulli, Categorical, FullGaussian, GaussHermite, Gaussian, HeteroscedasticGaussian, Link,
-    OutputLikelihood, Poisson, StudentT,
+    NegativeBinomial, OutputLikelihood, Poisson, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check;
@@ -25,6 +25,7 @@ fn cases() -> Vec<(OutputLikelihood, [Vec<f64>; 2], Vec<f64>)> {
         (bernoulli(Link::Logit), events(), f.clone()),
         (bernoulli(Link::Probit), events(), f.clone()),
         (L::Poisson(Poisson::new(3).unwrap()), [vec![2.0, 0.0, 11.0], vec![0.0, 1.0, 30.0]], f.clone()),
+        (L::NegativeBinomial(NegativeBinomial::new(2.5).unwrap()), [vec![3.0], vec![0.0]], vec![0.4]),
         (
             L::HeteroscedasticGaussian(HeteroscedasticGaussian::new(2).unwrap()),
             [vec![0.3, -0.7], vec![3.0, 1.0]],
@@ -70,8 +71,12 @@ fn the_root_squares_to_the_curvature_and_the_products_are_products() {
     for (l, [y, _], f) in cases() {
         let (n, s) = (l.outputs(), l.root_width());
         let (_, hessian, curvature) = derivatives(&l, &y, &f);
-        let exact =
-            !matches!(l, OutputLikelihood::HeteroscedasticGaussian(_) | OutputLikelihood::StudentT(_));
+        let exact = !matches!(
+            l,
+            OutputLikelihood::HeteroscedasticGaussian(_)
+                | OutputLikelihood::StudentT(_)
+                | OutputLikelihood::NegativeBinomial(_)
+        );
         assert_eq!(exact, curvature == hessian, "{l:?}");
         let root = vector(n * s, |out| l.root(&y, &f, out));
         let square: Vec<f64> =
@@ -117,6 +122,8 @@ fn enumerate(l: &OutputLikelihood, f: &[f64]) -> Vec<(Vec<f64>, f64)> {
                 .map(|(a, b, c)| grid(a, b, c))
                 .collect()
         }
+        // The mean is 1.5; the tail falls by more than a half with every count.
+        OutputLikelihood::NegativeBinomial(_) => (0..200u32).map(|y| weigh(vec![y.into()])).collect(),
         // Scores are polynomials of degree 2 in y, so quadrature is exact.
         OutputLikelihood::HeteroscedasticGaussian(_) => {
             let rule = GaussHermite::new(8);
@@ -159,7 +166,7 @@ fn probabilities_sum_to_one_and_the_curvature_is_the_fisher_matrix() {
         check::assert_close(&score, &vec![0.0; n], 0.0, 1e-12);
         check::assert_close(&fisher, &curvature, 1e-12, 1e-12);
     }
-    assert_eq!(checked, 6);
+    assert_eq!(checked, 7);
 }
 
 #[test]

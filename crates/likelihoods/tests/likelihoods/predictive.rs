@@ -1,5 +1,6 @@
 //! Predictions against references, quadrature and simulation.
 
+use posterior_likelihoods::predictive::dirichlet_bridge;
 use posterior_likelihoods::{
     Bernoulli, Categorical, Clipping, Covariance, FullGaussian, GaussHermite, Gaussian,
     HeteroscedasticGaussian, Integration, LatentGaussian, Likelihood, LikelihoodError, Link,
@@ -123,16 +124,8 @@ fn small_variances_make_the_approximations_of_classes_accurate() {
     let mut errors = Vec::new();
     for concentration in [20.0, 200.0] {
         let alpha: Vec<f64> = [0.5, 0.3, 0.2].iter().map(|p| p * concentration).collect();
-        let log_mean = alpha.iter().map(|a| a.ln()).sum::<f64>() / 3.0;
-        let mean: Vec<f64> = alpha.iter().map(|a| a.ln() - log_mean).collect();
-        let inverse: f64 = alpha.iter().map(|a| 1.0 / a).sum();
-        let covariance: Vec<f64> = (0..9)
-            .map(|e| {
-                let (i, j) = (e / 3, e % 3);
-                f64::from(u8::from(i == j)) / alpha[i]
-                    - (1.0 / alpha[i] + 1.0 / alpha[j] - inverse / 3.0) / 3.0
-            })
-            .collect();
+        let (mut mean, mut covariance) = ([0.0; 3], [0.0; 9]);
+        dirichlet_bridge(&alpha, &mut mean, &mut covariance).unwrap();
         let latent = full(&mean, &covariance);
         let exact = probabilities(&categorical(3), sampled(200_000), latent);
         let bridge = probabilities(&categorical(3), Integration::LaplaceBridge, latent);

@@ -48,10 +48,11 @@ fn continue_in<T: SavedPrecision>(
         OutputLikelihood::Poisson(_) => LikelihoodKind::Poisson,
         OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
         OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
-        OutputLikelihood::StudentT(_) => {
-            return Err(ModelError::Request(
-                "a model with Student-t noise cannot be continued; fit it again with all data".into(),
-            ));
+        OutputLikelihood::StudentT(_) | OutputLikelihood::NegativeBinomial(_) => {
+            return Err(ModelError::Request(format!(
+                "a model of {} targets cannot be continued; fit it again with all data",
+                header.base_likelihood.name()
+            )));
         }
     };
     let mut data = data.clone();
