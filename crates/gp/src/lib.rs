@@ -32,6 +32,7 @@
 //! | [`inducing`] | inducing points: collapsed and stochastic bounds, `O(n m²)` time and `O(m²)` memory |
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
 //! | [`function_space`] | C functions under any likelihood, near which it is quadratic: exact covariances for any kernel of several functions |
+//! | [`laplace`] | any likelihood by the curvature at the mode, hyperparameters by its evidence |
 //! | [`latent_mode`] | the posterior mode of such functions, by Newton's method on their kernel matrix |
 //! | [`iterative`] | stochastic dual descent, gradient descent, conjugate gradients: products with the kernel matrix only |
 //!
@@ -44,6 +45,7 @@ pub mod function_space;
 mod hyperprior;
 pub mod inducing;
 pub mod iterative;
+pub mod laplace;
 pub mod latent_mode;
 mod mean;
 mod parts;

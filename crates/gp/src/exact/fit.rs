@@ -3,7 +3,7 @@
 use super::evidence::log_evidence;
 use super::leave_one_out::leave_one_out_and_gradient;
 use super::model::ExactGp;
-use super::objective::{Searched, maximise};
+use super::objective::{Part, Searched, maximise};
 use super::plan::Plan;
 use super::posterior::ExactPosterior;
 use crate::hyperprior::Hyperprior;
@@ -135,7 +135,7 @@ pub fn fit(
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
     let Searched { model, attempts, reason, steps, largest_jitter, at_bounds, buffer } =
-        maximise(model, std::slice::from_ref(&data), options, observer)?;
+        maximise(model, &[Part::One(&data)], options, observer)?;
     let (criterion, log_evidence) = match options.criterion {
         Criterion::Evidence => {
             let log_evidence = log_evidence(&model, &data, buffer)?;

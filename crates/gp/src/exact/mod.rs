@@ -25,6 +25,7 @@
 //! | `objective` | a criterion, summed over sets of rows, as an objective of the free hyperparameters |
 //! | `fit` | hyperparameters: L-BFGS or Adam, restarts, hyperpriors |
 //! | `posterior` | predictions, joint covariance, samples |
+//! | `several` | several processes with one kernel, each with noise of its own |
 //! | `update` | appending and removing rows without refitting |
 
 mod evidence;
@@ -34,16 +35,18 @@ mod model;
 mod objective;
 mod plan;
 mod posterior;
+mod several;
 mod update;
 
 pub use evidence::{Evaluation, log_evidence, log_evidence_and_gradient};
 pub use fit::{Criterion, Fit, FitOptions, Optimizer, fit};
 pub use leave_one_out::{LeaveOneOut, leave_one_out_and_gradient};
 pub use model::ExactGp;
-pub(crate) use objective::{Searched, maximise};
+pub(crate) use objective::{Part, Searched, maximise};
 pub use plan::Plan;
 pub(crate) use plan::bytes;
 pub use posterior::ExactPosterior;
+pub use several::{SeveralObservations, log_evidence_of_several};
 
 #[cfg(test)]
 mod tests;

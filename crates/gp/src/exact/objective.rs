@@ -4,6 +4,7 @@ use super::evidence::{Evaluation, log_evidence_and_gradient};
 use super::fit::{Criterion, FitOptions, Optimizer};
 use super::leave_one_out::leave_one_out_and_gradient;
 use super::model::ExactGp;
+use super::several::{SeveralObservations, log_evidence_of_several};
 use crate::hyperprior::log_prior;
 use crate::{GpError, Observations};
 use faer::Mat;
@@ -13,10 +14,28 @@ use posterior_optim::{
     State, perturbed, restarts,
 };
 
+/// Data that are taken as independent of other parts given the hyperparameters.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    /// Targets that share their noise.
+    One(&'a Observations),
+    /// Functions with noise of their own each; their criterion is the evidence.
+    Several(&'a SeveralObservations),
+}
+
+impl Part<'_> {
+    fn values(&self) -> usize {
+        match self {
+            Self::One(data) => data.rows() * data.targets().ncols(),
+            Self::Several(data) => data.rows() * data.functions(),
+        }
+    }
+}
+
 /// The negative criterion for each target value, summed over parts of the data that are taken as independent given the hyperparameters.
 struct NegativeCriterion<'a> {
     model: ExactGp,
-    parts: &'a [Observations],
+    parts: &'a [Part<'a>],
     options: &'a FitOptions,
     map: &'a Constrained,
     /// The n x n buffer, handed from evaluation to evaluation.
@@ -38,18 +57,23 @@ impl Objective for NegativeCriterion<'_> {
         let failed = |error: GpError| ObjectiveError(error.to_string());
         let mut natural = vec![0.0; self.model.values().len()];
         let (mut value, mut count) = (0.0, 0);
-        for data in self.parts {
+        for part in self.parts {
             let buffer = self.buffer.take();
-            let evaluation = match self.options.criterion {
-                Criterion::Evidence => log_evidence_and_gradient(&self.model, data, buffer),
-                Criterion::LeaveOneOut => leave_one_out_and_gradient(&self.model, data, buffer),
+            let evaluation = match (part, self.options.criterion) {
+                (Part::One(data), Criterion::Evidence) => {
+                    log_evidence_and_gradient(&self.model, data, buffer)
+                }
+                (Part::One(data), Criterion::LeaveOneOut) => {
+                    leave_one_out_and_gradient(&self.model, data, buffer)
+                }
+                (Part::Several(data), _) => log_evidence_of_several(&self.model, data, buffer),
             };
             let Evaluation { value: own, gradient, cholesky, buffer } = evaluation.map_err(failed)?;
             self.buffer = Some(buffer);
             self.largest_jitter = self.largest_jitter.max(cholesky.jitter);
             value += own;
             natural.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g);
-            count += data.rows() * data.targets().ncols();
+            count += part.values();
         }
         let prior = log_prior(&self.options.hyperpriors, &self.model, &mut natural).map_err(failed)?;
         let scale = -1.0 / count as f64;
@@ -81,7 +105,7 @@ pub(crate) struct Searched {
 /// Maximises the criterion, summed over `parts`, plus hyperpriors, from several starts. Cost of an evaluation: the sum over parts; memory: the largest part's.
 pub(crate) fn maximise(
     mut model: ExactGp,
-    parts: &[Observations],
+    parts: &[Part<'_>],
     options: &FitOptions,
     observer: &mut Observer<'_, State>,
 ) -> Result<Searched, GpError> {

@@ -32,6 +32,19 @@ impl Plan {
         Self::new(rows, inputs, targets, 3, 3.0)
     }
 
+    /// The plan for the Laplace approximation of so many latent functions: kernel matrix, adjoint, a factor and a whitened matrix for each function, two more in turn. For classes, whose functions are `coupled`, the factor of their
+    /// sum besides; a mode of seven steps with the gradient at it.
+    pub fn laplace(rows: usize, inputs: usize, functions: usize, coupled: bool) -> Self {
+        let c = functions as u64;
+        let (matrices, cubes) = if coupled { (2 * c + 6, 14.0) } else { (c + 5, 5.0) };
+        Self::new(rows, inputs, functions, matrices, cubes * functions as f64)
+    }
+
+    /// The plan for the evidence of several functions, of so many different noises (kernel matrix, factor and adjoint).
+    pub fn several(rows: usize, inputs: usize, functions: usize, noises: usize) -> Self {
+        Self::new(rows, inputs, functions, 3, noises as f64)
+    }
+
     fn new(rows: usize, inputs: usize, targets: usize, matrices: u64, cubes: f64) -> Self {
         let n = rows as u64;
         let square = n.saturating_mul(n).saturating_mul(8);

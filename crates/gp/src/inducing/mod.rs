@@ -40,6 +40,7 @@ pub use distribution::InducingDistribution;
 pub use error::InducingError;
 pub use pathwise::PathwiseSamples;
 pub use plan::Plan;
+pub(crate) use posterior::check_targets;
 pub use posterior::{InducingPosterior, LatentMarginals};
 pub use prior::SparseGp;
 

@@ -281,7 +281,7 @@ impl Posterior for InducingPosterior {
 }
 
 /// The first row whose target the likelihood cannot produce, as an error.
-pub(super) fn check_targets(
+pub(crate) fn check_targets(
     likelihood: &dyn Likelihood,
     targets: MatRef<'_, f64>,
 ) -> Result<(), InducingError> {

@@ -12,7 +12,7 @@ use posterior_optim::{Parameters, Segment, Transform};
 /// C latent Gaussian processes with one kernel, summarised at m inducing inputs, behind a likelihood L.
 ///
 /// Its parameters are those of the kernel, of the means, of the likelihood (all fixed unless
-/// [`learn_hyperparameters`](Self::learn_hyperparameters)) and `inducing_inputs` (m x D, by columns; fixed unless
+/// [`learn_hyperparameters`](Self::learn_hyperparameters), the last also unless [`learn_likelihood`](Self::learn_likelihood)) and `inducing_inputs` (m x D, by columns; fixed unless
 /// [`learn_inducing`](Self::learn_inducing)).
 #[derive(Debug)]
 pub struct SparseGp<L> {
@@ -23,6 +23,8 @@ pub struct SparseGp<L> {
     pub(super) target_width: usize,
     /// Whether a fit moves kernel, means and likelihood.
     pub learn_hyperparameters: bool,
+    /// Whether a fit that moves hyperparameters moves those of the likelihood, too.
+    pub learn_likelihood: bool,
     /// Whether a fit moves the inducing inputs.
     pub learn_inducing: bool,
     /// Always added to the diagonal of `K_ZZ`, relative to its mean. The result is still a bound: that for inducing values
@@ -71,6 +73,7 @@ impl<L> SparseGp<L> {
             inducing,
             target_width,
             learn_hyperparameters: true,
+            learn_likelihood: true,
             learn_inducing: true,
             jitter: DEFAULT_JITTER,
             policy: JitterPolicy::default(),
@@ -109,7 +112,11 @@ impl<L> SparseGp<L> {
 
 impl<L: Parameters> Parameters for SparseGp<L> {
     fn segments(&self) -> Vec<Segment> {
-        let mut out = [self.kernel.segments(), self.mean.segments(), self.likelihood.segments()].concat();
+        let mut likelihood = self.likelihood.segments();
+        if !self.learn_likelihood {
+            likelihood.iter_mut().for_each(|segment| segment.transform = Transform::Fixed);
+        }
+        let mut out = [self.kernel.segments(), self.mean.segments(), likelihood].concat();
         if !self.learn_hyperparameters {
             out.iter_mut().for_each(|segment| segment.transform = Transform::Fixed);
         }

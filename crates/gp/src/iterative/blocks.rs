@@ -13,7 +13,7 @@
 
 use super::neighbourhoods::nearest_rows;
 use crate::data::same_width;
-use crate::exact::{ExactGp, FitOptions, Plan, Searched, maximise};
+use crate::exact::{ExactGp, FitOptions, Part, Plan, Searched, SeveralObservations, maximise};
 use crate::{GpError, Observations};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Attempt, Observer, Reason, State};
@@ -86,6 +86,9 @@ pub struct BlockFit {
     pub value: Option<f64>,
     /// Why the best start ended.
     pub reason: Reason,
+    /// Its steps; 0 in files of releases that did not count them.
+    #[serde(default)]
+    pub steps: usize,
     /// What became of each start.
     pub attempts: Vec<Attempt>,
     /// Most that was added to a diagonal.
@@ -109,33 +112,53 @@ pub fn fit_on_blocks(
     options: &FitOptions,
     observer: &mut Observer<'_, State>,
 ) -> Result<(ExactGp, BlockFit), GpError> {
+    same_width("columns of the inputs", model.mean().input_dimension(), data.inputs().ncols())?;
     let parts: Vec<Observations> = blocks.iter().map(|rows| data.select(rows)).collect::<Result<_, _>>()?;
-    fit_on_parts(model, &parts, options, observer)
+    let plans = parts.iter().map(|part| options.plan(part));
+    let sizes = parts.iter().map(Observations::rows).collect();
+    let parts: Vec<Part<'_>> = parts.iter().map(Part::One).collect();
+    search(model, (&parts, sizes), (options, plans.max_by_key(|plan| plan.peak_bytes)), observer)
 }
 
-/// The same for parts that are no rows of one set: of several processes with one kernel, say, each with targets and noise of its own.
+/// The same for several functions with one kernel and noise of their own each, in blocks of rows: the sum of their evidences.
 ///
 /// # Errors
 /// As [`fit_on_blocks`].
-pub fn fit_on_parts(
+///
+/// # Panics
+/// When a block names a row that is not there.
+pub fn fit_several_on_blocks(
     model: ExactGp,
-    parts: &[Observations],
+    data: &SeveralObservations,
+    blocks: &[Vec<usize>],
     options: &FitOptions,
+    observer: &mut Observer<'_, State>,
+) -> Result<(ExactGp, BlockFit), GpError> {
+    let parts: Vec<SeveralObservations> =
+        blocks.iter().map(|rows| data.select(rows)).collect::<Result<_, _>>()?;
+    for part in &parts {
+        same_width("columns of the inputs", model.mean().input_dimension(), part.inputs().ncols())?;
+    }
+    let plans = parts.iter().map(SeveralObservations::plan);
+    let sizes = parts.iter().map(SeveralObservations::rows).collect();
+    let parts: Vec<Part<'_>> = parts.iter().map(Part::Several).collect();
+    search(model, (&parts, sizes), (options, plans.max_by_key(|plan| plan.peak_bytes)), observer)
+}
+
+fn search(
+    model: ExactGp,
+    (parts, sizes): (&[Part<'_>], Vec<usize>),
+    (options, largest): (&FitOptions, Option<Plan>),
     observer: &mut Observer<'_, State>,
 ) -> Result<(ExactGp, BlockFit), GpError> {
     if parts.is_empty() {
         return Err(GpError::Empty { what: "the set of blocks" });
     }
-    for part in parts {
-        same_width("columns of the inputs", model.mean().input_dimension(), part.inputs().ncols())?;
-    }
-    let largest = parts.iter().map(|part| options.plan(part)).max_by_key(|plan| plan.peak_bytes);
     if let Some(plan) = largest.filter(|plan| plan.peak_bytes > options.memory_limit) {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    let Searched { model, attempts, reason, largest_jitter, at_bounds, .. } =
+    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds, .. } =
         maximise(model, parts, options, observer)?;
-    let best = attempts.iter().filter_map(|a| a.value).min_by(f64::total_cmp);
-    let sizes = parts.iter().map(Observations::rows).collect();
-    Ok((model, BlockFit { sizes, value: best.map(|v| -v), reason, attempts, largest_jitter, at_bounds }))
+    let value = attempts.iter().filter_map(|a| a.value).min_by(f64::total_cmp).map(|v| -v);
+    Ok((model, BlockFit { sizes, value, reason, steps, attempts, largest_jitter, at_bounds }))
 }

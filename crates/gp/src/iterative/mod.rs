@@ -15,7 +15,7 @@
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
 //! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
-//! | `blocks` | hyperparameters at scale: one objective over samples and neighbourhoods ([`fit_on_blocks`], [`fit_on_parts`]) |
+//! | `blocks` | hyperparameters at scale: one objective over samples and neighbourhoods ([`fit_on_blocks`], [`fit_several_on_blocks`]) |
 //! | `evidence`, `neighbourhoods` | the same by stochastic gradients, or as published, by averages ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
 //! | `search` | hyperparameters of all rows: Adam on those gradients, with warm starts ([`search_evidence`]) |
 //! | `diagnostics`, `spectral` | error norms, errors by eigendirection ([`SpectralBasis`]) |
@@ -41,7 +41,7 @@ mod state;
 mod step_size;
 mod stochastic;
 
-pub use blocks::{BlockFit, Blocks, fit_on_blocks, fit_on_parts};
+pub use blocks::{BlockFit, Blocks, fit_on_blocks, fit_several_on_blocks};
 pub use conjugate::ConjugateGradientOptions;
 pub use descent::{
     Averaging, DescentOptions, DescentRule, Gradient, NoisePlacement, Regulariser, gradient_estimate,
