@@ -24,12 +24,13 @@ impl<'a> HeldOut<'a> {
         }
     }
 
-    /// For a table of so many rows.
-    pub(crate) fn split(&self, rows: usize, seed: u64) -> Result<Split, Failure> {
-        Ok(match self {
-            Self::Nothing => Split::all(rows),
-            Self::Fold { file, fold } => Split::from_folds(file, *fold, rows)?,
-            Self::Fraction(f) => Split::random(rows, *f, Streams::new(seed)),
+    /// For a table of so many rows; a share is one of every class, where the rows have `strata`.
+    pub(crate) fn split(&self, rows: usize, strata: Option<&[usize]>, seed: u64) -> Result<Split, Failure> {
+        Ok(match (self, strata) {
+            (Self::Nothing, _) => Split::all(rows),
+            (Self::Fold { file, fold }, _) => Split::from_folds(file, *fold, rows)?,
+            (Self::Fraction(f), Some(strata)) => Split::stratified(strata, *f, Streams::new(seed)),
+            (Self::Fraction(f), None) => Split::random(rows, *f, Streams::new(seed)),
         })
     }
 }
@@ -89,6 +90,7 @@ fn given(path: &Path) -> Result<Vec<Hyperparameter>, Failure> {
     }
     match AnyModel::load(path)? {
         AnyModel::Process(model) => Ok(model.header().hyperparameters.clone()),
+        AnyModel::Generalised(model) => Ok(model.header().hyperparameters.clone()),
         AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
             Err(Failure::usage(format!("{} is no Gaussian process: it has no kernel", path.display())))
         }

@@ -174,11 +174,7 @@ pub enum DataError {
         known: Vec<String>,
     },
     /// A label that the training rows did not have.
-    #[error(
-        "{path}, row {row}: the label `{text}` of `{column}` did not occur in training{}; known: {}",
-        meant(alike.as_deref()),
-        listed(known)
-    )]
+    #[error("{path}, row {row}: the label `{text}` of `{column}` did not occur in training{known}")]
     UnknownLabel {
         /// The file.
         path: PathBuf,
@@ -188,10 +184,8 @@ pub enum DataError {
         column: String,
         /// The cell.
         text: String,
-        /// The classes of the training rows.
-        known: Vec<String>,
-        /// The one that differs in case or spaces only.
-        alike: Option<String>,
+        /// The classes of the training rows in words, first the one that differs in case or spaces only.
+        known: String,
     },
     /// A target of one class.
     #[error(
@@ -397,10 +391,12 @@ impl DataError {
     }
 }
 
-fn meant(alike: Option<&str>) -> String {
-    alike.map_or_else(String::new, |name| {
+/// The classes that there are, for a label that is none of them.
+pub(crate) fn known_labels(known: &[String], alike: Option<&str>) -> String {
+    let meant = alike.map_or_else(String::new, |name| {
         format!("; did you mean `{name}`? Labels are told apart by case and spaces")
-    })
+    });
+    format!("{meant}; known: {}", listed(known))
 }
 
 fn quoted(names: &[String]) -> String {

@@ -1,5 +1,6 @@
 //! **Targets that are no measurements**: class labels by name, counts, and what a column of either looks like before anyone says which it is.
 
+use crate::error::known_labels;
 use crate::schema::numbers;
 use crate::{Column, DataError, Missing, Table, Values};
 use serde::{Deserialize, Serialize};
@@ -157,8 +158,7 @@ impl ClassNames {
             row: row + 1,
             column: column.name.clone(),
             text,
-            known: self.0.clone(),
-            alike,
+            known: known_labels(&self.0, alike.as_deref()),
         }
     }
 }

@@ -206,6 +206,9 @@ fn columns<M: Model + ?Sized>(
             out.push(text("predicted", best.iter().map(|top| names[top[0].0].clone()).collect()));
             out.push(numeric("max_probability".into(), best.iter().map(|top| top[0].1).collect()));
             out.push(numeric("entropy".into(), predictions.entropies()));
+            if let Some(removable) = &predictions.removable_entropy {
+                out.push(numeric("removable_entropy".into(), removable.clone()));
+            }
             let deviation =
                 |(i, top): (usize, &Vec<(usize, f64)>)| predictions.latent_deviation[i * width + top[0].0];
             out.push(numeric("latent_std".into(), best.iter().enumerate().map(deviation).collect()));

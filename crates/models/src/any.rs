@@ -3,7 +3,7 @@
 use crate::Model;
 use crate::ensemble::{EnsembleHeader, EnsembleModel};
 use crate::laplace::{LaplaceHeader, LaplaceModel};
-use crate::process::ProcessModel;
+use crate::process::{GeneralisedHeader, GeneralisedModel, ProcessModel};
 use posterior_store::{Container, StoreError};
 use std::path::Path;
 
@@ -11,6 +11,8 @@ use std::path::Path;
 pub enum AnyModel {
     /// A Gaussian process.
     Process(Box<ProcessModel>),
+    /// A Gaussian process under another likelihood than Gaussian noise.
+    Generalised(Box<GeneralisedModel>),
     /// A network with error bars.
     Laplace(Box<LaplaceModel>),
     /// Several of those.
@@ -22,6 +24,7 @@ impl AnyModel {
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Process(model) => &**model,
+            Self::Generalised(model) => &**model,
             Self::Laplace(model) => &**model,
             Self::Ensemble(model) => &**model,
         }
@@ -31,6 +34,7 @@ impl AnyModel {
     pub fn into_model(self) -> Box<dyn Model> {
         match self {
             Self::Process(model) => model,
+            Self::Generalised(model) => model,
             Self::Laplace(model) => model,
             Self::Ensemble(model) => model,
         }
@@ -50,6 +54,9 @@ impl AnyModel {
             }
             EnsembleHeader::METHOD => {
                 Self::Ensemble(Box::new(EnsembleModel::from_container(container.typed()?)?))
+            }
+            method if GeneralisedHeader::is_method(method) => {
+                Self::Generalised(Box::new(GeneralisedModel::from_container(container.typed()?)?))
             }
             _ => Self::Process(Box::new(ProcessModel::from_container(container.typed()?)?)),
         })

@@ -21,6 +21,8 @@ pub struct Comparison {
     pub baseline_name: &'static str,
     /// Standard deviation of the target in training.
     pub scale: f64,
+    /// Names of the classes; none where no classes are predicted.
+    pub class_names: Vec<String>,
 }
 
 /// Scores of predictions, by what is predicted.
@@ -108,6 +110,11 @@ impl Comparison {
 }
 
 impl Evaluation {
+    /// The name of a class; its number where it has none.
+    pub fn class_name(&self, class: usize) -> String {
+        self.compared.class_names.get(class).cloned().unwrap_or_else(|| class.to_string())
+    }
+
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.compared.model.len()

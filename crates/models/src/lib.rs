@@ -20,6 +20,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
+//! | [`GeneralisedModel`] | the same for classes, counts and numbers with outliers |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
@@ -56,8 +57,11 @@ pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
-    CheckScores, CheckedOn, Chosen, EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary,
-    Header, Hyperparameter, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
-    ScalablePlan, ScalableSummary, Solver, TriedMethod, VarianceMethod, VarianceSolves, choose,
+    BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS, EvidenceSearchSummary,
+    FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, Header,
+    Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
+    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, ScalablePlan, ScalableSummary,
+    Solver, StandInSummary, Target, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose,
+    choose_likelihood,
 };
 pub use shift::Shift;

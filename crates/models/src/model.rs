@@ -215,7 +215,8 @@ pub trait Model: Send + Sync {
     fn comparison(&self, data: &ModelData, question: &Question) -> Result<Comparison, ModelError> {
         let model = self.predictive(data, question)?;
         let (baseline_name, baseline) = self.baseline(data, &model)?;
-        Ok(Comparison { model, baseline, baseline_name, scale: self.target_scale() })
+        let class_names = self.class_names();
+        Ok(Comparison { model, baseline, baseline_name, scale: self.target_scale(), class_names })
     }
 
     /// Scores on examples with truths, beside those of the competitor.
@@ -240,6 +241,14 @@ pub trait Model: Send + Sync {
         Err(ModelError::Usage(
             "--folds and --test-fraction are for Gaussian processes: give the rows to score as a file of their own".into(),
         ))
+    }
+
+    /// The stratum of each row of a table, where rows were left out of the fit by strata: each class gives its share.
+    ///
+    /// # Errors
+    /// When the table has no target, or a label that the model does not know.
+    fn strata(&self, _table: &posterior_data::Table) -> Result<Option<Vec<usize>>, ModelError> {
+        Ok(None)
     }
 
     /// Log-likelihoods of sets of the question's `joint_points`, by as many functions drawn from the posterior as its `samples`, beside those of the competitor.

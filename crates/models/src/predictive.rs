@@ -53,6 +53,8 @@ pub struct Predictive {
     pub latent_deviation: Vec<f64>,
     /// `log p(y | x)` of each example in nats, in the target's units, where truths are known.
     pub log_density: Option<Vec<f64>>,
+    /// The part of each example's entropy that knowing the function would remove, nats: the mutual information of label and function; where it is known.
+    pub removable_entropy: Option<Vec<f64>>,
     /// Latent variances that rounding had made negative and that were taken as zero.
     pub clipped: usize,
     /// Which examples of the data these are, where some have no prediction.
@@ -78,6 +80,7 @@ impl Predictive {
             latent_mean: Vec::new(),
             latent_deviation: Vec::new(),
             log_density: None,
+            removable_entropy: None,
             clipped: 0,
             examples: None,
             truth: None,

@@ -48,8 +48,20 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
         "Expected calibration error: how far confidence and accuracy are apart, averaged over groups of predictions of similar confidence. Lower is better.",
     ),
     (
+        "AUC",
+        "Area under the ROC curve: the probability that a row of a class is given more probability of it than a row of another. 1 is perfect, 0.5 is guessing; it does not see whether the probabilities are right, only their order.",
+    ),
+    (
+        "Confusion matrix",
+        "How often each true class (a row) was predicted as each class (a column). What stands off the diagonal is wrong.",
+    ),
+    (
         "Entropy",
         "How undecided a prediction is, in nats: 0 if one class has all the probability, the logarithm of the number of classes if all have the same.",
+    ),
+    (
+        "Removable entropy",
+        "The part of a prediction's entropy that more data would remove, because the model does not know the function there; the rest is that the classes themselves overlap.",
     ),
     (
         "Out-of-distribution AUC",

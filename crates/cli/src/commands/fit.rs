@@ -5,8 +5,14 @@ use crate::args::{Cli, FitArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
-use posterior::data::stream::count_rows;
-use posterior::{FitRequest, Method, Model as _, Prepared, ProcessModel, peak_memory_bytes};
+use posterior::data::stream::{StreamOptions, TableParts, count_rows};
+use posterior::likelihoods::OutputLikelihood;
+use posterior::optim::Observer;
+use posterior::options::LikelihoodName;
+use posterior::{
+    AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
+    Observed, Prepared, ProcessModel, Target, choose_likelihood, peak_memory_bytes,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -16,18 +22,48 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let mut request = arguments.request()?;
     set_threads(arguments.threads)?;
     let remarks = remarks(cli);
-    let prepared = prepare(arguments, &request, remarks)?;
+    let rows = rows(arguments, &request, remarks)?;
     // One budget for the whole command: what reading took is spent.
     if let Some(seconds) = &mut request.time_budget {
         *seconds = (*seconds - started.elapsed().as_secs_f64()).max(f64::MIN_POSITIVE);
     }
-    let request = &request;
+    let model = match rows {
+        Rows::Gaussian(prepared) => gaussian(*prepared, &request, remarks, arguments)?,
+        Rows::Other(observed) => {
+            let plan = GeneralisedModel::plan(&observed, &request)?;
+            remarks.say(format!("plan: {}", plan.describe()));
+            let fitted =
+                observed_by(remarks, |observer| GeneralisedModel::fit(*observed, &request, observer));
+            AnyModel::Generalised(Box::new(finished(fitted, &request, arguments)?))
+        }
+    };
+    model.model().save(&arguments.out)?;
+    if cli.json {
+        let seconds = started.elapsed().as_secs_f64();
+        return print_json(&match &model {
+            AnyModel::Generalised(model) => generalised_report(model, seconds, &arguments.out),
+            AnyModel::Process(model) => report(model, seconds, &arguments.out),
+            AnyModel::Laplace(_) | AnyModel::Ensemble(_) => Value::Null,
+        });
+    }
+    if !cli.quiet {
+        print(model.model().described())?;
+        print(format!("\nmodel written to {}", arguments.out.display()))?;
+    }
+    Ok(())
+}
+
+/// A process with Gaussian noise.
+fn gaussian(
+    prepared: Prepared,
+    request: &FitRequest,
+    remarks: Remarks,
+    arguments: &FitArgs,
+) -> Result<AnyModel, Failure> {
     let names = prepared.schema.feature_names();
     let (plan, _) = ProcessModel::plan(request, prepared.data.rows(), &names);
     remarks.say(format!("plan: {plan}"));
-    let large = request.method.large();
-    let kept = || large.and_then(|large| large.checkpoint.as_ref()).filter(|path| path.exists());
-    if let (Some(path), Some(large)) = (kept(), large) {
+    if let (Some(path), Some(large)) = (kept(request), request.method.large()) {
         let chosen = posterior::choose(request, prepared.data.rows(), &names).method;
         if large.fresh {
             remarks.say(format!("beginning anew: {} is removed", path.display()));
@@ -35,45 +71,124 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
             remarks.say(format!("going on from {}", path.display()));
         }
     }
-    let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
-    let model =
-        ProcessModel::fit_prepared(prepared, request, &mut |step, stage| progress.observe(step, stage));
-    progress.finish();
-    let interrupted = || {
-        let state =
-            kept().map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
-        Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
-    };
-    let model = match model {
-        Err(posterior::ModelError::Interrupted) => return Err(interrupted()),
-        other => other?,
-    };
+    let fitted = observed_by(remarks, |observer| ProcessModel::fit_prepared(prepared, request, observer));
+    let model = finished(fitted, request, arguments)?;
     if model.was_interrupted() {
-        return Err(interrupted());
+        return Err(interrupted(request, arguments));
     }
-    model.save(&arguments.out)?;
-    if cli.json {
-        return print_json(&report(&model, started.elapsed().as_secs_f64(), &arguments.out));
+    Ok(AnyModel::Process(Box::new(model)))
+}
+
+/// What an earlier run of a fit left.
+fn kept(request: &FitRequest) -> Option<&Path> {
+    let large = request.method.large()?;
+    large.checkpoint.as_deref().filter(|path| path.exists())
+}
+
+/// A fit whose progress is shown.
+fn observed_by<T>(
+    remarks: Remarks,
+    fit: impl FnOnce(&mut Observer<'_, FitStage>) -> Result<T, ModelError>,
+) -> Result<T, ModelError> {
+    let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
+    let fitted = fit(&mut |step, stage| progress.observe(step, stage));
+    progress.finish();
+    fitted
+}
+
+fn interrupted(request: &FitRequest, arguments: &FitArgs) -> Failure {
+    let state = kept(request)
+        .map_or_else(String::new, |p| format!("; the same command goes on from {}", p.display()));
+    Failure::new(format!("interrupted; {} has not been written{state}", arguments.out.display()))
+}
+
+fn finished<T>(
+    fitted: Result<T, ModelError>,
+    request: &FitRequest,
+    arguments: &FitArgs,
+) -> Result<T, Failure> {
+    match fitted {
+        Err(ModelError::Interrupted) => Err(interrupted(request, arguments)),
+        other => Ok(other?),
     }
-    if !cli.quiet {
-        print(model.described())?;
-        print(format!("\nmodel written to {}", arguments.out.display()))?;
+}
+
+/// Rows to learn from, by what their target is.
+enum Rows {
+    Gaussian(Box<Prepared>),
+    Other(Box<Observed>),
+}
+
+/// Reads the rows to learn from: the whole table at once or, of numbers with Gaussian noise, part by part.
+fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Rows, Failure> {
+    let (path, seed, asked) = (&arguments.data, request.seed, request.labels.likelihood);
+    let (target, missing) = (&request.selection.target, request.selection.missing);
+    if in_parts(arguments.stream, path)? {
+        let first = TableParts::open(path, &StreamOptions::default())?.next().transpose()?;
+        let looks = first.map(|part| {
+            let rows: Vec<usize> = (0..part.table.rows()).collect();
+            choose_likelihood(&part.table, target, &rows, asked, missing)
+        });
+        match looks.transpose()? {
+            Some(ChosenLikelihood { likelihood: Some(_), why, .. }) => {
+                remarks.say(format!("target: {why}; such tables are read whole"));
+            }
+            Some(ChosenLikelihood { likelihood: None, why, .. }) => {
+                say_gaussian(request, &why, remarks)?;
+                let count = count_rows(path)?;
+                remarks.say(format!("reading {count} rows part by part"));
+                let split = arguments.held_out().split(count, None, seed)?;
+                return Ok(Rows::Gaussian(Box::new(Prepared::from_file(path, &split.train, request)?)));
+            }
+            None => {}
+        }
+    }
+    let table = read(path, request.memory, remarks)?;
+    let all: Vec<usize> = (0..table.rows()).collect();
+    let looks = choose_likelihood(&table, target, &all, asked, missing)?;
+    let strata = match &looks.likelihood {
+        Some((_, Target::Classes { names })) => {
+            let classes = names.of_rows(&table, target, &all)?;
+            Some(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    let split = arguments.held_out().split(table.rows(), strata.as_deref(), seed)?;
+    // What it is was seen on all rows; what there is to know of it, on those that train.
+    let named = looks.likelihood.as_ref().map(|(likelihood, _)| likelihood_name(likelihood));
+    let Some(named) = named else {
+        say_gaussian(request, &looks.why, remarks)?;
+        return Ok(Rows::Gaussian(Box::new(Prepared::from_table(&table, &split.train, request)?)));
+    };
+    let chosen = choose_likelihood(&table, target, &split.train, named, missing)?;
+    let chosen = ChosenLikelihood { why: looks.why, ..chosen };
+    remarks.say(format!("target: {}", chosen.why));
+    let observed = Observed::from_table(&table, &split.train, request, chosen)?;
+    Ok(Rows::Other(Box::new(observed)))
+}
+
+/// Says why noise is taken as Gaussian where that was not asked for, and refuses flags that mean nothing then.
+fn say_gaussian(request: &FitRequest, why: &str, remarks: Remarks) -> Result<(), Failure> {
+    if let Some(flag) = request.labels.not_for_gaussian() {
+        return Err(Failure::usage(format!(
+            "--{flag} is for classes, counts and student-t, but the target is taken as {why}"
+        )));
+    }
+    if why.contains("--likelihood") {
+        remarks.say(format!("target: {why}"));
     }
     Ok(())
 }
 
-/// Reads the rows to learn from, the whole table at once or part by part.
-fn prepare(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Prepared, Failure> {
-    let (path, seed) = (&arguments.data, request.seed);
-    if in_parts(arguments.stream, path)? {
-        let count = count_rows(path)?;
-        remarks.say(format!("reading {count} rows part by part"));
-        let split = arguments.held_out().split(count, seed)?;
-        return Ok(Prepared::from_file(path, &split.train, request)?);
+fn likelihood_name(likelihood: &OutputLikelihood) -> LikelihoodName {
+    match likelihood {
+        OutputLikelihood::Bernoulli(_) => LikelihoodName::Bernoulli,
+        OutputLikelihood::Categorical(_) => LikelihoodName::Categorical,
+        OutputLikelihood::Poisson(_) => LikelihoodName::Poisson,
+        OutputLikelihood::NegativeBinomial(_) => LikelihoodName::NegativeBinomial,
+        OutputLikelihood::StudentT(_) => LikelihoodName::StudentT,
+        _ => LikelihoodName::Gaussian,
     }
-    let rows = read(path, request.memory, remarks)?;
-    let split = arguments.held_out().split(rows.rows(), seed)?;
-    Ok(Prepared::from_table(&rows, &split.train, request)?)
 }
 
 /// What `--json` prints.
@@ -100,6 +215,55 @@ fn report(model: &ProcessModel, seconds: f64, out: &Path) -> Value {
         "ended": fit.reason,
         "starts": fit.attempts,
         "jitter": header.cholesky.jitter,
+        "largest_jitter": fit.largest_jitter,
+        "planned_memory_bytes": fit.plan.peak_bytes,
+        "peak_memory_bytes": peak_memory_bytes(),
+        "seconds": seconds,
+        "data": fit.data,
+        "notes": notes,
+        "seed": header.seed,
+        "model": out.display().to_string(),
+    })
+}
+
+/// The same of a process under another likelihood.
+fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Value {
+    let header = model.header();
+    let fit = &header.fit;
+    let notes: Vec<String> = model.notes().into_iter().map(|n| n.text).collect();
+    let stand_ins = fit.stand_ins.as_ref().map(|s| {
+        json!({
+            "matching": s.gaussianised.matching(),
+            "pseudo_count": s.gaussianised.pseudo_count(),
+            "tried": s.tried,
+            "tried_on_rows": s.tried_on,
+        })
+    });
+    json!({
+        "method": header.method,
+        "solver": header.solver,
+        "choice": fit.choice,
+        "likelihood": header.likelihood,
+        "likelihood_choice": fit.likelihood_choice,
+        "classes": model.class_names(),
+        "marginal": header.marginal,
+        "n": header.rows,
+        "features": header.schema.feature_names(),
+        "target": header.schema.target,
+        "kernel": header.kernel.to_string(),
+        "labels_as_numbers": stand_ins,
+        "bound": fit.bound,
+        "mode": fit.mode,
+        // How good it is on rows that had no part in it.
+        "check": fit.check,
+        "weights": fit.weights,
+        "at_bounds": fit.at_bounds,
+        "hyperparameters": header.hyperparameters,
+        "hyperparameter_source": fit.hyperparameter_source,
+        "hyperpriors": fit.hyperpriors,
+        "steps": fit.steps,
+        "evaluations": fit.evaluations,
+        "ended": fit.reason,
         "largest_jitter": fit.largest_jitter,
         "planned_memory_bytes": fit.plan.peak_bytes,
         "peak_memory_bytes": peak_memory_bytes(),

@@ -1,5 +1,6 @@
 //! Every command as its users run it.
 
+mod classes;
 mod experiments;
 mod laplace;
 mod laplace_defaults;

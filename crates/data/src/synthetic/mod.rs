@@ -12,6 +12,7 @@
 //! | [`clustered_toy`] | a random network's function on three intervals |
 //! | [`sine_toy`] | a sine with training, validation and test rows |
 //! | [`count_fingerprints`] | sparse counts with a target drawn from a Tanimoto process |
+//! | [`smooth_classes`], [`smooth_counts`] | classes and counts whose probabilities are smooth functions, and known |
 //! | [`two_moons`] | two interleaved half circles |
 
 mod classic;
@@ -19,6 +20,7 @@ mod fingerprints;
 mod matern;
 mod network_toys;
 mod points;
+mod smooth;
 mod toy;
 
 pub use classic::{CURVE_NOISE, curve, curve_with_gap, friedman};
@@ -28,4 +30,5 @@ pub use fingerprints::{
 pub use matern::{MATERN_LENGTHSCALE, MATERN_NOISE, matern_toy};
 pub use network_toys::{CLUSTERED_NOISE, CLUSTERS, SINE_NOISE, SineToy, clustered_toy, sine_toy};
 pub use points::{LabelledPoints, two_moons};
+pub use smooth::{SmoothTargets, smooth_classes, smooth_counts};
 pub use toy::ToyRegression;

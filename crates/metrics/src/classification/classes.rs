@@ -5,6 +5,9 @@ use super::{DEFAULT_BINS, Probabilities};
 use crate::MetricsError;
 use serde::{Deserialize, Serialize};
 
+/// More probabilities than this are not ranked.
+const MOST_RANKED: usize = 50_000_000;
+
 /// Checked class probabilities, with the true class of each row.
 #[derive(Clone, Copy, Debug)]
 pub struct Classes<'a> {
@@ -31,6 +34,10 @@ pub struct ClassificationScores {
     pub ece: f64,
     /// The same with 15 bins of equally many rows ([`Classes::adaptive_calibration_error`]).
     pub adaptive_ece: f64,
+    /// Area under the receiver operating characteristic: how well its probability tells each class from the others, averaged over the classes that occur with equal weight (Hand and Till
+    /// 2001 call it the mean of one against the rest); of two classes the usual area. None where only one class occurs, or for more than 5e7 probabilities.
+    #[serde(default)]
+    pub auc: Option<f64>,
     /// Mean probability of the most probable class.
     pub mean_confidence: f64,
     /// Mean entropy of the predictions.
@@ -115,10 +122,34 @@ impl<'a> Classes<'a> {
             brier: brier / n,
             ece,
             adaptive_ece,
+            auc: self.area_under_the_curve(),
             mean_confidence: confidence / n,
             mean_entropy: entropy / n,
             impossible_labels,
         }
+    }
+
+    /// One class against the rest, averaged over classes. Cost `O(C n log n)`.
+    fn area_under_the_curve(&self) -> Option<f64> {
+        let classes = self.probabilities.classes();
+        if self.labels.len().saturating_mul(classes) > MOST_RANKED {
+            return None;
+        }
+        let (mut sum, mut count) = (0.0, 0.0);
+        // The second of two classes says what the first does.
+        for class in (0..classes).skip(usize::from(classes == 2)) {
+            let of = |occurs: bool| -> Vec<f64> {
+                self.rows()
+                    .filter(|(_, label)| (*label == class) == occurs)
+                    .map(|(row, _)| row[class])
+                    .collect()
+            };
+            if let Ok(auc) = crate::roc_auc(&of(false), &of(true)) {
+                sum += auc;
+                count += 1.0;
+            }
+        }
+        (count > 0.0).then(|| sum / count)
     }
 
     fn calibration_errors(&self) -> (f64, f64) {

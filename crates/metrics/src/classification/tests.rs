@@ -202,3 +202,19 @@ proptest! {
         prop_assert!(x.ece >= (x.accuracy - x.mean_confidence).abs() - 1e-12);
     }
 }
+
+#[test]
+fn the_area_under_the_curve_is_that_of_one_class_against_the_rest() {
+    // Two classes: three of four pairs are in order.
+    let two = [0.9, 0.1, 0.4, 0.6, 0.7, 0.3, 0.2, 0.8];
+    let scores = Classes::new(&two, 2, &[0, 0, 1, 1]).unwrap().scores();
+    assert_eq!(scores.auc, Some(0.75));
+    // Three: perfect for classes 0 and 2, chance for class 1.
+    let three = [0.6, 0.2, 0.2, 0.3, 0.2, 0.5, 0.3, 0.2, 0.5, 0.2, 0.2, 0.6];
+    let scores = Classes::new(&three, 3, &[0, 1, 1, 2]).unwrap().scores();
+    let expected = (1.0 + 0.5 + 1.0) / 3.0;
+    assert!((scores.auc.unwrap() - expected).abs() < 1e-15, "{:?}", scores.auc);
+    // A class that does not occur has no share in it, and one class alone none at all.
+    assert_eq!(Classes::new(&two, 2, &[1; 4]).unwrap().scores().auc, None);
+    assert!(Classes::new(&three, 3, &[0, 0, 1, 1]).unwrap().scores().auc.is_some());
+}

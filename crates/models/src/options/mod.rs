@@ -15,12 +15,14 @@
 //! | `method` | the sum: a method, or its name |
 //! | `methods` | what each method is told |
 //! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
+//! | `likelihood` | what the target is, and how it is inferred from |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
 //! | `numbers` | what numbers may be |
 
 #[cfg(feature = "clap")]
 mod grammar;
 mod groups;
+mod likelihood;
 mod method;
 mod methods;
 pub mod numbers;
@@ -30,6 +32,7 @@ pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
 };
+pub use likelihood::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions};
 pub use method::{Method, MethodName};
 pub use methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
@@ -85,6 +88,10 @@ pub struct FitRequest {
     /// Hyperparameters that are given instead of learned; on the command line the file of `--hyperparameters`.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub hyperparameters: Option<Vec<Hyperparameter>>,
+    /// What the target is, and how it is inferred from.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub labels: LikelihoodOptions,
     /// How the posterior is computed.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -130,6 +137,7 @@ impl Default for FitRequest {
             lengthscale_prior: LengthscalePrior::Weak,
             hyperpriors: Vec::new(),
             hyperparameters: None,
+            labels: LikelihoodOptions::default(),
             method: Method::default(),
             time_budget: None,
             memory: 8 << 30,

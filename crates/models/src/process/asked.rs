@@ -7,8 +7,8 @@ use crate::{
 };
 use posterior_data::stream::{StreamOptions, TableParts};
 use posterior_data::{
-    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Table, read_table,
-    table_fingerprints,
+    ArrayValues, DataError, Departure, Feature, InputMoments, NumericArray, ReadOptions, Schema, Table,
+    read_table, table_fingerprints,
 };
 use posterior_report::{Note, SummaryRow};
 use posterior_store::StoreError;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The one table that a process is asked about.
-fn one(files: &[PathBuf]) -> Result<&Path, ModelError> {
+pub(super) fn one(files: &[PathBuf]) -> Result<&Path, ModelError> {
     match files {
         [path] => Ok(path),
         _ => Err(ModelError::Usage("a Gaussian process takes one table".into())),
@@ -25,7 +25,7 @@ fn one(files: &[PathBuf]) -> Result<&Path, ModelError> {
 }
 
 /// The table of data, with the rows that were asked about.
-fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
+pub(super) fn table(data: &ModelData) -> Result<(&Table, &[usize]), ModelError> {
     let table = data.table.as_ref().map(|(table, rows)| (&**table, &rows[..]));
     table.ok_or_else(|| ModelError::Request("a Gaussian process is asked about the rows of a table".into()))
 }
@@ -48,6 +48,29 @@ impl ProcessModel {
 fn array(draws: Vec<Vec<f64>>) -> Result<NumericArray, ModelError> {
     let shape = vec![draws.len(), draws.first().map_or(0, Vec::len), 1];
     Ok(NumericArray::new(shape, ArrayValues::F64(draws.concat()))?)
+}
+
+/// Parts of a table whose rows take so many numbers each while they are predicted.
+pub(super) fn cut_of(
+    schema: &Schema,
+    path: &Path,
+    question: &Question,
+    numbers: usize,
+) -> Result<StreamOptions, ModelError> {
+    let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
+    let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
+    let most = usize::try_from(question.memory / 8).unwrap_or(usize::MAX);
+    options.part_bytes = options.part_bytes.min(most).max(1 << 16);
+    options.part_bytes =
+        (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
+    // Parquet says which columns are numbers.
+    let parquet =
+        path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)));
+    if !parquet && let Some(first) = TableParts::open(path, &options)?.next() {
+        let numeric = |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
+        options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
+    }
+    Ok(options)
 }
 
 impl Model for ProcessModel {
@@ -193,24 +216,9 @@ impl Model for ProcessModel {
             let problem = "--samples of this model, and --samples-out of any, are drawn jointly for all rows, which --stream never has; leave one out";
             return Err(ModelError::Usage(problem.into()));
         }
-        let schema = &self.header.schema;
-        let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
-        let mut options = StreamOptions { text_columns: schema.text_columns(), ..StreamOptions::default() };
         let kept = self.posterior.stored_samples().filter(|_| question.samples > 0);
-        let numbers = 3 * schema.features.len() + 2 * kept.unwrap_or(0);
-        let most = usize::try_from(question.memory / 8).unwrap_or(usize::MAX);
-        options.part_bytes = options.part_bytes.min(most).max(1 << 16);
-        options.part_bytes =
-            (options.part_bytes * sources.len() / numbers.max(1)).clamp(1 << 16, options.part_bytes);
-        // Parquet says which columns are numbers.
-        let parquet =
-            path.extension().is_some_and(|e| ["parquet", "pq"].iter().any(|p| e.eq_ignore_ascii_case(p)));
-        if !parquet && let Some(first) = TableParts::open(path, &options)?.next() {
-            let numeric =
-                |name: &String| sources.contains(name.as_str()) || schema.noise.as_ref() == Some(name);
-            options.text_columns.extend(first?.table.names().into_iter().filter(|name| !numeric(name)));
-        }
-        Ok(options)
+        let numbers = 3 * self.header.schema.features.len() + 2 * kept.unwrap_or(0);
+        cut_of(&self.header.schema, path, question, numbers)
     }
 
     /// Not where draws are joint over rows, all of which must be there, or are one array.

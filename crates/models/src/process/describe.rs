@@ -2,17 +2,29 @@
 
 use super::{CheckScores, CheckedOn, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
-use posterior_data::Feature;
+use posterior_data::{Feature, Schema, Standardisation};
 use posterior_gp::MeanForm;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 
 /// One row for each number that was learned, in units that people use.
 pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
-    let standard = &header.standardisation;
-    let features = header.schema.feature_names();
+    let Header { schema, standardisation, hyperparameters, .. } = header;
+    let units = (standardisation.target_mean, standardisation.target_scale);
+    learned(hyperparameters, schema, standardisation, units, &format!("of `{}`", schema.target))
+}
+
+/// The same for functions whose values have this mean and scale, in these units.
+pub(super) fn learned(
+    hyperparameters: &[super::Hyperparameter],
+    schema: &Schema,
+    standard: &Standardisation,
+    (target_mean, target_scale): (f64, f64),
+    target: &str,
+) -> Vec<Hyperparameter> {
+    let features = schema.feature_names();
     let mut out = Vec::new();
-    for parameter in &header.hyperparameters {
+    for parameter in hyperparameters {
         let (owner, kind) = parameter.name.rsplit_once('.').unwrap_or(("", &parameter.name));
         let count = parameter.values.len();
         for (i, &value) in parameter.values.iter().enumerate() {
@@ -22,16 +34,18 @@ pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
                 None if count > 1 => format!("{} [{}]", parameter.name, i + 1),
                 None => parameter.name.clone(),
             };
-            let target = format!("of `{}`", header.schema.target);
+            let target = target.to_string();
             let (value, unit, meaning) = match (owner, kind) {
                 (_, "noise_variance") => (
-                    value.sqrt() * standard.target_scale,
+                    value.sqrt() * target_scale,
                     target,
                     "Standard deviation of the noise: how far observations scatter around the function.",
                 ),
-                ("mean", "constant") => {
-                    (standard.target_back(value), target, "Level of the prior mean (at the features' means).")
-                }
+                ("mean", "constant") => (
+                    target_mean + target_scale * value,
+                    target,
+                    "Level of the prior mean (at the features' means).",
+                ),
                 ("mean", _) => (value, "standard deviations".into(), "Slope of the prior mean."),
                 // A linear kernel's variances belong to slopes, all others to the function's own values.
                 (owner, "variance") if owner.starts_with("linear") && count > 1 => (
@@ -40,7 +54,7 @@ pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
                     "How steep a linear trend in this feature may be.",
                 ),
                 (_, "variance") => (
-                    value.sqrt() * standard.target_scale,
+                    value.sqrt() * target_scale,
                     target,
                     "Amplitude: how far this part of the function wanders from its mean.",
                 ),
@@ -84,9 +98,16 @@ pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
 
 /// The lengthscale of each feature in its first kernel that has one for each.
 pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
-    let features = header.schema.feature_names();
-    let found = header
-        .hyperparameters
+    lengthscales_of(&header.hyperparameters, &header.schema)
+}
+
+/// The same of hyperparameters apart.
+pub(super) fn lengthscales_of(
+    hyperparameters: &[super::Hyperparameter],
+    schema: &Schema,
+) -> Vec<FeatureLengthscale> {
+    let features = schema.feature_names();
+    let found = hyperparameters
         .iter()
         .find(|h| h.name.ends_with(".lengthscale") && h.values.len() == features.len() && features.len() > 1);
     let pair =
@@ -97,16 +118,11 @@ pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
 /// The facts about a model, in order.
 pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     let fit = &header.fit;
-    let mean = match header.mean {
-        MeanForm::Zero => "zero",
-        MeanForm::Constant => "constant",
-        MeanForm::Linear => "linear",
-    };
     let mut rows = vec![
         SummaryRow::new("method", &fit.choice),
         SummaryRow::new("kernel", header.kernel.to_string()),
-        SummaryRow::new("mean", mean),
-        SummaryRow::new("beliefs", beliefs(header)),
+        SummaryRow::new("mean", mean_form(header.mean)),
+        SummaryRow::new("beliefs", beliefs(&fit.hyperpriors)),
         SummaryRow::new("rows learned from", header.rows.to_string()),
     ];
     if let Some(check) = &fit.check {
@@ -135,6 +151,15 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
         SummaryRow::new("seed", header.seed.to_string()),
     ]);
     rows
+}
+
+/// The form of a prior mean.
+pub(super) fn mean_form(mean: MeanForm) -> &'static str {
+    match mean {
+        MeanForm::Zero => "zero",
+        MeanForm::Constant => "constant",
+        MeanForm::Linear => "linear",
+    }
 }
 
 /// How good a fit is on rows that had no part in it.
@@ -249,7 +274,7 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
     rows
 }
 
-fn reason(reason: posterior_optim::Reason) -> &'static str {
+pub(super) fn reason(reason: posterior_optim::Reason) -> &'static str {
     use posterior_optim::Reason;
     match reason {
         Reason::Gradient => "a vanishing gradient",
@@ -264,7 +289,7 @@ fn reason(reason: posterior_optim::Reason) -> &'static str {
 }
 
 /// The hyperpriors that took part in the search.
-fn beliefs(header: &Header) -> String {
+pub(super) fn beliefs(hyperpriors: &[posterior_gp::Hyperprior]) -> String {
     use posterior_gp::Density;
     let one = |h: &posterior_gp::Hyperprior| match h.density {
         Density::LogNormal { location, scale } => {
@@ -272,7 +297,7 @@ fn beliefs(header: &Header) -> String {
         }
         Density::Gamma { shape, rate } => format!("{} ~ gamma({shape}, {rate})", h.parameter),
     };
-    let all: Vec<String> = header.fit.hyperpriors.iter().map(one).collect();
+    let all: Vec<String> = hyperpriors.iter().map(one).collect();
     if all.is_empty() { "none".into() } else { all.join("; ") }
 }
 

@@ -19,13 +19,7 @@ impl ProcessModel {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
-        let mut tensors = Tensors::default();
-        match &*self.posterior {
-            ProcessPosterior::Exact(posterior) => exact_tensors(posterior, &mut tensors),
-            ProcessPosterior::Single(posterior) => pathwise_tensors(posterior, &mut tensors),
-            ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
-            ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
-        }
+        let mut tensors = posterior_tensors(&self.posterior);
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         Container { header: self.header.clone(), tensors }.write(path)
     }
@@ -65,6 +59,18 @@ impl ProcessModel {
         };
         Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
     }
+}
+
+/// The arrays of a posterior.
+pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
+    let mut tensors = Tensors::default();
+    match posterior {
+        ProcessPosterior::Exact(posterior) => exact_tensors(posterior, &mut tensors),
+        ProcessPosterior::Single(posterior) => pathwise_tensors(posterior, &mut tensors),
+        ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
+        ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
+    }
+    tensors
 }
 
 /// The tensor of the fingerprints of training rows.

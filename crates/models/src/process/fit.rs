@@ -378,7 +378,7 @@ fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
 }
 
 /// The weak belief for every lengthscale that the user says nothing about.
-pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &ExactGp, features: usize) {
+pub(super) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
     for segment in model.segments().iter().filter(|s| s.name.ends_with(".lengthscale")) {
         // A periodic kernel's lengthscale measures angles, not distances.
         let spoken_for = hyperpriors.iter().any(|h| h.parameter == segment.name);

@@ -10,6 +10,7 @@
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
 //! | `predict_plan` | what that takes |
+//! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
 //! | `panel` | the posterior over a grid, for one input |
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
@@ -20,6 +21,7 @@ mod check;
 mod describe;
 mod file;
 mod fit;
+mod generalised;
 mod header;
 mod panel;
 mod posterior;
@@ -31,6 +33,11 @@ mod scalable;
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
+pub use generalised::{
+    BoundSummary, ChosenLikelihood, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, InferencePlan,
+    LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target,
+    TriedPseudoCount, choose_likelihood,
+};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};

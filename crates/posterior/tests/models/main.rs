@@ -8,5 +8,6 @@ mod face;
 mod laplace;
 mod laplace_files;
 mod large_tables;
+mod likelihoods;
 mod model_file;
 mod options;

@@ -9,6 +9,9 @@ use posterior::{Evaluation, JointRow, Predicted, PredictedKind, Scores, Variance
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+/// Classes beyond this have no matrix in the output: it grows with their square.
+const MOST_CONFUSED: usize = 200;
+
 /// What programs are told.
 #[derive(Serialize)]
 pub(super) struct Output<'a> {
@@ -26,6 +29,9 @@ pub(super) struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     training_rows: Option<Map<String, Value>>,
     nll_difference: Option<Average>,
+    /// Names of the classes, and counts, a row for each true class, a column for each predicted one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confusion: Option<Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     shifts: &'a [ShiftCurves],
     out_of_distribution: Option<Value>,
@@ -69,6 +75,13 @@ impl<'a> Output<'a> {
             models: findings.scored.iter().map(model).collect(),
             training_rows: findings.training.as_ref().map(training).transpose()?,
             nll_difference: first.nll_difference,
+            confusion: super::text::confusion_counts(first).filter(|(count, _)| *count <= MOST_CONFUSED).map(
+                |(count, counts)| {
+                    let rows: Vec<&[usize]> = counts.chunks(count).collect();
+                    let names: Vec<String> = (0..count).map(|k| first.class_name(k)).collect();
+                    json!({ "classes": names, "counts": rows })
+                },
+            ),
             shifts: &findings.shifts,
             out_of_distribution: findings.strange.as_ref().map(|s| {
                 json!({ "data": s.name, "n": s.compared.model.len(), "model": s.model_auc, "plain": s.baseline_auc })

@@ -163,7 +163,8 @@ fn given(model: &dyn Model, a: &EvaluateArgs, files: &Files<'_>) -> Result<Model
     let Some((table, _)) = &data.table else {
         return Err(Failure::usage("--folds and --test-fraction are for the rows of a table".into()));
     };
-    let split = held_out.split(table.rows(), seed)?;
+    let strata = model.strata(table)?;
+    let split = held_out.split(table.rows(), strata.as_deref(), seed)?;
     let rows = if split.test.is_empty() { split.train } else { split.test };
     Ok(data.selected(&data.examples_of(&rows))?)
 }

@@ -2,9 +2,9 @@
 
 use super::scoring::{Findings, Scored};
 use crate::output::{number, table};
-use posterior::metrics::RegressionScores;
+use posterior::metrics::{Classes, RegressionScores};
 use posterior::report::ScoredRows;
-use posterior::{OutOfDistribution, Scores};
+use posterior::{Evaluation, OutOfDistribution, Predicted, Scores, Truth};
 
 /// What stands above the scores of `n` rows.
 fn heading(rows: ScoredRows, n: usize) -> String {
@@ -106,15 +106,21 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
     let baseline = (first.compared.baseline_name, &first.baseline);
     let named: Vec<(&str, &Scores)> =
         scored.iter().map(|s| (s.name.as_str(), &s.evaluation.scores)).chain([baseline]).collect();
-    let probabilities = |last: &str| {
-        let mut rows = vec![["", "accuracy", "NLL", "ECE", "Brier", last].map(String::from).to_vec()];
+    let probabilities = || {
+        let mut rows = vec![
+            ["", "accuracy", "NLL", "ECE", "Brier", "AUC", "mean confidence"].map(String::from).to_vec(),
+        ];
         rows.extend(named.iter().filter_map(|(name, scores)| {
-            let (accuracy, [nll, ece, brier], last) = match scores {
-                Scores::Classes(s) => (s.accuracy, [s.nll, s.ece, s.brier], percent(s.mean_confidence)),
-                Scores::Events(s) => (s.accuracy, [s.nll, s.ece, s.brier], s.auc.map_or("-".into(), number)),
+            let (accuracy, [nll, ece, brier], auc, confidence) = match scores {
+                Scores::Classes(s) => {
+                    (s.accuracy, [s.nll, s.ece, s.brier], s.auc, percent(s.mean_confidence))
+                }
+                Scores::Events(s) => (s.accuracy, [s.nll, s.ece, s.brier], s.auc, "-".into()),
                 Scores::Values { .. } => return None,
             };
-            Some(vec![name.to_string(), percent(accuracy), number(nll), number(ece), number(brier), last])
+            let auc = auc.map_or("-".into(), number);
+            let name = name.to_string();
+            Some(vec![name, percent(accuracy), number(nll), number(ece), number(brier), auc, confidence])
         }));
         table(&rows)
     };
@@ -122,14 +128,15 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
         (Scores::Classes(_), _) => {
             let difference = first.nll_difference.map(|d| plus_minus(d.mean, d.standard_error));
             format!(
-                "{}\n({} examples; NLL of the model minus that of the {}: {})",
-                probabilities("mean confidence"),
+                "{}\n({} examples; NLL of the model minus that of the {}: {}){}",
+                probabilities(),
                 first.len(),
                 baseline.0,
-                difference.unwrap_or_default()
+                difference.unwrap_or_default(),
+                confusion(first)
             )
         }
-        (Scores::Events(own), _) => format!("{}\n({} events)", probabilities("AUC"), own.events),
+        (Scores::Events(own), _) => format!("{}\n({} events)", probabilities(), own.events),
         (Scores::Values { nll, .. }, other) => {
             let models = named.iter().filter_map(|(name, scores)| match scores {
                 Scores::Values { scores, .. } => Some((*name, scores)),
@@ -147,6 +154,39 @@ pub(crate) fn scores(scored: &[Scored]) -> String {
             }
         }
     }
+}
+
+/// Classes beyond this make no table that anyone reads.
+const MOST_SHOWN: usize = 12;
+
+/// Which classes the model takes for which; nothing for many.
+fn confusion(evaluation: &Evaluation) -> String {
+    let Some((names, counts)) = confusion_counts(evaluation) else { return String::new() };
+    if names > MOST_SHOWN {
+        return String::new();
+    }
+    let shown = |k: usize| evaluation.class_name(k);
+    let mut rows = vec![
+        std::iter::once("true class \\ predicted".to_string())
+            .chain((0..names).map(shown))
+            .collect::<Vec<_>>(),
+    ];
+    rows.extend((0..names).map(|k| {
+        let own = counts[k * names..(k + 1) * names].iter().map(ToString::to_string);
+        std::iter::once(shown(k)).chain(own).collect()
+    }));
+    format!("\n\n{}", table(&rows))
+}
+
+/// How often each class was predicted for each true class, row by row of true classes; None where no classes are predicted, or too many.
+pub(super) fn confusion_counts(evaluation: &Evaluation) -> Option<(usize, Vec<usize>)> {
+    let (Predicted::Classes(p), Truth::Classes(labels)) =
+        (&evaluation.compared.model.predicted, &evaluation.truth)
+    else {
+        return None;
+    };
+    let matrix = Classes::new(p, evaluation.compared.model.width, labels).ok()?.confusion().ok()?;
+    Some((matrix.classes, matrix.counts))
 }
 
 /// Scores of means and variances side by side.

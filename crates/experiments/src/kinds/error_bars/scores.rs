@@ -55,7 +55,8 @@ impl Scored {
     /// Of predictions with their truths.
     pub(super) fn of(own: Predictive) -> Result<Self, ExperimentError> {
         let baseline = own.clone();
-        let compared = Comparison { model: own, baseline, baseline_name: "", scale: 1.0 };
+        let compared =
+            Comparison { model: own, baseline, baseline_name: "", scale: 1.0, class_names: Vec::new() };
         let found = compared.scored()?;
         Ok(match found.scores {
             Scores::Classes(ClassificationScores { nll, accuracy, brier, ece, .. }) => Self {

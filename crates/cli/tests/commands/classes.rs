@@ -1,0 +1,198 @@
+//! Classes and counts on tables, as users meet them.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_posterior");
+
+fn run(folder: &Path, line: &str) -> Output {
+    Command::new(BINARY).current_dir(folder).args(line.split_whitespace()).output().unwrap()
+}
+
+fn json(folder: &Path, line: &str) -> Value {
+    let output = run(folder, &format!("{line} --json"));
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Everything that a command prints, results and remarks.
+fn text(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn error(folder: &Path, line: &str) -> String {
+    let output = run(folder, line);
+    assert!(!output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// 120 rows of three classes in a plane, one of them rare, and a count that follows the first column.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = String::from("a,b,weight,kind,count\n");
+    for i in 0..120u32 {
+        let wave = |k: f64| (f64::from(i) * k).sin();
+        let kind = match i % 12 {
+            0 => "rare",
+            1..6 => "no",
+            _ => "yes",
+        };
+        let (x, y) = match kind {
+            "rare" => (0.0, 3.0),
+            "no" => (-1.5, 0.0),
+            _ => (1.5, 0.0),
+        };
+        let (a, b) = (x + 0.9 * wave(12.9), y + 0.9 * wave(78.2));
+        let count = ((0.8 * a).exp() * (1.0 + 0.7 * wave(3.3))).round();
+        rows += &format!("{a},{b},{},{kind},{count}\n", 1 + i % 2);
+    }
+    std::fs::write(folder.path().join("t.csv"), rows).unwrap();
+    folder
+}
+
+const FIT: &str = "fit gp --data t.csv --features a,b --steps 10 --seed 1";
+
+#[test]
+fn labels_in_probabilities_out() {
+    let folder = folder();
+    let at = folder.path();
+    let fit = json(at, &format!("{FIT} --target kind --test-fraction 0.25 --out m.posterior"));
+    assert_eq!(fit["method"], "gaussianised");
+    assert_eq!(fit["classes"], serde_json::json!(["no", "rare", "yes"]));
+    assert!(fit["likelihood_choice"].as_str().unwrap().contains("because the target is text"), "{fit}");
+    // Every class gives its share: 10 rare rows of 120, of which a quarter is tested.
+    assert_eq!(fit["n"], 90);
+    let scores = json(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25");
+    assert_eq!((scores["n"].as_u64(), scores["scored_rows"].as_str()), (Some(30), Some("held-out")));
+    for key in ["accuracy", "nll", "brier", "ece", "auc"] {
+        assert!(scores[key].is_number(), "{key}: {scores}");
+    }
+    assert!(scores["nll"].as_f64().unwrap() < 0.5 * scores["baseline"]["nll"].as_f64().unwrap(), "{scores}");
+    let counts: Vec<u64> = scores["confusion"]["counts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row.as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).sum())
+        .collect();
+    assert!(
+        counts == [12, 3, 15] || counts == [13, 2, 15] || counts == [12, 2, 16] || counts == [13, 3, 14],
+        "{counts:?}"
+    );
+    let said = text(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25 --report r.html");
+    assert!(said.contains("true class \\ predicted") && said.contains("AUC"), "{said}");
+    let page = std::fs::read_to_string(at.join("r.html")).unwrap();
+    assert!(page.contains("Confusion matrix") && page.contains("Area under the ROC curve"), "words");
+
+    // Probabilities by name, the class, and what more data would remove.
+    std::fs::write(at.join("new.csv"), "a,b\n-1.5,0\n1.5,0\n0,3\n40,40\n").unwrap();
+    let predicted = json(at, "predict --model m.posterior --data new.csv");
+    let columns = &predicted["predictions"];
+    assert_eq!(columns["predicted"], serde_json::json!(["no", "yes", "rare", columns["predicted"][3]]));
+    for i in 0..4 {
+        let sum: f64 = ["p_no", "p_rare", "p_yes"].iter().map(|c| columns[*c][i].as_f64().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        let (removable, all) =
+            (columns["removable_entropy"][i].as_f64().unwrap(), columns["entropy"][i].as_f64().unwrap());
+        assert!((0.0..=all + 0.02).contains(&removable), "{removable} of {all}");
+    }
+    // Far from all rows nearly everything would be.
+    let removable = |i: usize| columns["removable_entropy"][i].as_f64().unwrap();
+    assert!(removable(3) > 3.0 * removable(0), "{columns}");
+    let described = text(at, "inspect m.posterior");
+    for part in ["labels as numbers", "pseudo-count", "each row from the others", "log-odds"] {
+        assert!(described.contains(part), "{part}: {described}");
+    }
+    // A model that is compared is scored on the same rows.
+    let laplace = "--target kind --test-fraction 0.25 --inference laplace --out l.posterior";
+    assert_eq!(json(at, &format!("{FIT} {laplace}"))["method"], "laplace process");
+    let both =
+        json(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25 --compare l.posterior");
+    assert_eq!(both["models"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn weights_counts_and_choices_are_said() {
+    let folder = folder();
+    let at = folder.path();
+    let weighted = text(
+        at,
+        &format!("{FIT} --target kind --class-weights balanced --row-weights weight --out w.posterior"),
+    );
+    assert!(weighted.contains("a population so weighted"), "{weighted}");
+    // Rare rows count as much as others: where they meet the others they win more often.
+    json(at, &format!("{FIT} --target kind --out plain.posterior"));
+    std::fs::write(at.join("far.csv"), "a,b\n0,1.5\n").unwrap();
+    let rare = |model: &str| {
+        let found = json(at, &format!("predict --model {model} --data far.csv"));
+        found["predictions"]["p_rare"][0].as_f64().unwrap()
+    };
+    assert!(
+        rare("w.posterior") > rare("plain.posterior") + 0.03,
+        "{} {}",
+        rare("w.posterior"),
+        rare("plain.posterior")
+    );
+
+    let counts = json(at, &format!("{FIT} --target count --out c.posterior"));
+    assert_eq!(counts["likelihood"]["kind"], "negative_binomial", "{counts}");
+    let why = counts["likelihood_choice"].as_str().unwrap();
+    assert!(why.contains("--likelihood poisson, gaussian or categorical"), "{why}");
+    let poisson = json(at, &format!("{FIT} --target count --likelihood poisson --out p.posterior"));
+    assert_eq!(
+        (poisson["method"].as_str(), poisson["likelihood"]["kind"].as_str()),
+        (Some("gaussianised"), Some("poisson"))
+    );
+    let scores = json(at, "evaluate --model c.posterior --data t.csv --compare p.posterior");
+    assert!(scores["nll"].as_f64().unwrap() < scores["baseline"]["nll"].as_f64().unwrap() + 2.0, "{scores}");
+    let predicted = json(at, "predict --model c.posterior --data t.csv --limit 3");
+    for column in ["count_mean", "count_std", "count_latent_std"] {
+        assert!(predicted["predictions"][column][2].as_f64().unwrap() > 0.0, "{predicted}");
+    }
+    // Numbers are numbers as before, and say nothing of likelihoods.
+    let numbers = text(at, "fit gp --data t.csv --features b,weight --target a --steps 3 --out n.posterior");
+    assert!(!numbers.contains("--likelihood"), "{numbers}");
+}
+
+#[test]
+fn bad_targets_and_flags_are_refused_with_the_way_out() {
+    let folder = folder();
+    let at = folder.path();
+    let message = |line: &str| error(at, &format!("{FIT} {line} --out m.posterior"));
+    let said = message("--target a --inference laplace");
+    assert!(said.contains("--inference is for classes, counts and student-t"), "{said}");
+    assert!(message("--target kind --likelihood bernoulli").contains("3 different labels"));
+    assert!(message("--target a --likelihood poisson").contains("is no count"));
+    assert!(
+        message("--target kind --inference laplace --method sdd")
+            .contains("--inference laplace factors whole")
+    );
+    assert!(message("--target kind --mean linear").contains("+ linear"));
+    assert!(message("--target kind --class-weights other=2").contains("which is no class"));
+    assert!(message("--target kind --row-weights a").contains("weights are positive"));
+    assert!(message("--target kind --class-weights 2").contains("LABEL=WEIGHT"));
+    std::fs::write(at.join("one.csv"), "a,kind\n1,x\n2,x\n").unwrap();
+    let said = error(at, "fit gp --data one.csv --target kind --out m.posterior");
+    assert!(said.contains("only one class"), "{said}");
+    std::fs::write(at.join("p.csv"), "a,y\n1,0.1\n2,0.7\n3,0.4\n").unwrap();
+    let said = error(at, "fit gp --data p.csv --target y --likelihood bernoulli --out m.posterior");
+    assert!(said.contains("look like probabilities"), "{said}");
+    assert!(!at.join("m.posterior").exists());
+
+    // A single row of a class, and labels that look alike: said, and taken as they are.
+    let mut odd = std::fs::read_to_string(at.join("t.csv")).unwrap();
+    odd += "0.1,0.2,1,Yes,1\n";
+    std::fs::write(at.join("odd.csv"), odd).unwrap();
+    let said = text(at, "fit gp --data odd.csv --features a,b --target kind --steps 3 --out odd.posterior");
+    assert!(
+        said.contains("differ in case or spaces only") && said.contains("occur in one row only"),
+        "{said}"
+    );
+    // A label that training did not have is an error where it is scored, and none where it is predicted.
+    json(at, &format!("{FIT} --target kind --out m.posterior"));
+    let said = error(at, "evaluate --model m.posterior --data odd.csv");
+    assert!(said.contains("row 121") && said.contains("did you mean `yes`"), "{said}");
+    assert_eq!(json(at, "predict --model m.posterior --data odd.csv")["n"], 121);
+}

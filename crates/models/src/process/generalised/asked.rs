@@ -1,0 +1,317 @@
+//! A process under any likelihood as a [`Model`].
+
+use super::header::baseline;
+use super::observations::Observing;
+use super::observed::Rows;
+use super::{GeneralisedModel, LatentPosterior, Target, describe};
+use crate::process::asked::{cut_of, one, table};
+use crate::{
+    Family, Files, Model, ModelData, ModelError, Portrait, Predicted, PredictedKind, PredictionPlan,
+    Predictive, Question, TrainedOn, Truth,
+};
+use posterior_data::stream::StreamOptions;
+use posterior_data::{
+    ArrayValues, DataError, Departure, Extracted, InputMoments, NumericArray, ReadOptions, Table, read_table,
+    table_fingerprints,
+};
+use posterior_linalg::random::Streams;
+use posterior_report::{Note, SummaryRow};
+use posterior_store::StoreError;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Rows that are predicted, with what came true where that was wanted.
+struct Asked {
+    extracted: Extracted,
+    truths: Option<Vec<f64>>,
+}
+
+impl GeneralisedModel {
+    /// The rows of a table as the model takes them; of a part of a large one there may be none.
+    fn asked(&self, data: &ModelData, truth: bool) -> Result<Option<Asked>, ModelError> {
+        let (table, rows) = table(data)?;
+        let found = self.extracted(table, rows, truth);
+        match (data.part, found) {
+            (Some(_), Err(DataError::NothingLeft { .. })) => Ok(None),
+            (Some(first), Err(error)) => Err(error.in_part(first).into()),
+            (_, other) => Ok(Some(other?)),
+        }
+    }
+
+    fn extracted(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Asked, DataError> {
+        let schema = &self.header.schema;
+        let asked = if truth {
+            let Rows { extracted, targets } = Rows::of(schema, &self.header.target, table, rows)?;
+            Asked { extracted, truths: Some(targets) }
+        } else {
+            Asked { extracted: schema.extract(table, rows, false)?, truths: None }
+        };
+        let counts = self.header.kernel.count_columns(&schema.feature_names());
+        let extracted = &asked.extracted;
+        schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        Ok(asked)
+    }
+
+    /// Truths in the target's own units.
+    fn truth(&self, targets: &[f64]) -> Truth {
+        match &self.header.target {
+            Target::Classes { .. } => Truth::Classes(targets.iter().map(|y| *y as usize).collect()),
+            Target::Counts => Truth::Values { values: targets.to_vec(), width: 1 },
+            Target::Numbers { mean, scale } => {
+                Truth::Values { values: targets.iter().map(|y| mean + scale * y).collect(), width: 1 }
+            }
+        }
+    }
+}
+
+impl Model for GeneralisedModel {
+    fn family(&self) -> Family {
+        Family::Process
+    }
+
+    fn predicts(&self) -> PredictedKind {
+        match self.header.target {
+            Target::Classes { .. } => PredictedKind::Classes,
+            Target::Counts | Target::Numbers { .. } => PredictedKind::Values,
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.header.fit.seconds
+    }
+
+    fn save(&self, path: &Path) -> Result<(), StoreError> {
+        GeneralisedModel::save(self, path)
+    }
+
+    fn summary(&self) -> Vec<SummaryRow> {
+        describe::summary(&self.header)
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        describe::notes(&self.header)
+    }
+
+    fn tables(&self) -> Vec<String> {
+        describe::tables(&self.header)
+    }
+
+    fn report(&self) -> Result<Value, StoreError> {
+        Ok(json!({ "kind": "model", "header": serde_json::to_value(&self.header)? }))
+    }
+
+    fn portrait(&self) -> Result<Portrait, ModelError> {
+        Ok(Portrait {
+            title: match self.header.target {
+                Target::Classes { .. } => "Classes by a Gaussian process",
+                Target::Counts => "Counts by a Gaussian process",
+                Target::Numbers { .. } => "A Gaussian process with outliers",
+            },
+            method: "Gaussian process",
+            hyperparameters: describe::hyperparameters(&self.header),
+            lengthscales: describe::lengthscales(&self.header),
+            ..Portrait::default()
+        })
+    }
+
+    fn target(&self) -> String {
+        self.header.schema.target.clone()
+    }
+
+    fn class_names(&self) -> Vec<String> {
+        match &self.header.target {
+            Target::Classes { names } => names.names().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn check_family(&self, question: &Question) -> Result<(), ModelError> {
+        self.family().without(&[
+            (question.joint, "joint"),
+            (question.variances.is_some(), "variances"),
+            (!question.joint_points.is_empty(), "joint-kappa"),
+        ])?;
+        let classes = matches!(self.header.target, Target::Classes { .. });
+        if classes && question.samples > 0 && !question.draws_apart {
+            let problem = "draws of latent functions of classes are an array: give --samples-out FILE.npy";
+            return Err(ModelError::Usage(problem.into()));
+        }
+        Ok(())
+    }
+
+    fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
+        self.family().without(&[(!files.labels.is_empty(), "labels")])?;
+        ModelData::of_table(read_table(one(files.data)?, &ReadOptions { memory_limit: files.memory })?)
+    }
+
+    fn check_inputs(&self, _: &ModelData, _: bool) -> Result<Vec<String>, ModelError> {
+        // Where inputs lie is known once they are extracted: [`Self::departures`].
+        Ok(Vec::new())
+    }
+
+    fn plan(
+        &self,
+        data: &ModelData,
+        question: &Question,
+        scored: usize,
+    ) -> Result<PredictionPlan, ModelError> {
+        let bytes = table(data)?.0.memory();
+        let (m, d) = (data.len() as u64, self.header.schema.features.len() as u64);
+        let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);
+        let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
+        let width = c.max(2);
+        let covariance = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c * c } else { c };
+        let outputs = numbers(&[m, (6 + 4 * scored as u64) * width + covariance + 20]);
+        let block = numbers(&[3, m.min(1024), n]);
+        let columns = (5 + width).saturating_add(question.samples as u64);
+        let leaving = (8 + question.into.bytes()).saturating_mul(m).saturating_mul(columns);
+        let drawn = match question.samples as u64 {
+            0 => 0,
+            s => {
+                numbers(&[4, m, m]).saturating_add(numbers(&[2, m, n])).saturating_add(numbers(&[3, m, s, c]))
+            }
+        };
+        let parts = [numbers(&[3, m, d]), outputs, block, leaving, drawn, bytes, question.beside];
+        let each =
+            (n * n) as f64 * if matches!(*self.posterior, LatentPosterior::Inducing(_)) { 2.0 } else { 1.0 };
+        let plan = PredictionPlan {
+            rows: data.len(),
+            samples: question.samples,
+            peak_bytes: parts.into_iter().fold(32 << 20, u64::saturating_add),
+            data_bytes: bytes,
+            kept_bytes: bytes,
+            flops: m as f64 * c as f64 * each,
+            seconds: None,
+        };
+        plan.check(question.memory)?;
+        Ok(plan)
+    }
+
+    fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        let observing = Observing::new(&self.header.likelihood, &self.header.target, question.integration)?;
+        let Some(Asked { extracted, truths }) = self.asked(data, question.truth)? else {
+            let none = super::latents::Latents::of(Vec::new(), Vec::new(), self.header.likelihood.outputs());
+            return observing.predictive(&none, None);
+        };
+        let inputs = self.header.input_ranges.moments(extracted.x.as_ref());
+        let x = self.header.standardisation.features(extracted.x.as_ref());
+        let latents = self.posterior.at(x.as_ref())?;
+        let own = observing.predictive(&latents, truths.as_deref())?;
+        let examples = Some(data.examples_of(&extracted.rows));
+        let truth = truths.map(|targets| self.truth(&targets));
+        Ok(Predictive { examples, truth, filled: extracted.notes.filled_cells, inputs, ..own })
+    }
+
+    /// Always the distribution of the training targets.
+    fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
+        let (n, marginal) = (own.len(), &self.header.marginal);
+        let truths = match &own.truth {
+            Some(_) => self.asked(data, true)?.and_then(|asked| asked.truths),
+            None => None,
+        };
+        let log_density = truths.map(|truths| baseline(&self.header.target, marginal, &truths));
+        let constant = |value: f64| vec![value; n];
+        let (name, mut out) = match &self.header.target {
+            Target::Classes { .. } => {
+                let all = (0..n).flat_map(|_| marginal.iter().copied()).collect();
+                let width = marginal.len();
+                (
+                    "always the classes' shares",
+                    Predictive::empty(Predicted::Classes(all), false, width, width),
+                )
+            }
+            target => {
+                let (mean, variance) = match target {
+                    Target::Numbers { mean, scale } => (*mean, scale * scale),
+                    _ => (marginal[0], marginal[1]),
+                };
+                let predicted = Predicted::Moments {
+                    mean: constant(mean),
+                    variance: constant(variance.max(f64::MIN_POSITIVE)),
+                    latent_variance: constant(0.0),
+                };
+                ("always the training mean", Predictive::empty(predicted, false, 1, 1))
+            }
+        };
+        out.latent_mean = vec![0.0; n * out.outputs];
+        out.latent_deviation = vec![0.0; n * out.outputs];
+        out.log_density = log_density;
+        Ok((name, out))
+    }
+
+    fn target_scale(&self) -> f64 {
+        match &self.header.target {
+            Target::Classes { .. } => 1.0,
+            Target::Counts => self.header.marginal[1].sqrt(),
+            Target::Numbers { scale, .. } => *scale,
+        }
+    }
+
+    /// Of latent functions: log-odds, logarithms of rates; numbers in their own units.
+    fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
+        let (count, outputs) = (question.samples, self.header.likelihood.outputs());
+        let (table, rows) = table(data)?;
+        let extracted = self.extracted(table, rows, false)?.extracted;
+        let x = self.header.standardisation.features(extracted.x.as_ref());
+        let (m, n) = (x.nrows() as u64, self.posterior.support() as u64);
+        let needed = 8 * (4 * m * m + 2 * m * n + 3 * m * (count * outputs) as u64);
+        if needed > question.memory {
+            let (rows, limit) = (x.nrows(), question.memory);
+            return Err(ModelError::TooManySampleRows { rows, needed, limit });
+        }
+        let mut values = vec![0.0; count * x.nrows() * outputs];
+        let streams = Streams::new(question.seed);
+        for c in 0..outputs {
+            let mut rng = streams.child("model/samples", c as u64).stream("draws");
+            let draws = self.posterior.sample(x.as_ref(), c, count, &mut rng)?;
+            for s in 0..count {
+                for i in 0..x.nrows() {
+                    values[(s * x.nrows() + i) * outputs + c] = match &self.header.target {
+                        Target::Numbers { mean, scale } => mean + scale * draws[(i, s)],
+                        _ => draws[(i, s)],
+                    };
+                }
+            }
+        }
+        Ok(NumericArray::new(vec![count, x.nrows(), outputs], ArrayValues::F64(values))?)
+    }
+
+    fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
+        let Some(known) = &self.fingerprints else { return Ok(None) };
+        let Some(Asked { extracted, truths }) = self.asked(data, true)? else {
+            return Ok(Some(TrainedOn::default()));
+        };
+        let own = table_fingerprints(extracted.x.as_ref(), truths.as_deref().unwrap_or_default());
+        let seen = own.into_iter().map(|f| known.contains(f));
+        Ok(Some(TrainedOn::new(data.examples_of(&extracted.rows).into_iter().zip(seen))))
+    }
+
+    fn split_seed(&self) -> Result<u64, ModelError> {
+        Ok(self.header.seed)
+    }
+
+    fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
+        let Target::Classes { names } = &self.header.target else { return Ok(None) };
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        // Rows without a label are a stratum of their own.
+        let classes = names.of_rows(table, &self.header.schema.target, &rows)?;
+        Ok(Some(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect()))
+    }
+
+    fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {
+        Some(self.header.input_ranges.departures(inputs))
+    }
+
+    fn cut(&self, files: &[PathBuf], question: &Question) -> Result<StreamOptions, ModelError> {
+        let path = one(files)?;
+        if !self.answers_parts(question) {
+            let problem = "--samples are drawn jointly for all rows, which --stream never has; leave one out";
+            return Err(ModelError::Usage(problem.into()));
+        }
+        cut_of(&self.header.schema, path, question, 3 * self.header.schema.features.len())
+    }
+
+    fn answers_parts(&self, question: &Question) -> bool {
+        question.samples == 0
+    }
+}

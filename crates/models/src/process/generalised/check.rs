@@ -1,0 +1,95 @@
+//! How good a fit is on rows that had no part in it.
+
+use super::target::Target;
+use crate::process::CheckedOn;
+use crate::{ModelError, Predicted, Predictive};
+use posterior_metrics::{Classes, Gaussians};
+use serde::{Deserialize, Serialize};
+
+/// Scores of predictions; lower NLL is better.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelScores {
+    /// Mean of `-log p(y | x)`, nats.
+    pub nll: f64,
+    /// Share of rows whose most probable class is theirs; none for counts and numbers.
+    pub accuracy: Option<f64>,
+    /// Expected calibration error of that class's probability; none for counts and numbers.
+    pub ece: Option<f64>,
+    /// Share of rows inside two standard deviations; none for classes.
+    pub within_two_deviations: Option<f64>,
+}
+
+/// What is known of a fit's quality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelCheck {
+    /// Which rows.
+    pub on: CheckedOn,
+    /// How many.
+    pub rows: usize,
+    /// Their scores.
+    pub scores: LabelScores,
+    /// NLL of a model that knows the targets' distribution and no inputs.
+    pub baseline_nll: f64,
+    /// What a user must know.
+    pub warnings: Vec<String>,
+}
+
+impl LabelCheck {
+    /// From predictions with log densities, and truths as the likelihood takes them. `baseline` are log densities of the same rows without inputs.
+    pub(super) fn of(
+        on: CheckedOn,
+        predictive: &Predictive,
+        truths: &[f64],
+        baseline: &[f64],
+        target: &Target,
+    ) -> Result<Self, ModelError> {
+        let rows = truths.len();
+        let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
+        let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());
+        let mut scores = LabelScores { nll, accuracy: None, ece: None, within_two_deviations: None };
+        let mut warnings = Vec::new();
+        match &predictive.predicted {
+            Predicted::Classes(p) => {
+                let labels: Vec<usize> = truths.iter().map(|y| *y as usize).collect();
+                let own = Classes::new(p, predictive.width, &labels)?.scores();
+                (scores.accuracy, scores.ece) = (Some(own.accuracy), Some(own.ece));
+            }
+            Predicted::Moments { mean, variance, .. } => {
+                let (shift, scale) = match target {
+                    Target::Numbers { mean, scale } => (*mean, *scale),
+                    _ => (0.0, 1.0),
+                };
+                let own: Vec<f64> = truths.iter().map(|y| shift + scale * y).collect();
+                Gaussians::new(mean, variance, &own)?;
+                let inside = (0..rows).filter(|&i| (own[i] - mean[i]).powi(2) <= 4.0 * variance[i]).count();
+                let share = inside as f64 / rows.max(1) as f64;
+                scores.within_two_deviations = Some(share);
+                // Chebyshev's inequality allows no less than three quarters; counts that scatter as the model says keep well above nine tenths.
+                let least = 0.9 - 2.576 * (0.09 / rows.max(1) as f64).sqrt();
+                if share < least {
+                    warnings.push(format!(
+                        "{:.1} % of {rows} rows only lie within two predicted standard deviations: targets scatter more than the likelihood allows{}",
+                        100.0 * share,
+                        match target {
+                            Target::Counts => "; --likelihood negative-binomial learns how much",
+                            _ => "",
+                        }
+                    ));
+                }
+            }
+            Predicted::Events(_) => {}
+        }
+        let baseline_nll = mean_nll(baseline);
+        // Within a standard error of the difference nothing is said.
+        let differences: Vec<f64> =
+            predictive.log_density.iter().flatten().zip(baseline).map(|(own, other)| other - own).collect();
+        let gain = differences.iter().sum::<f64>() / rows.max(1) as f64;
+        let spread = differences.iter().map(|d| (d - gain).powi(2)).sum::<f64>() / rows.max(1) as f64;
+        if gain > -(spread / rows.max(1) as f64).sqrt() {
+            warnings.push(format!(
+                "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone"
+            ));
+        }
+        Ok(Self { on, rows, scores, baseline_nll, warnings })
+    }
+}

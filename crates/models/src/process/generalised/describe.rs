@@ -1,0 +1,145 @@
+//! A model in words.
+
+use super::gaussianised::PSEUDO_COUNTS;
+use super::header::GeneralisedHeader;
+use super::{LabelCheck, Target};
+use crate::process::CheckedOn;
+use crate::process::describe::{self, reason};
+use crate::text::{number, table};
+use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
+
+/// One row for each number that was learned.
+pub(super) fn hyperparameters(header: &GeneralisedHeader) -> Vec<Hyperparameter> {
+    let scale = header.fit.stand_ins.as_ref().map_or(1.0, |s| s.scale);
+    let unit = match (&header.target, header.likelihood.name()) {
+        (Target::Classes { .. }, _) => "of a latent function (log-odds)",
+        (Target::Counts, _) => "of the logarithm of the rate",
+        (Target::Numbers { .. }, _) => "of the standardised target",
+    };
+    let own =
+        header.hyperparameters.iter().filter(|h| h.name != "noise_variance").cloned().collect::<Vec<_>>();
+    describe::learned(&own, &header.schema, &header.standardisation, (0.0, scale), unit)
+}
+
+pub(super) fn lengthscales(header: &GeneralisedHeader) -> Vec<FeatureLengthscale> {
+    describe::lengthscales_of(&header.hyperparameters, &header.schema)
+}
+
+/// The facts about a model, in order.
+pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
+    let fit = &header.fit;
+    let mut rows = vec![
+        SummaryRow::new("target", format!("`{}`: {}", header.schema.target, fit.likelihood_choice)),
+        SummaryRow::new("inference", &fit.choice),
+        SummaryRow::new("kernel", header.kernel.to_string()),
+        SummaryRow::new("mean", describe::mean_form(header.mean)),
+        SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
+        SummaryRow::new("rows learned from", header.rows.to_string()),
+    ];
+    if let Target::Classes { names } = &header.target {
+        let share = |(name, share): (&String, &f64)| format!("{name} {:.1} %", 100.0 * share);
+        let shown: Vec<String> = names.names().iter().zip(&header.marginal).take(12).map(share).collect();
+        let more = if names.count() > 12 { ", ..." } else { "" };
+        rows.push(SummaryRow::new("classes", format!("{}{more}", shown.join(", "))));
+    }
+    if let Some(weights) = &fit.weights {
+        rows.push(SummaryRow::new("weights", weights));
+    }
+    if let Some(check) = &fit.check {
+        rows.push(checked(check));
+    }
+    if let Some(stand_ins) = &fit.stand_ins {
+        let g = &stand_ins.gaussianised;
+        let mut text = format!("{} matching, pseudo-count {}", g.matching().name(), g.pseudo_count());
+        if !stand_ins.tried.is_empty() {
+            let tried = stand_ins.tried.iter().map(|t| format!("{}: {:.4}", t.pseudo_count, t.scores.nll));
+            text += &format!(
+                ", the best of those that were tried on {} rows, each predicted from the others (NLL of their labels {})",
+                stand_ins.tried_on,
+                tried.collect::<Vec<_>>().join(", ")
+            );
+        }
+        rows.push(SummaryRow::new("labels as numbers", text));
+    }
+    if let Some(bound) = &fit.bound {
+        rows.push(SummaryRow::new("bound on the log evidence", format!("{:.3}", bound.bound)));
+        let moved = if bound.moved { "moved by the bound" } else { "where they were chosen" };
+        rows.push(SummaryRow::new("inducing points", format!("{}, {moved}", bound.inducing)));
+    }
+    if let Some(mode) = &fit.mode {
+        rows.push(SummaryRow::new(
+            "log evidence",
+            format!("{:.3} (Laplace's approximation)", mode.log_evidence),
+        ));
+    }
+    rows.extend([
+        SummaryRow::new("hyperparameters", &fit.hyperparameter_source),
+        SummaryRow::new(
+            "search",
+            format!("{} steps, {} evaluations, ended by {}", fit.steps, fit.evaluations, reason(fit.reason)),
+        ),
+        SummaryRow::new("seconds", format!("{:.2}", fit.seconds)),
+        SummaryRow::new("seed", header.seed.to_string()),
+    ]);
+    rows
+}
+
+fn checked(check: &LabelCheck) -> SummaryRow {
+    let label = match check.on {
+        CheckedOn::HeldBack => "held-back rows",
+        CheckedOn::LeaveOneOut => "each row from the others",
+    };
+    let s = &check.scores;
+    let mut parts = vec![format!("NLL {:.4} ({:.4} without inputs)", s.nll, check.baseline_nll)];
+    if let Some(accuracy) = s.accuracy {
+        parts.push(format!("accuracy {:.2} %", 100.0 * accuracy));
+    }
+    if let Some(ece) = s.ece {
+        parts.push(format!("ECE {ece:.4}"));
+    }
+    if let Some(share) = s.within_two_deviations {
+        parts.push(format!("{:.1} % within two standard deviations", 100.0 * share));
+    }
+    SummaryRow::new(label, format!("{}: {}", check.rows, parts.join(", ")))
+}
+
+/// Everything that was added, chosen, dropped or is odd.
+pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
+    let fit = &header.fit;
+    let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
+    out.extend(fit.odd.iter().map(Note::warning));
+    if fit.largest_jitter > 0.0 {
+        let text = format!(
+            "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal",
+            fit.largest_jitter
+        );
+        out.push(Note::warning(text));
+    }
+    if fit.reason == posterior_optim::Reason::Steps && fit.bound.is_none() {
+        out.push(Note::warning(
+            "the search ended at its limit of steps: more (--steps) may improve the model",
+        ));
+    }
+    out.extend(fit.check.iter().flat_map(|check| &check.warnings).map(Note::warning));
+    for (name, bound) in &fit.at_bounds {
+        out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
+    }
+    if let Some(stand_ins) = &fit.stand_ins {
+        let counts: Vec<f64> = stand_ins.tried.iter().map(|t| t.pseudo_count).collect();
+        let own = stand_ins.gaussianised.pseudo_count();
+        let edge = counts.iter().all(|c| *c >= own) || counts.iter().all(|c| *c <= own);
+        let ends = [PSEUDO_COUNTS[0], PSEUDO_COUNTS[PSEUDO_COUNTS.len() - 1]];
+        if counts.len() > 1 && edge && ends.contains(&own) {
+            out.push(Note::warning(format!(
+                "the pseudo-count {own} is the last that was tried: --pseudo-count can go further, --inference variational or laplace needs none"
+            )));
+        }
+    }
+    out
+}
+
+/// What was learned.
+pub(super) fn tables(header: &GeneralisedHeader) -> Vec<String> {
+    let row = |h: Hyperparameter| vec![h.name, number(h.value), h.unit];
+    vec![table(&hyperparameters(header).into_iter().map(row).collect::<Vec<_>>())]
+}

@@ -1,0 +1,173 @@
+//! From rows to a model.
+
+use super::check::LabelCheck;
+use super::header::{GeneralisedHeader, GeneralisedSummary, marginal};
+use super::latents::LatentPosterior;
+use super::observations::Observing;
+use super::observed::Observed;
+use super::plan::InferencePlan;
+use super::searching::Told;
+use super::{GeneralisedModel, gaussianised, laplace, variational};
+use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
+use crate::process::{CheckedOn, FitStage};
+use crate::{FitRequest, Method, ModelError};
+use posterior_data::Split;
+use posterior_linalg::random::Streams;
+use posterior_optim::Observer;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl GeneralisedModel {
+    /// What a fit would do and take, in words; refuses what does not go together or does not fit the memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
+    pub fn plan(observed: &Observed, request: &FitRequest) -> Result<InferencePlan, ModelError> {
+        InferencePlan::of(observed, request)
+    }
+
+    /// Learns from rows that are ready: stand-ins, bound or mode, hyperparameters, posterior. Methods that have no closed form for rows left out are judged on some that are held back.
+    ///
+    /// The observer is told each step of everything that happens and may end it.
+    ///
+    /// # Errors
+    /// [`ModelError`]: what does not go together, not enough memory; [`ModelError::Interrupted`] when the observer ended it.
+    pub fn fit(
+        observed: Observed,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
+        let started = Instant::now();
+        let plan = InferencePlan::of(&observed, request)?;
+        let (train, held) = split(&observed, request, &plan)?;
+        let observed_all = &observed;
+        let observed = &train;
+        let mut likelihood = observed.likelihood.clone();
+        let (posterior, told, mut check, stand_ins, bound, mode);
+        match plan.inference {
+            InferenceName::Gaussianised | InferenceName::Auto => {
+                let found = gaussianised::fit(observed, request, &plan, observer)?;
+                (posterior, told, check) = (found.posterior, found.told, found.check);
+                (stand_ins, bound, mode) = (Some(found.summary), None, None);
+            }
+            InferenceName::Variational => {
+                let found = variational::fit(observed, request, &plan, observer)?;
+                (posterior, told, check) = (found.posterior, found.told, None);
+                likelihood = found.likelihood;
+                (stand_ins, bound, mode) = (None, Some(found.summary), None);
+            }
+            InferenceName::Laplace => {
+                let found = laplace::fit(observed, request, &plan, observer)?;
+                (posterior, told, check) = (found.posterior, found.told, found.check);
+                likelihood = found.likelihood;
+                (stand_ins, bound, mode) = (None, None, Some(found.summary));
+            }
+        }
+        let targets = observed.targets();
+        let marginal = marginal(&observed.target, &targets);
+        if let Some(held) = &held {
+            check = Some(judged(&posterior, &likelihood, held, observed, &marginal)?);
+        }
+        let Told {
+            hyperparameters,
+            hyperpriors,
+            source,
+            reason,
+            steps,
+            evaluations,
+            largest_jitter,
+            at_bounds,
+        } = told;
+        let header = GeneralisedHeader {
+            method: GeneralisedHeader::method_of(plan.inference).into(),
+            solver: plan.solver().as_str().into(),
+            rows: observed.rows(),
+            schema: observed.schema.clone(),
+            standardisation: observed.standardisation.clone(),
+            input_ranges: observed.input_ranges.clone(),
+            target: observed.target.clone(),
+            likelihood,
+            marginal,
+            kernel: request.kernel.clone(),
+            mean: request.mean,
+            hyperparameters,
+            seed: request.seed,
+            fit: GeneralisedSummary {
+                likelihood_choice: observed.why.clone(),
+                choice: format!("{} by {}, {}", plan.inference.as_str(), plan.solver(), plan.why),
+                hyperpriors,
+                hyperparameter_source: source,
+                reason,
+                steps,
+                evaluations,
+                largest_jitter,
+                at_bounds,
+                seconds: started.elapsed().as_secs_f64(),
+                plan: plan.plan,
+                data: observed.notes.clone(),
+                odd: observed.odd.clone(),
+                weights: weights(request, observed),
+                check,
+                stand_ins,
+                bound,
+                mode,
+            },
+        };
+        let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
+        Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
+    }
+}
+
+/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both.
+fn split(
+    observed: &Observed,
+    request: &FitRequest,
+    plan: &InferencePlan,
+) -> Result<(Observed, Option<Observed>), ModelError> {
+    if matches!(plan.method, Method::Exact(_)) {
+        return Ok((observed.clone(), None));
+    }
+    let usual = LargeTableOptions::default();
+    let n = observed.rows();
+    let count = plan.method.large().unwrap_or(&usual).held_back_of(n);
+    if count == 0 || count >= n {
+        return Ok((observed.clone(), None));
+    }
+    let streams = Streams::new(request.seed).child("model/held-back", 0);
+    let fraction = count as f64 / n as f64;
+    let split = match &observed.target {
+        super::Target::Classes { .. } => {
+            let classes: Vec<usize> = observed.targets().iter().map(|y| *y as usize).collect();
+            Split::stratified(&classes, fraction, streams)
+        }
+        _ => Split::random(n, fraction, streams),
+    };
+    Ok((observed.select(&split.train)?, Some(observed.select(&split.test)?)))
+}
+
+/// Scores of rows that were held back.
+fn judged(
+    posterior: &LatentPosterior,
+    likelihood: &posterior_likelihoods::OutputLikelihood,
+    held: &Observed,
+    observed: &Observed,
+    marginal: &[f64],
+) -> Result<LabelCheck, ModelError> {
+    let truths = held.targets();
+    let latents = posterior.at(held.data.inputs())?;
+    let predictive =
+        Observing::new(likelihood, &observed.target, None)?.predictive(&latents, Some(&truths))?;
+    let baseline = super::header::baseline(&observed.target, marginal, &truths);
+    LabelCheck::of(CheckedOn::HeldBack, &predictive, &truths, &baseline, &observed.target)
+}
+
+/// What rows count, in words.
+fn weights(request: &FitRequest, observed: &Observed) -> Option<String> {
+    observed.data.weights()?;
+    let asked = &request.labels;
+    let classes =
+        (asked.class_weights != ClassWeights::Equal).then(|| format!("classes: {}", asked.class_weights));
+    let rows = asked.row_weights.as_ref().map(|column| format!("rows: `{column}`"));
+    let all: Vec<String> = classes.into_iter().chain(rows).collect();
+    Some(format!("{}; predictions are those of a population so weighted", all.join(", ")))
+}

@@ -1,0 +1,262 @@
+//! Gaussianised inference: stand-ins once, then regression.
+//!
+//! 1. A pseudo-count, unless one is given: on a part of the rows, hyperparameters by the stand-ins' evidence, then every row predicted from the others in closed form and scored by its label itself. (The
+//!    evidence cannot choose: its targets change with the pseudo-count.)
+//! 2. Hyperparameters that all functions share: the sum of their evidences on all rows, or on blocks of them; of inducing points their collapsed bounds.
+//! 3. A process for each function, by any method of regression.
+//!
+//! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.2, 6.3 and 7.
+
+use super::check::LabelCheck;
+use super::header::{StandInSummary, TriedPseudoCount, baseline, marginal};
+use super::latents::{LatentPosterior, Latents};
+use super::observations::Observing;
+use super::observed::Observed;
+use super::plan::{InferencePlan, SEARCH_WORK};
+use super::searching::{Searching, Told};
+use super::stand_in::{NO_NOISE, StandIns};
+use crate::options::LikelihoodOptions;
+use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
+use crate::{FitRequest, Method, ModelError};
+use posterior_gp::MeanForm;
+use posterior_gp::exact::{ExactGp, SeveralObservations};
+use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
+use posterior_gp::iterative::Blocks;
+use posterior_likelihoods::Gaussian;
+use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Observer, Parameters};
+use rand::seq::index;
+use std::sync::Arc;
+
+/// Pseudo-counts that are compared, from hardly any regularisation to a whole observation of every class.
+pub(super) const PSEUDO_COUNTS: [f64; 7] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
+
+/// The place of the first.
+const FIRST: usize = 4;
+
+/// What is left behind.
+pub(super) struct Gaussianisation {
+    pub(super) posterior: LatentPosterior,
+    pub(super) told: Told,
+    pub(super) summary: StandInSummary,
+    /// On all rows, each from the others; none where that has no closed form.
+    pub(super) check: Option<LabelCheck>,
+}
+
+/// A process with this kernel for stand-ins: no mean (that is taken off) and no noise of its own.
+fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
+    let kernel = request.kernel.build(&observed.feature_names())?;
+    let noise = Gaussian::new(NO_NOISE, 0.0);
+    Ok(ExactGp::new(kernel, MeanForm::Zero, noise, observed.data.inputs().ncols(), 1))
+}
+
+/// Every row's latent values as the others predict them. Cost `2n³/3` flops for each function.
+fn left_out(
+    model: &ExactGp,
+    data: &SeveralObservations,
+    stand_ins: &StandIns,
+) -> Result<Latents, ModelError> {
+    let (n, c) = (data.rows(), data.functions());
+    let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
+    for k in 0..c {
+        let part = data.function(k);
+        let noises = part.noise_variances().map(<[f64]>::to_vec).unwrap_or_default();
+        let found = model.clone().condition(part)?.leave_one_out();
+        for i in 0..n {
+            let noise = NO_NOISE + noises[i];
+            mean[i * c + k] = stand_ins.offsets[k] + stand_ins.scale * found.mean[(i, 0)];
+            // That of a new stand-in, less its noise.
+            variance[i * c + k] = stand_ins.scale.powi(2) * (found.variance[i] - noise).max(0.0);
+        }
+    }
+    Ok(Latents::of(mean, variance, c))
+}
+
+/// Scores of rows that are predicted from the others.
+fn score(observed: &Observed, rows: &[usize], latents: &Latents) -> Result<LabelCheck, ModelError> {
+    let (own, all) = (observed.select(rows)?.targets(), observed.targets());
+    let observing = Observing::new(&observed.likelihood, &observed.target, None)?;
+    let predictive = observing.predictive(latents, Some(&own))?;
+    let without_inputs = baseline(&observed.target, &marginal(&observed.target, &all), &own);
+    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &own, &without_inputs, &observed.target)
+}
+
+/// Pseudo-counts on a part of the rows: the best with what was tried, and the hyperparameters there.
+fn choose_pseudo_count(
+    observed: &Observed,
+    (request, plan): (&FitRequest, &InferencePlan),
+    asked: &LikelihoodOptions,
+    searching: &mut Searching<'_, '_>,
+) -> Result<(Gaussianised, Vec<TriedPseudoCount>, ExactGp), ModelError> {
+    let matching = asked.matching.unwrap_or_default();
+    let mut model = searching.begun(process(observed, request)?)?;
+    if let Some(pseudo_count) = asked.pseudo_count {
+        return Ok((Gaussianised::new(matching, pseudo_count)?, Vec::new(), model));
+    }
+    let rows = uniform_rows(observed.rows(), plan.trial_rows, request.seed);
+    let mut tried: Vec<TriedPseudoCount> = Vec::new();
+    let mut best: Option<(f64, ExactGp)> = None;
+    // Away from the first on either side for as long as it gets better; the other side is not better where one is.
+    let ways: [Vec<usize>; 3] =
+        [vec![FIRST], (0..FIRST).rev().collect(), (FIRST + 1..PSEUDO_COUNTS.len()).collect()];
+    for way in ways {
+        let mut last = tried.first().map_or(f64::INFINITY, |t| t.scores.nll);
+        if tried.iter().any(|t| t.scores.nll < last) {
+            break;
+        }
+        for index in way {
+            if best.is_some() && searching.is_spent() {
+                break;
+            }
+            let pseudo_count = PSEUDO_COUNTS[index];
+            let stand_ins =
+                StandIns::of(observed, &Gaussianised::new(matching, pseudo_count)?, request.mean)?;
+            let data = stand_ins.on(observed, &rows)?;
+            let found = searching.evidence(model.clone(), &data, None, true)?;
+            let scores = score(observed, &rows, &left_out(&found, &data, &stand_ins)?)?.scores;
+            tried.push(TriedPseudoCount { pseudo_count, scores });
+            let better = best.as_ref().is_none_or(|(nll, _)| scores.nll < *nll);
+            if better {
+                model = found.clone();
+                best = Some((scores.nll, found));
+            }
+            if scores.nll >= last {
+                break;
+            }
+            last = scores.nll;
+        }
+    }
+    let chosen = tried.iter().min_by(|a, b| a.scores.nll.total_cmp(&b.scores.nll));
+    let pseudo_count = chosen.map_or(PSEUDO_COUNTS[FIRST], |t| t.pseudo_count);
+    let model = best.map_or(model, |(_, model)| model);
+    Ok((Gaussianised::new(matching, pseudo_count)?, tried, model))
+}
+
+/// So many rows at random, in ascending order; all where there are no more.
+fn uniform_rows(rows: usize, count: usize, seed: u64) -> Vec<usize> {
+    if count >= rows {
+        return (0..rows).collect();
+    }
+    let mut rng = Streams::new(seed).stream("model/pseudo-count");
+    let mut out = index::sample(&mut rng, rows, count).into_vec();
+    out.sort_unstable();
+    out
+}
+
+/// Hyperparameters that all functions share, and where they come from.
+fn hyperparameters(
+    observed: &Observed,
+    (request, plan): (&FitRequest, &InferencePlan),
+    stand_ins: &StandIns,
+    model: ExactGp,
+    searching: &mut Searching<'_, '_>,
+) -> Result<(ExactGp, String), ModelError> {
+    if request.hyperparameters.is_some() {
+        return Ok((model, "given".into()));
+    }
+    let (n, c) = (observed.rows(), stand_ins.count());
+    let all: Vec<usize> = (0..n).collect();
+    if let Method::Sgpr(options) = &plan.method {
+        let m = options.inducing.inducing.min(n);
+        let evaluation = 6.0 * (c * n) as f64 * (m * m) as f64;
+        if evaluation <= 10.0 * SEARCH_WORK {
+            let streams = Streams::new(request.seed);
+            let chosen = options.inducing.choice();
+            let chosen = chosen
+                .choose(model.kernel(), observed.data.inputs(), m, streams)
+                .map_err(|e| ModelError::Inducing(e.to_string()))?;
+            let noise = model.noise().clone();
+            let mut collapsed =
+                CollapsedGp::new(model.kernel().clone_box(), MeanForm::Zero, noise, chosen.points, 1)?;
+            // The stand-ins' noise is theirs; inducing points stay where every function's process will choose them.
+            (collapsed.learn_inducing, collapsed.learn_likelihood) = (false, false);
+            let settings = CollapsedOptions {
+                steps: searching.steps(),
+                hyperpriors: searching.hyperpriors(&model),
+                memory_limit: request.memory,
+            };
+            let data = stand_ins.on(observed, &all)?;
+            let parts: Vec<_> = (0..c).map(|k| data.function(k)).collect();
+            let found = search_collapsed(collapsed, &parts, &settings, None, &mut |progress, _| {
+                searching.observe(progress)
+            })?;
+            let mut model = model;
+            let kernel = found.model.kernel().values();
+            model.set_values(&[kernel, vec![NO_NOISE]].concat());
+            searching.took((found.reason, found.steps, found.evaluations), found.largest_jitter, &[])?;
+            return Ok((
+                model,
+                format!("the collapsed bounds of all functions together, {m} inducing points"),
+            ));
+        }
+    }
+    if c as f64 * (n as f64).powi(3) <= SEARCH_WORK || plan.trial_rows >= n {
+        let data = stand_ins.on(observed, &all)?;
+        let source = "the evidence of all functions' stand-ins together".to_string();
+        return Ok((searching.evidence(model, &data, None, false)?, source));
+    }
+    let size = ((SEARCH_WORK / (4 * c) as f64).cbrt() as usize).clamp(2, n);
+    let blocks = Blocks { uniform: 2, neighbourhoods: 2, size, seed: request.seed };
+    let rows = blocks.rows(&observed.data)?;
+    let data = stand_ins.on(observed, &all)?;
+    let source =
+        format!("the evidence of all functions' stand-ins together, on {} blocks of {size} rows", rows.len());
+    Ok((searching.evidence(model, &data, Some(&rows), false)?, source))
+}
+
+/// Fits.
+pub(super) fn fit(
+    observed: &Observed,
+    request: &FitRequest,
+    plan: &InferencePlan,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Gaussianisation, ModelError> {
+    let evidence = plan.method.evidence().cloned().unwrap_or_default();
+    let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), observer);
+    let asked = (request, plan);
+    let (gaussianised, tried, model) = choose_pseudo_count(observed, asked, &request.labels, searching)?;
+    let stand_ins = StandIns::of(observed, &gaussianised, request.mean)?;
+    let (model, source) = hyperparameters(observed, asked, &stand_ins, model, searching)?;
+    let hyperparameters = Hyperparameter::of(&model);
+    // What every function's own process is told.
+    let mut own = FitRequest {
+        hyperparameters: Some(hyperparameters.clone()),
+        mean: MeanForm::Zero,
+        noise_floor: 0.0,
+        initial_noise: 0.1,
+        labels: LikelihoodOptions::default(),
+        method: plan.method.clone(),
+        ..request.clone()
+    };
+    if let Some(large) = own.method.large_mut() {
+        (large.held_back, large.checkpoint) = (Some(0), None);
+    }
+    let (mut members, mut posteriors) = (Vec::new(), Vec::new());
+    for k in 0..stand_ins.count() {
+        own.time_budget = searching.left();
+        let prepared = stand_ins.prepared(observed, k)?;
+        let fitted = ProcessModel::fit_prepared(prepared, &own, searching.observer())?;
+        if fitted.was_interrupted() {
+            return Err(ModelError::Interrupted);
+        }
+        members.push(fitted.header().clone());
+        let posterior = Arc::try_unwrap(fitted.into_posterior())
+            .map_err(|_| ModelError::Request("a posterior is in use".into()))?;
+        posteriors.push(posterior);
+    }
+    let check = match &plan.method {
+        Method::Exact(_) if observed.rows() > 1 => {
+            let all: Vec<usize> = (0..observed.rows()).collect();
+            let data = stand_ins.on(observed, &all)?;
+            Some(score(observed, &all, &left_out(&model, &data, &stand_ins)?)?)
+        }
+        _ => None,
+    };
+    let told = searching.told(source, hyperparameters, &model);
+    let StandIns { offsets, scale, .. } = stand_ins;
+    let posterior = LatentPosterior::Apart { posteriors, offsets: offsets.clone(), scale };
+    let tried_on = if tried.is_empty() { 0 } else { plan.trial_rows };
+    let summary = StandInSummary { gaussianised, tried, tried_on, offsets, scale, members };
+    Ok(Gaussianisation { posterior, told, summary, check })
+}

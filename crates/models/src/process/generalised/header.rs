@@ -1,0 +1,198 @@
+//! What stands in the file of a process under any likelihood besides arrays.
+
+use super::check::{LabelCheck, LabelScores};
+use super::target::Target;
+use crate::options::InferenceName;
+use crate::process::{Header, Hyperparameter};
+use posterior_data::{InputRanges, Notes, Schema, Standardisation};
+use posterior_gp::exact::Plan;
+use posterior_gp::{Hyperprior, MeanForm};
+use posterior_kernels::KernelExpression;
+use posterior_likelihoods::OutputLikelihood;
+use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_optim::Reason;
+use serde::{Deserialize, Serialize};
+
+/// Pseudo-counts that were tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedPseudoCount {
+    /// The pseudo-count.
+    pub pseudo_count: f64,
+    /// Its scores: every row of a part of the table predicted from the others of it.
+    pub scores: LabelScores,
+}
+
+/// How labels became numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StandInSummary {
+    /// Which numbers.
+    pub gaussianised: Gaussianised,
+    /// Pseudo-counts that were compared to choose it; none where it was given.
+    pub tried: Vec<TriedPseudoCount>,
+    /// Rows that they were compared on.
+    pub tried_on: usize,
+    /// Prior mean of each latent function.
+    pub offsets: Vec<f64>,
+    /// The standard unit of all.
+    pub scale: f64,
+    /// How each latent function was fitted: its process's own description.
+    pub members: Vec<Header>,
+}
+
+/// What came of a stochastic bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundSummary {
+    /// The bound averaged over recent steps, nats.
+    pub bound: f64,
+    /// Inducing points.
+    pub inducing: usize,
+    /// Whether they moved.
+    pub moved: bool,
+}
+
+/// What came of a search for the mode.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeSummary {
+    /// Laplace's approximation of the log evidence, nats.
+    pub log_evidence: f64,
+    /// Newton steps of the last mode.
+    pub newton_steps: usize,
+}
+
+/// How the fit went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneralisedSummary {
+    /// Why this likelihood.
+    pub likelihood_choice: String,
+    /// Why this inference and this method.
+    pub choice: String,
+    /// Beliefs about hyperparameters, the weak default ones included.
+    pub hyperpriors: Vec<Hyperprior>,
+    /// Where hyperparameters come from.
+    pub hyperparameter_source: String,
+    /// Why the search for them ended.
+    pub reason: Reason,
+    /// Its steps.
+    pub steps: usize,
+    /// Its evaluations.
+    pub evaluations: usize,
+    /// Largest jitter that anything needed, in standard units.
+    pub largest_jitter: f64,
+    /// Hyperparameters at a bound that was set for them, with the bound.
+    pub at_bounds: Vec<(String, f64)>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// The plan that was stated before.
+    pub plan: Plan,
+    /// What was found in the data.
+    pub data: Notes,
+    /// What is odd about the target.
+    pub odd: Vec<String>,
+    /// What rows count, in words, where not all count the same.
+    pub weights: Option<String>,
+    /// How good the fit is on rows that had no part in it.
+    pub check: Option<LabelCheck>,
+    /// Of Gaussianised inference.
+    pub stand_ins: Option<StandInSummary>,
+    /// Of variational inference.
+    pub bound: Option<BoundSummary>,
+    /// Of the Laplace approximation.
+    pub mode: Option<ModeSummary>,
+}
+
+/// A model's description: all of it but the arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneralisedHeader {
+    /// `gaussianised`, `variational` or `laplace process`.
+    pub method: String,
+    /// How the posterior is computed: `exact`, `sgpr`, ...
+    pub solver: String,
+    /// Rows trained on.
+    pub rows: usize,
+    /// Roles of the columns.
+    pub schema: Schema,
+    /// Means and scales of the features.
+    pub standardisation: Standardisation,
+    /// Where the inputs lay in training, in their own units.
+    pub input_ranges: InputRanges,
+    /// What the targets are.
+    pub target: Target,
+    /// Their likelihood, with what was learned of it.
+    pub likelihood: OutputLikelihood,
+    /// Share of each class; mean and variance of counts; 0 and 1 for numbers in standard units.
+    pub marginal: Vec<f64>,
+    /// The kernel.
+    pub kernel: KernelExpression,
+    /// The mean's form.
+    pub mean: MeanForm,
+    /// Everything learned, in standard units.
+    pub hyperparameters: Vec<Hyperparameter>,
+    /// The seed.
+    pub seed: u64,
+    /// How the fit went.
+    pub fit: GeneralisedSummary,
+}
+
+impl GeneralisedHeader {
+    /// What `method` says of a way to infer.
+    pub(crate) fn method_of(inference: InferenceName) -> &'static str {
+        match inference {
+            InferenceName::Gaussianised | InferenceName::Auto => "gaussianised",
+            InferenceName::Variational => "variational",
+            // Networks' models are called `laplace`.
+            InferenceName::Laplace => "laplace process",
+        }
+    }
+
+    /// Whether a file's `method` is one of these.
+    pub(crate) fn is_method(method: &str) -> bool {
+        [InferenceName::Gaussianised, InferenceName::Variational, InferenceName::Laplace]
+            .into_iter()
+            .any(|inference| Self::method_of(inference) == method)
+    }
+}
+
+/// The distribution of training targets: shares of classes, mean and variance otherwise.
+pub(super) fn marginal(target: &Target, truths: &[f64]) -> Vec<f64> {
+    let n = truths.len() as f64;
+    match target {
+        Target::Classes { names } => {
+            let mut shares = vec![0.0; names.count()];
+            truths.iter().for_each(|y| shares[*y as usize] += 1.0 / n);
+            shares
+        }
+        Target::Counts | Target::Numbers { .. } => {
+            let mean = truths.iter().sum::<f64>() / n;
+            vec![mean, truths.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n]
+        }
+    }
+}
+
+/// Log densities under it: counts as negative binomial of that mean and variance (Poisson where they scatter less), numbers as Gaussian, in the units of the likelihood.
+pub(super) fn baseline(target: &Target, marginal: &[f64], truths: &[f64]) -> Vec<f64> {
+    use posterior_likelihoods::{Likelihood, NegativeBinomial, Poisson};
+    match target {
+        // A class that had no row has the share that half a row would have had.
+        Target::Classes { .. } => truths.iter().map(|y| marginal[*y as usize].max(1e-12).ln()).collect(),
+        Target::Counts => {
+            let [mean, variance] = [marginal[0].max(1e-9), marginal[1]];
+            let latent = [mean.ln()];
+            let likelihood: Option<Box<dyn Likelihood>> = if variance > mean {
+                let dispersion = mean * mean / (variance - mean);
+                NegativeBinomial::new(dispersion).ok().map(|l| Box::new(l) as _)
+            } else {
+                Poisson::new(1).ok().map(|l| Box::new(l) as _)
+            };
+            let density = |y: &f64| likelihood.as_ref().map_or(f64::NAN, |l| l.log_density(&[*y], &latent));
+            truths.iter().map(density).collect()
+        }
+        Target::Numbers { scale, .. } => {
+            let [mean, variance] = [marginal[0], marginal[1].max(1e-300)];
+            let density = |y: &f64| {
+                -0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + (y - mean).powi(2) / variance)
+                    - scale.ln()
+            };
+            truths.iter().map(density).collect()
+        }
+    }
+}

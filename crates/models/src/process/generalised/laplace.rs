@@ -1,0 +1,143 @@
+//! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
+
+use super::check::LabelCheck;
+use super::header::{GeneralisedHeader, ModeSummary, baseline, marginal};
+use super::latents::{LatentPosterior, Latents};
+use super::observations::Observing;
+use super::observed::Observed;
+use super::plan::InferencePlan;
+use super::searching::Told;
+use super::variational::{named, take_known};
+use crate::options::LengthscalePrior;
+use crate::process::fit::add_weak_priors;
+use crate::process::{CheckedOn, FitStage};
+use crate::{FitRequest, ModelError};
+use posterior_gp::exact::FitOptions;
+use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_optim::{Constraint, Observer, Parameters, Reason};
+use posterior_store::{StoreError, Tensors};
+use std::time::Duration;
+
+/// What is left behind.
+pub(super) struct AtMode {
+    pub(super) posterior: LatentPosterior,
+    pub(super) likelihood: OutputLikelihood,
+    pub(super) told: Told,
+    pub(super) summary: ModeSummary,
+    /// Of every row, as the others predict it, about.
+    pub(super) check: Option<LabelCheck>,
+}
+
+/// Fits.
+pub(super) fn fit(
+    observed: &Observed,
+    request: &FitRequest,
+    plan: &InferencePlan,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<AtMode, ModelError> {
+    let asked = plan.exact();
+    let kernel = request.kernel.build(&observed.feature_names())?;
+    let inputs = observed.data.inputs().ncols();
+    let mut model = LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs);
+    let learned = request.hyperparameters.is_none();
+    let mut options = FitOptions { restarts: 1, ..request.fit_options(&asked.evidence) };
+    options.steps.time = request.time_budget.map(Duration::from_secs_f64);
+    match &request.hyperparameters {
+        Some(given) => {
+            if let Some(name) = take_known(&mut model, given).first() {
+                let known =
+                    named(&model).iter().map(|h| format!("{} ({})", h.name, h.values.len())).collect();
+                return Err(ModelError::UnknownHyperparameter { name: name.clone(), known });
+            }
+            let held = model.segments().into_iter();
+            options.constraints =
+                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
+            options.hyperpriors.clear();
+        }
+        None if request.lengthscale_prior == LengthscalePrior::Weak => {
+            add_weak_priors(&mut options.hyperpriors, &model, inputs);
+        }
+        None => {}
+    }
+    let hyperpriors = options.hyperpriors.clone();
+    let fitted = fit_laplace(model, &observed.data, &options, &mut |progress, _| {
+        observer(progress, &FitStage::Search)
+    })?;
+    if fitted.reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    let hyperparameters = named(fitted.posterior.model());
+    let mut likelihood = observed.likelihood.clone();
+    take_known(&mut likelihood, &hyperparameters);
+    let check = match observed.rows() {
+        1 => None,
+        _ => Some(left_out(observed, &fitted.posterior, &likelihood)?),
+    };
+    let told = Told {
+        hyperparameters,
+        hyperpriors,
+        source: if learned { "Laplace's approximation of the evidence".into() } else { "given".into() },
+        reason: fitted.reason,
+        steps: fitted.steps,
+        evaluations: fitted.evaluations,
+        largest_jitter: fitted.largest_jitter,
+        at_bounds: fitted.at_bounds,
+    };
+    let summary = ModeSummary { log_evidence: fitted.log_evidence, newton_steps: fitted.newton_steps };
+    Ok(AtMode { posterior: LatentPosterior::Laplace(fitted.posterior), likelihood, told, summary, check })
+}
+
+/// Scores of every row as the others predict it.
+fn left_out(
+    observed: &Observed,
+    posterior: &LaplacePosterior,
+    likelihood: &OutputLikelihood,
+) -> Result<LabelCheck, ModelError> {
+    let truths = observed.targets();
+    let LatentPrediction { mean, covariance, .. } = posterior.left_out(&observed.data)?;
+    let outputs = mean.ncols();
+    let means = (0..mean.nrows()).flat_map(|i| (0..outputs).map(move |k| (i, k))).map(|(i, k)| mean[(i, k)]);
+    let latents = Latents::of(means.collect(), covariance, outputs);
+    let observing = Observing::new(likelihood, &observed.target, None)?;
+    let predictive = observing.predictive(&latents, Some(&truths))?;
+    let without_inputs = baseline(&observed.target, &marginal(&observed.target, &truths), &truths);
+    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &truths, &without_inputs, &observed.target)
+}
+
+/// The arrays of a posterior.
+pub(super) fn tensors(posterior: &LaplacePosterior, tensors: &mut Tensors) {
+    let LaplaceParts { inputs, coefficients, roots, each, sum } = posterior.parts();
+    tensors.insert_matrix("inputs", inputs.as_ref());
+    tensors.insert_matrix("coefficients", coefficients.as_ref());
+    tensors.insert_matrix("curvature_roots", roots.as_ref());
+    for (k, factor) in each.iter().enumerate() {
+        tensors.insert_triangle(format!("factor_{k}"), factor.as_ref());
+    }
+    if let Some(sum) = sum {
+        tensors.insert_triangle("factor_sum", sum.as_ref());
+    }
+}
+
+/// The posterior that a header and its arrays describe.
+pub(super) fn read(
+    header: &GeneralisedHeader,
+    tensors: &mut Tensors,
+) -> Result<LaplacePosterior, StoreError> {
+    let (n, d, c) = (header.rows, header.schema.features.len(), header.likelihood.outputs());
+    let parts = LaplaceParts {
+        inputs: tensors.matrix("inputs", n, d)?,
+        coefficients: tensors.matrix("coefficients", n, c)?,
+        roots: tensors.matrix("curvature_roots", n, c)?,
+        each: (0..c).map(|k| tensors.factor(&format!("factor_{k}"), n)).collect::<Result<_, _>>()?,
+        sum: match header.likelihood.is_diagonal() {
+            true => None,
+            false => Some(tensors.factor("factor_sum", n)?),
+        },
+    };
+    let (kernel, mean) = super::file::parts(header).map_err(|e| tensors.corrupt(e))?;
+    let mut model = LaplaceGp::new(kernel, header.mean, header.likelihood.clone_box(), d);
+    let values = [model.kernel().values(), mean.values(), header.likelihood.values()].concat();
+    model.set_values(&values);
+    LaplacePosterior::from_parts(model, parts).map_err(|e| tensors.corrupt(e))
+}

@@ -1,0 +1,153 @@
+//! The posterior of the latent functions, by any of the three ways.
+
+use crate::process::ProcessPosterior;
+use faer::{Mat, MatRef};
+use posterior_gp::inducing::{InducingPosterior, LatentMarginals};
+use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
+use posterior_gp::{GpError, Posterior};
+use posterior_likelihoods::Covariance;
+
+/// Posteriors over C latent functions.
+#[derive(Debug)]
+pub enum LatentPosterior {
+    /// A posterior of its own for each function, which are independent: Gaussianised inference. In standard units; the pairs are mean and scale of the functions' own.
+    Apart {
+        /// The posteriors.
+        posteriors: Vec<ProcessPosterior>,
+        /// Offset of each function.
+        offsets: Vec<f64>,
+        /// Their common scale.
+        scale: f64,
+    },
+    /// Inducing points.
+    Inducing(InducingPosterior),
+    /// The curvature at the mode.
+    Laplace(LaplacePosterior),
+}
+
+/// Gaussians over the latent values at m points, point by point.
+#[derive(Clone, Debug)]
+pub(super) struct Latents {
+    /// m x C, row by row.
+    pub(super) mean: Vec<f64>,
+    /// Variances m x C, or covariances m x C x C.
+    covariance: Vec<f64>,
+    joint: bool,
+    /// C.
+    pub(super) outputs: usize,
+    /// Variances that rounding had made negative.
+    pub(super) clipped: usize,
+}
+
+impl Latents {
+    /// From marginals, m x C each.
+    fn independent(mean: &Mat<f64>, variance: &Mat<f64>, clipped: usize) -> Self {
+        Self {
+            mean: by_rows(mean),
+            covariance: by_rows(variance),
+            joint: false,
+            outputs: mean.ncols(),
+            clipped,
+        }
+    }
+
+    /// Of values that are given: m x C means and variances, row by row.
+    pub(super) fn of(mean: Vec<f64>, covariance: Vec<f64>, outputs: usize) -> Self {
+        let joint = covariance.len() > mean.len();
+        Self { mean, covariance, joint, outputs, clipped: 0 }
+    }
+
+    /// Number of points.
+    pub(super) fn len(&self) -> usize {
+        self.mean.len() / self.outputs.max(1)
+    }
+
+    /// Means of point i.
+    pub(super) fn mean_at(&self, i: usize) -> &[f64] {
+        &self.mean[i * self.outputs..][..self.outputs]
+    }
+
+    /// Covariance of point i.
+    pub(super) fn covariance_at(&self, i: usize) -> Covariance<'_> {
+        let c = self.outputs;
+        if self.joint {
+            Covariance::Full(&self.covariance[i * c * c..][..c * c])
+        } else {
+            Covariance::Diagonal(&self.covariance[i * c..][..c])
+        }
+    }
+
+    /// Variance of function c at point i.
+    pub(super) fn variance(&self, i: usize, c: usize) -> f64 {
+        match self.covariance_at(i) {
+            Covariance::Diagonal(v) => v[c],
+            Covariance::Full(v) => v[c * self.outputs + c],
+        }
+    }
+}
+
+fn by_rows(matrix: &Mat<f64>) -> Vec<f64> {
+    (0..matrix.nrows()).flat_map(|i| (0..matrix.ncols()).map(move |j| matrix[(i, j)])).collect()
+}
+
+impl LatentPosterior {
+    /// Gaussians over the latent values at standardised inputs, m x D, in the functions' own units.
+    pub(super) fn at(&self, x: MatRef<'_, f64>) -> Result<Latents, GpError> {
+        match self {
+            Self::Apart { posteriors, offsets, scale } => {
+                let (mut mean, mut variance) =
+                    (Mat::zeros(x.nrows(), posteriors.len()), Mat::zeros(x.nrows(), posteriors.len()));
+                let mut clipped = 0;
+                for (k, posterior) in posteriors.iter().enumerate() {
+                    let found = posterior.predict(x)?;
+                    clipped += found.clipped;
+                    for i in 0..x.nrows() {
+                        mean[(i, k)] = offsets[k] + scale * found.mean[(i, 0)];
+                        variance[(i, k)] = scale * scale * found.latent_variance[i];
+                    }
+                }
+                Ok(Latents::independent(&mean, &variance, clipped))
+            }
+            Self::Inducing(posterior) => {
+                let LatentMarginals { mean, variance, clipped } = posterior.latent(x)?;
+                Ok(Latents::independent(&mean, &variance, clipped))
+            }
+            Self::Laplace(posterior) => {
+                let LatentPrediction { mean, covariance, clipped } = posterior.predict(x)?;
+                let outputs = mean.ncols();
+                Ok(Latents { clipped, ..Latents::of(by_rows(&mean), covariance, outputs) })
+            }
+        }
+    }
+
+    /// `count` joint draws of function `c` at the rows of x, m x count.
+    pub(super) fn sample(
+        &self,
+        x: MatRef<'_, f64>,
+        c: usize,
+        count: usize,
+        rng: &mut posterior_linalg::random::ChaCha8Rng,
+    ) -> Result<Mat<f64>, GpError> {
+        match self {
+            Self::Apart { posteriors, offsets, scale } => {
+                let (draws, _) = posteriors[c].sample(x, 0, count, rng)?;
+                Ok(Mat::from_fn(draws.nrows(), count, |i, j| offsets[c] + scale * draws[(i, j)]))
+            }
+            Self::Inducing(posterior) => posterior.sample(x, c, count, rng).map(|(draws, _)| draws),
+            Self::Laplace(posterior) => posterior.sample(x, c, count, rng).map(|(draws, _)| draws),
+        }
+    }
+
+    /// Points whose kernels make a prediction.
+    pub(super) fn support(&self) -> usize {
+        match self {
+            Self::Apart { posteriors, .. } => match posteriors.first() {
+                Some(ProcessPosterior::Inducing(posterior)) => posterior.inducing().nrows(),
+                Some(posterior) => posterior.training().map_or(0, |(x, _)| x.nrows()),
+                None => 0,
+            },
+            Self::Inducing(posterior) => posterior.inducing().nrows(),
+            Self::Laplace(posterior) => posterior.inputs().nrows(),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! **Processes under any likelihood**: classes, events, counts, numbers with outliers.
+//!
+//! Three routes behind one flag. *Gaussianised*: every label becomes a number with noise of its own once, and regression does the rest, by any of its methods. *Variational*: the stochastic bound of inducing
+//! points under the likelihood itself. *Laplace*: the curvature at the posterior's mode.
+//!
+//! Sources: spec `likelihood_approximations` (stand-ins); `stochastic_gaussian_processes`, section 11.2 (bound); Rasmussen and Williams (2006), chapter 3 (mode).
+//!
+//! | file | what |
+//! |---|---|
+//! | `target` | what a target is: as asked, or as it looks |
+//! | `observed` | rows, ready |
+//! | `plan` | which inference and method, why, and what they take |
+//! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
+//! | `variational`, `laplace` | the others |
+//! | `searching` | searches for hyperparameters, and what is to be told of them |
+//! | `fit` | all of it |
+//! | `latents`, `observations` | the posterior of latent functions, and what will be observed |
+//! | `check` | how good it is on rows that had no part in it |
+//! | `header`, `file` | what stands in a file |
+//! | `asked`, `describe` | what any model can be asked; in words |
+
+mod asked;
+mod check;
+mod describe;
+mod file;
+mod fit;
+mod gaussianised;
+mod header;
+mod laplace;
+mod latents;
+mod observations;
+mod observed;
+mod plan;
+mod searching;
+mod stand_in;
+mod target;
+mod variational;
+
+pub use check::{LabelCheck, LabelScores};
+pub use header::{
+    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedPseudoCount,
+};
+pub use latents::LatentPosterior;
+pub use observed::Observed;
+pub use plan::InferencePlan;
+pub use target::{ChosenLikelihood, Target, choose_likelihood};
+
+use posterior_data::RowFingerprints;
+use std::sync::Arc;
+
+/// A fitted model.
+#[derive(Clone, Debug)]
+pub struct GeneralisedModel {
+    header: GeneralisedHeader,
+    posterior: Arc<LatentPosterior>,
+    /// Of the rows trained on.
+    fingerprints: Option<Arc<RowFingerprints>>,
+}
+
+impl GeneralisedModel {
+    /// What it is and how it came about.
+    pub fn header(&self) -> &GeneralisedHeader {
+        &self.header
+    }
+
+    /// The posterior of the latent functions.
+    pub fn posterior(&self) -> &LatentPosterior {
+        &self.posterior
+    }
+}

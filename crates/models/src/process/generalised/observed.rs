@@ -1,0 +1,232 @@
+//! Rows of a table as a process under any likelihood sees them.
+
+use super::target::{ChosenLikelihood, Target};
+use crate::options::ClassWeights;
+use crate::{FitRequest, ModelError};
+use faer::Mat;
+use posterior_data::{
+    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
+    counts_of_rows, present,
+};
+use posterior_gp::Observations;
+use posterior_likelihoods::OutputLikelihood;
+
+/// Rows that are ready to be learned from.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Roles of the columns.
+    pub(super) schema: Schema,
+    /// Means and scales of the features; the target's are 0 and 1.
+    pub(super) standardisation: Standardisation,
+    /// Standardised inputs, targets as the likelihood takes them, weights.
+    pub(super) data: Observations,
+    /// What the targets are.
+    pub(super) target: Target,
+    /// Their likelihood, to begin with.
+    pub(super) likelihood: OutputLikelihood,
+    /// Why this one.
+    pub(super) why: String,
+    /// What was found and done.
+    pub(super) notes: Notes,
+    /// What is odd about the target.
+    pub(super) odd: Vec<String>,
+    /// Which rows these are.
+    pub(super) fingerprints: RowFingerprints,
+    /// Where the inputs lie, in their own units.
+    pub(super) input_ranges: InputRanges,
+}
+
+/// Inputs and targets of the given rows, targets as the likelihood takes them, of rows where both are there.
+pub(super) struct Rows {
+    pub(super) extracted: Extracted,
+    pub(super) targets: Vec<f64>,
+}
+
+impl Rows {
+    /// Reads them.
+    pub(super) fn of(
+        schema: &Schema,
+        target: &Target,
+        table: &Table,
+        rows: &[usize],
+    ) -> Result<Self, DataError> {
+        let name = &schema.target;
+        let values: Vec<Option<f64>> = match target {
+            Target::Classes { names } => {
+                let classes = names.of_rows(table, name, rows)?;
+                classes.into_iter().map(|class| class.map(|class| class as f64)).collect()
+            }
+            Target::Counts => counts_of_rows(table, name, rows)?,
+            Target::Numbers { mean, scale } => {
+                let own = Schema { features: Vec::new(), ..schema.clone() };
+                let read = own.extract(table, rows, true)?;
+                let mut values = vec![None; rows.len()];
+                let mut places = rows.iter().enumerate();
+                for (row, y) in read.rows.iter().zip(read.y.unwrap_or_default()) {
+                    if let Some((place, _)) = places.find(|(_, own)| *own == row) {
+                        values[place] = Some((y - mean) / scale);
+                    }
+                }
+                values
+            }
+        };
+        let (places, targets) = present(table, name, rows, values, schema.missing)?;
+        let with_target: Vec<usize> = places.iter().map(|&place| rows[place]).collect();
+        let mut extracted = schema.extract(table, &with_target, false)?;
+        extracted.notes.dropped_rows += rows.len() - with_target.len();
+        // Rows that are left out stay in their order.
+        let mut left = extracted.rows.iter().peekable();
+        let kept = with_target.iter().zip(targets);
+        let targets = kept.filter_map(|(row, y)| left.next_if_eq(&row).map(|_| y)).collect();
+        Ok(Self { extracted, targets })
+    }
+}
+
+impl Observed {
+    /// From the given rows of a table, whose target was looked at.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell; [`ModelError::Request`] for noise that such targets do not have, or weights of classes that there are not.
+    pub fn from_table(
+        table: &Table,
+        rows: &[usize],
+        request: &FitRequest,
+        chosen: ChosenLikelihood,
+    ) -> Result<Self, ModelError> {
+        let Some((likelihood, target)) = chosen.likelihood else {
+            return Err(ModelError::Request("the target has Gaussian noise".into()));
+        };
+        if request.selection.noise.is_some() {
+            let name = likelihood.name();
+            return Err(ModelError::Request(format!(
+                "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
+            )));
+        }
+        let mut selection = request.selection.clone();
+        if let (None, Some(column)) = (&selection.features, &request.labels.row_weights) {
+            // What weighs rows does not predict them.
+            let weights = &table.column(column)?.name;
+            let other = |name: &String| *name != schema_target(table, request) && name != weights;
+            selection.features = Some(table.names().into_iter().filter(other).collect());
+        }
+        let schema = Schema::learn(table, &selection, rows)?;
+        let Rows { extracted, targets } = Rows::of(&schema, &target, table, rows)?;
+        let counts = request.kernel.count_columns(&schema.feature_names());
+        schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
+        let weights = weights(table, request, &target, &extracted.rows, &targets)?;
+        let fingerprints = RowFingerprints::of(extracted.x.as_ref(), &targets);
+        let input_ranges = InputRanges::learn(&schema, extracted.x.as_ref());
+        let none = vec![0.0; targets.len()];
+        let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&counts);
+        let inputs = standardisation.features(extracted.x.as_ref());
+        let targets = Mat::from_fn(targets.len(), 1, |i, _| targets[i]);
+        let mut data = Observations::new(inputs, targets, None)?;
+        if let Some(weights) = weights {
+            data = data.with_weights(weights)?;
+        }
+        let (why, odd, notes) = (chosen.why, chosen.notes, extracted.notes);
+        Ok(Self {
+            schema,
+            standardisation,
+            data,
+            target,
+            likelihood,
+            why,
+            notes,
+            odd,
+            fingerprints,
+            input_ranges,
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.data.rows()
+    }
+
+    /// Names of the model's inputs.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.schema.feature_names()
+    }
+
+    /// Targets as the likelihood takes them.
+    pub(super) fn targets(&self) -> Vec<f64> {
+        self.data.targets().col(0).iter().copied().collect()
+    }
+
+    /// The given rows only.
+    pub(super) fn select(&self, rows: &[usize]) -> Result<Self, ModelError> {
+        Ok(Self { data: self.data.select(rows)?, ..self.clone() })
+    }
+}
+
+/// The name of the target's column, which may have been given by its number.
+fn schema_target(table: &Table, request: &FitRequest) -> String {
+    table.column(&request.selection.target).map(|c| c.name.clone()).unwrap_or_default()
+}
+
+/// What each row counts; None where all count the same.
+fn weights(
+    table: &Table,
+    request: &FitRequest,
+    target: &Target,
+    rows: &[usize],
+    targets: &[f64],
+) -> Result<Option<Vec<f64>>, ModelError> {
+    let asked = &request.labels;
+    let mut out = vec![1.0; rows.len()];
+    match (&asked.class_weights, target) {
+        (ClassWeights::Equal, _) => {}
+        (weights, Target::Classes { names }) => {
+            let mut of_class = vec![1.0; names.count()];
+            match weights {
+                ClassWeights::Given(pairs) => {
+                    for (label, weight) in pairs {
+                        let Some(class) = names.class(label) else {
+                            let known = names.names().join(", ");
+                            return Err(ModelError::Request(format!(
+                                "--class-weights names `{label}`, which is no class; the classes are: {known}"
+                            )));
+                        };
+                        of_class[class] = *weight;
+                    }
+                }
+                _ => {
+                    let mut counts = vec![0usize; names.count()];
+                    targets.iter().for_each(|&class| counts[class as usize] += 1);
+                    for (weight, count) in of_class.iter_mut().zip(&counts) {
+                        *weight = rows.len() as f64 / (names.count() as f64 * (*count).max(1) as f64);
+                    }
+                }
+            }
+            out.iter_mut().zip(targets).for_each(|(w, &class)| *w *= of_class[class as usize]);
+        }
+        _ => {
+            return Err(ModelError::Request(
+                "--class-weights are for classes, and the target has none".into(),
+            ));
+        }
+    }
+    if let Some(column) = &asked.row_weights {
+        let own = Schema {
+            target: table.column(column)?.name.clone(),
+            features: Vec::new(),
+            noise: None,
+            missing: Missing::Error,
+        };
+        let read = own.extract(table, rows, true)?.y.unwrap_or_default();
+        if let Some(place) = read.iter().position(|w| *w <= 0.0) {
+            return Err(ModelError::Request(format!(
+                "{}, row {}: the weight in `{column}` is {}; weights are positive: leave out rows that count for nothing",
+                table.source.display(),
+                rows[place] + 1,
+                read[place]
+            )));
+        }
+        out.iter_mut().zip(read).for_each(|(w, own)| *w *= own);
+    }
+    let equal = *out.first().unwrap_or(&1.0);
+    Ok((asked.class_weights != ClassWeights::Equal || asked.row_weights.is_some())
+        .then_some(out)
+        .filter(|out| equal != 1.0 || out.iter().any(|w| *w != equal)))
+}

@@ -1,0 +1,231 @@
+//! Which inference and method, why, and what they take.
+
+use super::observed::Observed;
+use crate::options::{ExactOptions, InferenceName, MethodName, SgprOptions, SvgpOptions};
+use crate::process::scalable::ScalablePlan;
+use crate::{FitRequest, Method, ModelError};
+use posterior_gp::exact::Plan;
+use posterior_likelihoods::OutputLikelihood;
+
+/// Operations of all latent functions' kernel matrices up to which these are factored as a whole: a minute or two on two cores.
+const EXACT_WORK: f64 = 1e11;
+
+/// Operations of an evaluation up to which hyperparameters are searched for on all rows.
+pub(super) const SEARCH_WORK: f64 = 1e10;
+
+/// Rows, at most, that a stand-in's pseudo-count is chosen on: operations of one evaluation on all functions.
+const TRIAL_WORK: f64 = 1e9;
+
+/// What a fit will do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InferencePlan {
+    /// How, never [`InferenceName::Auto`].
+    pub inference: InferenceName,
+    /// By which method, never [`Method::Auto`].
+    pub method: Method,
+    /// Why.
+    pub why: String,
+    /// Latent functions.
+    pub latents: usize,
+    /// Rows that hyperparameters, or a pseudo-count, are searched for on.
+    pub trial_rows: usize,
+    /// Memory, and the work of one evaluation.
+    pub plan: Plan,
+    /// Operations of all of it, about.
+    pub flops: f64,
+}
+
+/// Evaluations that a search is taken to need.
+const EVALUATIONS: f64 = 40.0;
+
+impl InferencePlan {
+    /// For these rows; refuses what does not go together or does not fit the memory.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
+    pub fn of(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
+        let out = Self::unchecked(observed, request)?;
+        if out.plan.peak_bytes > request.memory {
+            let (plan, limit) = (out.plan, request.memory);
+            return Err(posterior_gp::GpError::Memory { plan, limit }.into());
+        }
+        Ok(out)
+    }
+
+    fn unchecked(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
+        let (n, d) = (observed.rows(), observed.data.inputs().ncols());
+        let likelihood = &observed.likelihood;
+        let latents = posterior_likelihoods::Likelihood::outputs(&**likelihood);
+        let has_stand_ins = matches!(
+            likelihood,
+            OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_)
+        );
+        let asked = &request.labels;
+        let work = |rows: usize| latents as f64 * (rows as f64).powi(3);
+        let small = work(n) <= EXACT_WORK
+            && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
+        let (inference, mut why) = match (asked.inference, has_stand_ins) {
+            (InferenceName::Auto, true) => {
+                (InferenceName::Gaussianised, "because it costs what regression costs".to_string())
+            }
+            (InferenceName::Auto, false) if small => (
+                InferenceName::Laplace,
+                format!("because {} has no Gaussian stand-in and the rows are few", likelihood.name()),
+            ),
+            (InferenceName::Auto, false) => (
+                InferenceName::Variational,
+                format!("because {} has no Gaussian stand-in and the rows are many", likelihood.name()),
+            ),
+            (named, _) => (named, "as asked".into()),
+        };
+        let refuse = |problem: String| Err(ModelError::Usage(problem));
+        let other =
+            |flag: &str| format!("--{flag} is for gaussianised inference; this is {}", inference.as_str());
+        if inference != InferenceName::Gaussianised {
+            if asked.matching.is_some() {
+                return refuse(other("matching"));
+            }
+            if asked.pseudo_count.is_some() {
+                return refuse(other("pseudo-count"));
+            }
+        } else if !has_stand_ins {
+            return refuse(format!(
+                "{} has no Gaussian stand-in: take --inference laplace or variational",
+                likelihood.name()
+            ));
+        }
+        let method = match (inference, &request.method) {
+            (InferenceName::Gaussianised, Method::Auto(options)) if small => Method::Exact(options.exact()),
+            (InferenceName::Gaussianised, Method::Auto(options)) => {
+                why += &format!("; {n} rows of {latents} functions are many, hence inducing points");
+                let sgpr = options.collapsed_bound();
+                Method::Sgpr(SgprOptions { fixed_inducing: true, ..sgpr })
+            }
+            (InferenceName::Variational, Method::Auto(options)) => Method::Svgp(options.stochastic_bound()),
+            (InferenceName::Laplace, Method::Auto(options)) => Method::Exact(options.exact()),
+            (InferenceName::Variational, Method::Svgp(_)) | (InferenceName::Laplace, Method::Exact(_)) => {
+                request.method.clone()
+            }
+            (InferenceName::Variational, named) => {
+                return refuse(format!(
+                    "--inference variational is the stochastic bound (--method svgp), not {}",
+                    named.name()
+                ));
+            }
+            (InferenceName::Laplace, named) => {
+                return refuse(format!(
+                    "--inference laplace factors whole kernel matrices (--method exact), not {}: for many rows take --inference gaussianised or variational",
+                    named.name()
+                ));
+            }
+            (_, Method::Svgp(_)) => {
+                return refuse(
+                    "gaussianised inference with inducing points has a closed form: take --method sgpr, or --inference variational for the stochastic bound".into(),
+                );
+            }
+            (_, named) => named.clone(),
+        };
+        let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
+        let (plan, flops) = Self::cost(inference, &method, request, (n, d), (latents, trial_rows));
+        Ok(Self { inference, method, why, latents, trial_rows, plan, flops })
+    }
+
+    fn cost(
+        inference: InferenceName,
+        method: &Method,
+        request: &FitRequest,
+        (n, d): (usize, usize),
+        (latents, trial_rows): (usize, usize),
+    ) -> (Plan, f64) {
+        let c = latents as u64;
+        let evaluation = Plan::evidence(n, d, 1);
+        match (inference, method) {
+            (InferenceName::Laplace, _) => {
+                let plan = Plan::laplace(n, d, latents, latents > 1);
+                (plan, plan.flops_per_evaluation * EVALUATIONS)
+            }
+            (InferenceName::Variational, Method::Svgp(options)) => {
+                let m = options.inducing.inducing.min(n);
+                let batch = options.batches.batch.unwrap_or(1024);
+                let own = posterior_gp::inducing::Plan::stochastic(n, d, 1, m, latents, latents, batch);
+                let plan = Plan {
+                    peak_bytes: own.peak_bytes.saturating_add(8 * (n * d) as u64),
+                    flops_per_evaluation: own.flops_per_step,
+                    ..evaluation
+                };
+                (plan, own.flops_per_step * options.steps() as f64)
+            }
+            (_, Method::Exact(_)) => {
+                // Every function keeps its factor, and one more matrix is worked in.
+                let matrix = 8 * (n as u64) * (n as u64);
+                let kept = matrix.saturating_mul(c);
+                let peak_bytes = evaluation.peak_bytes.saturating_add(kept);
+                let searched = (SEARCH_WORK.min(latents as f64 * (n as f64).powi(3))) * EVALUATIONS;
+                let trials = 3.0 * TRIAL_WORK.min(latents as f64 * (trial_rows as f64).powi(3)) * EVALUATIONS;
+                let conditioned = latents as f64 * (n as f64).powi(3) / 3.0;
+                let flops_per_evaluation = latents as f64 * evaluation.flops_per_evaluation;
+                (Plan { peak_bytes, flops_per_evaluation, ..evaluation }, searched + trials + conditioned)
+            }
+            _ => {
+                let own = ScalablePlan::new(request, method, n, d);
+                let plan = own.as_exact();
+                // Functions that are done keep what their predictions need.
+                let kept = match method {
+                    Method::Sgpr(options) => 24 * (options.inducing.inducing.min(n) as u64).pow(2),
+                    _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
+                };
+                let pseudo = 32 * (n as u64).saturating_mul(c);
+                let peak_bytes = plan
+                    .peak_bytes
+                    .saturating_add(kept.saturating_mul(c))
+                    .saturating_add(pseudo)
+                    .saturating_add(16 * (n * d) as u64);
+                let flops =
+                    own.flops_per_step * own.steps as f64 * latents as f64 + 4.0 * TRIAL_WORK * EVALUATIONS;
+                (Plan { peak_bytes, ..plan }, flops)
+            }
+        }
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        let seconds = self.flops / FLOPS_A_SECOND;
+        format!(
+            "{} with {} latent function{}, by {} ({}); {} of memory, {:.3} Tflop, about {}",
+            self.inference.as_str(),
+            self.latents,
+            if self.latents == 1 { "" } else { "s" },
+            self.method.name(),
+            self.why,
+            self.plan,
+            self.flops / 1e12,
+            crate::process::time(seconds)
+        )
+    }
+
+    /// The name of its method.
+    pub fn solver(&self) -> MethodName {
+        self.method.name()
+    }
+}
+
+/// What factorisations are taken to reach.
+const FLOPS_A_SECOND: f64 = 2e10;
+
+impl InferencePlan {
+    /// What methods that factor whole matrices are told.
+    pub(super) fn exact(&self) -> ExactOptions {
+        match &self.method {
+            Method::Exact(options) => options.clone(),
+            _ => ExactOptions::default(),
+        }
+    }
+
+    /// What the stochastic bound is told.
+    pub(super) fn bound(&self) -> SvgpOptions {
+        match &self.method {
+            Method::Svgp(options) => options.clone(),
+            _ => SvgpOptions::default(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Labels as numbers with noise of their own: what Gaussianised inference learns from, in standard units.
+
+use super::observed::Observed;
+use crate::ModelError;
+use crate::process::Prepared;
+use faer::Mat;
+use posterior_data::Standardisation;
+use posterior_gp::exact::SeveralObservations;
+use posterior_gp::{MeanForm, Observations};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_likelihoods::gaussianised::Gaussianised;
+
+/// The variance of the noise that all rows have beside their own, in standard units: nothing, which a Gaussian likelihood cannot say.
+pub(super) const NO_NOISE: f64 = 1e-9;
+
+/// Pseudo-observations of the latent functions: one of events and counts, one for each class.
+#[derive(Clone, Debug)]
+pub(super) struct StandIns {
+    /// Targets of each function in standard units.
+    targets: Vec<Vec<f64>>,
+    /// Noise variances of each, in squared standard units.
+    variances: Vec<Vec<f64>>,
+    /// Prior mean of each function, in its own units (log-odds, log-rates).
+    pub(super) offsets: Vec<f64>,
+    /// What a standard unit is, the same for all.
+    pub(super) scale: f64,
+}
+
+impl StandIns {
+    /// Of all rows. Weights divide noise variances: a weight of 2 is a row that occurs twice.
+    ///
+    /// The prior means are the logarithms of the classes' shares, moved so that they are right on average (Milios et al., *Dirichlet-based Gaussian processes for large-scale calibrated
+    /// classification*, NeurIPS 2018, as their software has it); of events the log-odds, of counts the mean of the targets by precision. Zero where that is asked for.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] for likelihoods that have no stand-ins, and for a linear prior mean; [`ModelError::Likelihood`].
+    pub(super) fn of(
+        observed: &Observed,
+        gaussianised: &Gaussianised,
+        mean: MeanForm,
+    ) -> Result<Self, ModelError> {
+        let y = observed.targets();
+        let weight = |i: usize| observed.data.weights().map_or(1.0, |w| w[i]);
+        let total: f64 = (0..y.len()).map(weight).sum();
+        let share = |class: f64| (0..y.len()).filter(|&i| y[i] == class).map(weight).sum::<f64>() / total;
+        let (mut targets, mut variances): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+        let mut offsets: Vec<f64> = Vec::new();
+        match &observed.likelihood {
+            OutputLikelihood::Bernoulli(_) => {
+                let sides = [gaussianised.event(false)?, gaussianised.event(true)?];
+                targets.push(y.iter().map(|y| sides[usize::from(*y > 0.5)].target).collect());
+                variances.push(y.iter().map(|y| sides[usize::from(*y > 0.5)].variance).collect());
+                offsets.push((share(1.0) / share(0.0)).ln());
+            }
+            OutputLikelihood::Categorical(categorical) => {
+                let sides = [gaussianised.class(false), gaussianised.class(true)];
+                for class in 0..categorical.classes() {
+                    let side = |y: &f64| sides[usize::from(*y == class as f64)];
+                    targets.push(y.iter().map(|y| side(y).target).collect::<Vec<f64>>());
+                    variances.push(y.iter().map(|y| side(y).variance).collect());
+                    offsets.push(share(class as f64).max(0.5 / total).ln());
+                }
+                let all: f64 = targets.iter().zip(&offsets).map(|(m, o)| mean_of(m) - o).sum();
+                let shift = all / offsets.len() as f64;
+                offsets.iter_mut().for_each(|o| *o += shift);
+            }
+            OutputLikelihood::Poisson(_) => {
+                let each: Vec<_> = y.iter().map(|y| gaussianised.count(*y, 1.0)).collect::<Result<_, _>>()?;
+                let precision: f64 = (0..y.len()).map(|i| weight(i) / each[i].variance).sum();
+                let sum: f64 = (0..y.len()).map(|i| weight(i) * each[i].target / each[i].variance).sum();
+                offsets.push(sum / precision);
+                targets.push(each.iter().map(|p| p.target).collect());
+                variances.push(each.iter().map(|p| p.variance).collect());
+            }
+            other => {
+                return Err(ModelError::Request(format!(
+                    "{} has no Gaussian stand-in: take --inference laplace or variational",
+                    other.name()
+                )));
+            }
+        }
+        match mean {
+            MeanForm::Zero => offsets.fill(0.0),
+            MeanForm::Constant => {}
+            MeanForm::Linear => {
+                return Err(ModelError::Request(
+                    "gaussianised inference has a constant prior mean, or none (--mean zero): a linear trend is a part of the kernel (--kernel \"... + linear\"), or take --inference laplace or variational".into(),
+                ));
+            }
+        }
+        let square: f64 = targets.iter().zip(&offsets).map(|(m, o)| square_of(m, *o)).sum();
+        let scale = (square / targets.len() as f64).sqrt();
+        let scale = if scale > 0.0 && scale.is_finite() { scale } else { 1.0 };
+        for (k, own) in targets.iter_mut().enumerate() {
+            own.iter_mut().for_each(|m| *m = (*m - offsets[k]) / scale);
+        }
+        for own in &mut variances {
+            own.iter_mut().enumerate().for_each(|(i, v)| *v /= scale * scale * weight(i));
+        }
+        Ok(Self { targets, variances, offsets, scale })
+    }
+
+    /// Number of latent functions.
+    pub(super) fn count(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// What the functions are observed as, on the given rows.
+    pub(super) fn on(&self, observed: &Observed, rows: &[usize]) -> Result<SeveralObservations, ModelError> {
+        let x = observed.data.inputs();
+        let inputs = Mat::from_fn(rows.len(), x.ncols(), |i, j| x[(rows[i], j)]);
+        let pick = |of: &[Vec<f64>]| Mat::from_fn(rows.len(), of.len(), |i, k| of[k][rows[i]]);
+        Ok(SeveralObservations::new(inputs, pick(&self.targets), pick(&self.variances))?)
+    }
+
+    /// The same of one function and all rows as a process on a table learns from them: the units of its predictions are those of the function.
+    pub(super) fn prepared(&self, observed: &Observed, k: usize) -> Result<Prepared, ModelError> {
+        let targets = Mat::from_fn(observed.rows(), 1, |i, _| self.targets[k][i]);
+        let noise = Some(self.variances[k].clone());
+        Ok(Prepared {
+            schema: observed.schema.clone(),
+            standardisation: Standardisation {
+                target_mean: self.offsets[k],
+                target_scale: self.scale,
+                ..observed.standardisation.clone()
+            },
+            data: Observations::new(observed.data.inputs().to_owned(), targets, noise)?,
+            notes: posterior_data::Notes::default(),
+            fingerprints: posterior_data::RowFingerprints::default(),
+            input_ranges: observed.input_ranges.clone(),
+        })
+    }
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean square about `centre`.
+fn square_of(values: &[f64], centre: f64) -> f64 {
+    values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / values.len() as f64
+}

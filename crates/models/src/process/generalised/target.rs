@@ -1,0 +1,271 @@
+//! What a target is: as asked, or as it looks.
+
+use crate::ModelError;
+use crate::options::LikelihoodName;
+use posterior_data::{ClassNames, DataError, Missing, Table, TargetSketch, counts_of_rows, present};
+use posterior_likelihoods::{
+    Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, StudentT,
+};
+use serde::{Deserialize, Serialize};
+
+/// So many different whole numbers at most look like classes.
+const FEW: usize = 10;
+
+/// So many rows at least for each of them.
+const ROWS_OF_EACH: usize = 5;
+
+/// Whole numbers from 0 of a smaller mean look like counts: beyond, a Gaussian comes near their distribution.
+const SMALL_COUNTS: f64 = 20.0;
+
+/// What the targets of a model are, and how they stand in tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Target {
+    /// Labels.
+    Classes {
+        /// Their names, in the order of the classes.
+        names: ClassNames,
+    },
+    /// Whole numbers from 0.
+    Counts,
+    /// Numbers, which the model sees in standard units.
+    Numbers {
+        /// Mean of the training rows.
+        mean: f64,
+        /// Standard deviation of the training rows.
+        scale: f64,
+    },
+}
+
+/// A likelihood with the reason for it.
+#[derive(Clone, Debug)]
+pub struct ChosenLikelihood {
+    /// None for Gaussian noise.
+    pub likelihood: Option<(OutputLikelihood, Target)>,
+    /// Which, why, and how to take another.
+    pub why: String,
+    /// What is odd about the target.
+    pub notes: Vec<String>,
+}
+
+/// What the target of these rows is: as asked, or as it looks.
+///
+/// # Errors
+/// When it cannot be what was asked for, naming the row; [`DataError::OneClass`].
+pub fn choose_likelihood(
+    table: &Table,
+    target: &str,
+    rows: &[usize],
+    asked: LikelihoodName,
+    missing: Missing,
+) -> Result<ChosenLikelihood, ModelError> {
+    let name = &table.column(target)?.name;
+    let sketch = TargetSketch::of(table, name, rows)?;
+    let count = sketch.distinct.len();
+    let (taken, why) = match asked {
+        LikelihoodName::Auto => looks(&sketch),
+        named => (named, "as asked".into()),
+    };
+    let mut notes = Vec::new();
+    let mut why = format!("{}, {why}", taken.as_str());
+    let likelihood = match taken {
+        LikelihoodName::Gaussian | LikelihoodName::Auto => None,
+        LikelihoodName::Bernoulli | LikelihoodName::Categorical => {
+            let names = sketch.classes(table, name)?;
+            odd_labels(&sketch, &mut notes);
+            refuse_identifiers(&sketch, name)?;
+            let likelihood = match taken {
+                LikelihoodName::Bernoulli if count != 2 => {
+                    let problem = if sketch.numeric && !sketch.whole && share(&sketch) {
+                        format!(
+                            "the target `{name}` has {count} different numbers between 0 and 1, which look like probabilities: --likelihood bernoulli takes outcomes, one of two labels a row; \
+                             fit probabilities as numbers (--likelihood gaussian, best after a logit), or give the outcomes they are shares of"
+                        )
+                    } else {
+                        format!(
+                            "the target `{name}` has {count} different labels: --likelihood bernoulli takes two, --likelihood categorical any number"
+                        )
+                    };
+                    return Err(ModelError::Request(problem));
+                }
+                LikelihoodName::Bernoulli => OutputLikelihood::Bernoulli(Bernoulli::new(1, Link::Logit)?),
+                _ => OutputLikelihood::Categorical(Categorical::new(names.count())?),
+            };
+            let shown: Vec<&str> = names.names().iter().take(8).map(String::as_str).collect();
+            let more = if count > shown.len() { ", ..." } else { "" };
+            why += &format!(": {count} classes, {}{more}", shown.join(", "));
+            Some((likelihood, Target::Classes { names }))
+        }
+        LikelihoodName::Poisson | LikelihoodName::NegativeBinomial => {
+            let counts = counts_of_rows(table, name, rows)?;
+            present(table, name, rows, counts, missing)?;
+            let likelihood = match taken {
+                LikelihoodName::Poisson => OutputLikelihood::Poisson(Poisson::new(1)?),
+                _ => OutputLikelihood::NegativeBinomial(NegativeBinomial::new(first_dispersion(&sketch))?),
+            };
+            if sketch.moments[1] == 0.0 {
+                notes.push("the target does not vary".into());
+            }
+            Some((likelihood, Target::Counts))
+        }
+        LikelihoodName::StudentT => {
+            let [mean, variance] = sketch.moments;
+            if !sketch.numeric {
+                let row = rows.iter().position(|&r| {
+                    let cell = table.column(name).map(|c| c.cell(r)).unwrap_or_default();
+                    !cell.is_empty() && cell.parse::<f64>().is_err()
+                });
+                let row = row.map_or(0, |place| rows[place]);
+                let (path, column) = (table.source.clone(), name.clone());
+                let text = table.column(name)?.cell(row);
+                return Err(DataError::NotANumber { path, row: row + 1, column, text }.into());
+            }
+            let scale = if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 };
+            let likelihood = OutputLikelihood::StudentT(StudentT::new(0.3, 4.0)?);
+            Some((likelihood, Target::Numbers { mean, scale }))
+        }
+    };
+    Ok(ChosenLikelihood { likelihood, why, notes })
+}
+
+/// What a target looks like, and why, with the way to something else.
+fn looks(sketch: &TargetSketch) -> (LikelihoodName, String) {
+    let count = sketch.distinct.len();
+    let or = |other: &str| format!("; --likelihood {other} takes it otherwise");
+    if !sketch.numeric {
+        let name = if count == 2 { LikelihoodName::Bernoulli } else { LikelihoodName::Categorical };
+        return (name, "because the target is text".into());
+    }
+    if count == 2 {
+        return (
+            LikelihoodName::Bernoulli,
+            format!("because the target has two different values{}", or("gaussian")),
+        );
+    }
+    if sketch.whole && count > 1 && count <= FEW && sketch.cells >= ROWS_OF_EACH * count {
+        let others = if sketch.counts { "gaussian or poisson" } else { "gaussian" };
+        let why = format!("because the target has {count} different whole numbers only{}", or(others));
+        return (LikelihoodName::Categorical, why);
+    }
+    if sketch.counts && count > 1 && sketch.moments[0] < SMALL_COUNTS {
+        let why = format!(
+            "because the target is small whole numbers from 0, which scatter around their mean as counts do{}",
+            or("poisson, gaussian or categorical")
+        );
+        return (LikelihoodName::NegativeBinomial, why);
+    }
+    if sketch.counts {
+        let why = format!("because the target is numbers (whole ones from 0: if they count something,{}", {
+            " --likelihood negative-binomial or poisson says so)"
+        });
+        return (LikelihoodName::Gaussian, why);
+    }
+    (LikelihoodName::Gaussian, "because the target is numbers".into())
+}
+
+/// Whether all cells are numbers from 0 to 1.
+fn share(sketch: &TargetSketch) -> bool {
+    sketch.distinct.keys().all(|cell| cell.parse::<f64>().is_ok_and(|v| (0.0..=1.0).contains(&v)))
+}
+
+/// Says what is odd about labels.
+fn odd_labels(sketch: &TargetSketch, notes: &mut Vec<String>) {
+    for [first, second] in sketch.look_alikes() {
+        notes.push(format!(
+            "the labels `{first}` and `{second}` differ in case or spaces only, and are different classes: make them one in the table if they are the same"
+        ));
+    }
+    let single: Vec<&str> =
+        sketch.distinct.iter().filter(|(_, n)| **n == 1).map(|(l, _)| l.as_str()).collect();
+    if !single.is_empty() {
+        let shown = single.iter().take(5).map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ");
+        let more = if single.len() > 5 { format!(" and {} more", single.len() - 5) } else { String::new() };
+        notes.push(format!(
+            "{shown}{more} occur in one row only: little can be learned of such a class, and no score of it can be trusted"
+        ));
+    }
+}
+
+/// Refuses labels that name rows.
+fn refuse_identifiers(sketch: &TargetSketch, name: &str) -> Result<(), ModelError> {
+    let count = sketch.distinct.len();
+    if count > 50 && 2 * count > sketch.cells {
+        return Err(ModelError::Request(format!(
+            "the target `{name}` has {count} different labels in {} rows: that names rows, it does not class them; is it the right column? Numbers are taken as such with --likelihood gaussian",
+            sketch.cells
+        )));
+    }
+    Ok(())
+}
+
+/// A dispersion to begin with: that of the counts themselves, of which the function may explain a part.
+fn first_dispersion(sketch: &TargetSketch) -> f64 {
+    let [mean, variance] = sketch.moments;
+    (mean * mean / (variance - mean).max(1e-3 * mean.max(1e-3))).clamp(0.1, 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use posterior_data::{Column, Values};
+
+    fn chosen(cells: Values, asked: LikelihoodName) -> Result<ChosenLikelihood, ModelError> {
+        let table = Table::new("t", vec![Column { name: "y".into(), values: cells }]);
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        choose_likelihood(&table, "y", &rows, asked, Missing::Error)
+    }
+
+    fn numbers(values: impl IntoIterator<Item = f64>) -> Values {
+        Values::Numeric(values.into_iter().collect())
+    }
+
+    fn text(values: &[&str]) -> Values {
+        Values::Text(values.iter().map(|v| Some(v.to_string())).collect())
+    }
+
+    #[test]
+    fn targets_are_what_they_look_like_and_the_reason_names_the_way_out() {
+        let auto = |cells| chosen(cells, LikelihoodName::Auto).unwrap();
+        let name = |c: &ChosenLikelihood| c.likelihood.as_ref().map_or("gaussian", |(l, _)| l.name());
+        let events = auto(text(&["a", "b", "a"]));
+        assert!(name(&events) == "bernoulli" && events.why.contains("text"), "{events:?}");
+        assert_eq!(name(&auto(text(&["a", "b", "c"]))), "categorical");
+        let two = auto(numbers((0..20).map(|i| f64::from(i % 2))));
+        assert!(name(&two) == "bernoulli" && two.why.contains("--likelihood gaussian"));
+        let few = auto(numbers((0..40).map(|i| f64::from(i % 4))));
+        assert!(name(&few) == "categorical" && few.why.contains("gaussian or poisson"), "{}", few.why);
+        // Too few rows of each to be classes.
+        let counts = auto(numbers((0..40).map(|i| f64::from(i % 13))));
+        assert!(name(&counts).starts_with("negative") && counts.why.contains("poisson"), "{counts:?}");
+        let large = auto(numbers((0..40).map(|i| f64::from(1000 + i * i))));
+        assert!(name(&large) == "gaussian" && large.why.contains("negative-binomial"), "{}", large.why);
+        assert_eq!(name(&auto(numbers((0..40).map(|i| 0.1 * f64::from(i))))), "gaussian");
+        assert_eq!(name(&auto(numbers((0..40).map(|i| f64::from(i) - 20.0)))), "gaussian");
+    }
+
+    #[test]
+    fn targets_that_cannot_be_what_was_asked_are_refused_with_the_reason() {
+        let message = |cells, asked| chosen(cells, asked).unwrap_err().to_string();
+        let probabilities = message(numbers([0.1, 0.5, 0.9]), LikelihoodName::Bernoulli);
+        assert!(probabilities.contains("look like probabilities"), "{probabilities}");
+        assert!(message(text(&["a", "b", "c"]), LikelihoodName::Bernoulli).contains("3 different labels"));
+        assert!(message(text(&["a", "a"]), LikelihoodName::Categorical).contains("only one class"));
+        assert!(message(numbers([1.0, -2.0]), LikelihoodName::Poisson).contains("row 2: -2"));
+        assert!(message(numbers([1.0, 2.5]), LikelihoodName::NegativeBinomial).contains("no count"));
+        assert!(message(text(&["1", "x"]), LikelihoodName::StudentT).contains("`x` is not a number"));
+        let ids: Vec<String> = (0..60).map(|i| format!("id{i}")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        assert!(message(text(&ids), LikelihoodName::Auto).contains("names rows"));
+    }
+
+    #[test]
+    fn odd_labels_are_said_and_not_merged() {
+        let odd = chosen(text(&["yes", "Yes ", "no", "no", "yes"]), LikelihoodName::Auto).unwrap();
+        assert_eq!(odd.notes.len(), 2, "{:?}", odd.notes);
+        assert!(
+            odd.notes[0].contains("`Yes ` and `yes`") && odd.notes[1].contains("`Yes ` occur in one row")
+        );
+        let Some((_, Target::Classes { names })) = odd.likelihood else { unreachable!() };
+        assert_eq!(names.count(), 3);
+    }
+}

@@ -1,0 +1,111 @@
+//! Variational inference: the stochastic bound of inducing points under the likelihood itself.
+
+use super::header::BoundSummary;
+use super::latents::LatentPosterior;
+use super::observed::Observed;
+use super::plan::InferencePlan;
+use super::searching::Told;
+use crate::options::LengthscalePrior;
+use crate::process::fit::add_weak_priors;
+use crate::process::{FitStage, Hyperparameter};
+use crate::{FitRequest, ModelError};
+use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, fit_stochastic};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Observer, Parameters, Progress, Reason};
+use std::time::Duration;
+
+/// What is left behind.
+pub(super) struct Variation {
+    pub(super) posterior: LatentPosterior,
+    pub(super) likelihood: OutputLikelihood,
+    pub(super) told: Told,
+    pub(super) summary: BoundSummary,
+}
+
+/// Gives parameters the values of those of the same name and length.
+pub(super) fn take_known(parameters: &mut dyn Parameters, given: &[Hyperparameter]) -> Vec<String> {
+    let (mut values, mut start, mut missing) = (parameters.values(), 0, Vec::new());
+    for segment in parameters.segments() {
+        let length = segment.len();
+        match given.iter().find(|h| h.name == segment.name && h.values.len() == length) {
+            Some(found) => values[start..start + length].copy_from_slice(&found.values),
+            None => missing.push(segment.name),
+        }
+        start += length;
+    }
+    parameters.set_values(&values);
+    missing
+}
+
+/// Those of a model but its inducing inputs, which are a tensor of their own.
+pub(super) fn named(model: &dyn Parameters) -> Vec<Hyperparameter> {
+    Hyperparameter::of(model).into_iter().filter(|own| own.name != "inducing_inputs").collect()
+}
+
+/// Fits.
+pub(super) fn fit(
+    observed: &Observed,
+    request: &FitRequest,
+    plan: &InferencePlan,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Variation, ModelError> {
+    let asked = plan.bound();
+    let kernel = request.kernel.build(&observed.feature_names())?;
+    let chosen = asked
+        .inducing
+        .choice()
+        .choose(&*kernel, observed.data.inputs(), asked.inducing.inducing, Streams::new(request.seed))
+        .map_err(|e| ModelError::Inducing(e.to_string()))?;
+    let inducing = chosen.points.nrows();
+    let likelihood = observed.likelihood.clone_box();
+    let mut model = StochasticGp::new(kernel, request.mean, likelihood, chosen.points)?;
+    let counts = request.kernel.count_columns(&observed.feature_names());
+    model.learn_inducing = !asked.fixed_inducing && counts.is_empty();
+    if let Some(given) = &request.hyperparameters {
+        let missing = take_known(&mut model, given);
+        if let Some(name) = missing.iter().find(|name| *name != "inducing_inputs") {
+            let known = named(&model).iter().map(|h| format!("{} ({})", h.name, h.values.len())).collect();
+            return Err(ModelError::UnknownHyperparameter { name: name.clone(), known });
+        }
+        model.learn_hyperparameters = false;
+    }
+    let mut hyperpriors = request.hyperpriors.clone();
+    if request.hyperparameters.is_none() && request.lengthscale_prior == LengthscalePrior::Weak {
+        add_weak_priors(&mut hyperpriors, &model, observed.data.inputs().ncols());
+    }
+    let usual = StochasticOptions::default();
+    let options = StochasticOptions {
+        steps: asked.steps(),
+        seed: request.seed,
+        time: request.time_budget.map(Duration::from_secs_f64),
+        variational: asked.optimizer(),
+        hyperpriors: hyperpriors.clone(),
+        memory_limit: request.memory,
+        batch: asked.batches.batch.unwrap_or(usual.batch),
+        learning_rate: asked.batches.step_size.unwrap_or(usual.learning_rate),
+        ..usual
+    };
+    let fitted = fit_stochastic(model, &observed.data, &options, None, &mut |progress, iterate| {
+        observer(&Progress { value: Some(iterate.average_bound()), ..*progress }, &FitStage::Bound)
+    })?;
+    if fitted.reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    let learned = request.hyperparameters.is_none();
+    let hyperparameters = named(&fitted.model);
+    let mut likelihood = observed.likelihood.clone();
+    take_known(&mut likelihood, &hyperparameters);
+    let told = Told {
+        hyperparameters,
+        hyperpriors,
+        source: if learned { "the bound".into() } else { "given".into() },
+        reason: fitted.reason,
+        steps: fitted.steps,
+        evaluations: fitted.steps,
+        largest_jitter: fitted.largest_jitter,
+        at_bounds: Vec::new(),
+    };
+    let summary = BoundSummary { bound: fitted.average_bound, inducing, moved: fitted.model.learn_inducing };
+    Ok(Variation { posterior: LatentPosterior::Inducing(fitted.posterior), likelihood, told, summary })
+}
