@@ -171,6 +171,7 @@ impl Folder {
         let make = |line: &str| self.posterior(line).unwrap();
         match name {
             "house.csv" => inputs::table(&path, &house, Some("price"), ROWS),
+            "iris.csv" => inputs::labelled(&path, &["length", "width"], "label", ROWS),
             "new.csv" | "new.parquet" => inputs::table(&path, &house, None, 10),
             "folds.csv" | "airfoil.fold.csv.gz" => inputs::folds(&path, ROWS),
             "flights.parquet" => inputs::table(&path, &["distance", "hour"], Some("delay"), ROWS / 2),

@@ -2,7 +2,7 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use posterior::data::{ArrayValues, Column, NumericArray, Table, write_npy, write_npz, write_table};
+use posterior::data::{ArrayValues, Column, NumericArray, Table, Values, write_npy, write_npz, write_table};
 use posterior::onnx::definitions::{
     AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, element_type,
@@ -34,6 +34,18 @@ pub(crate) fn table(path: &Path, features: &[&str], target: Option<&str>, rows: 
         };
         columns.push(Column::numeric(target, (0..rows).map(value).collect()));
     }
+    write_table(&Table::new("made up", columns), path).unwrap();
+}
+
+/// A table whose target is one of three labels, by the first feature.
+pub(crate) fn labelled(path: &Path, features: &[&str], target: &str, rows: usize) {
+    let column = |(j, name): (usize, &&str)| Column::numeric(*name, (0..rows).map(|i| noise(i, j)).collect());
+    let label = |i: usize| {
+        let names = ["setosa", "versicolor", "virginica"];
+        Some(names[usize::from(noise(i, 0) > 0.33) + usize::from(noise(i, 0) > 0.66)].to_string())
+    };
+    let labels = Column { name: target.into(), values: Values::Text((0..rows).map(label).collect()) };
+    let columns = features.iter().enumerate().map(column).chain([labels]).collect();
     write_table(&Table::new("made up", columns), path).unwrap();
 }
 

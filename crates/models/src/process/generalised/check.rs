@@ -3,7 +3,8 @@
 use super::target::Target;
 use crate::process::CheckedOn;
 use crate::{ModelError, Predicted, Predictive};
-use posterior_metrics::{Classes, Gaussians};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_metrics::Classes;
 use serde::{Deserialize, Serialize};
 
 /// Scores of predictions; lower NLL is better.
@@ -41,8 +42,12 @@ impl LabelCheck {
         predictive: &Predictive,
         truths: &[f64],
         baseline: &[f64],
-        target: &Target,
+        (target, likelihood): (&Target, &OutputLikelihood),
     ) -> Result<Self, ModelError> {
+        let remedy = match likelihood {
+            OutputLikelihood::Poisson(_) => "; --likelihood negative-binomial learns how much counts scatter",
+            _ => "",
+        };
         let rows = truths.len();
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
         let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());
@@ -60,7 +65,6 @@ impl LabelCheck {
                     _ => (0.0, 1.0),
                 };
                 let own: Vec<f64> = truths.iter().map(|y| shift + scale * y).collect();
-                Gaussians::new(mean, variance, &own)?;
                 let inside = (0..rows).filter(|&i| (own[i] - mean[i]).powi(2) <= 4.0 * variance[i]).count();
                 let share = inside as f64 / rows.max(1) as f64;
                 scores.within_two_deviations = Some(share);
@@ -68,12 +72,8 @@ impl LabelCheck {
                 let least = 0.9 - 2.576 * (0.09 / rows.max(1) as f64).sqrt();
                 if share < least {
                     warnings.push(format!(
-                        "{:.1} % of {rows} rows only lie within two predicted standard deviations: targets scatter more than the likelihood allows{}",
-                        100.0 * share,
-                        match target {
-                            Target::Counts => "; --likelihood negative-binomial learns how much",
-                            _ => "",
-                        }
+                        "{:.1} % of {rows} rows only lie within two predicted standard deviations: targets scatter more than the likelihood allows{remedy}",
+                        100.0 * share
                     ));
                 }
             }
@@ -87,7 +87,7 @@ impl LabelCheck {
         let spread = differences.iter().map(|d| (d - gain).powi(2)).sum::<f64>() / rows.max(1) as f64;
         if gain > -(spread / rows.max(1) as f64).sqrt() {
             warnings.push(format!(
-                "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone"
+                "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
         Ok(Self { on, rows, scores, baseline_nll, warnings })

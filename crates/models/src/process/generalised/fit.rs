@@ -158,7 +158,7 @@ fn judged(
     let predictive =
         Observing::new(likelihood, &observed.target, None)?.predictive(&latents, Some(&truths))?;
     let baseline = super::header::baseline(&observed.target, marginal, &truths);
-    LabelCheck::of(CheckedOn::HeldBack, &predictive, &truths, &baseline, &observed.target)
+    LabelCheck::of(CheckedOn::HeldBack, &predictive, &truths, &baseline, (&observed.target, likelihood))
 }
 
 /// What rows count, in words.

@@ -15,6 +15,7 @@ use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
 use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
+use super::target::Target;
 use crate::options::LikelihoodOptions;
 use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
 use crate::{FitRequest, Method, ModelError};
@@ -34,6 +35,9 @@ pub(super) const PSEUDO_COUNTS: [f64; 7] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 
 
 /// The place of the first.
 const FIRST: usize = 4;
+
+/// The place of the least that is tried with counts: with less, a count of 0 says so little of its rate that predicted variances overflow.
+const LEAST_OF_COUNTS: usize = 4;
 
 /// What is left behind.
 pub(super) struct Gaussianisation {
@@ -79,7 +83,8 @@ fn score(observed: &Observed, rows: &[usize], latents: &Latents) -> Result<Label
     let observing = Observing::new(&observed.likelihood, &observed.target, None)?;
     let predictive = observing.predictive(latents, Some(&own))?;
     let without_inputs = baseline(&observed.target, &marginal(&observed.target, &all), &own);
-    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &own, &without_inputs, &observed.target)
+    let kind = (&observed.target, &observed.likelihood);
+    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &own, &without_inputs, kind)
 }
 
 /// Pseudo-counts on a part of the rows: the best with what was tried, and the hyperparameters there.
@@ -98,8 +103,9 @@ fn choose_pseudo_count(
     let mut tried: Vec<TriedPseudoCount> = Vec::new();
     let mut best: Option<(f64, ExactGp)> = None;
     // Away from the first on either side for as long as it gets better; the other side is not better where one is.
+    let least = if observed.target == Target::Counts { LEAST_OF_COUNTS } else { 0 };
     let ways: [Vec<usize>; 3] =
-        [vec![FIRST], (0..FIRST).rev().collect(), (FIRST + 1..PSEUDO_COUNTS.len()).collect()];
+        [vec![FIRST], (least..FIRST).rev().collect(), (FIRST + 1..PSEUDO_COUNTS.len()).collect()];
     for way in ways {
         let mut last = tried.first().map_or(f64::INFINITY, |t| t.scores.nll);
         if tried.iter().any(|t| t.scores.nll < last) {

@@ -102,7 +102,8 @@ fn left_out(
     let observing = Observing::new(likelihood, &observed.target, None)?;
     let predictive = observing.predictive(&latents, Some(&truths))?;
     let without_inputs = baseline(&observed.target, &marginal(&observed.target, &truths), &truths);
-    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &truths, &without_inputs, &observed.target)
+    let kind = (&observed.target, likelihood);
+    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &truths, &without_inputs, kind)
 }
 
 /// The arrays of a posterior.
