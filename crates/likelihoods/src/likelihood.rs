@@ -32,8 +32,8 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]);
 
     /// The entries of `B`, the positive semi-definite matrix of a generalised Gauss-Newton approximation: the
-    /// [`hessian`](Self::hessian) where that is positive semi-definite for all `f`, else the Fisher matrix
-    /// `E[∇ log p ∇ log pᵀ]` under `y ~ p(. | f)`. C numbers, its diagonal, where [`is_diagonal`](Self::is_diagonal), else all
+    /// [`hessian`](Self::hessian) where that is positive semi-definite for all `f`, else (and for overdispersed counts, where it needs no
+    /// target) the Fisher matrix `E[∇ log p ∇ log pᵀ]` under `y ~ p(. | f)`. C numbers, its diagonal, where [`is_diagonal`](Self::is_diagonal), else all
     /// C x C.
     fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]);
 

@@ -229,16 +229,22 @@ fn covariances_and_files_are_those_of_dense_algebra() {
         let back = LaplacePosterior::from_parts(model, posterior.parts()).unwrap();
         assert_eq!(back.predict(there.as_ref()).unwrap(), found, "{name}");
         let mut rng = Streams::new(1).stream("draws");
-        let (draws, _) = posterior.sample(there.as_ref(), c - 1, 4000, &mut rng).unwrap();
-        for i in 0..4 {
-            let mean = draws.row(i).iter().sum::<f64>() / 4000.0;
-            let variance = draws.row(i).iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 3999.0;
-            let expected = found.covariance[i * c * c + (c - 1) * (c + 1)];
-            assert!((mean - found.mean[(i, c - 1)]).abs() < 5.0 * (expected / 4000.0).sqrt(), "{name}");
-            // A variance of n normal draws has a relative error of √(2/n).
-            assert!((variance / expected - 1.0).abs() < 5.0 * (2.0f64 / 4000.0).sqrt(), "{name}");
+        let count = 4000;
+        let (draws, _) = posterior.sample(there.as_ref(), count, &mut rng).unwrap();
+        // All functions at all points, together: Isserlis' theorem for the error of a covariance.
+        let (all, n) = (4 * c, count as f64);
+        let value = |i: usize, s: usize| draws[i % c][(i / c, s)];
+        let mean = |i: usize| found.mean[(i / c, i % c)];
+        for i in 0..all {
+            let own = (0..count).map(|s| value(i, s)).sum::<f64>() / n;
+            assert!((own - mean(i)).abs() < 5.0 * (expected[(i, i)] / n).sqrt(), "{name} {i}");
+            for j in 0..=i {
+                let product = |s: usize| (value(i, s) - mean(i)) * (value(j, s) - mean(j));
+                let own = (0..count).map(product).sum::<f64>() / n;
+                let error = ((expected[(i, i)] * expected[(j, j)] + expected[(i, j)].powi(2)) / n).sqrt();
+                assert!((own - expected[(i, j)]).abs() < 5.0 * error, "{name} {i} {j}: {own}");
+            }
         }
-        assert!(posterior.sample(there.as_ref(), c, 1, &mut rng).is_err());
     }
 }
 

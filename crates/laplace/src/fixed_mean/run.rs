@@ -218,11 +218,6 @@ fn first_noise(
 /// The likelihood with the values that were learned.
 fn with_values(likelihood: &OutputLikelihood, values: &[f64]) -> OutputLikelihood {
     let mut out = likelihood.clone();
-    match &mut out {
-        OutputLikelihood::Gaussian(own) => own.set_values(values),
-        OutputLikelihood::StudentT(own) => own.set_values(values),
-        // The others learn nothing.
-        _ => {}
-    }
+    out.set_values(values);
     out
 }

@@ -27,8 +27,6 @@ pub use gaussian::Gaussian;
 pub use heteroscedastic::HeteroscedasticGaussian;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
-#[cfg(test)]
-pub(crate) use poisson::log_density as poisson_log_density;
 pub use student_t::StudentT;
 
 /// Outputs of a likelihood that is written without their number.

@@ -93,10 +93,11 @@ impl Count {
         let constant = if y == 0.0 {
             0.0
         } else {
+            let spread = if y < r { (y / r).ln_1p() } else { (y + r).ln() - r.ln() };
             stirling_error(y + r)
                 - stirling_error(r)
                 - stirling_error(y)
-                - 0.5 * ((2.0 * PI * y).ln() + (y / r).ln_1p())
+                - 0.5 * ((2.0 * PI * y).ln() + spread)
         };
         Self { y, r, log_r: r.ln(), constant }
     }
@@ -111,7 +112,8 @@ impl Count {
             return r * toward_r;
         }
         let near = excess.abs() < 0.1 * (y + rate);
-        if near && excess.abs() * (y + r) < r * y {
+        // Both forms are sums of terms that nearly cancel; this one has the smaller terms.
+        if near && excess.abs() / y < r / (y + r) {
             return self.constant - deviance(y, rate) + deviance(y + r, rate + r);
         }
         let log_sum = log_of_sum(rate, r, f, self.log_r);
@@ -213,14 +215,13 @@ impl Likelihood for NegativeBinomial {
     /// A rate from a Gamma distribution, then a count as [`crate::Poisson`] draws it.
     fn sample(&self, f: &[f64], rng: &mut dyn Rng, out: &mut [f64]) {
         assert_eq!((f.len(), out.len()), (self.outputs, self.outputs), "latent values and target");
+        let shares = Gamma::new(self.dispersion, 1.0);
         for (out, f) in out.iter_mut().zip(f) {
             let mean = f.exp();
-            let rate = match Gamma::new(self.dispersion, mean / self.dispersion) {
-                Ok(rates) => rates.sample(rng),
-                // A mean of zero, infinite or NaN.
-                Err(_) => mean,
+            *out = match &shares {
+                Ok(shares) => draw(shares.sample(rng) / self.dispersion * mean, rng),
+                Err(_) => f64::NAN,
             };
-            *out = draw(rate, rng);
         }
     }
     /// By the trapezoid rule with steps of at most 0.6: the log density is analytic for `|Im f| < π`, so the error is near rounding for any

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const NAME: &str = "poisson";
 
 /// `log p(y | f) = y f - exp(f) - log y!`.
-pub(crate) fn log_density(y: f64, f: f64) -> f64 {
+fn log_density(y: f64, f: f64) -> f64 {
     // Without the guard, 0 · -∞ for a rate of zero.
     let product = if y == 0.0 { 0.0 } else { y * f };
     product - f.exp() - libm::lgamma(y + 1.0)

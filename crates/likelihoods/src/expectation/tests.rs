@@ -4,7 +4,7 @@ use super::{Slopes, nodes, product};
 use crate::predictive::student_t_log_mixture;
 use crate::{
     Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, Link,
-    OutputLikelihood, Poisson, Prediction, StudentT,
+    NegativeBinomial, OutputLikelihood, Poisson, Prediction, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check;
@@ -26,6 +26,11 @@ pub(crate) fn cases() -> Vec<(OutputLikelihood, Vec<f64>)> {
             vec![0.7, -1.0],
         ),
         (OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(1).unwrap()), vec![0.7]),
+        (OutputLikelihood::NegativeBinomial(NegativeBinomial::new(1.6).unwrap()), vec![4.0]),
+        (
+            OutputLikelihood::NegativeBinomial(NegativeBinomial::new(0.3).unwrap().with_outputs(2)),
+            vec![0.0, 9.0],
+        ),
     ]
 }
 

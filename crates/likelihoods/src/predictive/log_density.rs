@@ -92,7 +92,11 @@ pub(crate) fn heteroscedastic(y: f64, means: (f64, f64), variances: (f64, f64), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distributions::poisson_log_density;
+    use crate::{Likelihood, Poisson};
+
+    fn poisson_log_density(y: f64, f: f64) -> f64 {
+        Poisson::new(1).unwrap().log_density(&[y], &[f])
+    }
 
     #[test]
     fn counts_against_integrals_with_25_digits() {

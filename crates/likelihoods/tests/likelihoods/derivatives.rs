@@ -25,13 +25,17 @@ fn cases() -> Vec<(OutputLikelihood, [Vec<f64>; 2], Vec<f64>)> {
         (bernoulli(Link::Logit), events(), f.clone()),
         (bernoulli(Link::Probit), events(), f.clone()),
         (L::Poisson(Poisson::new(3).unwrap()), [vec![2.0, 0.0, 11.0], vec![0.0, 1.0, 30.0]], f.clone()),
-        (L::NegativeBinomial(NegativeBinomial::new(2.5).unwrap()), [vec![3.0], vec![0.0]], vec![0.4]),
         (
             L::HeteroscedasticGaussian(HeteroscedasticGaussian::new(2).unwrap()),
             [vec![0.3, -0.7], vec![3.0, 1.0]],
             vec![0.4, -1.1, 0.8, -1.5],
         ),
         (L::StudentT(StudentT::new(0.4, 5.0).unwrap().with_outputs(3)), real(), f),
+        (
+            L::NegativeBinomial(NegativeBinomial::new(3.0).unwrap().with_outputs(2)),
+            [vec![2.0, 0.0], vec![0.0, 7.0]],
+            vec![0.4, -1.1],
+        ),
     ]
 }
 
@@ -122,8 +126,11 @@ fn enumerate(l: &OutputLikelihood, f: &[f64]) -> Vec<(Vec<f64>, f64)> {
                 .map(|(a, b, c)| grid(a, b, c))
                 .collect()
         }
-        // The mean is 1.5; the tail falls by more than a half with every count.
-        OutputLikelihood::NegativeBinomial(_) => (0..200u32).map(|y| weigh(vec![y.into()])).collect(),
+        // Means of 1.5 and 0.33 with a dispersion of 3: probabilities fall at least by a factor of 3 from one count to the next.
+        OutputLikelihood::NegativeBinomial(_) => (0..60u32)
+            .flat_map(|a| (0..40u32).map(move |b| (a, b)))
+            .map(|(a, b)| weigh(vec![a.into(), b.into()]))
+            .collect(),
         // Scores are polynomials of degree 2 in y, so quadrature is exact.
         OutputLikelihood::HeteroscedasticGaussian(_) => {
             let rule = GaussHermite::new(8);

@@ -2,7 +2,7 @@
 
 use posterior_likelihoods::{
     Bernoulli, Categorical, Covariance, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood,
-    LikelihoodError, Link, NoiseStatistics, OutputLikelihood, Poisson,
+    LikelihoodError, Link, NegativeBinomial, NoiseStatistics, OutputLikelihood, Poisson,
 };
 use posterior_optim::check;
 
@@ -34,6 +34,10 @@ fn impossible_targets_are_named_with_a_remedy() {
     for bad in [-1.0, 0.5, f64::INFINITY, f64::NAN] {
         assert!(message(&counts, &[3.0, bad]).contains("counts are whole numbers from 0"));
     }
+    let counts = NegativeBinomial::new(1.0).unwrap();
+    for bad in [-1.0, 0.5, f64::INFINITY, f64::NAN] {
+        assert!(message(&counts, &[bad]).contains("counts are whole numbers from 0"));
+    }
     let noise = Gaussian::independent(vec![1.0; 2]).unwrap();
     assert!(message(&noise, &[f64::NAN, 0.0]).contains("drop the row"));
     assert!(message(&noise, &[0.0]).contains("has 1 numbers where the gaussian likelihood needs 2"));
@@ -59,6 +63,9 @@ fn unusable_parameters_are_refused_also_in_files() {
         r#"{"kind":"bernoulli","outputs":0}"#,
         r#"{"kind":"bernoulli","outputs":1,"link":"cloglog"}"#,
         r#"{"kind":"poisson","outputs":0}"#,
+        r#"{"kind":"negative_binomial"}"#,
+        r#"{"kind":"negative_binomial","dispersion":0.0}"#,
+        r#"{"kind":"negative_binomial","dispersion":1.0,"outputs":0}"#,
         r#"{"kind":"heteroscedastic_gaussian","targets":18446744073709551615}"#,
         r#"{"kind":"laplace"}"#,
     ] {
@@ -83,6 +90,8 @@ fn files_bring_back_the_same_likelihood() {
         r#"{"kind":"categorical","classes":10}"#,
         r#"{"kind":"bernoulli","outputs":3,"link":"probit"}"#,
         r#"{"kind":"poisson","outputs":2}"#,
+        r#"{"kind":"negative_binomial","dispersion":0.7}"#,
+        r#"{"kind":"negative_binomial","dispersion":0.7,"outputs":2}"#,
         r#"{"kind":"heteroscedastic_gaussian","targets":2}"#,
     ] {
         let likelihood: OutputLikelihood = serde_json::from_str(text).unwrap();

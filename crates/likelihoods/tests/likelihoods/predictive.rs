@@ -4,7 +4,7 @@ use posterior_likelihoods::predictive::dirichlet_bridge;
 use posterior_likelihoods::{
     Bernoulli, Categorical, Clipping, Covariance, FullGaussian, GaussHermite, Gaussian,
     HeteroscedasticGaussian, Integration, LatentGaussian, Likelihood, LikelihoodError, Link,
-    OutputLikelihood, Poisson, Prediction, PredictiveRule, PredictiveWorkspace,
+    NegativeBinomial, OutputLikelihood, Poisson, Prediction, PredictiveRule, PredictiveWorkspace,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check::assert_close;
@@ -160,6 +160,7 @@ fn moments_against_simulation_through_the_likelihood() {
         OutputLikelihood::Gaussian(Gaussian::independent(vec![0.1, 0.2, 0.3, 0.4]).unwrap()),
         OutputLikelihood::FullGaussian(FullGaussian::new(4, noise).unwrap()),
         OutputLikelihood::Poisson(Poisson::new(4).unwrap()),
+        OutputLikelihood::NegativeBinomial(NegativeBinomial::new(2.5).unwrap().with_outputs(4)),
         OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(2).unwrap()),
     ] {
         let width = l.target_width();
@@ -309,6 +310,20 @@ fn sampled_log_densities_see_correlations_and_agree_with_quadrature_without_them
     let second_moment = (1.0f64 + 0.25).exp() / (2.0 * std::f64::consts::PI);
     let error = second_moment.sqrt() / (exact * (samples as f64).sqrt());
     assert!((log(sampled(samples)) - exact.ln()).abs() < 5.0 * error);
+}
+
+#[test]
+fn overdispersed_counts_by_sampling_agree_with_quadrature() {
+    let samples = 200_000;
+    let l = OutputLikelihood::NegativeBinomial(NegativeBinomial::new(1.3).unwrap());
+    let latent = diagonal(&[0.5], &[0.6]);
+    let log =
+        |rule| PredictiveRule::new(l.clone(), rule).unwrap().log_predictive_density(&[3.0], latent).unwrap();
+    let exact = average(0.5, 0.6, |f| l.log_density(&[3.0], &[f]).exp()).ln();
+    assert_close(&[log(Integration::Probit)], &[exact], 1e-12, 0.0);
+    // Densities of a count of 3 are below 1/4.
+    let tolerance = 5.0 * 0.25 / (exact.exp() * (samples as f64).sqrt());
+    assert_close(&[log(sampled(samples))], &[exact], 0.0, tolerance);
 }
 
 #[test]

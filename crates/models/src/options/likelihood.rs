@@ -148,7 +148,7 @@ pub struct LikelihoodOptions {
     /// How the posterior is approximated where the likelihood is not Gaussian
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub inference: InferenceName,
-    /// How gaussianised inference makes numbers of labels [default: variational]
+    /// How gaussianised inference makes numbers of labels [default: moment-original for classes, variational for yes and no and counts]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub matching: Option<Matching>,
     /// Pseudo-count that gaussianised inference adds to every class: small is close to the likelihood and hard to match

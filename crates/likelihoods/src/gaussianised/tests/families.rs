@@ -3,19 +3,18 @@
 use super::*;
 use std::f64::consts::PI;
 
-/// Target and variance, then their slopes in each parameter, as a family has them.
-type FitOf = fn(Matching, &[f64]) -> (Vec<f64>, Vec<f64>);
+/// Mean and variance, and the slopes of both in each argument.
+type Flat = (Vec<f64>, Vec<f64>);
 
 /// A family with its arguments and the log density of `ψ` up to a constant.
 struct Family {
     name: &'static str,
     arguments: Vec<f64>,
-    /// Mean, variance, and the slopes of both in all arguments.
-    fit: FitOf,
+    fit: fn(Matching, &[f64]) -> Flat,
     log_density: fn(&[f64], f64) -> f64,
 }
 
-fn flat<const N: usize>(fit: Fit<N>) -> (Vec<f64>, Vec<f64>) {
+fn flat<const N: usize>(fit: Fit<N>) -> Flat {
     let slopes = fit.slopes.iter().flat_map(|s| [s.target, s.variance]).collect();
     (pair(&fit).to_vec(), slopes)
 }

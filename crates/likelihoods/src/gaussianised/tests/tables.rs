@@ -1,8 +1,5 @@
 //! The tables of spec `likelihood_approximations`, sections 4.1, 4.2 and 6.1, to every digit that is printed.
 
-// Numbers as they are printed, of which some happen to be logarithms.
-#![allow(clippy::approx_constant)]
-
 use super::*;
 
 /// To half a unit of the last printed decimal.
@@ -14,6 +11,7 @@ fn printed(found: f64, expected: f64, decimals: i32) {
 type Row = (f64, bool, [(f64, f64); 4]);
 
 #[rustfmt::skip]
+#[expect(clippy::approx_constant, reason = "as printed")]
 const CLASSES: [Row; 14] = [
     (0.001, true, [(-0.345324, 0.692648), (-0.575572, 1.642533), (0.001000, 0.999001), (-0.498501, 0.999001)]),
     (0.001, false, [(-10.362133, 6.908755), (-1000.575572, 1000001.642533), (-6.907755, 1000.0), (-506.907755, 1000.0)]),
@@ -46,6 +44,7 @@ fn classes() {
 type EventRow = (f64, [(f64, f64); 3], [i32; 2]);
 
 #[rustfmt::skip]
+#[expect(clippy::approx_constant, reason = "as printed")]
 const EVENTS: [EventRow; 7] = [
     (0.001, [(1000.0, 1000003.285066), (6.908755, 1000.999001), (917.835, 88178.77)], [3, 2]),
     (0.01, [(100.0, 10003.242427), (4.615121, 100.990099), (87.549374, 1404.020657)], [6, 6]),

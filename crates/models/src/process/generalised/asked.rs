@@ -52,6 +52,19 @@ impl GeneralisedModel {
         Ok(asked)
     }
 
+    /// Bytes that `count` joint draws at `m` rows take; those of classes by Laplace's approximation are drawn together.
+    fn draw_bytes(&self, m: u64, count: u64) -> u64 {
+        let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);
+        let together = if matches!(*self.posterior, LatentPosterior::Laplace(_)) { c } else { 1 };
+        let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
+        match count {
+            0 => 0,
+            _ => numbers(&[4, m, m, together, together])
+                .saturating_add(numbers(&[2, m, n, together]))
+                .saturating_add(numbers(&[4, m, count, c])),
+        }
+    }
+
     /// Truths in the target's own units.
     fn truth(&self, targets: &[f64]) -> Truth {
         match &self.header.target {
@@ -165,12 +178,7 @@ impl Model for GeneralisedModel {
         let block = numbers(&[3, m.min(1024), n]);
         let columns = (5 + width).saturating_add(question.samples as u64);
         let leaving = (8 + question.into.bytes()).saturating_mul(m).saturating_mul(columns);
-        let drawn = match question.samples as u64 {
-            0 => 0,
-            s => {
-                numbers(&[4, m, m]).saturating_add(numbers(&[2, m, n])).saturating_add(numbers(&[3, m, s, c]))
-            }
-        };
+        let drawn = self.draw_bytes(m, question.samples as u64);
         let parts = [numbers(&[3, m, d]), outputs, block, leaving, drawn, bytes, question.beside];
         let each =
             (n * n) as f64 * if matches!(*self.posterior, LatentPosterior::Inducing(_)) { 2.0 } else { 1.0 };
@@ -253,17 +261,14 @@ impl Model for GeneralisedModel {
         let (table, rows) = table(data)?;
         let extracted = self.extracted(table, rows, false)?.extracted;
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let (m, n) = (x.nrows() as u64, self.posterior.support() as u64);
-        let needed = 8 * (4 * m * m + 2 * m * n + 3 * m * (count * outputs) as u64);
+        let needed = self.draw_bytes(x.nrows() as u64, count as u64);
         if needed > question.memory {
             let (rows, limit) = (x.nrows(), question.memory);
             return Err(ModelError::TooManySampleRows { rows, needed, limit });
         }
         let mut values = vec![0.0; count * x.nrows() * outputs];
-        let streams = Streams::new(question.seed);
-        for c in 0..outputs {
-            let mut rng = streams.child("model/samples", c as u64).stream("draws");
-            let draws = self.posterior.sample(x.as_ref(), c, count, &mut rng)?;
+        let drawn = self.posterior.sample(x.as_ref(), count, Streams::new(question.seed))?;
+        for (c, draws) in drawn.iter().enumerate() {
             for s in 0..count {
                 for i in 0..x.nrows() {
                     values[(s * x.nrows() + i) * outputs + c] = match &self.header.target {

@@ -6,6 +6,7 @@ use posterior_gp::inducing::{InducingPosterior, LatentMarginals};
 use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
 use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::Covariance;
+use posterior_linalg::random::Streams;
 
 /// Posteriors over C latent functions.
 #[derive(Debug)]
@@ -120,21 +121,26 @@ impl LatentPosterior {
         }
     }
 
-    /// `count` joint draws of function `c` at the rows of x, m x count.
+    /// `count` joint draws of all functions at the rows of x, a matrix m x count for each.
     pub(super) fn sample(
         &self,
         x: MatRef<'_, f64>,
-        c: usize,
         count: usize,
-        rng: &mut posterior_linalg::random::ChaCha8Rng,
-    ) -> Result<Mat<f64>, GpError> {
+        streams: Streams,
+    ) -> Result<Vec<Mat<f64>>, GpError> {
+        let stream = |c: usize| streams.child("model/samples", c as u64).stream("draws");
         match self {
             Self::Apart { posteriors, offsets, scale } => {
-                let (draws, _) = posteriors[c].sample(x, 0, count, rng)?;
-                Ok(Mat::from_fn(draws.nrows(), count, |i, j| offsets[c] + scale * draws[(i, j)]))
+                let function = |(c, posterior): (usize, &ProcessPosterior)| {
+                    let (draws, _) = posterior.sample(x, 0, count, &mut stream(c))?;
+                    Ok(Mat::from_fn(draws.nrows(), count, |i, j| offsets[c] + scale * draws[(i, j)]))
+                };
+                posteriors.iter().enumerate().map(function).collect()
             }
-            Self::Inducing(posterior) => posterior.sample(x, c, count, rng).map(|(draws, _)| draws),
-            Self::Laplace(posterior) => posterior.sample(x, c, count, rng).map(|(draws, _)| draws),
+            Self::Inducing(posterior) => (0..posterior.distribution().latents())
+                .map(|c| posterior.sample(x, c, count, &mut stream(c)).map(|(draws, _)| draws))
+                .collect(),
+            Self::Laplace(posterior) => posterior.sample(x, count, &mut stream(0)).map(|(draws, _)| draws),
         }
     }
 
