@@ -158,7 +158,8 @@ impl InferencePlan {
             (_, Method::Exact(_)) => {
                 // Every function keeps its factor, and one more matrix is worked in.
                 let matrix = 8 * (n as u64) * (n as u64);
-                let kept = matrix.saturating_mul(c);
+                // The search has three: kernel, factor, adjoint.
+                let kept = matrix.saturating_mul(c.saturating_add(2));
                 let peak_bytes = evaluation.peak_bytes.saturating_add(kept);
                 let searched = (SEARCH_WORK.min(latents as f64 * (n as f64).powi(3))) * EVALUATIONS;
                 let trials = 3.0 * TRIAL_WORK.min(latents as f64 * (trial_rows as f64).powi(3)) * EVALUATIONS;
