@@ -30,6 +30,13 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let model = match rows {
         Rows::Gaussian(prepared) => gaussian(*prepared, &request, remarks, arguments)?,
         Rows::Other(observed) => {
+            let asked = arguments.request.method.large();
+            if asked.is_some_and(|large| large.checkpoint.is_some() || large.fresh) {
+                return Err(Failure::usage(
+                    "--checkpoint and --fresh are for numbers with Gaussian noise: fits of other targets keep nothing on the way yet"
+                        .into(),
+                ));
+            }
             let plan = GeneralisedModel::plan(&observed, &request)?;
             remarks.say(format!("plan: {}", plan.describe()));
             let fitted =

@@ -170,6 +170,7 @@ fn bad_targets_and_flags_are_refused_with_the_way_out() {
             .contains("--inference laplace factors whole")
     );
     assert!(message("--target kind --mean linear").contains("+ linear"));
+    assert!(message("--target kind --checkpoint c.state").contains("keep nothing on the way yet"));
     assert!(message("--target kind --class-weights other=2").contains("which is no class"));
     assert!(message("--target kind --row-weights a").contains("weights are positive"));
     assert!(message("--target kind --class-weights 2").contains("LABEL=WEIGHT"));
