@@ -28,6 +28,7 @@
 //! | [`data`](Observations) | inputs, targets and per-row noise, checked once |
 //! | [`mean`](Mean) | `m(x)`: zero, constant, linear |
 //! | [`hyperprior`](Hyperprior) | beliefs about hyperparameters, added to what is maximised |
+//! | `search` | hyperparameters of methods in closed form: constraints, beliefs, starts |
 //! | [`prediction`](Prediction) | what every posterior answers |
 //! | [`inducing`] | inducing points: collapsed and stochastic bounds, `O(n m²)` time and `O(m²)` memory |
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
@@ -50,6 +51,7 @@ pub mod latent_mode;
 mod mean;
 mod parts;
 mod prediction;
+mod search;
 
 pub use data::Observations;
 pub use error::GpError;

@@ -3,10 +3,11 @@
 use super::evidence::log_evidence;
 use super::leave_one_out::leave_one_out_and_gradient;
 use super::model::ExactGp;
-use super::objective::{Part, Searched, maximise};
+use super::objective::{Part, maximise};
 use super::plan::Plan;
 use super::posterior::ExactPosterior;
 use crate::hyperprior::Hyperprior;
+use crate::search::Searched;
 use crate::{GpError, Observations};
 use posterior_optim::{Attempt, Constraint, LoopOptions, Observer, Reason, State};
 use serde::{Deserialize, Serialize};
@@ -134,8 +135,8 @@ pub fn fit(
     if plan.peak_bytes > options.memory_limit {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds, buffer } =
-        maximise(model, &[Part::One(&data)], options, observer)?;
+    let (searched, buffer) = maximise(model, &[Part::One(&data)], options, observer)?;
+    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds } = searched;
     let (criterion, log_evidence) = match options.criterion {
         Criterion::Evidence => {
             let log_evidence = log_evidence(&model, &data, buffer)?;

@@ -42,7 +42,7 @@ pub use evidence::{Evaluation, log_evidence, log_evidence_and_gradient};
 pub use fit::{Criterion, Fit, FitOptions, Optimizer, fit};
 pub use leave_one_out::{LeaveOneOut, leave_one_out_and_gradient};
 pub use model::ExactGp;
-pub(crate) use objective::{Part, Searched, maximise};
+pub(crate) use objective::{Part, maximise};
 pub use plan::Plan;
 pub(crate) use plan::bytes;
 pub use posterior::ExactPosterior;

@@ -13,7 +13,8 @@
 
 use super::neighbourhoods::nearest_rows;
 use crate::data::same_width;
-use crate::exact::{ExactGp, FitOptions, Part, Plan, Searched, SeveralObservations, maximise};
+use crate::exact::{ExactGp, FitOptions, Part, Plan, SeveralObservations, maximise};
+use crate::search::Searched;
 use crate::{GpError, Observations};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Attempt, Observer, Reason, State};
@@ -157,8 +158,8 @@ fn search(
     if let Some(plan) = largest.filter(|plan| plan.peak_bytes > options.memory_limit) {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds, .. } =
-        maximise(model, parts, options, observer)?;
+    let (searched, _) = maximise(model, parts, options, observer)?;
+    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds } = searched;
     let value = attempts.iter().filter_map(|a| a.value).min_by(f64::total_cmp).map(|v| -v);
     Ok((model, BlockFit { sizes, value, reason, steps, attempts, largest_jitter, at_bounds }))
 }

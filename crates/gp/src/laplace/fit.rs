@@ -3,15 +3,11 @@
 use super::evidence::{laplace_evidence, laplace_evidence_and_gradient};
 use super::model::LaplaceGp;
 use super::posterior::LaplacePosterior;
-use crate::exact::{FitOptions, Optimizer, Plan};
-use crate::hyperprior::{Hyperprior, log_prior};
+use crate::exact::{FitOptions, Plan};
+use crate::search::{Scored, Searched, maximise};
 use crate::{GpError, Observations};
 use faer::Mat;
-use posterior_linalg::random::Streams;
-use posterior_optim::{
-    Adam, Attempt, Constrained, Lbfgs, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason,
-    State, perturbed, restarts,
-};
+use posterior_optim::{Attempt, Observer, Reason, State};
 
 /// A fitted process, with everything that happened on the way.
 #[derive(Debug)]
@@ -38,50 +34,14 @@ pub struct LaplaceFit {
     pub plan: Plan,
 }
 
-struct NegativeEvidence<'a> {
-    model: LaplaceGp,
-    data: &'a Observations,
-    hyperpriors: &'a [Hyperprior],
-    map: &'a Constrained,
-    /// Coefficients of the last mode, where the next one is sought from.
-    last: Option<Mat<f64>>,
-    largest_jitter: f64,
-}
-
-impl Objective for NegativeEvidence<'_> {
-    fn dimension(&self) -> usize {
-        self.map.dimension()
-    }
-
-    fn parameter_names(&self) -> Vec<String> {
-        self.map.names()
-    }
-
-    fn value_and_gradient(&mut self, theta: &[f64], gradient: &mut [f64]) -> Result<f64, ObjectiveError> {
-        self.map.set(&mut self.model, theta);
-        let failed = |error: GpError| ObjectiveError(error.to_string());
-        let found =
-            laplace_evidence_and_gradient(&self.model, self.data, self.last.as_ref()).map_err(failed)?;
-        self.largest_jitter = self.largest_jitter.max(found.jitter);
-        self.last = Some(found.mode.coefficients);
-        let mut natural = found.gradient;
-        let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
-        let scale = -1.0 / self.data.rows() as f64;
-        for (g, natural) in gradient.iter_mut().zip(self.map.chain(theta, &natural)) {
-            *g = scale * natural;
-        }
-        Ok(scale * (found.value + prior))
-    }
-}
-
-/// Fits the hyperparameters of `model` to `data` and finds the posterior there; the options' criterion is not looked at (there is the evidence only). The observer is told each step of each start, and can end the fit; the result is then
+/// Fits the hyperparameters of `model` to `data` and finds the posterior there; the options' criterion is not looked at (there is the evidence only), and of their restarts the second, which has little noise, is none here. The observer is told each step of each start, and can end the fit; the result is then
 /// the best so far with [`Reason::Interrupted`]. Where constraints leave nothing to search for, the model stays as it is.
 ///
 /// # Errors
 /// [`GpError::Memory`] before anything is allocated when the plan exceeds the limit; targets that the likelihood cannot produce; a likelihood whose outputs are coupled otherwise than classes are;
 /// [`GpError::Optim`] when no start could be evaluated.
 pub fn fit_laplace(
-    mut model: LaplaceGp,
+    model: LaplaceGp,
     data: &Observations,
     options: &FitOptions,
     observer: &mut Observer<'_, State>,
@@ -91,36 +51,15 @@ pub fn fit_laplace(
     if plan.peak_bytes > options.memory_limit {
         return Err(GpError::Memory { plan, limit: options.memory_limit });
     }
-    let map = Constrained::new(&mut model, &options.constraints)?;
-    log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
-    let (mut attempts, mut reason, mut steps, mut largest_jitter) = (Vec::new(), Reason::Gradient, 0, 0.0);
-    let mut last = None;
-    if map.dimension() > 0 {
-        let optimiser = match options.optimizer {
-            Optimizer::Lbfgs => Optimiser::Lbfgs(Lbfgs::default()),
-            Optimizer::Adam { learning_rate } => Optimiser::Adam(Adam::new(learning_rate)),
-        };
-        let own = map.unconstrained(&model.values());
-        let random =
-            |index: usize| perturbed(&own, 1.0, Streams::new(options.seed).child("gp/restart", index as u64));
-        let starts: Vec<Vec<f64>> =
-            std::iter::once(own.clone()).chain((1..options.restarts.max(1)).map(random)).collect();
-        let mut objective = NegativeEvidence {
-            model: model.clone(),
-            data,
-            hyperpriors: &options.hyperpriors,
-            map: &map,
-            last: None,
-            largest_jitter: 0.0,
-        };
-        let result = restarts(&mut objective, &starts, &optimiser, &options.steps, observer)?;
-        largest_jitter = objective.largest_jitter;
-        last = objective.last;
-        map.set(&mut model, &result.best.theta);
-        reason = if result.interrupted { Reason::Interrupted } else { result.best.reason };
-        (attempts, steps) = (result.attempts, result.best.steps);
-    }
-    let at_bounds = map.at_bounds(&model.values());
+    // Coefficients of the last mode, where the next one is sought from.
+    let mut last: Option<Mat<f64>> = None;
+    let evaluate = |model: &LaplaceGp| -> Result<Scored, GpError> {
+        let found = laplace_evidence_and_gradient(model, data, last.as_ref())?;
+        last = Some(found.mode.coefficients);
+        Ok(Scored { value: found.value, gradient: found.gradient, jitter: found.jitter })
+    };
+    let Searched { model, attempts, reason, steps, largest_jitter, at_bounds } =
+        maximise(model, data.rows(), options, None, evaluate, observer)?;
     let found = laplace_evidence(&model, data, last.as_ref())?;
     let (log_evidence, newton_steps) = (found.value, found.mode.newton_steps);
     let posterior = LaplacePosterior::new(model, data, Some(&found.mode.coefficients))?;
