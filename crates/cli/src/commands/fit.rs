@@ -6,12 +6,10 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, print, print_json, set_threads};
 use crate::progress::FitProgress;
 use posterior::data::stream::{StreamOptions, TableParts, count_rows};
-use posterior::likelihoods::OutputLikelihood;
 use posterior::optim::Observer;
-use posterior::options::LikelihoodName;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
-    Observed, Prepared, ProcessModel, Target, choose_likelihood, peak_memory_bytes,
+    Observed, Prepared, ProcessModel, choose_likelihood, peak_memory_bytes,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -137,11 +135,11 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
             choose_likelihood(&part.table, target, &rows, asked, missing)
         });
         match looks.transpose()? {
-            Some(ChosenLikelihood { likelihood: Some(_), why, .. }) => {
-                remarks.say(format!("target: {why}; such tables are read whole"));
+            Some(looks) if looks.likelihood.is_some() => {
+                remarks.say(format!("target: {}; such tables are read whole", looks.why));
             }
-            Some(ChosenLikelihood { likelihood: None, why, .. }) => {
-                say_gaussian(request, &why, remarks)?;
+            Some(looks) => {
+                say_gaussian(request, &looks, remarks)?;
                 let count = count_rows(path)?;
                 remarks.say(format!("reading {count} rows part by part"));
                 let split = arguments.held_out().split(count, None, seed)?;
@@ -153,49 +151,32 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     let table = read(path, request.memory, remarks)?;
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, missing)?;
-    let strata = match &looks.likelihood {
-        Some((_, Target::Classes { names })) => {
-            let classes = names.of_rows(&table, target, &all)?;
-            Some(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect::<Vec<_>>())
-        }
-        _ => None,
-    };
+    let strata = looks.strata(&table, target)?;
     let split = arguments.held_out().split(table.rows(), strata.as_deref(), seed)?;
-    // What it is was seen on all rows; what there is to know of it, on those that train.
-    let named = looks.likelihood.as_ref().map(|(likelihood, _)| likelihood_name(likelihood));
-    let Some(named) = named else {
-        say_gaussian(request, &looks.why, remarks)?;
+    if looks.likelihood.is_none() {
+        say_gaussian(request, &looks, remarks)?;
         return Ok(Rows::Gaussian(Box::new(Prepared::from_table(&table, &split.train, request)?)));
-    };
-    let chosen = choose_likelihood(&table, target, &split.train, named, missing)?;
+    }
+    // What it is was seen on all rows; what there is to know of it, on those that train.
+    let chosen = choose_likelihood(&table, target, &split.train, looks.name, missing)?;
     let chosen = ChosenLikelihood { why: looks.why, ..chosen };
     remarks.say(format!("target: {}", chosen.why));
     let observed = Observed::from_table(&table, &split.train, request, chosen)?;
     Ok(Rows::Other(Box::new(observed)))
 }
 
-/// Says why noise is taken as Gaussian where that was not asked for, and refuses flags that mean nothing then.
-fn say_gaussian(request: &FitRequest, why: &str, remarks: Remarks) -> Result<(), Failure> {
+/// Says why noise is taken as Gaussian where the target may be something else, and refuses flags that mean nothing then.
+fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks) -> Result<(), Failure> {
+    let why = &looks.why;
     if let Some(flag) = request.labels.not_for_gaussian() {
         return Err(Failure::usage(format!(
             "--{flag} is for classes, counts and student-t, but the target is taken as {why}"
         )));
     }
-    if why.contains("--likelihood") {
+    if looks.ambiguous {
         remarks.say(format!("target: {why}"));
     }
     Ok(())
-}
-
-fn likelihood_name(likelihood: &OutputLikelihood) -> LikelihoodName {
-    match likelihood {
-        OutputLikelihood::Bernoulli(_) => LikelihoodName::Bernoulli,
-        OutputLikelihood::Categorical(_) => LikelihoodName::Categorical,
-        OutputLikelihood::Poisson(_) => LikelihoodName::Poisson,
-        OutputLikelihood::NegativeBinomial(_) => LikelihoodName::NegativeBinomial,
-        OutputLikelihood::StudentT(_) => LikelihoodName::StudentT,
-        _ => LikelihoodName::Gaussian,
-    }
 }
 
 /// What `--json` prints.

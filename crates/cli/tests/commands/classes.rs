@@ -157,6 +157,28 @@ fn weights_counts_and_choices_are_said() {
 }
 
 #[test]
+fn every_method_of_regression_learns_classes() {
+    let folder = folder();
+    let at = folder.path();
+    let nll = |method: &str| {
+        let fit =
+            format!("{FIT} --target kind --test-fraction 0.25 --pseudo-count 0.1 --held-back 10 {method}");
+        let found = json(at, &format!("{fit} --out m.posterior --force"));
+        assert_eq!(
+            (found["method"].as_str(), found["check"]["on"].as_str()),
+            (Some("gaussianised"), Some("held-back"))
+        );
+        json(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25")["nll"].as_f64().unwrap()
+    };
+    let blocks = "--blocks 1 --block-size 80";
+    // The same posterior three times: by conjugate gradients, dual descent, and inducing points at most rows.
+    let cg = nll(&format!("--method cg {blocks}"));
+    let sdd = nll(&format!("--method sdd {blocks} --iterations 4000 --batch 32"));
+    let sgpr = nll("--method sgpr --inducing 70");
+    assert!(cg < 0.6 && (sdd - cg).abs() < 0.05 && (sgpr - cg).abs() < 0.1, "{cg} {sdd} {sgpr}");
+}
+
+#[test]
 fn bad_targets_and_flags_are_refused_with_the_way_out() {
     let folder = folder();
     let at = folder.path();
@@ -171,6 +193,10 @@ fn bad_targets_and_flags_are_refused_with_the_way_out() {
     );
     assert!(message("--target kind --mean linear").contains("+ linear"));
     assert!(message("--target kind --checkpoint c.state").contains("keep nothing on the way yet"));
+    // What means something for Gaussian noise only is refused, not passed over.
+    assert!(message("--target kind --initial-noise 0.5").contains("--initial-noise is for numbers"));
+    assert!(message("--target kind --method exact --objective leave-one-out").contains("have the evidence"));
+    assert!(message("--target kind --method cg --refining-rows 50").contains("--blocks and --block-size"));
     assert!(message("--target kind --class-weights other=2").contains("which is no class"));
     assert!(message("--target kind --row-weights a").contains("weights are positive"));
     assert!(message("--target kind --class-weights 2").contains("LABEL=WEIGHT"));

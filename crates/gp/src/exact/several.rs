@@ -66,6 +66,14 @@ impl SeveralObservations {
         self.all.inputs()
     }
 
+    /// Noise variance of function c at row i.
+    ///
+    /// # Panics
+    /// When there is no such row or function.
+    pub fn noise(&self, i: usize, c: usize) -> f64 {
+        self.noise[(i, c)]
+    }
+
     /// The given rows.
     ///
     /// # Errors

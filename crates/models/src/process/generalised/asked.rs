@@ -3,6 +3,7 @@
 use super::header::baseline;
 use super::observations::Observing;
 use super::observed::Rows;
+use super::target::strata;
 use super::{GeneralisedModel, LatentPosterior, Target, describe};
 use crate::process::asked::{cut_of, one, table};
 use crate::{
@@ -297,10 +298,7 @@ impl Model for GeneralisedModel {
 
     fn strata(&self, table: &Table) -> Result<Option<Vec<usize>>, ModelError> {
         let Target::Classes { names } = &self.header.target else { return Ok(None) };
-        let rows: Vec<usize> = (0..table.rows()).collect();
-        // Rows without a label are a stratum of their own.
-        let classes = names.of_rows(table, &self.header.schema.target, &rows)?;
-        Ok(Some(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect()))
+        Ok(Some(strata(names, table, &self.header.schema.target)?))
     }
 
     fn departures(&self, inputs: &InputMoments) -> Option<Vec<Departure>> {

@@ -17,10 +17,10 @@ use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
 use crate::options::LikelihoodOptions;
-use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
+use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::MeanForm;
-use posterior_gp::exact::{ExactGp, SeveralObservations};
+use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
 use posterior_gp::iterative::Blocks;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
@@ -55,31 +55,30 @@ fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelEr
     Ok(ExactGp::new(kernel, MeanForm::Zero, noise, observed.data.inputs().ncols(), 1))
 }
 
-/// Every row's latent values as the others predict them. Cost `2n³/3` flops for each function.
-fn left_out(
-    model: &ExactGp,
+/// Every row's latent values as the others predict them, from what each function's stand-ins are predicted as. Cost `n³/3` flops for each function.
+fn left_out<'a>(
     data: &SeveralObservations,
+    posteriors: impl Iterator<Item = &'a ExactPosterior>,
     stand_ins: &StandIns,
-) -> Result<Latents, ModelError> {
+) -> Latents {
     let (n, c) = (data.rows(), data.functions());
     let (mut mean, mut variance) = (vec![0.0; n * c], vec![0.0; n * c]);
-    for k in 0..c {
-        let part = data.function(k);
-        let noises = part.noise_variances().map(<[f64]>::to_vec).unwrap_or_default();
-        let found = model.clone().condition(part)?.leave_one_out();
+    for (k, posterior) in posteriors.enumerate() {
+        let found = posterior.leave_one_out();
         for i in 0..n {
-            let noise = NO_NOISE + noises[i];
             mean[i * c + k] = stand_ins.offsets[k] + stand_ins.scale * found.mean[(i, 0)];
             // That of a new stand-in, less its noise.
-            variance[i * c + k] = stand_ins.scale.powi(2) * (found.variance[i] - noise).max(0.0);
+            let latent = found.variance[i] - NO_NOISE - data.noise(i, k);
+            variance[i * c + k] = stand_ins.scale.powi(2) * latent.max(0.0);
         }
     }
-    Ok(Latents::of(mean, variance, c))
+    Latents::of(mean, variance, c)
 }
 
 /// Scores of rows that are predicted from the others.
 fn score(observed: &Observed, rows: &[usize], latents: &Latents) -> Result<LabelCheck, ModelError> {
-    let (own, all) = (observed.select(rows)?.targets(), observed.targets());
+    let all = observed.targets();
+    let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
     let observing = Observing::new(&observed.likelihood, &observed.target, None)?;
     let predictive = observing.predictive(latents, Some(&own))?;
     let without_inputs = baseline(&observed.target, &marginal(&observed.target, &all), &own);
@@ -129,7 +128,9 @@ fn choose_pseudo_count(
                 StandIns::of(observed, &Gaussianised::new(matching, pseudo_count)?, request.mean)?;
             let data = stand_ins.on(observed, &rows)?;
             let found = searching.evidence(model.clone(), &data, None, true)?;
-            let scores = score(observed, &rows, &left_out(&found, &data, &stand_ins)?)?.scores;
+            let each = (0..data.functions()).map(|k| found.clone().condition(data.function(k)));
+            let each = each.collect::<Result<Vec<_>, _>>()?;
+            let scores = score(observed, &rows, &left_out(&data, each.iter(), &stand_ins))?.scores;
             tried.push(TriedPseudoCount { pseudo_count, scores });
             let better = best.as_ref().is_none_or(|(nll, _)| scores.nll < *nll);
             if better {
@@ -212,8 +213,11 @@ fn hyperparameters(
         return Ok((searching.evidence(model, &data, None, false)?, source));
     }
     let size = ((SEARCH_WORK / (4 * c) as f64).cbrt() as usize).clamp(2, n);
-    let blocks = Blocks { uniform: 2, neighbourhoods: 2, size, seed: request.seed };
-    let rows = blocks.rows(&observed.data)?;
+    let blocks = match plan.method.iterative() {
+        Some(options) => options.search.blocks(request.seed),
+        None => Blocks { uniform: 2, neighbourhoods: 2, size, seed: request.seed },
+    };
+    let (rows, size) = (blocks.rows(&observed.data)?, blocks.size.min(n));
     let data = stand_ins.on(observed, &all)?;
     let source =
         format!("the evidence of all functions' stand-ins together, on {} blocks of {size} rows", rows.len());
@@ -227,7 +231,10 @@ pub(super) fn fit(
     plan: &InferencePlan,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Gaussianisation, ModelError> {
-    let evidence = plan.method.evidence().cloned().unwrap_or_default();
+    let mut evidence = plan.method.evidence().cloned().unwrap_or_default();
+    if let Method::Sgpr(options) = &plan.method {
+        evidence.steps = Some(options.steps());
+    }
     let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), observer);
     let asked = (request, plan);
     let (gaussianised, tried, model) = choose_pseudo_count(observed, asked, &request.labels, searching)?;
@@ -244,6 +251,10 @@ pub(super) fn fit(
         method: plan.method.clone(),
         ..request.clone()
     };
+    if let Method::Sgpr(options) = &mut own.method {
+        // All functions' points are the same, where the search had them: the rest is a closed form.
+        options.fixed_inducing = true;
+    }
     if let Some(large) = own.method.large_mut() {
         (large.held_back, large.checkpoint) = (Some(0), None);
     }
@@ -264,7 +275,11 @@ pub(super) fn fit(
         Method::Exact(_) if observed.rows() > 1 => {
             let all: Vec<usize> = (0..observed.rows()).collect();
             let data = stand_ins.on(observed, &all)?;
-            Some(score(observed, &all, &left_out(&model, &data, &stand_ins)?)?)
+            let each = posteriors.iter().filter_map(|posterior| match posterior {
+                ProcessPosterior::Exact(posterior) => Some(posterior),
+                _ => None,
+            });
+            Some(score(observed, &all, &left_out(&data, each, &stand_ins))?)
         }
         _ => None,
     };

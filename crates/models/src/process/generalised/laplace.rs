@@ -12,7 +12,6 @@ use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
 use crate::process::{CheckedOn, FitStage};
 use crate::{FitRequest, ModelError};
-use posterior_gp::exact::FitOptions;
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
@@ -41,7 +40,7 @@ pub(super) fn fit(
     let inputs = observed.data.inputs().ncols();
     let mut model = LaplaceGp::new(kernel, request.mean, observed.likelihood.clone_box(), inputs);
     let learned = request.hyperparameters.is_none();
-    let mut options = FitOptions { restarts: 1, ..request.fit_options(&asked.evidence) };
+    let mut options = request.fit_options(&asked.evidence);
     options.steps.time = request.time_budget.map(Duration::from_secs_f64);
     match &request.hyperparameters {
         Some(given) => {

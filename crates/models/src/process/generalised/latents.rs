@@ -33,7 +33,6 @@ pub(super) struct Latents {
     pub(super) mean: Vec<f64>,
     /// Variances m x C, or covariances m x C x C.
     covariance: Vec<f64>,
-    joint: bool,
     /// C.
     pub(super) outputs: usize,
     /// Variances that rounding had made negative.
@@ -43,19 +42,12 @@ pub(super) struct Latents {
 impl Latents {
     /// From marginals, m x C each.
     fn independent(mean: &Mat<f64>, variance: &Mat<f64>, clipped: usize) -> Self {
-        Self {
-            mean: by_rows(mean),
-            covariance: by_rows(variance),
-            joint: false,
-            outputs: mean.ncols(),
-            clipped,
-        }
+        Self { mean: by_rows(mean), covariance: by_rows(variance), outputs: mean.ncols(), clipped }
     }
 
     /// Of values that are given: m x C means and variances, row by row.
     pub(super) fn of(mean: Vec<f64>, covariance: Vec<f64>, outputs: usize) -> Self {
-        let joint = covariance.len() > mean.len();
-        Self { mean, covariance, joint, outputs, clipped: 0 }
+        Self { mean, covariance, outputs, clipped: 0 }
     }
 
     /// Number of points.
@@ -71,7 +63,7 @@ impl Latents {
     /// Covariance of point i.
     pub(super) fn covariance_at(&self, i: usize) -> Covariance<'_> {
         let c = self.outputs;
-        if self.joint {
+        if self.covariance.len() > self.mean.len() {
             Covariance::Full(&self.covariance[i * c * c..][..c * c])
         } else {
             Covariance::Diagonal(&self.covariance[i * c..][..c])

@@ -1,10 +1,12 @@
 //! Which inference and method, why, and what they take.
 
 use super::observed::Observed;
-use crate::options::{ExactOptions, InferenceName, MethodName, SgprOptions, SvgpOptions};
+use crate::options::{
+    ExactOptions, HyperparameterOptions, InferenceName, MethodName, SgprOptions, SvgpOptions,
+};
 use crate::process::scalable::ScalablePlan;
 use crate::{FitRequest, Method, ModelError};
-use posterior_gp::exact::Plan;
+use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;
 
 /// Operations of all latent functions' kernel matrices up to which these are factored as a whole: a minute or two on two cores.
@@ -34,6 +36,9 @@ pub struct InferencePlan {
     /// Operations of all of it, about.
     pub flops: f64,
 }
+
+/// Operations of the expected log density of one row, for each class.
+const EXPECTATION: f64 = 2e6;
 
 /// Evaluations that a search is taken to need.
 const EVALUATIONS: f64 = 40.0;
@@ -94,6 +99,7 @@ impl InferencePlan {
                 likelihood.name()
             ));
         }
+        no_noise(request)?;
         let method = match (inference, &request.method) {
             (InferenceName::Gaussianised, Method::Auto(options)) if small => Method::Exact(options.exact()),
             (InferenceName::Gaussianised, Method::Auto(options)) => {
@@ -125,6 +131,7 @@ impl InferencePlan {
             }
             (_, named) => named.clone(),
         };
+        searched_by_blocks(&method)?;
         let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
         let (plan, flops) = Self::cost(inference, &method, request, (n, d), (latents, trial_rows));
         Ok(Self { inference, method, why, latents, trial_rows, plan, flops })
@@ -153,7 +160,9 @@ impl InferencePlan {
                     flops_per_evaluation: own.flops_per_step,
                     ..evaluation
                 };
-                (plan, own.flops_per_step * options.steps() as f64)
+                // Expectations of a softmax are integrals whose nodes grow with the spread of the latent values; so many operations are measured where classes separate well.
+                let expected = if latents > 1 { EXPECTATION * (batch.min(n) * latents) as f64 } else { 0.0 };
+                (plan, (own.flops_per_step + expected) * options.steps() as f64)
             }
             (_, Method::Exact(_)) => {
                 // Every function keeps its factor, and one more matrix is worked in.
@@ -208,6 +217,38 @@ impl InferencePlan {
     pub fn solver(&self) -> MethodName {
         self.method.name()
     }
+}
+
+/// Refuses what is said of noise that such targets do not have.
+fn no_noise(request: &FitRequest) -> Result<(), ModelError> {
+    let usual = FitRequest::default();
+    let flags = [
+        (request.initial_noise != usual.initial_noise, "initial-noise"),
+        (request.noise_floor != usual.noise_floor, "noise-floor"),
+    ];
+    match flags.iter().find(|(given, _)| *given) {
+        Some((_, flag)) => Err(ModelError::Usage(format!(
+            "--{flag} is for numbers with Gaussian noise, which this target does not have"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses criteria and searches that there are for Gaussian noise only.
+fn searched_by_blocks(method: &Method) -> Result<(), ModelError> {
+    if method.evidence().is_some_and(|evidence| evidence.objective != Criterion::Evidence) {
+        let problem =
+            "--objective leave-one-out is for numbers with Gaussian noise; other targets have the evidence";
+        return Err(ModelError::Usage(problem.into()));
+    }
+    let Some(options) = method.iterative() else { return Ok(()) };
+    let usual = HyperparameterOptions::default();
+    let HyperparameterOptions { blocks, block_size, .. } = options.search;
+    if options.search != (HyperparameterOptions { blocks, block_size, ..usual }) {
+        let problem = "hyperparameters of classes and counts are searched for on blocks of rows: of that search --blocks and --block-size can be said";
+        return Err(ModelError::Usage(problem.into()));
+    }
+    Ok(())
 }
 
 /// What factorisations are taken to reach.

@@ -121,12 +121,12 @@ impl<'a, 'o> Searching<'a, 'o> {
         let whole = [(0..data.rows()).collect()];
         let blocks = blocks.unwrap_or(&whole);
         let mut options = FitOptions {
-            restarts: 1,
             hyperpriors: self.hyperpriors(&model),
             steps: self.steps(),
             ..self.request.fit_options(self.evidence)
         };
         if rough {
+            options.restarts = 1;
             options.steps.steps = options.steps.steps.min(ROUGH.0);
             options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
         }

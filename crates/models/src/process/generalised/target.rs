@@ -40,12 +40,36 @@ pub enum Target {
 /// A likelihood with the reason for it.
 #[derive(Clone, Debug)]
 pub struct ChosenLikelihood {
+    /// Its name, never [`LikelihoodName::Auto`].
+    pub name: LikelihoodName,
     /// None for Gaussian noise.
     pub likelihood: Option<(OutputLikelihood, Target)>,
     /// Which, why, and how to take another.
     pub why: String,
+    /// Whether the target may as well be something else, which the reason then names.
+    pub ambiguous: bool,
     /// What is odd about the target.
     pub notes: Vec<String>,
+}
+
+impl ChosenLikelihood {
+    /// The stratum of each row of a table, so that a split can leave out its share of each class; None where there are no classes.
+    ///
+    /// # Errors
+    /// As [`ClassNames::of_rows`].
+    pub fn strata(&self, table: &Table, target: &str) -> Result<Option<Vec<usize>>, DataError> {
+        match &self.likelihood {
+            Some((_, Target::Classes { names })) => strata(names, table, target).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The class of each row of a table; rows without a label are a stratum of their own.
+pub(super) fn strata(names: &ClassNames, table: &Table, target: &str) -> Result<Vec<usize>, DataError> {
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    let classes = names.of_rows(table, target, &rows)?;
+    Ok(classes.into_iter().map(|class| class.unwrap_or(names.count())).collect())
 }
 
 /// What the target of these rows is: as asked, or as it looks.
@@ -62,12 +86,16 @@ pub fn choose_likelihood(
     let name = &table.column(target)?.name;
     let sketch = TargetSketch::of(table, name, rows)?;
     let count = sketch.distinct.len();
-    let (taken, why) = match asked {
+    let (taken, mut why, other) = match asked {
         LikelihoodName::Auto => looks(&sketch),
-        named => (named, "as asked".into()),
+        named => (named, "as asked".into(), None),
     };
+    let ambiguous = other.is_some();
+    if let Some(other) = other {
+        why += &format!("; --likelihood {other} takes it otherwise");
+    }
     let mut notes = Vec::new();
-    let mut why = format!("{}, {why}", taken.as_str());
+    why = format!("{}, {why}", taken.as_str());
     let likelihood = match taken {
         LikelihoodName::Gaussian | LikelihoodName::Auto => None,
         LikelihoodName::Bernoulli | LikelihoodName::Categorical => {
@@ -125,42 +153,35 @@ pub fn choose_likelihood(
             Some((likelihood, Target::Numbers { mean, scale }))
         }
     };
-    Ok(ChosenLikelihood { likelihood, why, notes })
+    Ok(ChosenLikelihood { name: taken, likelihood, why, ambiguous, notes })
 }
 
-/// What a target looks like, and why, with the way to something else.
-fn looks(sketch: &TargetSketch) -> (LikelihoodName, String) {
+/// What a target looks like, why, and what else it may be.
+fn looks(sketch: &TargetSketch) -> (LikelihoodName, String, Option<&'static str>) {
+    use LikelihoodName::{Bernoulli, Categorical, Gaussian, NegativeBinomial};
     let count = sketch.distinct.len();
-    let or = |other: &str| format!("; --likelihood {other} takes it otherwise");
     if !sketch.numeric {
-        let name = if count == 2 { LikelihoodName::Bernoulli } else { LikelihoodName::Categorical };
-        return (name, "because the target is text".into());
+        let name = if count == 2 { Bernoulli } else { Categorical };
+        return (name, "because the target is text".into(), None);
     }
     if count == 2 {
-        return (
-            LikelihoodName::Bernoulli,
-            format!("because the target has two different values{}", or("gaussian")),
-        );
+        return (Bernoulli, "because the target has two different values".into(), Some("gaussian"));
     }
     if sketch.whole && count > 1 && count <= FEW && sketch.cells >= ROWS_OF_EACH * count {
         let others = if sketch.counts { "gaussian or poisson" } else { "gaussian" };
-        let why = format!("because the target has {count} different whole numbers only{}", or(others));
-        return (LikelihoodName::Categorical, why);
+        let why = format!("because the target has {count} different whole numbers only");
+        return (Categorical, why, Some(others));
     }
     if sketch.counts && count > 1 && sketch.moments[0] < SMALL_COUNTS {
-        let why = format!(
-            "because the target is small whole numbers from 0, which scatter around their mean as counts do{}",
-            or("poisson, gaussian or categorical")
-        );
-        return (LikelihoodName::NegativeBinomial, why);
+        let why =
+            "because the target is small whole numbers from 0, which scatter around their mean as counts do";
+        return (NegativeBinomial, why.into(), Some("poisson, gaussian or categorical"));
     }
     if sketch.counts {
-        let why = format!("because the target is numbers (whole ones from 0: if they count something,{}", {
-            " --likelihood negative-binomial or poisson says so)"
-        });
-        return (LikelihoodName::Gaussian, why);
+        let why = "because the target is numbers, whole ones from 0, which may be counts";
+        return (Gaussian, why.into(), Some("negative-binomial or poisson"));
     }
-    (LikelihoodName::Gaussian, "because the target is numbers".into())
+    (Gaussian, "because the target is numbers".into(), None)
 }
 
 /// Whether all cells are numbers from 0 to 1.
