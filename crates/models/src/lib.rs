@@ -61,7 +61,7 @@ pub use process::{
     FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, Header,
     Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
     PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, ScalablePlan, ScalableSummary,
-    Solver, StandInSummary, Target, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose,
-    choose_likelihood,
+    Solver, StandInSummary, Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod,
+    VarianceSolves, choose, choose_likelihood,
 };
 pub use shift::Shift;

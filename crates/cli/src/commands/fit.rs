@@ -231,6 +231,7 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         "method": header.method,
         "solver": header.solver,
         "choice": fit.choice,
+        "tried": fit.tried,
         "likelihood": header.likelihood,
         "likelihood_choice": fit.likelihood_choice,
         "classes": model.class_names(),

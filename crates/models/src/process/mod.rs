@@ -35,7 +35,7 @@ pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, ChosenLikelihood, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, InferencePlan,
-    LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target,
+    LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target, TriedInference,
     TriedPseudoCount, choose_likelihood,
 };
 pub use header::{FitSummary, Header, Hyperparameter};

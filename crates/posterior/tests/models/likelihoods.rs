@@ -189,6 +189,33 @@ fn every_inference_comes_near_the_truth_of_its_generator_and_is_the_same_from_it
 }
 
 #[test]
+fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
+    // Classes that overlap, and classes that hardly do.
+    for amplitude in [1.5, 12.0] {
+        let made = smooth_classes(240, 2, 2, (1.5, amplitude), Streams::new(3)).unwrap();
+        let (table, split) = split(&made, 160);
+        let auto = json!({"method": "auto", "steps": 20});
+        let model = fit(&table, &split.train, &request("class", LikelihoodOptions::default(), auto)).unwrap();
+        let fit = &model.header().fit;
+        let scores: Vec<f64> = fit.tried.iter().map(|t| t.scores.unwrap().nll).collect();
+        let names: Vec<InferenceName> = fit.tried.iter().map(|t| t.inference).collect();
+        assert_eq!(names, [InferenceName::Gaussianised, InferenceName::Laplace]);
+        let (kept, least) = (fit.check.as_ref().unwrap().scores.nll, scores[0].min(scores[1]));
+        let why = if scores[0] <= scores[1] { "tried as well" } else { "predicted rows better" };
+        assert!(kept == least && fit.choice.contains(why), "{kept} {scores:?} {}", fit.choice);
+        assert_eq!(model.header().method == "gaussianised", scores[0] <= scores[1], "{scores:?}");
+        let described = model.described();
+        assert!(described.contains("tried laplace"), "{described}");
+    }
+    // What is asked for is not compared with anything.
+    let made = smooth_classes(80, 2, 2, (1.5, 3.0), Streams::new(3)).unwrap();
+    let (table, split) = split(&made, 60);
+    let asked = named(InferenceName::Gaussianised, LikelihoodName::Auto);
+    let model = fit(&table, &split.train, &request("class", asked, json!({"method": "exact"}))).unwrap();
+    assert!(model.header().fit.tried.is_empty());
+}
+
+#[test]
 fn counts_are_predicted_with_the_scatter_that_they_have() {
     for (dispersion, likelihood, inference) in [
         (None, LikelihoodName::Poisson, InferenceName::Gaussianised),

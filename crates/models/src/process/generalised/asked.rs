@@ -224,10 +224,7 @@ impl Model for GeneralisedModel {
             Target::Classes { .. } => {
                 let all = (0..n).flat_map(|_| marginal.iter().copied()).collect();
                 let width = marginal.len();
-                (
-                    "always the classes' shares",
-                    Predictive::empty(Predicted::Classes(all), false, width, width),
-                )
+                ("shares of the classes", Predictive::empty(Predicted::Classes(all), false, width, width))
             }
             target => {
                 let (mean, variance) = match target {

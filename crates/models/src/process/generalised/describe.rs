@@ -48,6 +48,14 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     if let Some(check) = &fit.check {
         rows.push(checked(check));
     }
+    for tried in &fit.tried {
+        let nll =
+            tried.scores.map_or_else(|| "no score".into(), |s| format!("NLL {:.4} of rows left out", s.nll));
+        rows.push(SummaryRow::new(
+            format!("tried {}", tried.inference.as_str()),
+            format!("{nll}; {:.1} s", tried.seconds),
+        ));
+    }
     if let Some(stand_ins) = &fit.stand_ins {
         let g = &stand_ins.gaussianised;
         let mut text = format!("{} matching, pseudo-count {}", g.matching().name(), g.pseudo_count());

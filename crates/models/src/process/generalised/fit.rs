@@ -1,7 +1,10 @@
 //! From rows to a model.
 
 use super::check::LabelCheck;
-use super::header::{GeneralisedHeader, GeneralisedSummary, marginal};
+use super::header::{
+    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
+    marginal,
+};
 use super::latents::LatentPosterior;
 use super::observations::Observing;
 use super::observed::Observed;
@@ -12,6 +15,7 @@ use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::{CheckedOn, FitStage};
 use crate::{FitRequest, Method, ModelError};
 use posterior_data::Split;
+use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
 use std::sync::Arc;
@@ -42,27 +46,27 @@ impl GeneralisedModel {
         let (train, held) = split(&observed, request, &plan)?;
         let observed_all = &observed;
         let observed = &train;
-        let mut likelihood = observed.likelihood.clone();
-        let (posterior, told, mut check, stand_ins, bound, mode);
-        match plan.inference {
-            InferenceName::Gaussianised | InferenceName::Auto => {
-                let found = gaussianised::fit(observed, request, &plan, observer)?;
-                (posterior, told, check) = (found.posterior, found.told, found.check);
-                (stand_ins, bound, mode) = (Some(found.summary), None, None);
-            }
-            InferenceName::Variational => {
-                let found = variational::fit(observed, request, &plan, observer)?;
-                (posterior, told, check) = (found.posterior, found.told, None);
-                likelihood = found.likelihood;
-                (stand_ins, bound, mode) = (None, Some(found.summary), None);
-            }
-            InferenceName::Laplace => {
-                let found = laplace::fit(observed, request, &plan, observer)?;
-                (posterior, told, check) = (found.posterior, found.told, found.check);
-                likelihood = found.likelihood;
-                (stand_ins, bound, mode) = (None, None, Some(found.summary));
+        let mut best = infer(plan.inference, observed, request, &plan, observer)?;
+        let mut tried = Vec::new();
+        let spent =
+            |started: Instant| request.time_budget.is_some_and(|b| 2.0 * started.elapsed().as_secs_f64() > b);
+        if let Some(other) = plan.compared.filter(|_| !spent(started)) {
+            let begun = Instant::now();
+            let found = infer(other, observed, request, &plan, observer)?;
+            tried.push(best.scored(begun.duration_since(started).as_secs_f64()));
+            tried.push(found.scored(begun.elapsed().as_secs_f64()));
+            if found.nll() < best.nll() {
+                best = found;
             }
         }
+        let Inferred { inference, posterior, likelihood, told, mut check, stand_ins, bound, mode } = best;
+        let why = match inference == plan.inference {
+            true => plan.why.clone(),
+            false => format!(
+                "because it predicted rows better that were left out than {}",
+                plan.inference.as_str()
+            ),
+        };
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets);
         if let Some(held) = &held {
@@ -79,7 +83,7 @@ impl GeneralisedModel {
             at_bounds,
         } = told;
         let header = GeneralisedHeader {
-            method: GeneralisedHeader::method_of(plan.inference).into(),
+            method: GeneralisedHeader::method_of(inference).into(),
             solver: plan.solver().as_str().into(),
             rows: observed.rows(),
             schema: observed.schema.clone(),
@@ -94,7 +98,8 @@ impl GeneralisedModel {
             seed: request.seed,
             fit: GeneralisedSummary {
                 likelihood_choice: observed.why.clone(),
-                choice: format!("{} by {}, {}", plan.inference.as_str(), plan.solver(), plan.why),
+                choice: format!("{} by {}, {}", inference.as_str(), plan.solver(), why),
+                tried,
                 hyperpriors,
                 hyperparameter_source: source,
                 reason,
@@ -116,6 +121,79 @@ impl GeneralisedModel {
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
         Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
     }
+}
+
+/// What an inference leaves behind.
+struct Inferred {
+    inference: InferenceName,
+    posterior: LatentPosterior,
+    likelihood: OutputLikelihood,
+    told: Told,
+    check: Option<LabelCheck>,
+    stand_ins: Option<StandInSummary>,
+    bound: Option<BoundSummary>,
+    mode: Option<ModeSummary>,
+}
+
+impl Inferred {
+    /// NLL of rows that are predicted from the others; infinite where that is not known.
+    fn nll(&self) -> f64 {
+        self.check.as_ref().map_or(f64::INFINITY, |check| check.scores.nll)
+    }
+
+    fn scored(&self, seconds: f64) -> TriedInference {
+        TriedInference { inference: self.inference, scores: self.check.as_ref().map(|c| c.scores), seconds }
+    }
+}
+
+fn infer(
+    inference: InferenceName,
+    observed: &Observed,
+    request: &FitRequest,
+    plan: &InferencePlan,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Inferred, ModelError> {
+    Ok(match inference {
+        InferenceName::Gaussianised | InferenceName::Auto => {
+            let found = gaussianised::fit(observed, request, plan, observer)?;
+            Inferred {
+                inference: InferenceName::Gaussianised,
+                posterior: found.posterior,
+                likelihood: observed.likelihood.clone(),
+                told: found.told,
+                check: found.check,
+                stand_ins: Some(found.summary),
+                bound: None,
+                mode: None,
+            }
+        }
+        InferenceName::Variational => {
+            let found = variational::fit(observed, request, plan, observer)?;
+            Inferred {
+                inference,
+                posterior: found.posterior,
+                likelihood: found.likelihood,
+                told: found.told,
+                check: None,
+                stand_ins: None,
+                bound: Some(found.summary),
+                mode: None,
+            }
+        }
+        InferenceName::Laplace => {
+            let found = laplace::fit(observed, request, plan, observer)?;
+            Inferred {
+                inference,
+                posterior: found.posterior,
+                likelihood: found.likelihood,
+                told: found.told,
+                check: found.check,
+                stand_ins: None,
+                bound: None,
+                mode: Some(found.summary),
+            }
+        }
+    })
 }
 
 /// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both.
@@ -148,7 +226,7 @@ fn split(
 /// Scores of rows that were held back.
 fn judged(
     posterior: &LatentPosterior,
-    likelihood: &posterior_likelihoods::OutputLikelihood,
+    likelihood: &OutputLikelihood,
     held: &Observed,
     observed: &Observed,
     marginal: &[f64],

@@ -59,6 +59,17 @@ pub struct ModeSummary {
     pub newton_steps: usize,
 }
 
+/// An inference that was compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedInference {
+    /// Which.
+    pub inference: InferenceName,
+    /// Scores of every row as the others predict it.
+    pub scores: Option<LabelScores>,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
 /// How the fit went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneralisedSummary {
@@ -66,6 +77,8 @@ pub struct GeneralisedSummary {
     pub likelihood_choice: String,
     /// Why this inference and this method.
     pub choice: String,
+    /// Inferences that were compared, where it was ours to choose; the better one was kept.
+    pub tried: Vec<TriedInference>,
     /// Beliefs about hyperparameters, the weak default ones included.
     pub hyperpriors: Vec<Hyperprior>,
     /// Where hyperparameters come from.

@@ -38,7 +38,8 @@ mod variational;
 
 pub use check::{LabelCheck, LabelScores};
 pub use header::{
-    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedPseudoCount,
+    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
+    TriedPseudoCount,
 };
 pub use latents::LatentPosterior;
 pub use observed::Observed;

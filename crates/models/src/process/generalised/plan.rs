@@ -23,6 +23,8 @@ const TRIAL_WORK: f64 = 1e9;
 pub struct InferencePlan {
     /// How, never [`InferenceName::Auto`].
     pub inference: InferenceName,
+    /// The inference that is tried as well, where the choice is ours and it costs little: the one that predicts rows better that are left out is kept.
+    pub compared: Option<InferenceName>,
     /// By which method, never [`Method::Auto`].
     pub method: Method,
     /// Why.
@@ -36,6 +38,9 @@ pub struct InferencePlan {
     /// Operations of all of it, about.
     pub flops: f64,
 }
+
+/// Operations of the Laplace approximation up to which it is compared: half a minute or so.
+const COMPARED_WORK: f64 = 4e11;
 
 /// Operations of the expected log density of one row, for each class.
 const EXPECTATION: f64 = 2e6;
@@ -133,8 +138,25 @@ impl InferencePlan {
         };
         searched_by_blocks(&method)?;
         let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
-        let (plan, flops) = Self::cost(inference, &method, request, (n, d), (latents, trial_rows));
-        Ok(Self { inference, method, why, latents, trial_rows, plan, flops })
+        let (mut plan, mut flops) = Self::cost(inference, &method, request, (n, d), (latents, trial_rows));
+        let mut compared = None;
+        if asked.inference == InferenceName::Auto
+            && inference == InferenceName::Gaussianised
+            && matches!(method, Method::Exact(_))
+            && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
+            && request.hyperparameters.is_none()
+        {
+            let (other, more) =
+                Self::cost(InferenceName::Laplace, &method, request, (n, d), (latents, trial_rows));
+            if more <= COMPARED_WORK && other.peak_bytes <= request.memory / 2 {
+                compared = Some(InferenceName::Laplace);
+                why += "; few rows, hence laplace is tried as well";
+                // What was found first is kept beside the other.
+                plan.peak_bytes = plan.peak_bytes.saturating_add(other.peak_bytes);
+                flops += more;
+            }
+        }
+        Ok(Self { inference, compared, method, why, latents, trial_rows, plan, flops })
     }
 
     fn cost(
