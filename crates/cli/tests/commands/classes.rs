@@ -71,16 +71,12 @@ fn labels_in_probabilities_out() {
         assert!(scores[key].is_number(), "{key}: {scores}");
     }
     assert!(scores["nll"].as_f64().unwrap() < 0.5 * scores["baseline"]["nll"].as_f64().unwrap(), "{scores}");
-    let counts: Vec<u64> = scores["confusion"]["counts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row.as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).sum())
-        .collect();
-    assert!(
-        counts == [12, 3, 15] || counts == [13, 2, 15] || counts == [12, 2, 16] || counts == [13, 3, 14],
-        "{counts:?}"
-    );
+    let rows = scores["confusion"]["counts"].as_array().unwrap();
+    let tested: Vec<f64> =
+        rows.iter().map(|row| row.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).sum()).collect();
+    // A quarter of 50, 10 and 60 rows, to whole ones.
+    let shares = tested.iter().zip([12.5, 2.5, 15.0]).all(|(tested, share)| (tested - share).abs() < 1.0);
+    assert!(shares && tested.iter().sum::<f64>() == 30.0, "{tested:?}");
     let said = text(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25 --report r.html");
     assert!(said.contains("true class \\ predicted") && said.contains("AUC"), "{said}");
     let page = std::fs::read_to_string(at.join("r.html")).unwrap();

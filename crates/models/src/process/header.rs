@@ -30,6 +30,26 @@ impl Hyperparameter {
         };
         parameters.segments().into_iter().map(take).collect()
     }
+
+    /// The same but for inducing inputs, which are a tensor of their own.
+    pub(crate) fn without_inducing(parameters: &dyn Parameters) -> Vec<Self> {
+        Self::of(parameters).into_iter().filter(|own| !own.name.contains("inducing")).collect()
+    }
+
+    /// Gives parameters the values of those of the same name and length; the names of parameters of which there are none.
+    pub(crate) fn give(given: &[Self], parameters: &mut dyn Parameters) -> Vec<String> {
+        let (mut values, mut start, mut missing) = (parameters.values(), 0, Vec::new());
+        for segment in parameters.segments() {
+            let length = segment.len();
+            match given.iter().find(|h| h.name == segment.name && h.values.len() == length) {
+                Some(found) => values[start..start + length].copy_from_slice(&found.values),
+                None => missing.push(segment.name),
+            }
+            start += length;
+        }
+        parameters.set_values(&values);
+        missing
+    }
 }
 
 /// How the fit went.

@@ -4,14 +4,13 @@ use faer::prelude::Solve;
 use faer::{Mat, MatRef};
 use posterior::data::synthetic::{SmoothTargets, smooth_classes, smooth_counts};
 use posterior::data::{Selection, Split, Table};
-use posterior::kernels::KernelExpression;
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions};
 use posterior::{
-    AnyModel, ChosenLikelihood, FitRequest, GeneralisedModel, LatentPosterior, Method, Model, ModelData,
-    ModelError, Observed, Predicted, Question, Scores, Target, choose_likelihood,
+    AnyModel, ChosenLikelihood, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError,
+    Observed, Predicted, Question, Scores, Target, choose_likelihood,
 };
 use serde_json::json;
 
@@ -317,17 +316,14 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     assert!(message(unknown, auto()).contains("`z`, which is no class; the classes are: a, b, c"));
     let column = LikelihoodOptions { row_weights: Some("x1".into()), ..LikelihoodOptions::default() };
     let error = message(column, auto());
-    assert!(
-        error.contains("row") && error.contains("weights are positive")
-            || error.contains("at least one feature"),
-        "{error}"
-    );
+    // The only column weighs rows, and nothing is left to predict from.
+    assert!(error.contains("at least one feature"), "{error}");
     // Events have no stand-in by moments of the positive variable.
     let two = smooth_classes(60, 1, 2, (1.0, 2.0), Streams::new(1)).unwrap().table();
     let original =
         LikelihoodOptions { matching: Some(Matching::MomentOriginal), ..LikelihoodOptions::default() };
     let error = fit(&two, &rows, &request("class", original.clone(), auto())).unwrap_err().to_string();
-    assert!(error.contains("categorical") || error.contains("moment"), "{error}");
+    assert!(error.contains("--likelihood categorical takes two labels"), "{error}");
     let categorical = LikelihoodOptions { likelihood: LikelihoodName::Categorical, ..original };
     assert!(fit(&two, &rows, &request("class", categorical, json!({"method": "exact", "steps": 3}))).is_ok());
     // Memory is refused before anything is done.
@@ -351,6 +347,4 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     assert!(model.predictive(&data, &question(false)).is_ok());
     let Target::Classes { names } = &model.header().target else { panic!("classes") };
     assert_eq!(names.names(), ["a", "b", "c"]);
-    let _: KernelExpression = model.header().kernel.clone();
-    assert!(matches!(request("class", LikelihoodOptions::default(), auto()).method, Method::Auto(_)));
 }

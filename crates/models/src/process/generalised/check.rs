@@ -1,8 +1,11 @@
 //! How good a fit is on rows that had no part in it.
 
+use super::header::baseline;
+use super::latents::Latents;
+use super::observations::Observing;
 use super::target::Target;
 use crate::process::CheckedOn;
-use crate::{ModelError, Predicted, Predictive};
+use crate::{ModelError, Predicted};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_metrics::Classes;
 use serde::{Deserialize, Serialize};
@@ -36,18 +39,20 @@ pub struct LabelCheck {
 }
 
 impl LabelCheck {
-    /// From predictions with log densities, and truths as the likelihood takes them. `baseline` are log densities of the same rows without inputs.
+    /// From the latent values of some rows, their truths as the likelihood takes them, and what there is to know of targets without inputs.
     pub(super) fn of(
         on: CheckedOn,
-        predictive: &Predictive,
-        truths: &[f64],
-        baseline: &[f64],
+        latents: &Latents,
         (target, likelihood): (&Target, &OutputLikelihood),
+        truths: &[f64],
+        marginal: &[f64],
     ) -> Result<Self, ModelError> {
         let remedy = match likelihood {
             OutputLikelihood::Poisson(_) => "; --likelihood negative-binomial learns how much counts scatter",
             _ => "",
         };
+        let predictive = &Observing::new(likelihood, target, None)?.predictive(latents, Some(truths))?;
+        let baseline = &baseline(target, marginal, truths);
         let rows = truths.len();
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
         let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());

@@ -5,7 +5,7 @@ use super::latents::LatentPosterior;
 use super::{GeneralisedModel, Target, laplace};
 use crate::process::file::{add_fingerprints, fingerprints};
 use crate::process::scalable::file::inducing_tensors;
-use crate::process::{Header, ProcessModel, ProcessPosterior};
+use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
 use posterior_gp::Mean;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_linalg::cholesky::Cholesky;
@@ -136,7 +136,7 @@ pub(super) fn parts(
         return Err("a hyperparameter is not finite".into());
     }
     for part in [&mut *kernel as &mut dyn Parameters, &mut mean] {
-        if let Some(name) = super::variational::take_known(part, &header.hyperparameters).first() {
+        if let Some(name) = Hyperparameter::give(&header.hyperparameters, part).first() {
             return Err(format!("it has no hyperparameter `{name}`"));
         }
     }

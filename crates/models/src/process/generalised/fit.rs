@@ -6,7 +6,6 @@ use super::header::{
     marginal,
 };
 use super::latents::LatentPosterior;
-use super::observations::Observing;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
@@ -231,12 +230,9 @@ fn judged(
     observed: &Observed,
     marginal: &[f64],
 ) -> Result<LabelCheck, ModelError> {
-    let truths = held.targets();
     let latents = posterior.at(held.data.inputs())?;
-    let predictive =
-        Observing::new(likelihood, &observed.target, None)?.predictive(&latents, Some(&truths))?;
-    let baseline = super::header::baseline(&observed.target, marginal, &truths);
-    LabelCheck::of(CheckedOn::HeldBack, &predictive, &truths, &baseline, (&observed.target, likelihood))
+    let kind = (&observed.target, likelihood);
+    LabelCheck::of(CheckedOn::HeldBack, &latents, kind, &held.targets(), marginal)
 }
 
 /// What rows count, in words.

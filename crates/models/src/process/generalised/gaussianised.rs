@@ -8,9 +8,8 @@
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.2, 6.3 and 7.
 
 use super::check::LabelCheck;
-use super::header::{StandInSummary, TriedPseudoCount, baseline, marginal};
+use super::header::{StandInSummary, TriedPseudoCount, marginal};
 use super::latents::{LatentPosterior, Latents};
-use super::observations::Observing;
 use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
 use super::searching::{Searching, Told};
@@ -27,7 +26,6 @@ use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters};
-use rand::seq::index;
 use std::sync::Arc;
 
 /// Pseudo-counts that are compared, from hardly any regularisation to a whole observation of every class.
@@ -79,11 +77,8 @@ fn left_out<'a>(
 fn score(observed: &Observed, rows: &[usize], latents: &Latents) -> Result<LabelCheck, ModelError> {
     let all = observed.targets();
     let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
-    let observing = Observing::new(&observed.likelihood, &observed.target, None)?;
-    let predictive = observing.predictive(latents, Some(&own))?;
-    let without_inputs = baseline(&observed.target, &marginal(&observed.target, &all), &own);
     let kind = (&observed.target, &observed.likelihood);
-    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &own, &without_inputs, kind)
+    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &own, &marginal(&observed.target, &all))
 }
 
 /// What is matched where nothing is said: of classes mean and variance of the positive variable, which predicted labels best on every table that we compared (`benches/peers/tables_classes.py`) and is among the two best as published; events and counts have no such form, or none of
@@ -107,7 +102,8 @@ fn choose_pseudo_count(
     if let Some(pseudo_count) = asked.pseudo_count {
         return Ok((Gaussianised::new(matching, pseudo_count)?, Vec::new(), model));
     }
-    let rows = uniform_rows(observed.rows(), plan.trial_rows, request.seed);
+    let trial = Blocks { uniform: 1, neighbourhoods: 0, size: plan.trial_rows, seed: request.seed };
+    let rows = trial.rows(&observed.data)?.swap_remove(0);
     let mut tried: Vec<TriedPseudoCount> = Vec::new();
     let mut best: Option<(f64, ExactGp)> = None;
     // Away from the first on either side for as long as it gets better; the other side is not better where one is.
@@ -147,17 +143,6 @@ fn choose_pseudo_count(
     let pseudo_count = chosen.map_or(PSEUDO_COUNTS[FIRST], |t| t.pseudo_count);
     let model = best.map_or(model, |(_, model)| model);
     Ok((Gaussianised::new(matching, pseudo_count)?, tried, model))
-}
-
-/// So many rows at random, in ascending order; all where there are no more.
-fn uniform_rows(rows: usize, count: usize, seed: u64) -> Vec<usize> {
-    if count >= rows {
-        return (0..rows).collect();
-    }
-    let mut rng = Streams::new(seed).stream("model/pseudo-count");
-    let mut out = index::sample(&mut rng, rows, count).into_vec();
-    out.sort_unstable();
-    out
 }
 
 /// Hyperparameters that all functions share, and where they come from.

@@ -1,16 +1,14 @@
 //! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
 
 use super::check::LabelCheck;
-use super::header::{GeneralisedHeader, ModeSummary, baseline, marginal};
+use super::header::{GeneralisedHeader, ModeSummary, marginal};
 use super::latents::{LatentPosterior, Latents};
-use super::observations::Observing;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use super::variational::{named, take_known};
 use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
-use crate::process::{CheckedOn, FitStage};
+use crate::process::{CheckedOn, FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace};
 use posterior_likelihoods::OutputLikelihood;
@@ -44,9 +42,11 @@ pub(super) fn fit(
     options.steps.time = request.time_budget.map(Duration::from_secs_f64);
     match &request.hyperparameters {
         Some(given) => {
-            if let Some(name) = take_known(&mut model, given).first() {
-                let known =
-                    named(&model).iter().map(|h| format!("{} ({})", h.name, h.values.len())).collect();
+            if let Some(name) = Hyperparameter::give(given, &mut model).first() {
+                let known = Hyperparameter::of(&model)
+                    .iter()
+                    .map(|h| format!("{} ({})", h.name, h.values.len()))
+                    .collect();
                 return Err(ModelError::UnknownHyperparameter { name: name.clone(), known });
             }
             let held = model.segments().into_iter();
@@ -66,9 +66,9 @@ pub(super) fn fit(
     if fitted.reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);
     }
-    let hyperparameters = named(fitted.posterior.model());
+    let hyperparameters = Hyperparameter::of(fitted.posterior.model());
     let mut likelihood = observed.likelihood.clone();
-    take_known(&mut likelihood, &hyperparameters);
+    Hyperparameter::give(&hyperparameters, &mut likelihood);
     let check = match observed.rows() {
         1 => None,
         _ => Some(left_out(observed, &fitted.posterior, &likelihood)?),
@@ -98,11 +98,8 @@ fn left_out(
     let outputs = mean.ncols();
     let means = (0..mean.nrows()).flat_map(|i| (0..outputs).map(move |k| (i, k))).map(|(i, k)| mean[(i, k)]);
     let latents = Latents::of(means.collect(), covariance, outputs);
-    let observing = Observing::new(likelihood, &observed.target, None)?;
-    let predictive = observing.predictive(&latents, Some(&truths))?;
-    let without_inputs = baseline(&observed.target, &marginal(&observed.target, &truths), &truths);
     let kind = (&observed.target, likelihood);
-    LabelCheck::of(CheckedOn::LeaveOneOut, &predictive, &truths, &without_inputs, kind)
+    LabelCheck::of(CheckedOn::LeaveOneOut, &latents, kind, &truths, &marginal(&observed.target, &truths))
 }
 
 /// The arrays of a posterior.

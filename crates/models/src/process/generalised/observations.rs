@@ -73,7 +73,9 @@ impl<'a> Observing<'a> {
                 (self.likelihood.predict(mean, variance), density)
             }
         };
-        Ok(Point { prediction, log_density, information: self.information.at(latent)? })
+        // Nobody looks at it where predictions are scored.
+        let information = if truth.is_none() { self.information.at(latent)? } else { None };
+        Ok(Point { prediction, log_density, information })
     }
 
     /// Predictive distributions of all points, with log densities of truths as the likelihood takes them where there are some. Two classes of one latent value are predicted as two.

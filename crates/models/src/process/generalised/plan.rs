@@ -8,6 +8,7 @@ use crate::process::scalable::ScalablePlan;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_likelihoods::gaussianised::Matching;
 
 /// Operations of all latent functions' kernel matrices up to which these are factored as a whole: a minute or two on two cores.
 const EXACT_WORK: f64 = 1e11;
@@ -103,6 +104,13 @@ impl InferencePlan {
                 "{} has no Gaussian stand-in: take --inference laplace or variational",
                 likelihood.name()
             ));
+        }
+        if matches!(likelihood, OutputLikelihood::Bernoulli(_))
+            && asked.matching == Some(Matching::MomentOriginal)
+        {
+            return refuse(
+                "--matching moment-original is for classes and counts, not for yes and no: --likelihood categorical takes two labels as classes".into(),
+            );
         }
         no_noise(request)?;
         let method = match (inference, &request.method) {

@@ -12,7 +12,7 @@ use crate::{FitRequest, ModelError};
 use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, fit_stochastic};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
-use posterior_optim::{Observer, Parameters, Progress, Reason};
+use posterior_optim::{Observer, Progress, Reason};
 use std::time::Duration;
 
 /// What is left behind.
@@ -21,26 +21,6 @@ pub(super) struct Variation {
     pub(super) likelihood: OutputLikelihood,
     pub(super) told: Told,
     pub(super) summary: BoundSummary,
-}
-
-/// Gives parameters the values of those of the same name and length.
-pub(super) fn take_known(parameters: &mut dyn Parameters, given: &[Hyperparameter]) -> Vec<String> {
-    let (mut values, mut start, mut missing) = (parameters.values(), 0, Vec::new());
-    for segment in parameters.segments() {
-        let length = segment.len();
-        match given.iter().find(|h| h.name == segment.name && h.values.len() == length) {
-            Some(found) => values[start..start + length].copy_from_slice(&found.values),
-            None => missing.push(segment.name),
-        }
-        start += length;
-    }
-    parameters.set_values(&values);
-    missing
-}
-
-/// Those of a model but its inducing inputs, which are a tensor of their own.
-pub(super) fn named(model: &dyn Parameters) -> Vec<Hyperparameter> {
-    Hyperparameter::of(model).into_iter().filter(|own| own.name != "inducing_inputs").collect()
 }
 
 /// Fits.
@@ -63,9 +43,12 @@ pub(super) fn fit(
     let counts = request.kernel.count_columns(&observed.feature_names());
     model.learn_inducing = !asked.fixed_inducing && counts.is_empty();
     if let Some(given) = &request.hyperparameters {
-        let missing = take_known(&mut model, given);
+        let missing = Hyperparameter::give(given, &mut model);
         if let Some(name) = missing.iter().find(|name| *name != "inducing_inputs") {
-            let known = named(&model).iter().map(|h| format!("{} ({})", h.name, h.values.len())).collect();
+            let known = Hyperparameter::without_inducing(&model)
+                .iter()
+                .map(|h| format!("{} ({})", h.name, h.values.len()))
+                .collect();
             return Err(ModelError::UnknownHyperparameter { name: name.clone(), known });
         }
         model.learn_hyperparameters = false;
@@ -93,9 +76,9 @@ pub(super) fn fit(
         return Err(ModelError::Interrupted);
     }
     let learned = request.hyperparameters.is_none();
-    let hyperparameters = named(&fitted.model);
+    let hyperparameters = Hyperparameter::without_inducing(&fitted.model);
     let mut likelihood = observed.likelihood.clone();
-    take_known(&mut likelihood, &hyperparameters);
+    Hyperparameter::give(&hyperparameters, &mut likelihood);
     let told = Told {
         hyperparameters,
         hyperpriors,

@@ -186,7 +186,11 @@ pub(super) fn collapsed(
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
-        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { Hyperparameter::of(&model) },
+        hyperparameters: if learns {
+            Hyperparameter::without_inducing(&fitted.model)
+        } else {
+            Hyperparameter::of(&model)
+        },
         hyperpriors,
         posterior: fitted.posterior,
         bound: fitted.bound,
@@ -242,7 +246,11 @@ pub(super) fn stochastic(
     checkpoints.finish()?;
     summary.ended = fitted.reason.to_string();
     Ending {
-        hyperparameters: if learns { kernel_mean_noise(&fitted.model) } else { Hyperparameter::of(&model) },
+        hyperparameters: if learns {
+            Hyperparameter::without_inducing(&fitted.model)
+        } else {
+            Hyperparameter::of(&model)
+        },
         hyperpriors,
         posterior: fitted.posterior,
         bound: fitted.average_bound,
@@ -255,23 +263,7 @@ pub(super) fn stochastic(
 
 /// Gives `process` the mean of `model`; kernel and noise it has already.
 fn copy_mean(model: &ExactGp, process: &mut dyn Parameters) {
-    let known = Hyperparameter::of(model);
-    let mut values = process.values();
-    let mut start = 0;
-    for segment in process.segments() {
-        let length = segment.len();
-        let found = known.iter().find(|h| h.name == segment.name && h.name.starts_with("mean."));
-        if let Some(found) = found.filter(|h| h.values.len() == length) {
-            values[start..start + length].copy_from_slice(&found.values);
-        }
-        start += length;
-    }
-    process.set_values(&values);
-}
-
-/// All parameters of a model but its inducing inputs, which are a tensor of their own. The likelihood's noise goes by the name that exact models use.
-fn kernel_mean_noise(model: &dyn Parameters) -> Vec<Hyperparameter> {
-    Hyperparameter::of(model).into_iter().filter(|own| !own.name.contains("inducing")).collect()
+    Hyperparameter::give(&Hyperparameter::of(model.mean()), process);
 }
 
 /// The state of a bound's optimiser that an earlier run left.
