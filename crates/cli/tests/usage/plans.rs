@@ -122,6 +122,45 @@ fn plans_of_processes_bound_their_peaks() {
     }
 }
 
+/// Each inference by each of its methods, on three classes.
+#[test]
+fn plans_of_classes_bound_their_peaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_labelled(&at.join("few.csv"), 20);
+    write_labelled(&at.join("many.csv"), 1_000);
+    let fit = |rows: &str, flags: &str| {
+        let table = format!("--data {rows}.csv --features a,b,c,d,e,f --target colour");
+        run(at, &format!("fit gp {table} {flags} --out {rows}.posterior --force"))
+    };
+    let bare = fit("few", "--inference gaussianised --pseudo-count 0.1 --method exact --steps 2").unwrap();
+    if bare["peak_memory_bytes"].is_null() {
+        posterior_testing::skip("this system does not tell the peak memory of a process");
+        return;
+    }
+    let program = bytes(&bare, "peak_memory_bytes");
+    let mut wrong = Vec::new();
+    for flags in [
+        "--inference gaussianised --method exact --steps 3",
+        "--inference gaussianised --method sgpr --inducing 300 --steps 3",
+        "--inference gaussianised --method cg --samples 16 --iterations 20 --steps 3",
+        "--inference laplace --method exact --steps 2",
+        "--inference variational --method svgp --inducing 200 --iterations 20",
+    ] {
+        let report = fit("many", flags).unwrap_or_else(|e| panic!("{flags}: {e}"));
+        let planned = bytes(&report, "planned_memory_bytes");
+        let peak = bytes(&report, "peak_memory_bytes") - program;
+        println!("{flags}: peak {:.1} MB, planned {:.1} MB", peak as f64 / 1e6, planned as f64 / 1e6);
+        if peak > planned + UNCOUNTED || planned > 2 * peak.max(0) + (96 << 20) {
+            wrong.push(format!("{flags}: peak {peak}, planned {planned}"));
+        }
+        // A tenth less is refused before the work.
+        let text = fit("many", &format!("{flags} --memory {}", 0.9e-9 * planned as f64)).unwrap_err();
+        assert!(text.contains("above the limit") && !text.contains("for reading"), "{flags}: {text}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Three classes of six numbers, each row with a text of its own that no model reads.
 fn write_labelled(path: &Path, rows: usize) {
     let mut text = String::from("note,a,b,c,d,e,f,colour\n");
