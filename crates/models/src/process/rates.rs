@@ -110,6 +110,14 @@ pub(super) fn expected(
     Some(Expected { search: share * learned, solver: step * plan.steps as f64 })
 }
 
+/// Operations a second of an evidence with its gradient under the kernel that is asked for; none where it cannot be evaluated on such columns.
+pub(super) fn rate(request: &FitRequest, names: &[String]) -> Option<f64> {
+    if !request.kernel.count_columns(names).is_empty() {
+        return None;
+    }
+    evidence_rate(request.kernel.build::<f64>(names).ok()?, normal(ROWS, names.len()).as_ref())
+}
+
 /// Operations a second of triangular solves, by one of some milliseconds.
 pub(super) fn dense_rate() -> f64 {
     const COLUMNS: usize = 128;

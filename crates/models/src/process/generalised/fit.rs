@@ -26,7 +26,7 @@ impl GeneralisedModel {
     /// # Errors
     /// [`ModelError::Usage`] or [`ModelError::Gp`], with the way out.
     pub fn plan(observed: &Observed, request: &FitRequest) -> Result<InferencePlan, ModelError> {
-        InferencePlan::of(observed, request)
+        Ok(InferencePlan::of(observed, request)?.timed(observed, request))
     }
 
     /// Learns from rows that are ready: stand-ins, bound or mode, hyperparameters, posterior. Methods that have no closed form for rows left out are judged on some that are held back.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `target` | what a target is: as asked, or as it looks |
 //! | `observed` | rows, ready |
-//! | `plan` | which inference and method, why, and what they take |
+//! | `plan`, `cost` | which inference and method, why, and what they take |
 //! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
 //! | `variational`, `laplace` | the others |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
@@ -21,6 +21,7 @@
 
 mod asked;
 mod check;
+mod cost;
 mod describe;
 mod file;
 mod fit;

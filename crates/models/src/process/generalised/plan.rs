@@ -1,10 +1,11 @@
 //! Which inference and method, why, and what they take.
 
+use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::options::{
     ExactOptions, HyperparameterOptions, InferenceName, MethodName, SgprOptions, SvgpOptions,
 };
-use crate::process::scalable::ScalablePlan;
+use crate::process::time;
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact::{Criterion, Plan};
 use posterior_likelihoods::OutputLikelihood;
@@ -17,10 +18,10 @@ const EXACT_WORK: f64 = 1e11;
 pub(super) const SEARCH_WORK: f64 = 1e10;
 
 /// Rows, at most, that a stand-in's pseudo-count is chosen on: operations of one evaluation on all functions.
-const TRIAL_WORK: f64 = 1e9;
+pub(super) const TRIAL_WORK: f64 = 1e9;
 
 /// What a fit will do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct InferencePlan {
     /// How, never [`InferenceName::Auto`].
     pub inference: InferenceName,
@@ -36,18 +37,14 @@ pub struct InferencePlan {
     pub trial_rows: usize,
     /// Memory, and the work of one evaluation.
     pub plan: Plan,
-    /// Operations of all of it, about.
-    pub flops: f64,
+    /// What all of it takes.
+    pub(super) cost: Cost,
+    /// Seconds that it takes on this machine; None until they are measured, or where they cannot be.
+    pub seconds: Option<f64>,
 }
 
 /// Operations of the Laplace approximation up to which it is compared: half a minute or so.
 const COMPARED_WORK: f64 = 4e11;
-
-/// Operations of the expected log density of one row, for each class.
-const EXPECTATION: f64 = 2e6;
-
-/// Evaluations that a search is taken to need.
-const EVALUATIONS: f64 = 40.0;
 
 impl InferencePlan {
     /// For these rows; refuses what does not go together or does not fit the memory.
@@ -146,7 +143,8 @@ impl InferencePlan {
         };
         searched_by_blocks(&method)?;
         let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
-        let (mut plan, mut flops) = Self::cost(inference, &method, request, (n, d), (latents, trial_rows));
+        let size = Size { rows: n, inputs: d, functions: latents, trial_rows };
+        let mut cost = Cost::of(inference, &method, request, size);
         let mut compared = None;
         if asked.inference == InferenceName::Auto
             && inference == InferenceName::Gaussianised
@@ -154,92 +152,43 @@ impl InferencePlan {
             && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
             && request.hyperparameters.is_none()
         {
-            let (other, more) =
-                Self::cost(InferenceName::Laplace, &method, request, (n, d), (latents, trial_rows));
-            if more <= COMPARED_WORK && other.peak_bytes <= request.memory / 2 {
+            let other = Cost::of(InferenceName::Laplace, &method, request, size);
+            if other.flops <= COMPARED_WORK && other.plan.peak_bytes <= request.memory / 2 {
                 compared = Some(InferenceName::Laplace);
                 why += "; few rows, hence laplace is tried as well";
                 // What was found first is kept beside the other.
-                plan.peak_bytes = plan.peak_bytes.saturating_add(other.peak_bytes);
-                flops += more;
+                cost.plan.peak_bytes = cost.plan.peak_bytes.saturating_add(other.plan.peak_bytes);
+                cost.flops += other.flops;
             }
         }
-        Ok(Self { inference, compared, method, why, latents, trial_rows, plan, flops })
+        let plan = cost.plan;
+        Ok(Self { inference, compared, method, why, latents, trial_rows, plan, cost, seconds: None })
     }
 
-    fn cost(
-        inference: InferenceName,
-        method: &Method,
-        request: &FitRequest,
-        (n, d): (usize, usize),
-        (latents, trial_rows): (usize, usize),
-    ) -> (Plan, f64) {
-        let c = latents as u64;
-        let evaluation = Plan::evidence(n, d, 1);
-        match (inference, method) {
-            (InferenceName::Laplace, _) => {
-                let plan = Plan::laplace(n, d, latents, latents > 1);
-                (plan, plan.flops_per_evaluation * EVALUATIONS)
-            }
-            (InferenceName::Variational, Method::Svgp(options)) => {
-                let m = options.inducing.inducing.min(n);
-                let batch = options.batches.batch.unwrap_or(1024);
-                let own = posterior_gp::inducing::Plan::stochastic(n, d, 1, m, latents, latents, batch);
-                let plan = Plan {
-                    peak_bytes: own.peak_bytes.saturating_add(8 * (n * d) as u64),
-                    flops_per_evaluation: own.flops_per_step,
-                    ..evaluation
-                };
-                // Expectations of a softmax are integrals whose nodes grow with the spread of the latent values; so many operations are measured where classes separate well.
-                let expected = if latents > 1 { EXPECTATION * (batch.min(n) * latents) as f64 } else { 0.0 };
-                (plan, (own.flops_per_step + expected) * options.steps() as f64)
-            }
-            (_, Method::Exact(_)) => {
-                // Every function keeps its factor, and one more matrix is worked in.
-                let matrix = 8 * (n as u64) * (n as u64);
-                // The search has three: kernel, factor, adjoint.
-                let kept = matrix.saturating_mul(c.saturating_add(2));
-                let peak_bytes = evaluation.peak_bytes.saturating_add(kept);
-                let searched = (SEARCH_WORK.min(latents as f64 * (n as f64).powi(3))) * EVALUATIONS;
-                let trials = 3.0 * TRIAL_WORK.min(latents as f64 * (trial_rows as f64).powi(3)) * EVALUATIONS;
-                let conditioned = latents as f64 * (n as f64).powi(3) / 3.0;
-                let flops_per_evaluation = latents as f64 * evaluation.flops_per_evaluation;
-                (Plan { peak_bytes, flops_per_evaluation, ..evaluation }, searched + trials + conditioned)
-            }
-            _ => {
-                let own = ScalablePlan::new(request, method, n, d);
-                let plan = own.as_exact();
-                // Functions that are done keep what their predictions need.
-                let kept = match method {
-                    Method::Sgpr(options) => 24 * (options.inducing.inducing.min(n) as u64).pow(2),
-                    _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
-                };
-                let pseudo = 32 * (n as u64).saturating_mul(c);
-                let peak_bytes = plan
-                    .peak_bytes
-                    .saturating_add(kept.saturating_mul(c))
-                    .saturating_add(pseudo)
-                    .saturating_add(16 * (n * d) as u64);
-                let flops =
-                    own.flops_per_step * own.steps as f64 * latents as f64 + 4.0 * TRIAL_WORK * EVALUATIONS;
-                (Plan { peak_bytes, ..plan }, flops)
-            }
-        }
+    /// Measures how long it takes on this machine, in some hundredths of a second.
+    pub(super) fn timed(mut self, observed: &Observed, request: &FitRequest) -> Self {
+        let size = Size {
+            rows: observed.rows(),
+            inputs: observed.data.inputs().ncols(),
+            functions: self.latents,
+            trial_rows: self.trial_rows,
+        };
+        self.seconds = self.cost.seconds(request, &observed.feature_names(), size);
+        self
     }
 
     /// In words.
     pub fn describe(&self) -> String {
-        let seconds = self.flops / FLOPS_A_SECOND;
+        let time = self.seconds.map_or_else(String::new, |s| format!(", about {} on this machine", time(s)));
         format!(
-            "{} with {} latent function{}, by {} ({}); {} of memory, {:.3} Tflop, about {}",
+            "{} with {} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
             self.inference.as_str(),
             self.latents,
             if self.latents == 1 { "" } else { "s" },
             self.method.name(),
             self.why,
             self.plan,
-            self.flops / 1e12,
-            crate::process::time(seconds)
+            self.cost.flops / 1e12,
         )
     }
 
@@ -282,8 +231,6 @@ fn searched_by_blocks(method: &Method) -> Result<(), ModelError> {
 }
 
 /// What factorisations are taken to reach.
-const FLOPS_A_SECOND: f64 = 2e10;
-
 impl InferencePlan {
     /// What methods that factor whole matrices are told.
     pub(super) fn exact(&self) -> ExactOptions {

@@ -1,0 +1,150 @@
+//! What a fit of classes, counts or outliers takes: bytes, operations, seconds.
+
+use super::plan::{SEARCH_WORK, TRIAL_WORK};
+use crate::options::InferenceName;
+use crate::process::rates;
+use crate::process::scalable::ScalablePlan;
+use crate::{FitRequest, Method};
+use posterior_gp::exact::Plan;
+use posterior_gp::inducing;
+
+/// Evaluations that a search is taken to need.
+const EVALUATIONS: f64 = 40.0;
+
+/// Searches on the rows that choose a pseudo-count, together: three of them are rough.
+const TRIALS: f64 = 3.0 * EVALUATIONS;
+
+/// Seconds of the expected log density of one row, for each class: integrals over latent values, whose nodes grow with their spread; so many are measured where classes separate well.
+const EXPECTATION: f64 = 1e-4;
+
+/// How much there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) rows: usize,
+    pub(super) inputs: usize,
+    pub(super) functions: usize,
+    /// Rows that a pseudo-count is chosen on.
+    pub(super) trial_rows: usize,
+}
+
+/// What a fit takes.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    /// Memory, and the work of one evaluation.
+    pub(super) plan: Plan,
+    /// Operations of all of it.
+    pub(super) flops: f64,
+    /// What is done in other ways than a factorisation is: the solver of each function, with its operations.
+    solver: Option<(Box<FitRequest>, f64)>,
+    /// Seconds that are not operations of matrices.
+    integrals: f64,
+}
+
+impl Cost {
+    /// Of an inference by a method that it has.
+    pub(super) fn of(inference: InferenceName, method: &Method, request: &FitRequest, size: Size) -> Self {
+        let Size { rows: n, inputs: d, functions, .. } = size;
+        let none = |plan, flops| Self { plan, flops, solver: None, integrals: 0.0 };
+        match (inference, method) {
+            (InferenceName::Laplace, _) => {
+                let plan = Plan::laplace(n, d, functions, functions > 1);
+                none(plan, plan.flops_per_evaluation * EVALUATIONS)
+            }
+            (InferenceName::Variational, Method::Svgp(options)) => {
+                let m = options.inducing.inducing.min(n);
+                let batch = options.batches.batch.unwrap_or(1024);
+                let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
+                let plan = Plan {
+                    peak_bytes: own.peak_bytes.saturating_add(8 * (n * d) as u64),
+                    flops_per_evaluation: own.flops_per_step,
+                    ..Plan::evidence(n, d, 1)
+                };
+                let steps = options.steps() as f64;
+                let each = if functions > 1 { EXPECTATION * (batch.min(n) * functions) as f64 } else { 0.0 };
+                Self { integrals: each * steps, ..none(plan, own.flops_per_step * steps) }
+            }
+            (_, Method::Exact(_)) => {
+                let evaluation = Plan::evidence(n, d, 1);
+                // Every function keeps its factor, and the search has three matrices: kernel, factor, adjoint.
+                let matrix = 8 * (n as u64) * (n as u64);
+                let kept = matrix.saturating_mul(functions as u64 + 2);
+                let plan = Plan {
+                    peak_bytes: evaluation.peak_bytes.saturating_add(kept),
+                    flops_per_evaluation: functions as f64 * evaluation.flops_per_evaluation,
+                    ..evaluation
+                };
+                let conditioned = functions as f64 * (n as f64).powi(3) / 3.0;
+                none(plan, searches(request, size) + conditioned)
+            }
+            _ => Self::by_parts(method, request, size),
+        }
+    }
+
+    /// Functions one after the other, by a method for large tables.
+    fn by_parts(method: &Method, request: &FitRequest, size: Size) -> Self {
+        let Size { rows: n, inputs: d, functions, trial_rows } = size;
+        let c = functions as u64;
+        let own = ScalablePlan::new(request, method, n, d);
+        // Functions that are done keep what their predictions need.
+        let kept = match method {
+            Method::Sgpr(options) => 24 * (options.inducing.inducing.min(n) as u64).pow(2),
+            _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
+        };
+        // Targets and noises of all functions, and the search's own copies of them with the inputs.
+        let pseudo = 8 * (n as u64).saturating_mul(4 * c + 2 * d as u64 + 2 * c);
+        let peak_bytes = own.peak_bytes.saturating_add(kept.saturating_mul(c)).saturating_add(pseudo);
+        // What is tried comes before.
+        let trial = Plan::several(trial_rows, d, functions, functions).peak_bytes;
+        let matrices = 8 * (trial_rows as u64).pow(2).saturating_mul(c);
+        let tried = trial.saturating_add(matrices).saturating_add(pseudo);
+        let plan = Plan { peak_bytes: peak_bytes.max(tried), ..own.as_exact() };
+        let searched = searches(request, size);
+        match method {
+            // Under hyperparameters of the search above: one pass over all rows for each function.
+            Method::Sgpr(options) => {
+                let m = options.inducing.inducing.min(n) as f64;
+                let kernel = n as f64 * m * (4.0 * d as f64 + 40.0);
+                let flops = searched + functions as f64 * (2.0 * n as f64 * m * m + kernel);
+                Self { plan, flops, solver: None, integrals: 0.0 }
+            }
+            _ => {
+                let solved = own.flops_per_step * own.steps as f64 * functions as f64;
+                let mut request = request.clone();
+                request.method = method.clone();
+                request.hyperparameters = Some(Vec::new());
+                let solver = Some((Box::new(request), solved));
+                Self { plan, flops: searched + solved, solver, integrals: 0.0 }
+            }
+        }
+    }
+
+    /// Seconds on this machine, by what it does in some hundredths of one; None where the kernel cannot be measured on numbers that are made up.
+    pub(super) fn seconds(&self, request: &FitRequest, names: &[String], size: Size) -> Option<f64> {
+        let (solved, solving) = match &self.solver {
+            Some((own, flops)) => {
+                let expected = rates::expected(own, &own.method, size.rows, names)?;
+                (*flops, expected.solver * size.functions as f64)
+            }
+            None => (0.0, 0.0),
+        };
+        let rate = rates::rate(request, names)?;
+        Some((self.flops - solved) / rate + solving + self.integrals)
+    }
+}
+
+/// Operations of the searches for a pseudo-count and for hyperparameters.
+fn searches(request: &FitRequest, size: Size) -> f64 {
+    if request.hyperparameters.is_some() && request.labels.pseudo_count.is_some() {
+        return 0.0;
+    }
+    let cubes = |rows: usize| size.functions as f64 * (rows as f64).powi(3);
+    let trials = match request.labels.pseudo_count {
+        Some(_) => 0.0,
+        None => TRIALS * TRIAL_WORK.min(cubes(size.trial_rows)),
+    };
+    let learned = match request.hyperparameters {
+        Some(_) => 0.0,
+        None => EVALUATIONS * SEARCH_WORK.min(cubes(size.rows)),
+    };
+    trials + learned
+}
