@@ -22,6 +22,8 @@
 //! The same from a file: `Gp::builder().target("price").fit_file("houses.csv")?.predict_file("new.csv")?`. What is behind it, with every choice, plans,
 //! progress and interruption, is [`ProcessModel`].
 //!
+//! Labels and counts: `Gp::builder().classify(&x, &labels)?.predict(&new)?.probabilities()`, with [`FittedLabels`].
+//!
 //! A network that was trained elsewhere gets error bars from the data that it was trained on:
 //!
 //! ```
@@ -84,12 +86,14 @@ pub use posterior_report as report;
 pub use posterior_models::*;
 
 mod arrays;
+mod labels;
 mod laplace_builder;
 mod process;
 mod rows;
 
 pub use arrays::{ArraysError, Inputs, Labels};
 pub use laplace_builder::{ErrorBarsError, FittedLaplace, Laplace, LaplaceBuilder, Likelihoods, Trained};
+pub use labels::FittedLabels;
 pub use process::{FittedGp, Functions, Gp, GpBuilder, ProcessError};
 pub use rows::{Ragged, Rows};
 

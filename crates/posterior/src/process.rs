@@ -2,7 +2,7 @@
 
 use crate::rows::{Ragged, Rows};
 use faer::{Mat, MatRef};
-use posterior_data::{Column, DataError, ReadOptions, Split, Table, read_table};
+use posterior_data::{Column, DataError, ReadOptions, Schema, Split, Table, Values, read_table};
 use posterior_gp::inducing::PathwiseSamples;
 use posterior_gp::iterative::{
     Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Start, Support,
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The target's name in tables that are made of plain numbers.
-const TARGET: &str = "y";
+pub(crate) const TARGET: &str = "y";
 
 /// Bytes that samples of an exact posterior may need: 8 GiB, what a fit may need unless told otherwise.
 const MEMORY: u64 = 8 << 30;
@@ -158,7 +158,7 @@ impl GpBuilder {
         &mut self.request
     }
 
-    fn request(self) -> Result<FitRequest, ProcessError> {
+    pub(crate) fn request(self) -> Result<FitRequest, ProcessError> {
         let mut request = self.request;
         if let Some(text) = self.kernel {
             request.kernel = text.parse()?;
@@ -171,14 +171,9 @@ impl GpBuilder {
     /// # Errors
     /// Rows that are not of equal length or not as many as targets, numbers that are not finite, and those of [`ProcessModel::fit`].
     pub fn fit<R: Rows + ?Sized>(self, x: &R, y: &[f64]) -> Result<FittedGp, ProcessError> {
-        let x = x.to_matrix()?;
-        if x.nrows() != y.len() {
-            return Err(ProcessError::Targets { rows: x.nrows(), targets: y.len() });
-        }
+        let table = with_target(x, y.len(), Values::Numeric(y.to_vec()))?;
         let mut request = self.request()?;
         request.selection.target = TARGET.into();
-        let mut table = inputs(&x);
-        table.columns.push(Column::numeric(TARGET, y.to_vec()));
         fitted(&table, &request)
     }
 
@@ -199,10 +194,43 @@ fn fitted(table: &Table, request: &FitRequest) -> Result<FittedGp, ProcessError>
     Ok(FittedGp { model })
 }
 
+/// Inputs with their targets as a table.
+pub(crate) fn with_target<R: Rows + ?Sized>(
+    x: &R,
+    targets: usize,
+    values: Values,
+) -> Result<Table, ProcessError> {
+    let x = x.to_matrix()?;
+    if x.nrows() != targets {
+        return Err(ProcessError::Targets { rows: x.nrows(), targets });
+    }
+    let mut table = inputs(&x);
+    table.columns.push(Column { name: TARGET.into(), values });
+    Ok(table)
+}
+
 /// Inputs as a table with columns `x1`, `x2`, ...
 fn inputs(x: &Mat<f64>) -> Table {
     let column = |j: usize| Column::numeric(format!("x{}", j + 1), x.col(j).iter().copied().collect());
     Table::new("the inputs", (0..x.ncols()).map(column).collect())
+}
+
+/// Rows of inputs as a table with the columns of a fit.
+pub(crate) fn table_of(schema: &Schema, x: &Mat<f64>) -> Result<Table, ProcessError> {
+    let (names, columns) = (schema.feature_names(), schema.text_columns());
+    if !columns.is_empty() {
+        return Err(ProcessError::ByTable { columns });
+    }
+    if x.ncols() != names.len() {
+        return Err(ProcessError::Columns { expected: names.len(), found: x.ncols() });
+    }
+    let mut places = (0..x.nrows()).flat_map(|row| (0..x.ncols()).map(move |column| (row, column)));
+    if let Some((row, column)) = places.find(|&place| !x[place].is_finite()) {
+        return Err(ProcessError::NotFinite { row, column, value: x[(row, column)] });
+    }
+    let columns = names.into_iter().enumerate();
+    let column = |(j, name): (usize, String)| Column::numeric(name, x.col(j).iter().copied().collect());
+    Ok(Table::new("the inputs", columns.map(column).collect()))
 }
 
 /// A fitted process.
@@ -243,21 +271,7 @@ impl FittedGp {
     }
 
     fn table(&self, x: &Mat<f64>) -> Result<Table, ProcessError> {
-        let schema = &self.model.header().schema;
-        let (names, columns) = (schema.feature_names(), schema.text_columns());
-        if !columns.is_empty() {
-            return Err(ProcessError::ByTable { columns });
-        }
-        if x.ncols() != names.len() {
-            return Err(ProcessError::Columns { expected: names.len(), found: x.ncols() });
-        }
-        let mut places = (0..x.nrows()).flat_map(|row| (0..x.ncols()).map(move |column| (row, column)));
-        if let Some((row, column)) = places.find(|&place| !x[place].is_finite()) {
-            return Err(ProcessError::NotFinite { row, column, value: x[(row, column)] });
-        }
-        let columns = names.into_iter().enumerate();
-        let column = |(j, name): (usize, String)| Column::numeric(name, x.col(j).iter().copied().collect());
-        Ok(Table::new("the inputs", columns.map(column).collect()))
+        table_of(&self.model.header().schema, x)
     }
 
     /// Samples from the posterior that are functions: they can be evaluated anywhere, again and again, and agree with each other. Without noise, in the

@@ -10,19 +10,41 @@
 //! with steps of 0.35 is exact to about 1e-11. The slope in m_c is the expected probability of class c, the slope in v_c is
 //! half the expected second derivative; both are slopes of the sum itself, so that an optimiser sees an exact gradient.
 //! About `110 · 40 · 2` exponentials a class, vectorised: some 5 µs. No random numbers, any number of classes.
+//!
+//! Latent values that spread widely take other nodes, so that the cost does not grow with the square of their deviation. `F_c` is the Gaussian's density folded with
+//! the Gumbel distribution function; of the latter a normal distribution function with the same two moments is taken off, which is folded in closed form, and what is left
+//! lives on 140 nodes of the Gumbel variable, whatever the deviation. Where all classes spread, nothing in the integral over s is narrow either: `F` of the class that reaches
+//! furthest down stands in for G, and steps grow with the least deviation.
 
 use super::nodes;
+use crate::special::normal_tail;
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 
 /// The step in s and, at most, in f.
 const STEP: f64 = 0.35;
-/// Most nodes in s; reached where deviations are in the hundreds, where the step grows.
+/// Most nodes in s; reached where one deviation is small and another in the hundreds, where the step grows.
 const MOST: f64 = 8192.0;
+/// Deviations from which a class is integrated over the Gumbel variable: there both rules have as many nodes.
+const WIDE: f64 = 3.0;
+/// Mean and deviation of a Gumbel variable: Euler's constant and `π/√6`.
+const GUMBEL: (f64, f64) = (0.577_215_664_901_532_9, 1.282_549_830_161_864_1);
+/// Where the distribution functions of the Gumbel variable and of the normal one differ by more than rounding.
+const DIFFERENT: (f64, f64) = (-11.0, 38.0);
+
+/// What a class's distribution is compared with, so that the integral ends on both sides.
+#[derive(Clone, Copy)]
+enum Reference {
+    /// G around M.
+    Gumbel,
+    /// The distribution of this class.
+    Class(usize),
+}
 
 /// `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
 struct Tables {
-    /// `max_c m_c`, the M above.
+    reference: Reference,
+    /// `max_c m_c`, the M above, or the mean of the reference.
     centre: f64,
     low: f64,
     step: f64,
@@ -33,30 +55,47 @@ struct Tables {
 }
 
 impl Tables {
-    /// None when an argument is not finite.
-    fn new(mean: &[f64], variance: &[f64]) -> Option<Self> {
+    /// None when an argument is not finite. With `steady` weights of s, steps may grow with the deviations.
+    fn new(mean: &[f64], variance: &[f64], steady: bool) -> Option<Self> {
         let classes = mean.len();
         let deviation = |c: usize| variance[c].max(0.0).sqrt();
         if mean.iter().chain(variance).any(|v| !v.is_finite()) {
             return None;
         }
         let fold = |g: &dyn Fn(usize) -> f64| (0..classes).map(g).fold(f64::NEG_INFINITY, f64::max);
-        let centre = fold(&|c| mean[c]);
-        // Below, all of the product and of G vanish: already the class that reaches furthest down keeps the product at zero.
-        let low = (centre - 4.0).min(fold(&|c| mean[c] - 8.3 * deviation(c)) - 4.0);
+        let least = -fold(&|c| -deviation(c));
+        let lowest = |c: usize| mean[c] - 8.3 * deviation(c);
+        // Below, the product vanishes: already the class that reaches furthest down keeps it at zero.
+        let deepest = (0..classes).max_by(|&a, &b| lowest(a).total_cmp(&lowest(b)));
+        let (reference, centre, low, step) = match deepest {
+            Some(class) if steady && least >= WIDE => {
+                // The product's spectrum is that of C Gaussians, `exp(-2 π² least² / (C step²))` of which is lost.
+                let step = STEP.max(0.8 * least / (classes as f64).sqrt());
+                (Reference::Class(class), mean[class], lowest(class) - 4.0, step)
+            }
+            _ => {
+                let centre = fold(&|c| mean[c]);
+                (Reference::Gumbel, centre, (centre - 4.0).min(fold(&lowest) - 4.0), STEP)
+            }
+        };
         let high = fold(&|c| mean[c] + 8.3 * deviation(c)) + 27.0 + (classes as f64).ln();
-        let count = ((high - low) / STEP).ceil().min(MOST) as usize + 1;
+        let count = ((high - low) / step).ceil().min(MOST) as usize + 1;
         let step = (high - low) / (count - 1) as f64;
         let table = || vec![0.0; classes * count];
         let (mut distribution, mut density, mut bend) = (table(), table(), table());
         for c in 0..classes {
             let range = c * count..(c + 1) * count;
-            let tables = (&mut distribution[range.clone()], &mut density[range.clone()], &mut bend[range]);
+            let mut tables =
+                (&mut distribution[range.clone()], &mut density[range.clone()], &mut bend[range]);
+            if deviation(c) >= WIDE {
+                add_wide(low - mean[c], step, deviation(c), (&mut tables.0, &mut tables.1, &mut tables.2));
+                continue;
+            }
             for (f, weight) in nodes(mean[c], variance[c], 0.4) {
                 add_node(f - low, weight, step, (&mut *tables.0, &mut *tables.1, &mut *tables.2));
             }
         }
-        Some(Self { centre, low, step, count, distribution, density, bend })
+        Some(Self { reference, centre, low, step, count, distribution, density, bend })
     }
 
     fn s(&self, j: usize) -> f64 {
@@ -85,8 +124,19 @@ impl Tables {
             means[c] = self.step * toward_mean;
             variances[c] = self.step * toward_variance;
         }
-        let terms = (0..count).map(|j| weights[j] * ((-(self.centre - self.s(j)).exp()).exp() - behind[j]));
-        self.step * terms.sum::<f64>()
+        let terms = |reference: &dyn Fn(usize) -> f64| {
+            self.step * (0..count).map(|j| weights[j] * (reference(j) - behind[j])).sum::<f64>()
+        };
+        match self.reference {
+            Reference::Gumbel => terms(&|j| (-(self.centre - self.s(j)).exp()).exp()),
+            // The mean of this class is the centre, whose own integral is one to within the rule's error: what that is short of one is left out of the slopes, so
+            // that no probability is below zero.
+            Reference::Class(class) => {
+                let own = class * count..(class + 1) * count;
+                let distribution = &self.distribution[own];
+                terms(&|j| distribution[j])
+            }
+        }
     }
 }
 
@@ -99,7 +149,7 @@ pub(crate) fn expected_log_sum_exp(
     probabilities: &mut [f64],
     variance_slopes: &mut [f64],
 ) -> f64 {
-    let Some(tables) = Tables::new(mean, variance) else {
+    let Some(tables) = Tables::new(mean, variance, true) else {
         probabilities.fill(f64::NAN);
         variance_slopes.fill(f64::NAN);
         return f64::NAN;
@@ -116,7 +166,7 @@ pub(crate) fn log_expected_power(
     means: &mut [f64],
     variances: &mut [f64],
 ) -> f64 {
-    let Some(tables) = Tables::new(mean, variance) else {
+    let Some(tables) = Tables::new(mean, variance, false) else {
         means.fill(f64::NAN);
         variances.fill(f64::NAN);
         return f64::NAN;
@@ -152,6 +202,50 @@ fn add_node(offset: f64, weight: f64, step: f64, tables: (&mut [f64], &mut [f64]
     );
 }
 
+/// The three tables of a class of a large deviation, where s begins at `offset` above its mean. 140 exponentials for each s.
+fn add_wide(offset: f64, step: f64, deviation: f64, tables: (&mut [f64], &mut [f64], &mut [f64])) {
+    let (distribution, density, bend) = tables;
+    let count = distribution.len();
+    let (density, bend) = (&mut density[..count], &mut bend[..count]);
+    let (centre, spread) = GUMBEL;
+    let together = deviation.hypot(spread);
+    for j in 0..count {
+        let z = (offset + step * j as f64 - centre) / together;
+        let own = normal_tail::log_density(z).exp() / together;
+        distribution[j] = normal_tail::distribution(z);
+        density[j] = own;
+        bend[j] = -0.5 * z * own / together;
+    }
+    let (first, last) = DIFFERENT;
+    let nodes = ((last - first) / STEP) as usize;
+    let scale = STEP / (deviation * (2.0 * std::f64::consts::PI).sqrt());
+    for k in 0..=nodes {
+        let u = first + STEP * k as f64;
+        // Of the complements above zero, where both are near one.
+        let gumbel = if u > 0.0 { -(-(-u).exp()).exp_m1() } else { (-(-u).exp()).exp() };
+        let z = (u - centre) / spread;
+        let normal = normal_tail::distribution(if u > 0.0 { -z } else { z });
+        let weight = scale * if u > 0.0 { normal - gumbel } else { gumbel - normal };
+        let offset = (offset - u) / deviation;
+        let step = step / deviation;
+        dispatch(
+            #[inline(always)]
+            || {
+                for j in 0..count {
+                    let z = offset + step * j as f64;
+                    let e = weight * Real::exp(-0.5 * z * z);
+                    distribution[j] += e;
+                    density[j] -= e * z / deviation;
+                    bend[j] += 0.5 * e * (z * z - 1.0) / (deviation * deviation);
+                }
+            },
+        );
+    }
+    // Rounding, where both parts of a tail cancel.
+    distribution.iter_mut().for_each(|f| *f = f.clamp(0.0, 1.0));
+    density.iter_mut().for_each(|f| *f = f.max(0.0));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,13 +272,28 @@ mod tests {
     #[test]
     fn two_classes_are_one_difference() {
         // log(e^a + e^b) = a + softplus(b - a), and b - a is Gaussian.
-        for (mean, variance) in
-            [([0.2, -0.5], [0.7, 1.9]), ([3.0, -4.0], [25.0, 1e-4]), ([0.0, 0.0], [400.0, 100.0])]
-        {
-            let expected = mean[0]
-                + nodes(mean[1] - mean[0], variance[0] + variance[1], 0.3)
-                    .map(|(d, w)| w * (d.max(0.0) + (-d.abs()).exp().ln_1p()))
-                    .sum::<f64>();
+        for (mean, variance) in [
+            ([0.2, -0.5], [0.7, 1.9]),
+            ([3.0, -4.0], [25.0, 1e-4]),
+            ([0.0, 0.0], [400.0, 100.0]),
+            ([-900.0, 300.0], [2.5e7, 1e6]),
+            ([2.0, 1.0], [9.1, 8.9]),
+            ([50.0, 0.0], [1e4, 0.3]),
+            ([0.0, -1e5], [1e10, 1e9]),
+        ] {
+            // The larger of both in closed form, and what the sum is more than that by Simpson's rule on either side of the kink.
+            let (gap, deviation) = (mean[1] - mean[0], (variance[0] + variance[1]).sqrt());
+            let density = |d: f64| normal_tail::log_density((d - gap) / deviation).exp() / deviation;
+            let larger =
+                gap * normal_tail::distribution(gap / deviation) + deviation.powi(2) * density(0.0);
+            let more: f64 = (0..=8000)
+                .map(|k| {
+                    let d = 0.005 * f64::from(k);
+                    let weight = if k == 0 || k == 8000 { 1.0 } else { f64::from(2 + 2 * (k % 2)) };
+                    weight * 0.005 / 3.0 * (-d).exp().ln_1p() * (density(d) + density(-d))
+                })
+                .sum();
+            let expected = mean[0] + larger + more;
             let (value, p, _) = expect(&mean, &variance);
             assert!((value - expected).abs() < 1e-9 * expected.abs().max(1.0), "{value} {expected}");
             assert!((p[0] + p[1] - 1.0).abs() < 1e-9);
@@ -207,10 +316,43 @@ mod tests {
 
     #[test]
     fn slopes_equal_finite_differences() {
-        let arguments = [0.5, -0.3, 1.1, -2.0, 0.8, 2.0, 0.1, 9.0];
-        let (_, p, slopes) = expect(&arguments[..4], &arguments[4..]);
-        let numeric = check::gradient(|a| expect(&a[..4], &a[4..]).0, &arguments);
-        check::assert_close(&[p, slopes].concat(), &numeric, 1e-7, 1e-8);
+        for arguments in [
+            [0.5, -0.3, 1.1, -2.0, 0.8, 2.0, 0.1, 9.0],
+            [5.0, -3.0, 11.0, -20.0, 80.0, 20.0, 10.0, 90.0],
+            [5.0, -3.0, 11.0, -20.0, 80.0, 20.0, 0.1, 90.0],
+        ] {
+            let (_, p, slopes) = expect(&arguments[..4], &arguments[4..]);
+            let numeric = check::gradient(|a| expect(&a[..4], &a[4..]).0, &arguments);
+            check::assert_close(&[p, slopes].concat(), &numeric, 1e-7, 1e-8);
+        }
+    }
+
+    /// On either side of the deviation where the rule changes, and where steps begin to grow, the answer is the same.
+    #[test]
+    fn rules_agree_where_they_meet() {
+        let mean = [1.0, 0.4, -2.0, 3.0, 0.0];
+        let at = |variance: f64| expect(&mean, &[variance; 5]);
+        let (below, above) = (at(9.0 - 1e-9), at(9.0));
+        assert!((below.0 - above.0).abs() < 1e-9, "{} {}", below.0, above.0);
+        check::assert_close(&below.1, &above.1, 1e-9, 1e-10);
+        check::assert_close(&below.2, &above.2, 1e-9, 1e-10);
+        // A class of no spread far below keeps the steps small, and has no weight.
+        for variance in [30.0, 200.0, 2500.0] {
+            let (own, fine) = (
+                expect(&mean, &[variance; 5]),
+                expect(&[&mean[..], &[-1e3]].concat(), &[&[variance; 5][..], &[0.0]].concat()),
+            );
+            assert!((own.0 - fine.0).abs() < 1e-8, "{variance}: {} {}", own.0, fine.0);
+            check::assert_close(&own.1, &fine.1[..5], 1e-8, 1e-9);
+            check::assert_close(&own.2, &fine.2[..5], 1e-8, 1e-9);
+        }
+    }
+
+    /// The cost of latent values that spread over thousands is that of any others.
+    #[test]
+    fn wide_latent_values_take_no_more_nodes() {
+        let few = |variance: &[f64]| Tables::new(&[0.0, 1.0, -5.0], variance, true).unwrap().count;
+        assert!(few(&[2.5e7, 1e6, 3e6]) < 400 && few(&[100.0; 3]) < 200, "{}", few(&[2.5e7, 1e6, 3e6]));
     }
 
     #[test]
@@ -219,5 +361,7 @@ mod tests {
         assert!(expect(&[0.0, 0.0], &[f64::INFINITY, 1.0]).0.is_nan());
         let (value, p, _) = expect(&[1e4, -1e4, 0.0], &[1.0, 1e-9, 4.0]);
         assert!((value - 1e4).abs() < 1e-6 && (p[0] - 1.0).abs() < 1e-6, "{value} {p:?}");
+        let (_, p, _) = expect(&[0.0, 900.0, 400.0], &[1e3, 2e3, 9e3]);
+        assert!(p.iter().all(|p| *p >= 0.0) && p[0] < 1e-9 && (p[1] + p[2] - 1.0).abs() < 1e-9, "{p:?}");
     }
 }
