@@ -253,8 +253,8 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
     pub labels: Vec<PathBuf>,
 
-    /// File with the fold of each row; only rows of --fold are scored
-    #[arg(long, value_name = "FILE", requires = "fold")]
+    /// File with the fold of each row, or how many folds `fit` drew; only rows of --fold are scored
+    #[arg(long, value_name = "FILE|COUNT", requires = "fold")]
     pub folds: Option<PathBuf>,
 
     /// Fold to score

@@ -10,7 +10,15 @@ use std::path::{Path, PathBuf};
 /// Which rows do not train.
 pub(crate) enum HeldOut<'a> {
     Nothing,
-    Fold { file: &'a Path, fold: i64 },
+    Fold {
+        file: &'a Path,
+        fold: i64,
+    },
+    /// A fold of so many that are drawn.
+    Drawn {
+        count: usize,
+        fold: i64,
+    },
     Fraction(f64),
 }
 
@@ -18,17 +26,24 @@ impl<'a> HeldOut<'a> {
     /// As `--folds`, `--fold` and `--test-fraction` have it.
     pub(crate) fn new(folds: Option<&'a PathBuf>, fold: Option<i64>, fraction: Option<f64>) -> Self {
         match (folds, fold, fraction) {
-            (Some(file), Some(fold), _) => Self::Fold { file, fold },
+            (Some(named), Some(fold), _) => match number_of_folds(named) {
+                Some(count) => Self::Drawn { count, fold },
+                None => Self::Fold { file: named, fold },
+            },
             (_, _, Some(fraction)) => Self::Fraction(fraction),
             _ => Self::Nothing,
         }
     }
 
-    /// For a table of so many rows; a share is one of every class, where the rows have `strata`.
+    /// For a table of so many rows; a share, or a fold that is drawn, is one of every class, where the rows have `strata`.
     pub(crate) fn split(&self, rows: usize, strata: Option<&[usize]>, seed: u64) -> Result<Split, Failure> {
         Ok(match (self, strata) {
             (Self::Nothing, _) => Split::all(rows),
             (Self::Fold { file, fold }, _) => Split::from_folds(file, *fold, rows)?,
+            (Self::Drawn { count, fold }, _) => {
+                Split::fold(rows, (*count, *fold), strata, Streams::new(seed))
+                    .map_err(|problem| Failure::usage(format!("--folds: {problem}")))?
+            }
             (Self::Fraction(f), Some(strata)) => Split::stratified(strata, *f, Streams::new(seed)),
             (Self::Fraction(f), None) => Split::random(rows, *f, Streams::new(seed)),
         })
@@ -44,8 +59,8 @@ impl FitArgs {
         if let Some(large) = request.method.large_mut() {
             large.checkpoint.get_or_insert_with(|| beside(&self.out));
         }
-        let inputs =
-            [Some(&self.data), self.config.as_ref(), self.folds.as_ref(), self.hyperparameters.as_ref()];
+        let folds = self.folds.as_ref().filter(|named| number_of_folds(named).is_none());
+        let inputs = [Some(&self.data), self.config.as_ref(), folds, self.hyperparameters.as_ref()];
         // What stands in the ordinary place is forgotten by --fresh, whatever it is.
         let ordinary = request.method.large().filter(|large| !large.fresh);
         let ordinary = ordinary.and_then(|large| large.checkpoint.as_deref()).filter(|path| path.exists());
@@ -58,6 +73,12 @@ impl FitArgs {
     pub(crate) fn held_out(&self) -> HeldOut<'_> {
         HeldOut::new(self.folds.as_ref(), self.fold, self.test_fraction)
     }
+}
+
+/// How many folds are to be drawn, where `--folds` is a number and no file of that name is there.
+pub(crate) fn number_of_folds(named: &Path) -> Option<usize> {
+    let count = named.to_str()?.parse().ok()?;
+    (!named.exists()).then_some(count)
 }
 
 /// Where the checkpoint of a fit goes unless told otherwise: `MODEL.checkpoint`.

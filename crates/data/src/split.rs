@@ -62,6 +62,39 @@ impl Split {
         Self { train, test }
     }
 
+    /// Fold `fold` (from 0) of `count` of about the same size, drawn at random: its rows test, all others train. With `classes`, one number for each row, every fold has its share of each class, to within one row.
+    ///
+    /// # Errors
+    /// The problem in words, where there is no such fold or it would have no rows.
+    pub fn fold(
+        rows: usize,
+        (count, fold): (usize, i64),
+        classes: Option<&[usize]>,
+        streams: Streams,
+    ) -> Result<Self, String> {
+        if count < 2 || count > rows {
+            return Err(format!(
+                "{rows} rows cannot be parted into {count} folds: at least 2, at most one for each row"
+            ));
+        }
+        if !(0..count as i64).contains(&fold) {
+            return Err(format!("there is no fold {fold} of {count}; they are counted from 0"));
+        }
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.shuffle(&mut streams.stream("data/folds"));
+        if let Some(classes) = classes {
+            // Classes one after the other, dealt out without a break: no fold gets two rows more than another, of a class or in all.
+            order.sort_by_key(|&row| classes[row]);
+        }
+        let (mut train, mut test) = (Vec::new(), Vec::new());
+        for (place, &row) in order.iter().enumerate() {
+            if place % count == fold as usize { test.push(row) } else { train.push(row) }
+        }
+        train.sort_unstable();
+        test.sort_unstable();
+        Ok(Self { train, test })
+    }
+
     /// For a table of so many rows, from a file with one column `fold` (or a single column of any name): rows of fold `fold` test, all others train.
     ///
     /// # Errors
@@ -110,6 +143,35 @@ mod tests {
         }
         assert_ne!(Split::random(101, 0.2, Streams::new(3)), Split::random(101, 0.2, Streams::new(4)));
         assert_eq!(Split::random(100, 0.25, Streams::new(0)).test.len(), 25);
+    }
+
+    #[test]
+    fn folds_part_the_rows_and_every_class() {
+        let classes: Vec<usize> =
+            (0..47).map(|i| usize::from(i % 5 == 0) + usize::from(i % 10 == 0)).collect();
+        for classes in [None, Some(&classes[..])] {
+            let folds: Vec<Split> =
+                (0..5).map(|k| Split::fold(47, (5, k), classes, Streams::new(1)).unwrap()).collect();
+            let mut all: Vec<usize> = folds.iter().flat_map(|f| f.test.clone()).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..47).collect::<Vec<_>>());
+            for fold in &folds {
+                assert!(fold.test.len() >= 9 && fold.test.len() + fold.train.len() == 47);
+                assert!(fold.test.iter().all(|row| !fold.train.contains(row)));
+            }
+            let Some(classes) = classes else { continue };
+            for class in 0..3 {
+                let of = |f: &Split| f.test.iter().filter(|&&row| classes[row] == class).count();
+                let counts: Vec<usize> = folds.iter().map(of).collect();
+                assert!(
+                    counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1,
+                    "{class}: {counts:?}"
+                );
+            }
+        }
+        let problem = |count, fold| Split::fold(10, (count, fold), None, Streams::new(0)).unwrap_err();
+        assert!(problem(1, 0).contains("at least 2") && problem(11, 0).contains("10 rows"));
+        assert!(problem(5, 5).contains("no fold 5 of 5") && problem(5, -1).contains("no fold -1"));
     }
 
     #[test]

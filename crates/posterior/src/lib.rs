@@ -92,8 +92,8 @@ mod process;
 mod rows;
 
 pub use arrays::{ArraysError, Inputs, Labels};
-pub use laplace_builder::{ErrorBarsError, FittedLaplace, Laplace, LaplaceBuilder, Likelihoods, Trained};
 pub use labels::FittedLabels;
+pub use laplace_builder::{ErrorBarsError, FittedLaplace, Laplace, LaplaceBuilder, Likelihoods, Trained};
 pub use process::{FittedGp, Functions, Gp, GpBuilder, ProcessError};
 pub use rows::{Ragged, Rows};
 

@@ -27,8 +27,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
 
-    /// File with the fold of each row; rows of --fold are left out of training
-    #[arg(long, value_name = "FILE", requires = "fold")]
+    /// File with the fold of each row, or how many folds to draw (counted from 0; of classes, each with its share of every class); rows of --fold are left out of training
+    #[arg(long, value_name = "FILE|COUNT", requires = "fold")]
     pub folds: Option<PathBuf>,
 
     /// Fold to leave out

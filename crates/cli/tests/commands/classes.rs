@@ -55,6 +55,33 @@ fn folder() -> tempfile::TempDir {
 
 const FIT: &str = "fit gp --data t.csv --features a,b --steps 10 --seed 1";
 
+/// Five folds of 120 rows of which every one has its share of each class; what one model leaves out, `evaluate` scores.
+#[test]
+fn folds_are_drawn_by_class() {
+    let folder = folder();
+    let at = folder.path();
+    let fit = json(
+        at,
+        &format!(
+            "{FIT} --target kind --folds 5 --fold 1 --pseudo-count 0.1 --inference gaussianised --out m.posterior"
+        ),
+    );
+    assert_eq!(fit["n"], 96);
+    let scores = json(at, "evaluate --model m.posterior --data t.csv --folds 5 --fold 1");
+    assert_eq!((scores["n"].as_u64(), scores["scored_rows"].as_str()), (Some(24), Some("held-out")));
+    let rows = scores["confusion"]["counts"].as_array().unwrap();
+    let tested: Vec<f64> =
+        rows.iter().map(|row| row.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).sum()).collect();
+    assert_eq!(tested, [10.0, 2.0, 12.0]);
+    // All rows of another fold trained.
+    let seen = json(at, "evaluate --model m.posterior --data t.csv --folds 5 --fold 2");
+    assert_ne!(seen["scored_rows"], "held-out");
+    assert!(
+        error(at, &format!("{FIT} --target kind --folds 5 --fold 5 --out n.posterior"))
+            .contains("no fold 5 of 5")
+    );
+}
+
 #[test]
 fn labels_in_probabilities_out() {
     let folder = folder();

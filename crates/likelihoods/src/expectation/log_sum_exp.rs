@@ -284,8 +284,7 @@ mod tests {
             // The larger of both in closed form, and what the sum is more than that by Simpson's rule on either side of the kink.
             let (gap, deviation) = (mean[1] - mean[0], (variance[0] + variance[1]).sqrt());
             let density = |d: f64| normal_tail::log_density((d - gap) / deviation).exp() / deviation;
-            let larger =
-                gap * normal_tail::distribution(gap / deviation) + deviation.powi(2) * density(0.0);
+            let larger = gap * normal_tail::distribution(gap / deviation) + deviation.powi(2) * density(0.0);
             let more: f64 = (0..=8000)
                 .map(|k| {
                     let d = 0.005 * f64::from(k);

@@ -8,7 +8,7 @@ use posterior::networks::train::{Loss, Tabular, Targets, TrainOptions, train};
 use posterior::networks::{Architecture, Array, Network};
 use posterior::optim::{Rule, Schedule, Signal};
 use posterior::options::MethodName;
-use posterior::{ErrorBarsError, FittedGp, FittedLaplace, Gp, Laplace, ProcessError, Rows};
+use posterior::{ErrorBarsError, FittedGp, FittedLabels, FittedLaplace, Gp, Laplace, ProcessError, Rows};
 use posterior::{Predicted, Predictive};
 
 fn truth(a: f64, b: f64) -> f64 {
@@ -86,6 +86,47 @@ fn tables_serve_as_well_as_matrices() {
     assert_eq!(from_file.mean, from_rows.mean);
     let same = Gp::builder().fit(&x, &y).unwrap().predict(&x).unwrap();
     assert_eq!(same.mean, from_rows.mean);
+}
+
+#[test]
+fn classes_and_counts_are_fitted_asked_and_saved() {
+    let (x, y) = data(60);
+    let labels: Vec<&str> = y.iter().map(|y| if *y > 0.8 { "high" } else { "low" }).collect();
+    let fitted = Gp::builder().seed(2).classify(&x, &labels).unwrap();
+    assert_eq!(fitted.class_names(), ["high", "low"]);
+    let predicted = fitted.predict(&x).unwrap();
+    let probabilities = predicted.probabilities().unwrap();
+    let right = labels.iter().enumerate().filter(|(i, l)| (probabilities[2 * i] > 0.5) == (**l == "high"));
+    assert!(right.count() >= 57 && predicted.removable_entropy.is_some());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.posterior");
+    fitted.model().save(&path).unwrap();
+    assert_eq!(FittedLabels::load(&path).unwrap().predict(&x).unwrap(), predicted);
+    // Labels of numbers are in the order of their values.
+    let grades: Vec<u32> = y.iter().map(|y| if *y > 0.8 { 10 } else { 9 }).collect();
+    let graded = Gp::builder().seed(2).classify(&x, &grades).unwrap();
+    assert_eq!(graded.class_names(), ["9", "10"]);
+    // Rates that grow along the first column.
+    let counts: Vec<u32> = x.iter().map(|[a, _]| (3.0 * a).round() as u32).collect();
+    let counted = Gp::builder().count(&x, &counts).unwrap();
+    assert!(counted.class_names().is_empty());
+    let Predicted::Moments { mean, .. } = counted.predict(&[[0.3, 1.0], [2.7, 1.0]]).unwrap().predicted
+    else {
+        panic!("counts have moments")
+    };
+    assert!(mean[0] < 2.5 && mean[1] > 5.0, "{mean:?}");
+    // From a file, as the target looks.
+    let table = folder.path().join("t.csv");
+    let rows: String = x.iter().zip(&labels).map(|([a, b], l)| format!("{a},{b},{l}\n")).collect();
+    std::fs::write(&table, format!("a,b,level\n{rows}")).unwrap();
+    let from_file = Gp::builder().target("level").seed(2).fit_labels_file(&table).unwrap();
+    assert_eq!(from_file.predict_file(&table).unwrap().len(), 60);
+    let message = Gp::builder().classify(&x, &["a"; 60]).unwrap_err().to_string();
+    assert!(message.contains("only one class"), "{message}");
+    let message = Gp::builder().classify(&x, &["a"; 6]).unwrap_err().to_string();
+    assert!(message.contains("60 rows of inputs and 6 targets"), "{message}");
+    let message = Gp::builder().target("b").fit_labels_file(&table).unwrap_err().to_string();
+    assert!(message.contains("Gaussian noise"), "{message}");
 }
 
 #[test]
