@@ -60,9 +60,15 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         let g = &stand_ins.gaussianised;
         let mut text = format!("{} matching, pseudo-count {}", g.matching().name(), g.pseudo_count());
         if !stand_ins.tried.is_empty() {
-            let tried = stand_ins.tried.iter().map(|t| format!("{}: {:.4}", t.pseudo_count, t.scores.nll));
+            let mut matching = None;
+            let tried = stand_ins.tried.iter().map(|t| {
+                let named = matching != Some(t.matching);
+                matching = Some(t.matching);
+                let name = if named { format!("{} ", t.matching.name()) } else { String::new() };
+                format!("{name}{}: {:.4}", t.pseudo_count, t.scores.nll)
+            });
             text += &format!(
-                ", the best of those that were tried on {} rows, each predicted from the others (NLL of their labels {})",
+                ", the best of those that were tried on {} rows, each predicted from the others under what the other half chose (NLL of their labels, {})",
                 stand_ins.tried_on,
                 tried.collect::<Vec<_>>().join(", ")
             );
@@ -95,7 +101,7 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
 fn checked(check: &LabelCheck) -> SummaryRow {
     let label = match check.on {
         CheckedOn::HeldBack => "held-back rows",
-        CheckedOn::LeaveOneOut => "each row from the others",
+        CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
     };
     let s = &check.scores;
     let mut parts = vec![format!("NLL {:.4} ({:.4} without inputs)", s.nll, check.baseline_nll)];
@@ -133,7 +139,9 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
     }
     if let Some(stand_ins) = &fit.stand_ins {
-        let counts: Vec<f64> = stand_ins.tried.iter().map(|t| t.pseudo_count).collect();
+        let matching = stand_ins.gaussianised.matching();
+        let tried = stand_ins.tried.iter().filter(|t| t.matching == matching);
+        let counts: Vec<f64> = tried.map(|t| t.pseudo_count).collect();
         let own = stand_ins.gaussianised.pseudo_count();
         let edge = counts.iter().all(|c| *c >= own) || counts.iter().all(|c| *c <= own);
         let ends = [PSEUDO_COUNTS[0], PSEUDO_COUNTS[PSEUDO_COUNTS.len() - 1]];

@@ -9,16 +9,18 @@ use posterior_gp::exact::Plan;
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::KernelExpression;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
 /// Pseudo-counts that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedPseudoCount {
+    /// How the Gaussian was matched.
+    pub matching: Matching,
     /// The pseudo-count.
     pub pseudo_count: f64,
-    /// Its scores: every row of a part of the table predicted from the others of it.
+    /// Its scores: every row of a part of the table predicted from the others of it, under hyperparameters that its half had no part in.
     pub scores: LabelScores,
 }
 
@@ -64,7 +66,7 @@ pub struct ModeSummary {
 pub struct TriedInference {
     /// Which.
     pub inference: InferenceName,
-    /// Scores of every row as the others predict it.
+    /// Scores of every row as the others predict it, under hyperparameters that its half had no part in.
     pub scores: Option<LabelScores>,
     /// Seconds it took.
     pub seconds: f64,

@@ -1,6 +1,7 @@
 //! The Laplace approximation: the curvature at the posterior's mode, hyperparameters by its evidence.
 
 use super::check::LabelCheck;
+use super::crossed::crossed;
 use super::header::{GeneralisedHeader, ModeSummary, marginal};
 use super::latents::{LatentPosterior, Latents};
 use super::observed::Observed;
@@ -10,8 +11,8 @@ use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
 use crate::process::{CheckedOn, FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
+use posterior_gp::exact::FitOptions;
 use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace};
-use posterior_likelihoods::OutputLikelihood;
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use posterior_store::{StoreError, Tensors};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// What is left behind.
 pub(super) struct AtMode {
     pub(super) posterior: LatentPosterior,
-    pub(super) likelihood: OutputLikelihood,
+    pub(super) likelihood: posterior_likelihoods::OutputLikelihood,
     pub(super) told: Told,
     pub(super) summary: ModeSummary,
     /// Of every row, as the others predict it, about.
@@ -71,7 +72,7 @@ pub(super) fn fit(
     Hyperparameter::give(&hyperparameters, &mut likelihood);
     let check = match observed.rows() {
         1 => None,
-        _ => Some(left_out(observed, &fitted.posterior, &likelihood)?),
+        _ => Some(left_out(observed, &fitted.posterior, &options, (request, observer))?),
     };
     let told = Told {
         hyperparameters,
@@ -87,18 +88,48 @@ pub(super) fn fit(
     Ok(AtMode { posterior: LatentPosterior::Laplace(fitted.posterior), likelihood, told, summary, check })
 }
 
-/// Scores of every row as the others predict it.
+/// Steps at most of a search on half of the rows.
+const STEPS_OF_HALF: usize = 15;
+
+/// Scores of every row as the others predict it, about, under hyperparameters that its half had no part in.
 fn left_out(
     observed: &Observed,
     posterior: &LaplacePosterior,
-    likelihood: &OutputLikelihood,
+    options: &FitOptions,
+    (request, observer): (&FitRequest, &mut Observer<'_, FitStage>),
 ) -> Result<LabelCheck, ModelError> {
     let truths = observed.targets();
-    let LatentPrediction { mean, covariance, .. } = posterior.left_out(&observed.data)?;
-    let outputs = mean.ncols();
-    let means = (0..mean.nrows()).flat_map(|i| (0..outputs).map(move |k| (i, k))).map(|(i, k)| mean[(i, k)]);
-    let latents = Latents::of(means.collect(), covariance, outputs);
-    let kind = (&observed.target, likelihood);
+    let rows: Vec<usize> = (0..observed.rows()).collect();
+    let learned = request.hyperparameters.is_none();
+    let mut likelihood = observed.likelihood.clone();
+    let latents = crossed(observed, &rows, (learned, request.seed), |half| {
+        let mut model = posterior.model().clone();
+        if learned && half.len() < rows.len() {
+            // From the beginning: what all rows chose has seen the other half.
+            model = LaplaceGp::new(
+                request.kernel.build(&observed.feature_names())?,
+                request.mean,
+                observed.likelihood.clone_box(),
+                observed.data.inputs().ncols(),
+            );
+            let mut options = FitOptions { restarts: 1, ..options.clone() };
+            options.steps.steps = options.steps.steps.min(STEPS_OF_HALF);
+            let found = fit_laplace(model, &observed.data.select(half)?, &options, &mut |progress, _| {
+                observer(progress, &FitStage::Search)
+            })?;
+            if found.reason == Reason::Interrupted {
+                return Err(ModelError::Interrupted);
+            }
+            model = found.posterior.model().clone();
+        }
+        Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
+        let own = LaplacePosterior::new(model, &observed.data, None)?;
+        let LatentPrediction { mean, covariance, .. } = own.left_out(&observed.data)?;
+        let outputs = mean.ncols();
+        let places = (0..mean.nrows()).flat_map(|i| (0..outputs).map(move |k| (i, k)));
+        Ok(Latents::of(places.map(|place| mean[place]).collect(), covariance, outputs))
+    })?;
+    let kind = (&observed.target, &likelihood);
     LabelCheck::of(CheckedOn::LeaveOneOut, &latents, kind, &truths, &marginal(&observed.target, &truths))
 }
 

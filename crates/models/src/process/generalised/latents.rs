@@ -50,6 +50,18 @@ impl Latents {
         Self { mean, covariance, outputs, clipped: 0 }
     }
 
+    /// Takes some points from another of the same form.
+    pub(super) fn take(&mut self, other: &Self, points: &[usize]) {
+        let mut copy = |of: fn(&mut Self) -> &mut Vec<f64>, from: &[f64]| {
+            let width = from.len() / other.len().max(1);
+            for &i in points {
+                of(self)[i * width..][..width].copy_from_slice(&from[i * width..][..width]);
+            }
+        };
+        copy(|l| &mut l.mean, &other.mean);
+        copy(|l| &mut l.covariance, &other.covariance);
+    }
+
     /// Number of points.
     pub(super) fn len(&self) -> usize {
         self.mean.len() / self.outputs.max(1)

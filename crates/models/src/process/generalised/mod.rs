@@ -15,13 +15,14 @@
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `fit` | all of it |
 //! | `latents`, `observations` | the posterior of latent functions, and what will be observed |
-//! | `check` | how good it is on rows that had no part in it |
+//! | `check`, `crossed` | how good it is on rows that had no part in it |
 //! | `header`, `file` | what stands in a file |
 //! | `asked`, `describe` | what any model can be asked; in words |
 
 mod asked;
 mod check;
 mod cost;
+mod crossed;
 mod describe;
 mod file;
 mod fit;
