@@ -28,7 +28,7 @@ const MOST: f64 = 8192.0;
 /// Deviations from which a class is integrated over the Gumbel variable: there both rules have as many nodes.
 const WIDE: f64 = 3.0;
 /// Mean and deviation of a Gumbel variable: Euler's constant and `π/√6`.
-const GUMBEL: (f64, f64) = (0.577_215_664_901_532_9, 1.282_549_830_161_864_1);
+const GUMBEL: (f64, f64) = (0.577_215_664_901_532_9, 1.282_549_830_161_864);
 /// Where the distribution functions of the Gumbel variable and of the normal one differ by more than rounding.
 const DIFFERENT: (f64, f64) = (-11.0, 38.0);
 
