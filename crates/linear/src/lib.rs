@@ -30,6 +30,7 @@
 //! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
+//! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |
 //! | [`sampled`] | the posterior as samples by products alone, and precisions by expectation maximisation |
 
 mod check;
@@ -41,6 +42,7 @@ pub mod latent;
 pub mod mode;
 mod prior;
 pub mod sampled;
+pub mod streaming;
 pub mod structure;
 
 pub use error::LinearError;

@@ -1,0 +1,181 @@
+//! Sums over rows, and the posterior that they make.
+
+use crate::LinearError;
+use crate::structure::StructureError;
+use faer::{Mat, MatRef};
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::dense::product;
+
+/// What is kept of the rows so far: `8 P² (K + 2)` bytes for P features and K functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamingModel {
+    /// Precision of all priors, P x P.
+    prior: Mat<f64>,
+    /// Sum of the rows' least precisions, P x P.
+    shared: Mat<f64>,
+    /// What each function has beyond it, P x P.
+    own: Vec<Mat<f64>>,
+    /// `r_k`, P x K.
+    shifts: Mat<f64>,
+    rows: u64,
+}
+
+/// The posterior of the weights after some rows.
+#[derive(Clone, Debug)]
+pub struct StreamPosterior {
+    factors: Vec<Cholesky>,
+    means: Mat<f64>,
+}
+
+/// Latent values of some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamLatents {
+    /// Means, rows x K.
+    pub means: Mat<f64>,
+    /// Variances, rows x K, without noise.
+    pub variances: Mat<f64>,
+}
+
+impl StreamingModel {
+    /// Priors `N(m_k, P^-1)` from their precision `P` (P x P, positive definite) and means (P x K).
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::Empty`], [`LinearError::NotFinite`].
+    pub fn new(precision: MatRef<'_, f64>, means: MatRef<'_, f64>) -> Result<Self, LinearError> {
+        let (p, k) = means.shape();
+        same("rows of the prior precision", p, precision.nrows())?;
+        same("columns of the prior precision", p, precision.ncols())?;
+        if p == 0 || k == 0 {
+            return Err(LinearError::Empty { what: if p == 0 { "features" } else { "functions" } });
+        }
+        finite("entry of the prior precision", precision)?;
+        finite("entry of the prior mean", means)?;
+        Ok(Self {
+            prior: precision.to_owned(),
+            shared: Mat::zeros(p, p),
+            own: vec![Mat::zeros(p, p); k],
+            shifts: product(precision, means),
+            rows: 0,
+        })
+    }
+
+    /// Number of features P.
+    pub fn features(&self) -> usize {
+        self.prior.nrows()
+    }
+
+    /// Number of functions K.
+    pub fn functions(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Rows learned so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Learns B rows from their features (B x P), targets and precisions of the observations (B x K each); a precision of 0 is no observation. Cost: `2 B P²` flops for what functions share, and as much for each row
+    /// and function whose precision is larger than the row's least. Nothing is learned where something is wrong.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`]; [`LinearError::Option`] for a negative precision.
+    pub fn learn(
+        &mut self,
+        features: MatRef<'_, f64>,
+        targets: MatRef<'_, f64>,
+        precisions: MatRef<'_, f64>,
+    ) -> Result<(), LinearError> {
+        let (b, k) = (features.nrows(), self.functions());
+        same("features", self.features(), features.ncols())?;
+        for (what, matrix) in [("targets", targets), ("precisions", precisions)] {
+            same(what, b, matrix.nrows())?;
+            same(what, k, matrix.ncols())?;
+        }
+        finite("feature", features)?;
+        finite("target", targets)?;
+        finite("precision", precisions)?;
+        if let Some(value) = (0..b * k).map(|i| precisions[(i / k, i % k)]).find(|v| *v < 0.0) {
+            let expected = "precisions are one over a variance, or 0 for no observation";
+            return Err(LinearError::Option { name: "precision", value, expected });
+        }
+        let least: Vec<f64> =
+            (0..b).map(|i| (0..k).map(|c| precisions[(i, c)]).fold(f64::INFINITY, f64::min)).collect();
+        let all: Vec<usize> = (0..b).collect();
+        self.shared += weighted(features, &all, &least);
+        for c in 0..k {
+            let more: Vec<usize> = all.iter().copied().filter(|&i| precisions[(i, c)] > least[i]).collect();
+            if !more.is_empty() {
+                let beyond: Vec<f64> = more.iter().map(|&i| precisions[(i, c)] - least[i]).collect();
+                self.own[c] += weighted(features, &more, &beyond);
+            }
+        }
+        let pulls = Mat::from_fn(b, k, |i, c| precisions[(i, c)] * targets[(i, c)]);
+        self.shifts += product(features.transpose(), pulls.as_ref());
+        self.rows += b as u64;
+        Ok(())
+    }
+
+    /// The posterior after the rows so far. Cost: `K P³ / 3` flops and `8 K P²` bytes.
+    ///
+    /// # Errors
+    /// [`LinearError::Structure`] where a precision is not positive definite, which only a prior that is not can cause.
+    pub fn condition(&self) -> Result<StreamPosterior, LinearError> {
+        let mut means = self.shifts.clone();
+        let mut factors = Vec::with_capacity(self.functions());
+        for (c, own) in self.own.iter().enumerate() {
+            let precision = &self.prior + &self.shared + own;
+            let factor = Cholesky::of(precision.as_ref(), JitterPolicy::NONE)
+                .map_err(|source| StructureError::Factor { block: format!("function {c}"), source })?;
+            factor.solve_in_place(means.as_mut().subcols_mut(c, 1));
+            factors.push(factor);
+        }
+        Ok(StreamPosterior { factors, means })
+    }
+}
+
+impl StreamPosterior {
+    /// Means of the weights, P x K.
+    pub fn weights(&self) -> MatRef<'_, f64> {
+        self.means.as_ref()
+    }
+
+    /// Latent values of B rows by their features (B x P). Cost: `B K P²` flops.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn latents(&self, features: MatRef<'_, f64>) -> Result<StreamLatents, LinearError> {
+        same("features", self.means.nrows(), features.ncols())?;
+        finite("feature", features)?;
+        let means = product(features, self.means.as_ref());
+        let mut variances = Mat::zeros(features.nrows(), self.factors.len());
+        for (c, factor) in self.factors.iter().enumerate() {
+            let mut half = features.transpose().to_owned();
+            factor.solve_factor_in_place(half.as_mut());
+            for i in 0..features.nrows() {
+                variances[(i, c)] = half.col(i).squared_norm_l2();
+            }
+        }
+        Ok(StreamLatents { means, variances })
+    }
+}
+
+/// `sum_i b_i phi_i phi_i^T` over some rows.
+fn weighted(features: MatRef<'_, f64>, rows: &[usize], precisions: &[f64]) -> Mat<f64> {
+    let scaled =
+        Mat::from_fn(rows.len(), features.ncols(), |i, j| precisions[i].sqrt() * features[(rows[i], j)]);
+    product(scaled.transpose(), scaled.as_ref())
+}
+
+fn same(what: &'static str, expected: usize, found: usize) -> Result<(), LinearError> {
+    if expected == found { Ok(()) } else { Err(LinearError::Shape { what, expected, found }) }
+}
+
+fn finite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<(), LinearError> {
+    let columns = matrix.ncols();
+    match (0..matrix.nrows() * columns).find(|&i| !matrix[(i / columns, i % columns)].is_finite()) {
+        Some(index) => {
+            Err(LinearError::NotFinite { what, index, value: matrix[(index / columns, index % columns)] })
+        }
+        None => Ok(()),
+    }
+}
