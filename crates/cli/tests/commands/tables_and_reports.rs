@@ -170,7 +170,7 @@ fn mistakes_get_their_status_and_a_way_out() {
             1,
             "no feature column is called `zz`. There are: a",
         ),
-        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <FILE>"),
+        ([&FIT[..], &["--fold", "1"]].concat(), 2, "--folds <FILE|COUNT>"),
         ([&FIT[..], &["--learning-rate", "0.1"]].concat(), 2, "belongs to --optimizer adam"),
         (FIT.to_vec(), 1, "(--one-hot colour)"),
         ([&FIT[..], &["--features", "a,b", "--memory", "0.00001"]].concat(), 1, "n = 60 needs"),
