@@ -22,6 +22,7 @@
 //! | [`Table`] | named columns of numbers or text, as they stand in the file |
 //! | [`read_table`] | CSV, TSV, Parquet, NPY, NPZ, gzip: one entry, hostile files included |
 //! | [`stream`] | large CSV and Parquet files, part by part |
+//! | [`arriving`] | rows that arrive one after the other |
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`ClassNames`], [`TargetSketch`] | labels and counts as targets, and what a column looks like before anyone says which |
 //! | [`Standardisation`] | means and scales of the training rows |
@@ -39,6 +40,7 @@
 //!
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
 
+pub mod arriving;
 mod arrays;
 mod destination;
 mod error;

@@ -186,7 +186,7 @@ fn array(predictions: &Predictive) -> Result<NumericArray, ModelError> {
 }
 
 /// The new columns, as long as the table; empty cells where a row has no prediction.
-fn columns<M: Model + ?Sized>(
+pub(crate) fn columns<M: Model + ?Sized>(
     model: &M,
     data: &ModelData,
     predictions: &Predictive,

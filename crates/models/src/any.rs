@@ -3,7 +3,7 @@
 use crate::Model;
 use crate::ensemble::{EnsembleHeader, EnsembleModel};
 use crate::laplace::{LaplaceHeader, LaplaceModel};
-use crate::process::{GeneralisedHeader, GeneralisedModel, ProcessModel};
+use crate::process::{GeneralisedHeader, GeneralisedModel, ProcessModel, StreamState};
 use posterior_store::{Container, StoreError};
 use std::path::Path;
 
@@ -45,9 +45,16 @@ impl AnyModel {
     /// # Errors
     /// A [`StoreError`] that says what is wrong with the file.
     pub fn load(path: &Path) -> Result<Self, StoreError> {
+        Self::from_container(Container::read(path)?)
+    }
+
+    /// From what a file holds.
+    pub(crate) fn from_container(container: Container<serde_json::Value>) -> Result<Self, StoreError> {
         // First as text of any shape: the method says how to read it.
-        let container = Container::<serde_json::Value>::read(path)?;
         let method = container.header.get("method").and_then(|m| m.as_str()).unwrap_or_default();
+        if method == StreamState::METHOD {
+            return Self::from_container(StreamState::model_of(container)?);
+        }
         Ok(match method {
             LaplaceHeader::METHOD => {
                 Self::Laplace(Box::new(LaplaceModel::from_container(container.typed()?)?))

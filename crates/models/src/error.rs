@@ -24,6 +24,9 @@ pub enum ModelError {
     /// Linearised Laplace.
     #[error(transparent)]
     Laplace(#[from] LaplaceError),
+    /// Sums over the rows of a stream.
+    #[error(transparent)]
+    Linear(#[from] posterior_linear::LinearError),
     /// A network.
     #[error(transparent)]
     Network(#[from] NetworkError),

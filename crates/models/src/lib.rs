@@ -21,6 +21,7 @@
 //! |---|---|
 //! | [`ProcessModel`] | a Gaussian process on a table: roles of columns, hyperparameters, posterior, file |
 //! | [`GeneralisedModel`] | the same for classes, counts and numbers with outliers |
+//! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | several networks as one model |
@@ -60,8 +61,9 @@ pub use process::{
     BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS, EvidenceSearchSummary,
     FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, Header,
     Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, ScalablePlan, ScalableSummary,
-    Solver, StandInSummary, Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod,
+    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary,
+    ScoreSums, Solver, StandInSummary, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
+    StreamState, StreamedRows, Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod,
     VarianceSolves, choose, choose_likelihood,
 };
 pub use shift::Shift;

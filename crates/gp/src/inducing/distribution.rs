@@ -7,7 +7,7 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::{Accum, Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::dense::{multiply_into, parallelism};
+use posterior_linalg::dense::{multiply_into, parallelism, product};
 use posterior_linalg::symmetric::mirror_lower;
 
 /// Gaussians over the whitened inducing values of C latent functions, independent of one another.
@@ -63,6 +63,42 @@ impl InducingDistribution {
     /// Lower-triangular roots of the covariances, with zeros above the diagonal: C of them, or one that all functions share.
     pub fn roots(&self) -> &[Mat<f64>] {
         &self.roots
+    }
+
+    /// Its natural parameters: the precision of each root and `precision * mean` (m x C). Cost `4m³/3` flops a root.
+    pub fn natural(&self) -> (Vec<Mat<f64>>, Mat<f64>) {
+        let precision = |root: &Mat<f64>| {
+            let inverse = inverse_of_lower(root.as_ref());
+            let upper = (inverse.transpose(), BlockStructure::TriangularUpper);
+            symmetric_product(upper, (inverse.as_ref(), BlockStructure::TriangularLower), 1.0)
+        };
+        let precisions: Vec<Mat<f64>> = self.roots.iter().map(precision).collect();
+        let mut shifts = Mat::zeros(self.inducing(), self.latents());
+        for c in 0..self.latents() {
+            let own = product(precisions[self.root_of(c)].as_ref(), self.mean.as_ref().subcols(c, 1));
+            shifts.as_mut().subcols_mut(c, 1).copy_from(own);
+        }
+        (precisions, shifts)
+    }
+
+    /// From natural parameters, as [`Self::natural`] has them: precisions (m x m, lower triangles are read; one for each function or one for all) and `precision * mean` (m x C). Cost `2m³/3` flops a root.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; when a precision is not positive definite.
+    pub fn from_natural(precisions: &[Mat<f64>], shifts: MatRef<'_, f64>) -> Result<Self, GpError> {
+        let roots: Vec<Mat<f64>> =
+            precisions.iter().map(|p| root_of_inverse(p.as_ref())).collect::<Result<_, _>>()?;
+        if roots.len() != 1 {
+            same_width("roots of inducing covariances", shifts.ncols(), roots.len())?;
+        }
+        let mut mean = Mat::zeros(shifts.nrows(), shifts.ncols());
+        for c in 0..shifts.ncols() {
+            let root = &roots[if roots.len() == 1 { 0 } else { c }];
+            same_width("rows of a precision", shifts.nrows(), root.nrows())?;
+            let half = product(root.transpose(), shifts.subcols(c, 1));
+            mean.as_mut().subcols_mut(c, 1).copy_from(product(root.as_ref(), half.as_ref()));
+        }
+        Self::new(mean, roots)
     }
 
     /// Number of inducing values of one function, m.
@@ -197,6 +233,26 @@ mod tests {
             assert!((q.divergence() - expected).abs() < 1e-12);
         }
         assert!(InducingDistribution::prior(5, 3, false).divergence().abs() < 1e-15);
+    }
+
+    #[test]
+    fn natural_parameters_lead_back() {
+        let root =
+            |k: f64| Mat::<f64>::from_fn(4, 4, |i, j| if i >= j { 0.6 + k * (i + 2 * j) as f64 } else { 0.0 });
+        let mean = Mat::<f64>::from_fn(4, 2, |i, j| (i as f64) - 0.7 * j as f64);
+        for roots in [vec![root(0.1)], vec![root(0.2), root(0.05)]] {
+            let q = InducingDistribution::new(mean.clone(), roots.clone()).unwrap();
+            let (precisions, shifts) = q.natural();
+            for (root, precision) in roots.iter().zip(&precisions) {
+                let one = precision * root * root.transpose();
+                assert!((one - Mat::<f64>::identity(4, 4)).norm_max() < 1e-11);
+            }
+            let back = InducingDistribution::from_natural(&precisions, shifts.as_ref()).unwrap();
+            assert!((&back.mean - &q.mean).norm_max() < 1e-11);
+            back.roots.iter().zip(&q.roots).for_each(|(a, b)| assert!((a - b).norm_max() < 1e-11));
+        }
+        let indefinite = Mat::<f64>::from_fn(4, 4, |i, j| f64::from(u8::from(i != j)));
+        assert!(InducingDistribution::from_natural(&[indefinite], mean.as_ref()).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! | [`collapsed`] | optimal, in closed form | `O(n m²)` | Gaussian |
 //! | [`stochastic`] | natural gradients or Adam on mini-batches of r rows | `O(r m² + m³)` | any [`posterior_likelihoods::Likelihood`] |
 //!
-//! [`fixed_mean`] summarises the covariance only, of a process of C functions whose posterior mean is given: error bars for a trained network.
+//! [`streaming`] is what both leave behind going on with rows that arrive later. [`fixed_mean`] summarises the covariance only, of a process of C functions whose posterior mean is given: error bars for a trained network.
 //!
 //! | file | what |
 //! |---|---|
@@ -34,6 +34,7 @@ mod plan;
 mod posterior;
 mod prior;
 pub mod stochastic;
+pub mod streaming;
 mod whitening;
 
 pub use distribution::InducingDistribution;

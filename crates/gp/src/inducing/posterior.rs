@@ -144,31 +144,61 @@ impl InducingPosterior {
     /// # Errors
     /// [`GpError`] when the width is wrong or a value is not finite.
     pub fn latent(&self, x: MatRef<'_, f64>) -> Result<LatentMarginals, GpError> {
-        self.check(x)?;
-        let (k, latents) = (x.nrows(), self.distribution.latents());
-        let mut mean = self.mean.evaluate(x);
-        let mut variance = Mat::zeros(k, latents);
-        let mut clipped = 0;
+        let mut all = Self::latent_of_all(&[self], x)?;
+        all.pop().ok_or(GpError::Empty { what: "the set of posteriors" })
+    }
+
+    /// The same of several posteriors; of those that [share their features](Self::shares_features) these are computed once.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn latent_of_all(
+        posteriors: &[&Self],
+        x: MatRef<'_, f64>,
+    ) -> Result<Vec<LatentMarginals>, GpError> {
+        let Some(first) = posteriors.first() else { return Ok(Vec::new()) };
+        posteriors.iter().try_for_each(|p| p.check(x))?;
+        let shared: Vec<bool> = posteriors.iter().map(|p| first.shares_features(p)).collect();
+        let k = x.nrows();
+        let begin = |p: &&Self| LatentMarginals {
+            mean: p.mean.evaluate(x),
+            variance: Mat::zeros(k, p.distribution.latents()),
+            clipped: 0,
+        };
+        let mut all: Vec<LatentMarginals> = posteriors.iter().map(begin).collect();
         for rows in pieces(k, BLOCK) {
             let points = x.subrows(rows.start, rows.len());
-            let features = self.features(points);
-            let mut target = mean.as_mut().subrows_mut(rows.start, rows.len());
-            target += features.transpose() * &self.distribution.mean;
-            let prior = diagonal(self.kernel(), points);
-            for index in 0..self.distribution.roots.len() {
-                let rooted = self.rooted(index, &features);
-                for (i, row) in rows.clone().enumerate() {
-                    let explained = features.col(i).squared_norm_l2() - rooted.col(i).squared_norm_l2();
-                    let value = prior[i] - explained;
-                    clipped += usize::from(value < 0.0);
-                    let value = if value < 0.0 { 0.0 } else { value };
-                    for latent in (0..latents).filter(|&c| self.distribution.root_of(c) == index) {
-                        variance[(row, latent)] = value;
-                    }
+            let features = first.features(points);
+            let prior = diagonal(first.kernel(), points);
+            for ((posterior, out), shared) in posteriors.iter().zip(&mut all).zip(&shared) {
+                if *shared {
+                    posterior.add_marginals(rows.start, &features, &prior, out);
+                } else {
+                    let prior = diagonal(posterior.kernel(), points);
+                    posterior.add_marginals(rows.start, &posterior.features(points), &prior, out);
                 }
             }
         }
-        Ok(LatentMarginals { mean, variance, clipped })
+        Ok(all)
+    }
+
+    /// Adds what the inducing values say to prior means, and writes variances, of rows from `start` on.
+    fn add_marginals(&self, start: usize, features: &Mat<f64>, prior: &[f64], out: &mut LatentMarginals) {
+        let latents = self.distribution.latents();
+        let mut target = out.mean.as_mut().subrows_mut(start, features.ncols());
+        target += features.transpose() * &self.distribution.mean;
+        for index in 0..self.distribution.roots.len() {
+            let rooted = self.rooted(index, features);
+            for i in 0..features.ncols() {
+                let explained = features.col(i).squared_norm_l2() - rooted.col(i).squared_norm_l2();
+                let value = prior[i] - explained;
+                out.clipped += usize::from(value < 0.0);
+                let value = if value < 0.0 { 0.0 } else { value };
+                for latent in (0..latents).filter(|&c| self.distribution.root_of(c) == index) {
+                    out.variance[(start + i, latent)] = value;
+                }
+            }
+        }
     }
 
     /// What will be observed at the rows of `x`: probabilities of classes or events, or moments, one for each row.

@@ -59,6 +59,81 @@ impl StreamingModel {
         })
     }
 
+    /// The same with observations that are known by their sums only, as another posterior leaves them behind: for each function `sum_n b_nk phi_n phi_n^T` (P x P), and `sum_n b_nk t_nk phi_n` (P x K). They may come
+    /// from differences and be a rounding away from positive semi-definite.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn observed(mut self, precisions: &[Mat<f64>], shifts: MatRef<'_, f64>) -> Result<Self, LinearError> {
+        same("functions", self.functions(), precisions.len())?;
+        same("rows of the shifts", self.features(), shifts.nrows())?;
+        same("functions of the shifts", self.functions(), shifts.ncols())?;
+        finite("shift", shifts)?;
+        for (own, more) in self.own.iter_mut().zip(precisions) {
+            same("rows of a precision", own.nrows(), more.nrows())?;
+            same("columns of a precision", own.nrows(), more.ncols())?;
+            finite("entry of a precision", more.as_ref())?;
+            *own += more;
+        }
+        self.shifts += shifts;
+        Ok(self)
+    }
+
+    /// The same functions with features more that no row so far has seen: their prior is `N(0, I)`, apart from that of the others. Inducing points that are added to others do this to whitened features, and nothing is lost by it
+    /// (spec `likelihood_approximations`, section 6.6, where the new points contain the old).
+    pub fn widened(&self, more: usize) -> Self {
+        let p = self.features();
+        let wide = |of: &Mat<f64>, fresh: f64| {
+            Mat::from_fn(p + more, p + more, |i, j| match (i < p && j < p, i == j) {
+                (true, _) => of[(i, j)],
+                (false, true) => fresh,
+                (false, false) => 0.0,
+            })
+        };
+        let shift = |i: usize, j: usize| if i < p { self.shifts[(i, j)] } else { 0.0 };
+        Self {
+            prior: wide(&self.prior, 1.0),
+            shared: wide(&self.shared, 0.0),
+            own: self.own.iter().map(|own| wide(own, 0.0)).collect(),
+            shifts: Mat::from_fn(p + more, self.functions(), shift),
+            rows: self.rows,
+        }
+    }
+
+    /// The posterior precision `L_k` of one function's weights, P x P.
+    pub fn precision(&self, function: usize) -> Mat<f64> {
+        &self.prior + &self.shared + &self.own[function]
+    }
+
+    /// What the precisions times the posterior means are, `r_k`, P x K.
+    pub fn shifts(&self) -> MatRef<'_, f64> {
+        self.shifts.as_ref()
+    }
+
+    /// The sums as they are kept: of the rows' least precisions, and of what each function has beyond; P x P each.
+    pub fn sums(&self) -> (MatRef<'_, f64>, &[Mat<f64>]) {
+        (self.shared.as_ref(), &self.own)
+    }
+
+    /// Goes on from sums that were kept ([`Self::sums`], [`Self::shifts`], [`Self::rows`]), to the same bits.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`], [`LinearError::NotFinite`].
+    pub fn resumed(
+        prior: MatRef<'_, f64>,
+        (shared, own): (Mat<f64>, Vec<Mat<f64>>),
+        shifts: Mat<f64>,
+        rows: u64,
+    ) -> Result<Self, LinearError> {
+        let none = Mat::zeros(shifts.nrows(), shifts.ncols());
+        let mut out = Self::new(prior, none.as_ref())?.observed(&own, shifts.as_ref())?;
+        same("rows of the shared sum", out.features(), shared.nrows())?;
+        same("columns of the shared sum", out.features(), shared.ncols())?;
+        finite("entry of the shared sum", shared.as_ref())?;
+        (out.shared, out.own, out.shifts, out.rows) = (shared, own, shifts, rows);
+        Ok(out)
+    }
+
     /// Number of features P.
     pub fn features(&self) -> usize {
         self.prior.nrows()
@@ -122,8 +197,8 @@ impl StreamingModel {
     pub fn condition(&self) -> Result<StreamPosterior, LinearError> {
         let mut means = self.shifts.clone();
         let mut factors = Vec::with_capacity(self.functions());
-        for (c, own) in self.own.iter().enumerate() {
-            let precision = &self.prior + &self.shared + own;
+        for c in 0..self.functions() {
+            let precision = self.precision(c);
             let factor = Cholesky::of(precision.as_ref(), JitterPolicy::NONE)
                 .map_err(|source| StructureError::Factor { block: format!("function {c}"), source })?;
             factor.solve_in_place(means.as_mut().subcols_mut(c, 1));

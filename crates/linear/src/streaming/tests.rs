@@ -146,6 +146,49 @@ fn before_any_row_it_is_the_prior() {
     assert_same(&posterior, &expected, 1e-12);
 }
 
+/// Sums that are taken out and put back, or given instead of rows, are those of the rows; features that come later were nought before.
+#[test]
+fn sums_go_on_and_features_may_be_added() {
+    let (targets, precisions) = observed(Matching::Variational, 0.1);
+    let (prior, _) = prior();
+    let order: Vec<usize> = (0..ROWS).collect();
+    let whole = learned(&order, 10, &targets, &precisions);
+    let half = learned(&order[..20], 10, &targets, &precisions);
+    let (shared, own) = half.sums();
+    let sums = (shared.to_owned(), own.to_vec());
+    let mut again =
+        StreamingModel::resumed(prior.as_ref(), sums, half.shifts().to_owned(), half.rows()).unwrap();
+    assert_eq!(again, half);
+    let x = features();
+    let rest = |of: &Mat<f64>| of.subrows(20, 20).to_owned();
+    again.learn(rest(&x).as_ref(), rest(&targets).as_ref(), rest(&precisions).as_ref()).unwrap();
+    assert_same(&again.condition().unwrap(), &dense(&targets, &precisions), 1e-10);
+
+    let given: Vec<Mat<f64>> = (0..CLASSES).map(|c| whole.precision(c) - &prior).collect();
+    let none = Mat::<f64>::zeros(FEATURES, CLASSES);
+    let told = StreamingModel::new(prior.as_ref(), none.as_ref()).unwrap();
+    let told = told.observed(&given, whole.shifts()).unwrap();
+    assert_same(&told.condition().unwrap(), &dense(&targets, &precisions), 1e-10);
+
+    // A sixth feature that is 0 in the first half of the rows, added after these.
+    let identity = Mat::<f64>::identity(FEATURES + 1, FEATURES + 1);
+    let sixth = |i: usize| if i < 20 { 0.0 } else { wave(i as f64 + 0.3) };
+    let wide = Mat::from_fn(ROWS, FEATURES + 1, |i, j| if j < FEATURES { x[(i, j)] } else { sixth(i) });
+    let none = Mat::<f64>::zeros(FEATURES + 1, CLASSES);
+    let mut expected = StreamingModel::new(identity.as_ref(), none.as_ref()).unwrap();
+    expected.learn(wide.as_ref(), targets.as_ref(), precisions.as_ref()).unwrap();
+    let mut found =
+        StreamingModel::new(identity.submatrix(0, 0, 5, 5), none.submatrix(0, 0, 5, CLASSES)).unwrap();
+    let first = |of: &Mat<f64>| of.subrows(0, 20).to_owned();
+    found.learn(first(&x).as_ref(), first(&targets).as_ref(), first(&precisions).as_ref()).unwrap();
+    let mut found = found.widened(1);
+    found.learn(rest(&wide).as_ref(), rest(&targets).as_ref(), rest(&precisions).as_ref()).unwrap();
+    for c in 0..CLASSES {
+        assert!((found.precision(c) - expected.precision(c)).norm_max() < 1e-11);
+    }
+    assert!((found.shifts() - expected.shifts()).norm_max() < 1e-11);
+}
+
 #[test]
 fn what_does_not_fit_is_refused_and_nothing_is_learned() {
     let (targets, precisions) = observed(Matching::Variational, 0.1);

@@ -311,6 +311,7 @@ fn attempts(header: &Header) -> String {
 pub(crate) fn notes(header: &Header) -> Vec<Note> {
     use posterior_optim::Reason;
     let mut out: Vec<Note> = header.fit.data.sentences().into_iter().map(Note::information).collect();
+    out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     if header.fit.largest_jitter > 0.0 {
         out.push(Note::warning(format!(
             "up to {:.1e} (in standard units) was added to the kernel matrix's diagonal during the search, {:.1e} in the final model",

@@ -19,9 +19,14 @@ impl ProcessModel {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        self.container().write(path)
+    }
+
+    /// What its file holds.
+    pub(crate) fn container(&self) -> Container<Header> {
         let mut tensors = posterior_tensors(&self.posterior);
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        Container { header: self.header.clone(), tensors }.write(path)
+        Container { header: self.header.clone(), tensors }
     }
 
     /// Reads and checks a file.

@@ -207,6 +207,7 @@ impl ProcessModel {
             noise_floor: request.noise_floor,
             cholesky: CholeskyInfo::default(),
             seed: request.seed,
+            streamed: None,
             fit: FitSummary {
                 log_evidence: None,
                 criterion: evidence.map(|e| e.objective).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! What stands in a model file besides arrays.
 
-use super::{FitCheck, ScalableSummary};
+use super::{FitCheck, ScalableSummary, StreamedRows};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::{Criterion, Optimizer, Plan};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -122,6 +122,9 @@ pub struct Header {
     pub seed: u64,
     /// How the fit went.
     pub fit: FitSummary,
+    /// What was learned afterwards, row by row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed: Option<StreamedRows>,
 }
 
 impl Header {

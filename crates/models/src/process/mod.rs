@@ -15,6 +15,7 @@
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
+//! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
 mod asked;
 mod check;
@@ -29,6 +30,7 @@ mod predict;
 mod predict_plan;
 mod rates;
 mod scalable;
+mod streaming;
 
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub(crate) use file::{add_fingerprints, fingerprints};
@@ -44,6 +46,11 @@ pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};
 pub(crate) use rates::time;
 pub use scalable::{
     Chosen, EXACT_ROWS, EvidenceSearchSummary, ScalablePlan, ScalableSummary, Solver, choose,
+};
+
+pub use streaming::{
+    RunningScore, ScoreSums, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
+    StreamedRows,
 };
 
 use crate::ModelError;

@@ -53,6 +53,21 @@ impl GeneralisedModel {
         Ok(asked)
     }
 
+    /// Inputs and targets, as the likelihood takes them, of rows that have both.
+    pub(in crate::process) fn labelled(
+        &self,
+        table: &Table,
+        rows: &[usize],
+    ) -> Result<(Extracted, Vec<f64>), DataError> {
+        let Asked { extracted, truths } = self.extracted(table, rows, true)?;
+        Ok((extracted, truths.unwrap_or_default()))
+    }
+
+    /// How many of these rows have inputs that can be predicted from.
+    pub(in crate::process) fn unlabelled(&self, table: &Table, rows: &[usize]) -> Result<usize, DataError> {
+        Ok(self.extracted(table, rows, false)?.extracted.rows.len())
+    }
+
     /// Bytes that `count` joint draws at `m` rows take; those of classes by Laplace's approximation are drawn together.
     fn draw_bytes(&self, m: u64, count: u64) -> u64 {
         let (c, n) = (self.header.likelihood.outputs() as u64, self.posterior.support() as u64);

@@ -121,6 +121,7 @@ fn checked(check: &LabelCheck) -> SummaryRow {
 pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
     let fit = &header.fit;
     let mut out: Vec<Note> = fit.data.sentences().into_iter().map(Note::information).collect();
+    out.extend(header.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     out.extend(fit.odd.iter().map(Note::warning));
     if fit.largest_jitter > 0.0 {
         let text = format!(

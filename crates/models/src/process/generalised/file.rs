@@ -25,6 +25,11 @@ impl GeneralisedModel {
     /// # Errors
     /// [`StoreError::Write`]; an older file is untouched then.
     pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        self.container().write(path)
+    }
+
+    /// What its file holds.
+    pub(crate) fn container(&self) -> Container<GeneralisedHeader> {
         let mut tensors = Tensors::default();
         match &*self.posterior {
             LatentPosterior::Apart { posteriors, .. } => {
@@ -36,7 +41,7 @@ impl GeneralisedModel {
             LatentPosterior::Laplace(posterior) => laplace::tensors(posterior, &mut tensors),
         }
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
-        Container { header: self.header.clone(), tensors }.write(path)
+        Container { header: self.header.clone(), tensors }
     }
 
     /// Reads and checks a file.

@@ -116,6 +116,7 @@ impl GeneralisedModel {
                 bound,
                 mode,
             },
+            streamed: None,
         };
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
         Ok(Self { header, posterior: Arc::new(posterior), fingerprints })

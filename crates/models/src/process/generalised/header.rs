@@ -3,7 +3,7 @@
 use super::check::{LabelCheck, LabelScores};
 use super::target::Target;
 use crate::options::InferenceName;
-use crate::process::{Header, Hyperparameter};
+use crate::process::{Header, Hyperparameter, StreamedRows};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
 use posterior_gp::exact::Plan;
 use posterior_gp::{Hyperprior, MeanForm};
@@ -146,6 +146,9 @@ pub struct GeneralisedHeader {
     pub seed: u64,
     /// How the fit went.
     pub fit: GeneralisedSummary,
+    /// What was learned afterwards, row by row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed: Option<StreamedRows>,
 }
 
 impl GeneralisedHeader {

@@ -91,6 +91,14 @@ impl Latents {
     }
 }
 
+/// The posterior of a function where it is one of inducing points.
+pub(in crate::process) fn inducing(posterior: &ProcessPosterior) -> Option<&InducingPosterior> {
+    match posterior {
+        ProcessPosterior::Inducing(posterior) => Some(posterior),
+        _ => None,
+    }
+}
+
 fn by_rows(matrix: &Mat<f64>) -> Vec<f64> {
     (0..matrix.nrows()).flat_map(|i| (0..matrix.ncols()).map(move |j| matrix[(i, j)])).collect()
 }
@@ -103,13 +111,22 @@ impl LatentPosterior {
                 let (mut mean, mut variance) =
                     (Mat::zeros(x.nrows(), posteriors.len()), Mat::zeros(x.nrows(), posteriors.len()));
                 let mut clipped = 0;
+                let mut write = |k: usize, i: usize, m: f64, v: f64| {
+                    mean[(i, k)] = offsets[k] + scale * m;
+                    variance[(i, k)] = scale * scale * v;
+                };
+                let inducing: Option<Vec<&InducingPosterior>> = posteriors.iter().map(inducing).collect();
+                if let Some(inducing) = inducing {
+                    for (k, found) in InducingPosterior::latent_of_all(&inducing, x)?.iter().enumerate() {
+                        clipped += found.clipped;
+                        (0..x.nrows()).for_each(|i| write(k, i, found.mean[(i, 0)], found.variance[(i, 0)]));
+                    }
+                    return Ok(Latents::independent(&mean, &variance, clipped));
+                }
                 for (k, posterior) in posteriors.iter().enumerate() {
                     let found = posterior.predict(x)?;
                     clipped += found.clipped;
-                    for i in 0..x.nrows() {
-                        mean[(i, k)] = offsets[k] + scale * found.mean[(i, 0)];
-                        variance[(i, k)] = scale * scale * found.latent_variance[i];
-                    }
+                    (0..x.nrows()).for_each(|i| write(k, i, found.mean[(i, 0)], found.latent_variance[i]));
                 }
                 Ok(Latents::independent(&mean, &variance, clipped))
             }

@@ -44,11 +44,15 @@ pub use header::{
     TriedPseudoCount,
 };
 pub use latents::LatentPosterior;
+pub(super) use stand_in::{LabelStandIns, NO_NOISE};
 pub use observed::Observed;
 pub use plan::InferencePlan;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
 
+use super::ProcessPosterior;
+use super::streaming::StreamedRows;
 use posterior_data::RowFingerprints;
+use posterior_gp::inducing::InducingPosterior;
 use std::sync::Arc;
 
 /// A fitted model.
@@ -64,6 +68,42 @@ impl GeneralisedModel {
     /// What it is and how it came about.
     pub fn header(&self) -> &GeneralisedHeader {
         &self.header
+    }
+
+    /// The posteriors of inducing points of its functions: one of all, or one for each; none where it has others.
+    pub(super) fn inducing(&self) -> Vec<&InducingPosterior> {
+        match &*self.posterior {
+            LatentPosterior::Apart { posteriors, .. } => {
+                posteriors.iter().map(latents::inducing).collect::<Option<_>>().unwrap_or_default()
+            }
+            LatentPosterior::Inducing(posterior) => vec![posterior],
+            LatentPosterior::Laplace(_) => Vec::new(),
+        }
+    }
+
+    /// The same model after more rows, with as many posteriors of inducing points as it has. Which rows these were is not known, so that none can be told apart later.
+    pub(super) fn go_on_with(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
+        let inducing = new.first().map_or(0, |p| p.inducing().nrows());
+        let fit = &mut self.header.fit;
+        if let Some(bound) = &mut fit.bound {
+            bound.inducing = inducing;
+        }
+        let members = fit.stand_ins.iter_mut().flat_map(|s| &mut s.members);
+        members.filter_map(|own| own.fit.scalable.as_mut()).for_each(|own| own.inducing = inducing);
+        let mut new = new.into_iter();
+        self.posterior = Arc::new(match &*self.posterior {
+            LatentPosterior::Apart { offsets, scale, .. } => LatentPosterior::Apart {
+                posteriors: new.map(ProcessPosterior::Inducing).collect(),
+                offsets: offsets.clone(),
+                scale: *scale,
+            },
+            LatentPosterior::Inducing(_) | LatentPosterior::Laplace(_) => match new.next() {
+                Some(posterior) => LatentPosterior::Inducing(posterior),
+                None => return,
+            },
+        });
+        self.header.streamed = Some(streamed);
+        self.fingerprints = None;
     }
 
     /// The posterior of the latent functions.

@@ -8,10 +8,68 @@ use posterior_data::Standardisation;
 use posterior_gp::exact::SeveralObservations;
 use posterior_gp::{MeanForm, Observations};
 use posterior_likelihoods::OutputLikelihood;
-use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_likelihoods::gaussianised::{Gaussianised, PseudoObservation};
 
 /// The variance of the noise that all rows have beside their own, in standard units: nothing, which a Gaussian likelihood cannot say.
-pub(super) const NO_NOISE: f64 = 1e-9;
+pub(in crate::process) const NO_NOISE: f64 = 1e-9;
+
+/// What a label says of each latent function.
+pub(in crate::process) struct LabelStandIns {
+    gaussianised: Gaussianised,
+    kind: LabelKind,
+}
+
+enum LabelKind {
+    /// It did not happen, it did.
+    Event([PseudoObservation; 2]),
+    /// Another class, this class; and how many classes there are.
+    Class([PseudoObservation; 2], usize),
+    Count,
+}
+
+impl LabelStandIns {
+    /// # Errors
+    /// [`ModelError::Request`] for likelihoods that have no stand-ins; [`ModelError::Likelihood`].
+    pub(in crate::process) fn new(
+        likelihood: &OutputLikelihood,
+        gaussianised: &Gaussianised,
+    ) -> Result<Self, ModelError> {
+        let kind = match likelihood {
+            OutputLikelihood::Bernoulli(_) => {
+                LabelKind::Event([gaussianised.event(false)?, gaussianised.event(true)?])
+            }
+            OutputLikelihood::Categorical(categorical) => LabelKind::Class(
+                [gaussianised.class(false), gaussianised.class(true)],
+                categorical.classes(),
+            ),
+            OutputLikelihood::Poisson(_) => LabelKind::Count,
+            other => {
+                return Err(ModelError::Request(format!(
+                    "{} has no Gaussian stand-in: take --inference laplace or variational",
+                    other.name()
+                )));
+            }
+        };
+        Ok(Self { gaussianised: *gaussianised, kind })
+    }
+
+    /// Number of latent functions.
+    fn functions(&self) -> usize {
+        if let LabelKind::Class(_, classes) = self.kind { classes } else { 1 }
+    }
+
+    /// What a target as the likelihood takes it says of function k, in the function's own units.
+    ///
+    /// # Errors
+    /// [`ModelError::Likelihood`] for what is no count.
+    pub(in crate::process) fn of(&self, y: f64, k: usize) -> Result<PseudoObservation, ModelError> {
+        Ok(match &self.kind {
+            LabelKind::Event(sides) => sides[usize::from(y > 0.5)],
+            LabelKind::Class(sides, _) => sides[usize::from(y == k as f64)],
+            LabelKind::Count => self.gaussianised.count(y, 1.0)?,
+        })
+    }
+}
 
 /// Pseudo-observations of the latent functions: one of events and counts, one for each class.
 #[derive(Clone, Debug)]
@@ -45,38 +103,26 @@ impl StandIns {
         let share = |class: f64| (0..y.len()).filter(|&i| y[i] == class).map(weight).sum::<f64>() / total;
         let (mut targets, mut variances): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
         let mut offsets: Vec<f64> = Vec::new();
+        let labels = LabelStandIns::new(&observed.likelihood, gaussianised)?;
+        for k in 0..labels.functions() {
+            let each: Vec<_> = y.iter().map(|y| labels.of(*y, k)).collect::<Result<_, _>>()?;
+            targets.push(each.iter().map(|p| p.target).collect());
+            variances.push(each.iter().map(|p| p.variance).collect());
+        }
         match &observed.likelihood {
-            OutputLikelihood::Bernoulli(_) => {
-                let sides = [gaussianised.event(false)?, gaussianised.event(true)?];
-                targets.push(y.iter().map(|y| sides[usize::from(*y > 0.5)].target).collect());
-                variances.push(y.iter().map(|y| sides[usize::from(*y > 0.5)].variance).collect());
-                offsets.push((share(1.0) / share(0.0)).ln());
-            }
+            OutputLikelihood::Bernoulli(_) => offsets.push((share(1.0) / share(0.0)).ln()),
             OutputLikelihood::Categorical(categorical) => {
-                let sides = [gaussianised.class(false), gaussianised.class(true)];
-                for class in 0..categorical.classes() {
-                    let side = |y: &f64| sides[usize::from(*y == class as f64)];
-                    targets.push(y.iter().map(|y| side(y).target).collect::<Vec<f64>>());
-                    variances.push(y.iter().map(|y| side(y).variance).collect());
-                    offsets.push(share(class as f64).max(0.5 / total).ln());
-                }
+                let classes = 0..categorical.classes();
+                offsets.extend(classes.map(|class| share(class as f64).max(0.5 / total).ln()));
                 let all: f64 = targets.iter().zip(&offsets).map(|(m, o)| mean_of(m) - o).sum();
                 let shift = all / offsets.len() as f64;
                 offsets.iter_mut().for_each(|o| *o += shift);
             }
-            OutputLikelihood::Poisson(_) => {
-                let each: Vec<_> = y.iter().map(|y| gaussianised.count(*y, 1.0)).collect::<Result<_, _>>()?;
-                let precision: f64 = (0..y.len()).map(|i| weight(i) / each[i].variance).sum();
-                let sum: f64 = (0..y.len()).map(|i| weight(i) * each[i].target / each[i].variance).sum();
+            _ => {
+                let (targets, variances) = (&targets[0], &variances[0]);
+                let precision: f64 = (0..y.len()).map(|i| weight(i) / variances[i]).sum();
+                let sum: f64 = (0..y.len()).map(|i| weight(i) * targets[i] / variances[i]).sum();
                 offsets.push(sum / precision);
-                targets.push(each.iter().map(|p| p.target).collect());
-                variances.push(each.iter().map(|p| p.variance).collect());
-            }
-            other => {
-                return Err(ModelError::Request(format!(
-                    "{} has no Gaussian stand-in: take --inference laplace or variational",
-                    other.name()
-                )));
             }
         }
         match mean {

@@ -1,0 +1,17 @@
+//! **Rows that arrive one after the other**, on standard input or at the end of a file that grows, as CSV or as lines of JSON.
+//!
+//! A line is a row: a cell of CSV holds no end of line, so that a row that is damaged (a quotation mark that is not closed, a line without an end) is one bad row and not the end of all that follow. What is in memory is a few hundred lines,
+//! whatever arrives.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `lines` | [`ArrivingLines`]: lines with the place where each ends, a batch at a time |
+//! | `rows` | [`RowFormat`]: lines as rows of a table |
+
+mod lines;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use lines::{ArrivingLines, Line};
+pub use rows::{RowFormat, RowKind};

@@ -1,0 +1,165 @@
+//! Lines as rows of a table.
+
+use crate::read::csv::{header, is_missing, number};
+use crate::{Column, DataError, Table, Values};
+use csv::{ByteRecord, ReaderBuilder};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum RowKind {
+    /// Cells with commas between
+    #[default]
+    Csv,
+    /// Cells with tabs between
+    Tsv,
+    /// A JSON object: names and cells
+    Jsonl,
+}
+
+/// How lines become rows: what they are, and the columns in the order of their cells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowFormat {
+    /// What a line is.
+    pub kind: RowKind,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+}
+
+impl RowFormat {
+    /// From the first line: a header, or an object whose keys are the columns. Whether it is a row itself comes with it: objects are, and lines of CSV that are all numbers, whose columns are called x1, x2, ...
+    ///
+    /// # Errors
+    /// [`DataError::Malformed`] for a line that cannot be either.
+    pub fn of_first(kind: RowKind, line: &[u8], source: &Path) -> Result<(Self, bool), DataError> {
+        let malformed = |reason: String| DataError::Malformed {
+            path: source.into(),
+            format: if kind == RowKind::Jsonl { "JSON lines" } else { "CSV" },
+            reason: format!("its first line: {reason}"),
+        };
+        if kind == RowKind::Jsonl {
+            let object = object(line).map_err(malformed)?;
+            let columns: Vec<String> = object.into_iter().map(|(name, _)| name).collect();
+            return Ok((Self { kind, columns }, true));
+        }
+        let first = Self { kind, columns: Vec::new() }.split(line).map_err(malformed)?;
+        let first: Vec<String> = first.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
+        let (columns, is_row) = header(&first, source)?;
+        Ok((Self { kind, columns }, is_row))
+    }
+
+    /// Whether a line is a header for these columns, in any order, which it then gives back. Lines of JSON have none.
+    ///
+    /// # Errors
+    /// [`DataError::NoSuchColumn`] for a header of other columns: some of its cells are names of these, and some of `needed` are not there.
+    pub fn header(&self, line: &[u8], needed: &[String], source: &Path) -> Result<Option<Self>, DataError> {
+        if self.kind == RowKind::Jsonl {
+            return Ok(None);
+        }
+        let Ok(cells) = self.split(line) else { return Ok(None) };
+        let cells: Vec<String> = cells.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
+        let known = cells.iter().filter(|c| self.columns.contains(c)).count();
+        // A label may be called as a column is.
+        if known == 0 || cells.iter().any(|c| c.parse::<f64>().is_ok()) {
+            return Ok(None);
+        }
+        let (columns, _) = header(&cells, source)?;
+        let missing: Vec<String> = needed.iter().filter(|n| !columns.contains(n)).cloned().collect();
+        if missing.is_empty() {
+            return Ok(Some(Self { kind: self.kind, columns }));
+        }
+        // One name among cells that are none is a row of text.
+        if 2 * known < cells.len() {
+            return Ok(None);
+        }
+        Err(DataError::NoSuchColumn { path: source.into(), missing, known: columns })
+    }
+
+    /// The cells of a line, in the order of the columns. Of JSON those named in `optional` may be absent, others may be null; keys that are no columns are passed over.
+    ///
+    /// # Errors
+    /// What is wrong with the line, in words.
+    pub fn cells(&self, line: &[u8], optional: &[String]) -> Result<ByteRecord, String> {
+        if self.kind != RowKind::Jsonl {
+            let cells = self.split(line)?;
+            return match cells.len() == self.columns.len() {
+                true => Ok(cells),
+                false => Err(format!(
+                    "it has {} cells, and there are {} columns: {}",
+                    cells.len(),
+                    self.columns.len(),
+                    crate::error::listed(&self.columns)
+                )),
+            };
+        }
+        let object = object(line)?;
+        let mut cells = ByteRecord::new();
+        for name in &self.columns {
+            let cell = match object.get(name) {
+                Some(serde_json::Value::String(text)) => text.clone(),
+                Some(serde_json::Value::Null) => String::new(),
+                Some(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => value.to_string(),
+                Some(_) => return Err(format!("`{name}` is no number or text")),
+                None if optional.contains(name) => String::new(),
+                None => return Err(format!("it has no `{name}`")),
+            };
+            cells.push_field(cell.as_bytes());
+        }
+        Ok(cells)
+    }
+
+    /// Rows as a table of the columns that are `wanted` (all of them where None is said); those in `text` are text, others are numbers if all their cells are.
+    pub fn table(
+        &self,
+        rows: &[ByteRecord],
+        wanted: Option<&[String]>,
+        text: &[String],
+        source: &Path,
+    ) -> Table {
+        let columns = self.columns.iter().enumerate();
+        let columns = columns.filter(|(_, name)| wanted.is_none_or(|wanted| wanted.contains(name)));
+        let column = |(j, name): (usize, &String)| {
+            let numbers: Option<Vec<f64>> = match text.contains(name) {
+                true => None,
+                false => rows.iter().map(|row| number(&row[j])).collect(),
+            };
+            let values = match numbers {
+                Some(numbers) => Values::Numeric(numbers),
+                None => Values::Text(rows.iter().map(|row| text_of(&row[j])).collect()),
+            };
+            Column { name: name.clone(), values }
+        };
+        Table::new(source, columns.map(column).collect())
+    }
+
+    /// The cells of a line of CSV.
+    fn split(&self, line: &[u8]) -> Result<ByteRecord, String> {
+        if line.iter().filter(|b| **b == b'"').count() % 2 == 1 {
+            return Err("a quotation mark is not closed (a cell of a stream holds no end of line)".into());
+        }
+        let delimiter = if self.kind == RowKind::Tsv { b'\t' } else { b',' };
+        // A byte-order mark is not part of the first name.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(line.len().max(16))
+            .from_reader(line);
+        let mut cells = ByteRecord::new();
+        reader.read_byte_record(&mut cells).map_err(|e| e.to_string())?;
+        Ok(cells)
+    }
+}
+
+fn text_of(cell: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(cell).trim().to_string();
+    (!is_missing(&text)).then_some(text)
+}
+
+fn object(line: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+    serde_json::from_slice(line).map_err(|e| format!("it is no JSON object: {e}"))
+}

@@ -1,0 +1,56 @@
+//! **A fitted process that goes on learning**, row by row, in bounded memory.
+//!
+//! The start is any process of inducing points, whatever its likelihood. Under Gaussian noise, and for labels as numbers, its posterior after any further rows is the one that it would have had with these rows from the beginning (under the
+//! hyperparameters of the start); under other likelihoods each batch is learned by the bound of that batch. Inducing points are added where rows come that they cannot say much about, up to a limit.
+//!
+//! Source: spec `likelihood_approximations`, sections 6.5 and 6.6.
+//!
+//! | file | what |
+//! |---|---|
+//! | `model` | [`StreamModel`]: start, answers, learning, file |
+//! | `rows` | rows as Gaussian observations of the latent functions |
+//! | `growing` | which rows become inducing points |
+//! | `score` | [`RunningScore`]: how good predictions were before their rows were learned |
+//! | `state` | [`StreamState`]: all of it in one file |
+
+mod growing;
+mod model;
+mod rows;
+mod score;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use model::{StreamAnswer, StreamModel, StreamPlan};
+pub use score::{RunningScore, ScoreSums};
+pub use state::{StreamCounts, StreamInput, StreamOutput, StreamState};
+
+use serde::{Deserialize, Serialize};
+
+/// What a model has learned after its fit; part of its header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamedRows {
+    /// Rows learned one after the other.
+    pub rows: u64,
+    /// Inducing points that were added on the way.
+    pub added_inducing: usize,
+    /// Rows and functions whose observation had no precision to speak of (likelihoods that are not log-concave).
+    pub clipped: u64,
+}
+
+impl StreamedRows {
+    /// In words.
+    pub(super) fn sentence(&self) -> String {
+        let mut text = format!(
+            "{} rows were learned after the fit as they came (posterior stream), under the fit's hyperparameters and units",
+            self.rows
+        );
+        if self.added_inducing > 0 {
+            text += &format!(", with {} inducing points more", self.added_inducing);
+        }
+        if self.clipped > 0 {
+            text += &format!("; {} of their observations said nothing (the likelihood is not log-concave there)", self.clipped);
+        }
+        text + "; checks and scores in this file are those of the fit"
+    }
+}

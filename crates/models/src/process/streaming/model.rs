@@ -1,0 +1,481 @@
+//! Start, answers, learning, file.
+
+use super::growing::additions;
+use super::rows::{LabelledRows, Observed, prior_means, sites_of};
+use super::{RunningScore, StreamedRows};
+use crate::answer::columns;
+use crate::process::{GeneralisedModel, ProcessModel, ProcessPosterior};
+use crate::{AnyModel, Comparison, Model, ModelData, ModelError, Question};
+use faer::{Mat, MatRef};
+use posterior_data::{Column, Table};
+use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linear::streaming::StreamingModel;
+use posterior_store::{Container, StoreError, Tensors};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// The same batch is looked at so often at most, where what it says depends on where the functions are.
+const ROUNDS: usize = 30;
+
+/// It is learned when no mean has moved by more than this share of its standard deviation.
+const SETTLED: f64 = 1e-4;
+
+/// The process that learns.
+#[derive(Clone, Debug)]
+pub(super) enum Learning {
+    /// Under Gaussian noise.
+    Process(ProcessModel),
+    /// Under any other likelihood.
+    Generalised(GeneralisedModel),
+}
+
+impl Learning {
+    fn model(&self) -> &dyn Model {
+        match self {
+            Self::Process(model) => model,
+            Self::Generalised(model) => model,
+        }
+    }
+
+    /// The posteriors of the functions: one of all, or one for each.
+    fn posteriors(&self) -> Vec<&InducingPosterior> {
+        match self {
+            Self::Process(model) => model.inducing().into_iter().collect(),
+            Self::Generalised(model) => model.inducing(),
+        }
+    }
+
+    /// Puts others in their place.
+    fn set(&mut self, new: Vec<InducingPosterior>, streamed: StreamedRows) {
+        match self {
+            Self::Process(model) => new.into_iter().for_each(|p| model.go_on_with(p, streamed)),
+            Self::Generalised(model) => model.go_on_with(new, streamed),
+        }
+    }
+
+    fn streamed(&self) -> StreamedRows {
+        match self {
+            Self::Process(model) => model.header().streamed.unwrap_or_default(),
+            Self::Generalised(model) => model.header().streamed.unwrap_or_default(),
+        }
+    }
+}
+
+/// A model that answers, and learns what it is told.
+#[derive(Clone, Debug)]
+pub struct StreamModel {
+    learning: Learning,
+    sums: StreamingModel,
+    most_inducing: usize,
+}
+
+/// What going on with a model takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamPlan {
+    /// Most bytes at a time, file and batch included.
+    pub peak_bytes: u64,
+    /// Bytes of the file that is written after each batch.
+    pub file_bytes: u64,
+    /// Floating-point operations for each row.
+    pub flops_per_row: f64,
+    /// Most inducing points.
+    pub inducing: usize,
+    /// Latent functions.
+    pub functions: usize,
+}
+
+impl fmt::Display for StreamPlan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peak_bytes, file_bytes, flops_per_row, inducing, functions } = self;
+        write!(
+            out,
+            "{functions} function{} with at most {inducing} inducing points: {:.0} MB of memory whatever the number of rows, {:.2} Mflop a row, a state of {:.1} MB after each batch",
+            if *functions == 1 { "" } else { "s" },
+            *peak_bytes as f64 / 1e6,
+            flops_per_row / 1e6,
+            *file_bytes as f64 / 1e6,
+        )
+    }
+}
+
+/// What is said about rows.
+#[derive(Clone, Debug, Default)]
+pub struct StreamAnswer {
+    /// Predictions, one cell for each row that was asked about.
+    pub columns: Vec<Column>,
+    /// Variances that rounding had made negative and that were raised to 0.
+    pub clipped: usize,
+    /// Cells that were filled in.
+    pub filled: usize,
+}
+
+impl StreamModel {
+    /// Goes on with a fitted model, whose inducing points may become `most_inducing`.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] for models that keep no posterior of inducing points, that weigh rows, or whose functions have inducing points of their own, with the way out.
+    pub fn start(model: AnyModel, most_inducing: usize) -> Result<Self, ModelError> {
+        let learning = match model {
+            AnyModel::Process(model) => Learning::Process(*model),
+            AnyModel::Generalised(model) => Learning::Generalised(*model),
+            AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
+                return Err(ModelError::Request(
+                    "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`posterior forward`) and `posterior fit gp --kernel linear --method sgpr`".into(),
+                ));
+            }
+        };
+        let posteriors = learning.posteriors();
+        let Some(first) = posteriors.first() else {
+            return Err(ModelError::Request(
+                "this model keeps all its rows and cannot go on in bounded memory: fit it with --method sgpr or svgp".into(),
+            ));
+        };
+        if !posteriors.iter().all(|p| p.shares_features(first)) {
+            return Err(ModelError::Request(
+                "the functions of this model have inducing points of their own: fit it with --fixed-inducing".into(),
+            ));
+        }
+        if let Learning::Generalised(model) = &learning
+            && model.header().fit.weights.is_some()
+        {
+            return Err(ModelError::Request(
+                "this model weighs its rows, and the rows of a stream have no weights: fit it without --class-weights and --row-weights".into(),
+            ));
+        }
+        let m = first.inducing().nrows();
+        let mut given: Vec<Mat<f64>> = Vec::new();
+        let mut shifts: Vec<Mat<f64>> = Vec::new();
+        for posterior in &posteriors {
+            let (precisions, shift) = posterior.distribution().natural();
+            for c in 0..posterior.distribution().latents() {
+                let own = &precisions[if precisions.len() == 1 { 0 } else { c }];
+                given.push(own - Mat::<f64>::identity(m, m));
+                shifts.push(shift.as_ref().subcols(c, 1).to_owned());
+            }
+        }
+        let shifts = Mat::from_fn(m, shifts.len(), |i, c| shifts[c][(i, 0)]);
+        let none = Mat::<f64>::zeros(m, shifts.ncols());
+        let sums = StreamingModel::new(Mat::identity(m, m).as_ref(), none.as_ref())?;
+        let sums = sums.observed(&given, shifts.as_ref())?;
+        Ok(Self { learning, sums, most_inducing: most_inducing.max(m) })
+    }
+
+    /// The model as it is now: to be asked, or saved as a file of its own.
+    pub fn model(&self) -> &dyn Model {
+        self.learning.model()
+    }
+
+    /// How many inducing points it may have.
+    pub fn most_inducing(&self) -> usize {
+        self.most_inducing
+    }
+
+    /// The reason why a row cannot be learned (or, without a target, predicted), for each row of a table that cannot; nothing is changed by it. Cost: one more reading of the cells.
+    pub fn refused(&self, table: &Table, rows: &[usize], truth: bool, first_row: usize) -> Vec<(usize, ModelError)> {
+        let usable = |rows: &[usize]| -> Result<usize, ModelError> {
+            match (&self.learning, truth) {
+                (learning, true) => LabelledRows::of(learning, table, rows).map(|r| r.inputs.nrows()),
+                (Learning::Process(model), false) => Ok(model.extract(table, rows, false)?.rows.len()),
+                (Learning::Generalised(model), false) => Ok(model.unlabelled(table, rows)?),
+            }
+        };
+        if usable(rows).is_ok_and(|count| count == rows.len()) {
+            return Vec::new();
+        }
+        let reason = |&row: &usize| match usable(&[row]) {
+            Ok(1) => None,
+            Ok(_) => Some((row, ModelError::Request("a cell is missing, and the model was fitted with --missing drop".into()))),
+            Err(ModelError::Data(error)) => Some((row, error.in_part(first_row).into())),
+            Err(error) => Some((row, error)),
+        };
+        rows.iter().filter_map(reason).collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn learning(&self) -> &Learning {
+        &self.learning
+    }
+
+    /// What it has learned after its fit.
+    pub fn streamed(&self) -> StreamedRows {
+        self.learning.streamed()
+    }
+
+    /// Columns that a row needs: those of the features, the target, and the noise where it is known.
+    pub fn columns(&self) -> (Vec<String>, String) {
+        let schema = match &self.learning {
+            Learning::Process(model) => &model.header().schema,
+            Learning::Generalised(model) => &model.header().schema,
+        };
+        let mut names: Vec<String> = Vec::new();
+        for feature in &schema.features {
+            if !names.iter().any(|n| n == feature.column()) {
+                names.push(feature.column().into());
+            }
+        }
+        names.extend(schema.noise.clone());
+        (names, schema.target.clone())
+    }
+
+    /// Columns that are text whatever their cells look like: categories and labels that are no numbers.
+    pub fn text_columns(&self) -> Vec<String> {
+        match &self.learning {
+            Learning::Process(model) => model.header().schema.text_columns(),
+            Learning::Generalised(model) => {
+                let mut out = model.header().schema.text_columns();
+                if model.class_names().iter().any(|name| name.parse::<f64>().is_err()) {
+                    out.push(model.target());
+                }
+                out
+            }
+        }
+    }
+
+    /// What going on takes, with batches of `batch` rows.
+    pub fn plan(&self, batch: usize) -> StreamPlan {
+        let posteriors = self.learning.posteriors();
+        let d = posteriors.first().map_or(0, |p| p.inducing().ncols());
+        let (m, c) = (self.most_inducing as u64, self.sums.functions() as u64);
+        let (b, d) = (batch as u64, d as u64);
+        let square = 8 * m * m;
+        // Roots, sums, and what a factorisation has beside; features twice and what comes of them; cells as text and numbers.
+        let held = square * (2 * c + 8) + 8 * b * (4 * m + 12 * c + 40 * (d + 2));
+        let file = square / 2 * (2 * c + 2) + 16 * m * (c + d);
+        let (m, c, b) = (m as f64, c as f64, b.max(1) as f64);
+        let flops = 4.0 * m * m * (2.0 + c) + 2.0 * c * m * m * m / b;
+        StreamPlan {
+            // The file is put together in memory.
+            peak_bytes: held + 2 * file,
+            file_bytes: file,
+            flops_per_row: flops,
+            inducing: self.most_inducing,
+            functions: self.sums.functions(),
+        }
+    }
+
+    /// Predicts rows of a table; those that have a target are scored, too. `first_row` is the number of the table's first row, for messages.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell.
+    pub fn answer(
+        &self,
+        table: &Arc<Table>,
+        rows: &[usize],
+        (first_row, truth): (usize, bool),
+        score: &mut RunningScore,
+    ) -> Result<StreamAnswer, ModelError> {
+        let mut data = ModelData::of_table(Table::new("", Vec::new()))?;
+        data.table = Some((table.clone(), (0..table.rows()).collect()));
+        data.inputs = posterior_data::NumericArray::new(
+            vec![table.rows(), 0],
+            posterior_data::ArrayValues::U8(Vec::new()),
+        )?;
+        let mut data = data.selected(rows)?;
+        data.part = Some(first_row);
+        let question = Question { truth, ..Question::default() };
+        let model = self.model();
+        let predictions = if truth {
+            let compared: Comparison = model.comparison(&data, &question)?;
+            score.add(&compared)?;
+            compared.model
+        } else {
+            model.predictive(&data, &question)?
+        };
+        let (clipped, filled) = (predictions.clipped, predictions.filled);
+        Ok(StreamAnswer { columns: columns(model, &data, &predictions, &question)?, clipped, filled })
+    }
+
+    /// Learns rows of a table, all of which have a target. Nothing is learned where something is wrong. Cost: `2 b m²` flops for the features of b rows and as much for each function's sums, and `2m³` for each function's posterior.
+    ///
+    /// # Errors
+    /// [`ModelError::Data`] naming the cell; [`ModelError::Gp`] where a posterior cannot be factored.
+    pub fn learn(&mut self, table: &Table, rows: &[usize]) -> Result<(), ModelError> {
+        let LabelledRows { inputs, observed } = LabelledRows::of(&self.learning, table, rows)?;
+        let (x, mut streamed) = (inputs.as_ref(), self.streamed());
+        let mut sums = self.sums.clone();
+        let mut grown: Option<Vec<InducingPosterior>> = None;
+        {
+            let posteriors = self.learning.posteriors();
+            let m = sums.features();
+            if let Some(more) = additions(posteriors[0], x, self.most_inducing.saturating_sub(m))? {
+                // Close to one another they may not be factored: the points that there are do without them.
+                let wider: Result<Vec<_>, _> =
+                    posteriors.iter().map(|p| p.with_more_inducing(more.as_ref())).collect();
+                if let Ok(wider) = wider {
+                    sums = sums.widened(more.nrows());
+                    streamed.added_inducing += more.nrows();
+                    grown = Some(wider);
+                }
+            }
+        }
+        let base: Vec<&InducingPosterior> = match &grown {
+            Some(grown) => grown.iter().collect(),
+            None => self.learning.posteriors(),
+        };
+        let means = prior_means(&base, x);
+        let features = base[0].whitened_features(x)?;
+        let new = match observed {
+            Observed::Gaussian { targets, precisions } => {
+                sums.learn(features.transpose(), (targets - means).as_ref(), precisions.as_ref())?;
+                conditioned(&base, &sums)?
+            }
+            Observed::Labels(y) => {
+                let Learning::Generalised(model) = &self.learning else {
+                    return Err(ModelError::Request("numbers are learned under Gaussian noise".into()));
+                };
+                let likelihood = &model.header().likelihood;
+                let settled = settle(&sums, &base, likelihood, &y, (x, &features, &means))?;
+                streamed.clipped += settled.clipped;
+                sums = settled.sums;
+                settled.posteriors
+            }
+        };
+        streamed.rows += rows.len() as u64;
+        self.sums = sums;
+        self.learning.set(new, streamed);
+        Ok(())
+    }
+
+    /// What a file has to hold of it: the model as it is now under `model.`, and the sums.
+    pub fn tensors(&self) -> Result<(Value, Tensors), StoreError> {
+        let mut tensors = Tensors::default();
+        let header = match &self.learning {
+            Learning::Process(model) => {
+                let Container { header, tensors: own } = model.container();
+                tensors.extend_under(MODEL, own);
+                serde_json::to_value(header)?
+            }
+            Learning::Generalised(model) => {
+                let Container { header, tensors: own } = model.container();
+                tensors.extend_under(MODEL, own);
+                serde_json::to_value(header)?
+            }
+        };
+        let (shared, own) = self.sums.sums();
+        tensors.insert_triangle(SHARED, shared);
+        own.iter().enumerate().for_each(|(c, own)| tensors.insert_triangle(own_sum(c), own.as_ref()));
+        tensors.insert_matrix(SHIFTS, self.sums.shifts());
+        tensors.insert_vector(COUNTS, &[self.sums.functions() as f64, self.sums.features() as f64]);
+        Ok((header, tensors))
+    }
+
+    /// From what [`Self::tensors`] gave, to the same bits.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn restored(header: Value, mut tensors: Tensors, most_inducing: usize) -> Result<Self, StoreError> {
+        let counts = tensors.vector(COUNTS, 2)?;
+        let own = tensors.take_under(MODEL);
+        let learning = match AnyModel::from_container(Container { header, tensors: own })? {
+            AnyModel::Process(model) => Learning::Process(*model),
+            AnyModel::Generalised(model) => Learning::Generalised(*model),
+            _ => return Err(tensors.corrupt("its model is no process")),
+        };
+        let m = learning.posteriors().first().map_or(0, |p| p.inducing().nrows());
+        let functions: usize = learning.posteriors().iter().map(|p| p.distribution().latents()).sum();
+        if m == 0 || counts != [functions as f64, m as f64] {
+            return Err(tensors.corrupt("its sums are not those of its model"));
+        }
+        let mut whole = |name: &str| -> Result<Mat<f64>, StoreError> {
+            let lower = tensors.triangle(name, m)?;
+            Ok(Mat::from_fn(m, m, |i, j| lower[(i.max(j), i.min(j))]))
+        };
+        let shared = whole(SHARED)?;
+        let sums = (0..functions).map(|c| whole(&own_sum(c))).collect::<Result<Vec<_>, _>>()?;
+        let shifts = tensors.matrix(SHIFTS, m, functions)?;
+        let rows = learning.streamed().rows;
+        let sums = StreamingModel::resumed(Mat::identity(m, m).as_ref(), (shared, sums), shifts, rows)
+            .map_err(|e| tensors.corrupt(e))?;
+        Ok(Self { learning, sums, most_inducing: most_inducing.max(m) })
+    }
+}
+
+/// What stands before the names of the model's arrays.
+pub(super) const MODEL: &str = "model.";
+const SHARED: &str = "shared_sum";
+const SHIFTS: &str = "shifts";
+const COUNTS: &str = "counts";
+
+fn own_sum(function: usize) -> String {
+    format!("sum.{function}")
+}
+
+/// What a batch leaves behind.
+struct Settled {
+    sums: StreamingModel,
+    posteriors: Vec<InducingPosterior>,
+    /// Observations without precision.
+    clipped: u64,
+}
+
+/// Learns a batch whose rows say as much as the likelihood makes of them where the functions are: the fixed point is the maximum of the batch's bound, with the posterior before it as prior.
+fn settle(
+    before: &StreamingModel,
+    base: &[&InducingPosterior],
+    likelihood: &OutputLikelihood,
+    y: &[f64],
+    (x, features, means): (MatRef<'_, f64>, &Mat<f64>, &Mat<f64>),
+) -> Result<Settled, ModelError> {
+    let mut at = base[0].latent(x)?;
+    let mut round = 0;
+    loop {
+        let found = sites_of(likelihood, y, (at.mean.as_ref(), at.variance.as_ref()))?;
+        let mut sums = before.clone();
+        sums.learn(features.transpose(), (found.targets - means).as_ref(), found.precisions.as_ref())?;
+        let posteriors = conditioned(base, &sums)?;
+        let now = posteriors[0].latent(x)?;
+        let (rows, functions) = now.mean.shape();
+        let stays = (0..rows * functions).all(|k| {
+            let cell = (k / functions, k % functions);
+            let scale = now.variance[cell].sqrt().max(1e-12);
+            (at.mean[cell] - now.mean[cell]).abs() <= SETTLED * scale
+        });
+        if stays || round == ROUNDS {
+            return Ok(Settled { sums, posteriors, clipped: found.clipped as u64 });
+        }
+        // Half way between where they were and are: two sides of a steep likelihood may take turns otherwise.
+        at.mean = 0.5 * (at.mean + now.mean);
+        at.variance = 0.5 * (at.variance + now.variance);
+        round += 1;
+    }
+}
+
+/// The posteriors that sums make.
+fn conditioned(
+    base: &[&InducingPosterior],
+    sums: &StreamingModel,
+) -> Result<Vec<InducingPosterior>, ModelError> {
+    let mut first = 0;
+    let mut out = Vec::with_capacity(base.len());
+    for posterior in base {
+        let (roots, latents) = (posterior.distribution().roots().len(), posterior.distribution().latents());
+        // Functions that share a covariance are told the same precisions.
+        let precisions: Vec<Mat<f64>> = (first..first + roots).map(|c| sums.precision(c)).collect();
+        let shifts = sums.shifts().subcols(first, latents);
+        out.push(posterior.with_distribution(InducingDistribution::from_natural(&precisions, shifts)?)?);
+        first += latents;
+    }
+    Ok(out)
+}
+
+impl ProcessModel {
+    /// Its posterior where it is one of inducing points.
+    pub(super) fn inducing(&self) -> Option<&InducingPosterior> {
+        match &*self.posterior {
+            ProcessPosterior::Inducing(posterior) => Some(posterior),
+            _ => None,
+        }
+    }
+
+    /// The same model after more rows. Which rows these were is not known, so that none can be told apart later.
+    fn go_on_with(&mut self, posterior: InducingPosterior, streamed: StreamedRows) {
+        if let Some(summary) = &mut self.header.fit.scalable {
+            summary.inducing = posterior.inducing().nrows();
+        }
+        self.header.streamed = Some(streamed);
+        self.posterior = Arc::new(ProcessPosterior::Inducing(posterior));
+        self.fingerprints = None;
+    }
+}

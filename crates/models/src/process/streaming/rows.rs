@@ -1,0 +1,93 @@
+//! Rows as Gaussian observations of the latent functions, in the posterior's own units and less the prior mean.
+
+use super::model::Learning;
+use crate::ModelError;
+use crate::process::generalised::{LabelStandIns, LatentPosterior, NO_NOISE};
+use faer::{Mat, MatRef};
+use posterior_data::Table;
+use posterior_gp::inducing::InducingPosterior;
+use posterior_gp::inducing::streaming::{Sites, sites};
+use posterior_likelihoods::OutputLikelihood;
+
+/// Rows with their labels, as the posterior takes them.
+pub(super) struct LabelledRows {
+    /// Standardised inputs, b x D.
+    pub(super) inputs: Mat<f64>,
+    /// What they say.
+    pub(super) observed: Observed,
+}
+
+/// What rows say of the latent functions.
+pub(super) enum Observed {
+    /// Whatever the functions are: targets and precisions, b x C.
+    Gaussian {
+        targets: Mat<f64>,
+        precisions: Mat<f64>,
+    },
+    /// As much as the likelihood makes of the targets (b) where the functions are.
+    Labels(Vec<f64>),
+}
+
+impl LabelledRows {
+    /// From rows of a table that have a target.
+    pub(super) fn of(model: &Learning, table: &Table, rows: &[usize]) -> Result<Self, ModelError> {
+        match model {
+            Learning::Process(model) => {
+                let extracted = model.extract(table, rows, true)?;
+                let standard = &model.header().standardisation;
+                let y = extracted.y.unwrap_or_default();
+                let scale = standard.target_scale * standard.target_scale;
+                let known = extracted.noise.map(|noise| noise.iter().map(|v| v / scale).collect::<Vec<_>>());
+                let noise = model.inducing().and_then(|p| p.likelihood().shared_noise_variance());
+                let noise = noise.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
+                let variance = |i: usize| noise + known.as_ref().map_or(0.0, |v| v[i]);
+                Ok(Self {
+                    inputs: standard.features(extracted.x.as_ref()),
+                    observed: Observed::Gaussian {
+                        targets: Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i])),
+                        precisions: Mat::from_fn(y.len(), 1, |i, _| 1.0 / variance(i)),
+                    },
+                })
+            }
+            Learning::Generalised(model) => {
+                let (extracted, y) = model.labelled(table, rows)?;
+                let header = model.header();
+                let inputs = header.standardisation.features(extracted.x.as_ref());
+                let (LatentPosterior::Apart { offsets, scale, .. }, Some(summary)) =
+                    (model.posterior(), &header.fit.stand_ins)
+                else {
+                    return Ok(Self { inputs, observed: Observed::Labels(y) });
+                };
+                let labels = LabelStandIns::new(&header.likelihood, &summary.gaussianised)?;
+                let (mut targets, mut precisions) =
+                    (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
+                for (i, y) in y.iter().enumerate() {
+                    for (k, offset) in offsets.iter().enumerate() {
+                        let own = labels.of(*y, k)?;
+                        targets[(i, k)] = (own.target - offset) / scale;
+                        precisions[(i, k)] = 1.0 / (own.variance / (scale * scale) + NO_NOISE);
+                    }
+                }
+                Ok(Self { inputs, observed: Observed::Gaussian { targets, precisions } })
+            }
+        }
+    }
+}
+
+/// What labels say where the functions are: `marginals` holds means and variances, prior mean included.
+pub(super) fn sites_of(
+    likelihood: &OutputLikelihood,
+    y: &[f64],
+    (means, variances): (MatRef<'_, f64>, MatRef<'_, f64>),
+) -> Result<Sites, ModelError> {
+    let targets = Mat::from_fn(y.len(), 1, |i, _| y[i]);
+    Ok(sites(&**likelihood, targets.as_ref(), means, variances)?)
+}
+
+/// Prior means of all functions at some inputs, b x C.
+pub(super) fn prior_means(posteriors: &[&InducingPosterior], x: MatRef<'_, f64>) -> Mat<f64> {
+    let each: Vec<Mat<f64>> = posteriors.iter().map(|p| p.mean().evaluate(x)).collect();
+    let columns: Vec<(usize, usize)> =
+        each.iter().enumerate().flat_map(|(p, m)| (0..m.ncols()).map(move |c| (p, c))).collect();
+    Mat::from_fn(x.nrows(), columns.len(), |i, k| each[columns[k].0][(i, columns[k].1)])
+}

@@ -1,0 +1,123 @@
+//! The state of a stream: its model, how far it has come, and how good it was, in one file that is written whole after each batch.
+//!
+//! A state is a model file as well: whatever is asked of it is asked of the model as it is.
+
+use super::{RunningScore, StreamModel};
+use posterior_data::arriving::RowFormat;
+use posterior_store::{Container, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// What has become of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamCounts {
+    /// Rows read: all of the following.
+    pub rows: u64,
+    /// Rows that the model was first fitted to, where the stream began without one: neither predicted nor scored.
+    pub start: u64,
+    /// Rows predicted, then learned.
+    pub learned: u64,
+    /// Rows without a target, which were predicted only.
+    pub unlabelled: u64,
+    /// Bad rows that were passed over.
+    pub skipped: u64,
+    /// Batches learned.
+    pub batches: u64,
+    /// Missing cells that were filled with the fit's means.
+    pub filled_cells: u64,
+    /// Latent variances that rounding had made negative and that were raised to 0.
+    pub clipped: u64,
+}
+
+/// Where rows come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamInput {
+    /// How lines become rows.
+    pub format: RowFormat,
+    /// The file; none of standard input.
+    pub file: Option<PathBuf>,
+    /// Bytes of the file that have been read.
+    pub offset: u64,
+    /// Digest of the first row, by which input that begins anew is known.
+    pub first_row: String,
+}
+
+/// A file to which predictions are added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamOutput {
+    /// The file.
+    pub file: PathBuf,
+    /// Bytes of it that belong to rows that are counted; more than these are written again.
+    pub bytes: u64,
+}
+
+/// All of a stream.
+#[derive(Clone, Debug)]
+pub struct StreamState {
+    /// The model as it is.
+    pub model: StreamModel,
+    /// What has become of rows.
+    pub counts: StreamCounts,
+    /// How good predictions were.
+    pub score: RunningScore,
+    /// Where rows come from.
+    pub input: StreamInput,
+    /// Where predictions go.
+    pub output: Option<StreamOutput>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StateHeader {
+    method: String,
+    model: Value,
+    most_inducing: usize,
+    counts: StreamCounts,
+    score: RunningScore,
+    input: StreamInput,
+    output: Option<StreamOutput>,
+}
+
+impl StreamState {
+    /// What a header calls its method.
+    pub(crate) const METHOD: &str = "stream";
+
+    /// Writes it in one step.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`]; the older state is untouched then.
+    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
+        let (model, tensors) = self.model.tensors()?;
+        let header = StateHeader {
+            method: Self::METHOD.into(),
+            model,
+            most_inducing: self.model.most_inducing(),
+            counts: self.counts,
+            score: self.score,
+            input: self.input.clone(),
+            output: self.output.clone(),
+        };
+        Container { header, tensors }.write(path)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A [`StoreError`] that says what is wrong with the file; [`StoreError::Corrupt`] for a file that is no state.
+    pub fn load(path: &Path) -> Result<Self, StoreError> {
+        let container = Container::<Value>::read(path)?;
+        if container.header.get("method").and_then(Value::as_str) != Some(Self::METHOD) {
+            return Err(container.tensors.corrupt("it is no state of `posterior stream`"));
+        }
+        let Container { header, tensors } = container.typed::<StateHeader>()?;
+        let model = StreamModel::restored(header.model, tensors, header.most_inducing)?;
+        let StateHeader { counts, score, input, output, .. } = header;
+        Ok(Self { model, counts, score, input, output })
+    }
+
+    /// The model's own container in that of a state.
+    pub(crate) fn model_of(container: Container<Value>) -> Result<Container<Value>, StoreError> {
+        let Container { header, mut tensors } = container.typed::<StateHeader>()?;
+        Ok(Container { header: header.model, tensors: tensors.take_under(super::model::MODEL) })
+    }
+}

@@ -1,0 +1,262 @@
+//! Against fits that had all rows from the beginning, and against themselves after a file.
+
+use super::{RunningScore, StreamModel};
+use crate::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
+use crate::process::{GeneralisedModel, Observed, ProcessModel, choose_likelihood};
+use crate::{AnyModel, FitRequest, Method, Model, ModelData, Question};
+use posterior_data::{Column, Missing, Selection, Table, Values};
+use posterior_optim::Signal;
+use std::sync::Arc;
+
+fn wave(k: f64) -> f64 {
+    (k * 12.9898).sin()
+}
+
+/// Rows of two features with a number, a class and a count.
+fn table(n: usize, from: usize) -> Arc<Table> {
+    let x = |i: usize, j: usize| 2.0 * wave((2 * (i + from) + j) as f64 + 0.4);
+    let f = |i: usize| (1.5 * x(i, 0)).sin() + 0.5 * x(i, 1);
+    let noise = |i: usize| 0.3 * wave(7.0 * (i + from) as f64);
+    let class = |i: usize| ["left", "middle", "right"][((f(i) + noise(i) + 2.0) * 0.75).clamp(0.0, 2.0) as usize];
+    let column = |name: &str, of: &dyn Fn(usize) -> f64| Column::numeric(name, (0..n).map(of).collect());
+    let classes = Values::Text((0..n).map(|i| Some(class(i).to_string())).collect());
+    let columns = vec![
+        column("a", &|i| x(i, 0)),
+        column("b", &|i| x(i, 1)),
+        column("y", &|i| f(i) + noise(i)),
+        Column { name: "class".into(), values: classes },
+        column("count", &|i| ((f(i) + noise(i)).exp() * 2.0).round()),
+    ];
+    Arc::new(Table::new("stream.csv", columns))
+}
+
+fn request(target: &str, method: Method) -> FitRequest {
+    let features = Some(vec!["a".into(), "b".into()]);
+    FitRequest {
+        selection: Selection { target: target.into(), features, ..Selection::default() },
+        method,
+        ..FitRequest::default()
+    }
+}
+
+/// Few inducing points that stay, and rows of their own scale of time.
+fn sgpr(inducing: usize) -> Method {
+    let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
+    options.inducing.inducing = inducing;
+    options.large.held_back = Some(0);
+    Method::Sgpr(options)
+}
+
+fn numbers(table: &Table, method: Method) -> ProcessModel {
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    ProcessModel::fit(table, &rows, &request("y", method), &mut |_, _| Signal::Continue).unwrap()
+}
+
+fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitRequest) -> GeneralisedModel {
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    let chosen = choose_likelihood(table, target, &rows, likelihood, Missing::Error).unwrap();
+    let observed = Observed::from_table(table, &rows, &asked, chosen).unwrap();
+    GeneralisedModel::fit(observed, &asked, &mut |_, _| Signal::Continue).unwrap()
+}
+
+fn classes(table: &Table) -> GeneralisedModel {
+    let mut asked = request("class", sgpr(24));
+    asked.labels.inference = InferenceName::Gaussianised;
+    asked.labels.pseudo_count = Some(0.1);
+    labels(table, "class", LikelihoodName::Categorical, asked)
+}
+
+/// Latent means and deviations at some rows.
+fn said(model: &dyn Model, table: &Arc<Table>) -> (Vec<f64>, Vec<f64>) {
+    let data = ModelData::of_table(Table::clone(table)).unwrap();
+    let found = model.predictive(&data, &Question::default()).unwrap();
+    (found.latent_mean, found.latent_deviation)
+}
+
+fn learned(mut model: StreamModel, table: &Table, batch: usize) -> StreamModel {
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    rows.chunks(batch).for_each(|rows| model.learn(table, rows).unwrap());
+    model
+}
+
+fn near(a: &(Vec<f64>, Vec<f64>), b: &(Vec<f64>, Vec<f64>), tolerance: f64) {
+    for (a, b) in [(&a.0, &b.0), (&a.1, &b.1)] {
+        let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < tolerance, "{worst}");
+    }
+}
+
+/// Numbers: in batches of any size the same posterior, which is that of a collapsed bound on all rows together.
+#[test]
+fn rows_of_a_stream_are_rows_of_the_fit() {
+    let (first, second, test) = (table(60, 0), table(45, 60), table(20, 500));
+    let model = numbers(&first, sgpr(25));
+    let start = |most| StreamModel::start(AnyModel::Process(Box::new(model.clone())), most).unwrap();
+    near(&said(start(0).model(), &test), &said(&model, &test), 1e-9);
+    let whole = said(learned(start(25), &second, 45).model(), &test);
+    for batch in [1, 7] {
+        near(&said(learned(start(25), &second, batch).model(), &test), &whole, 1e-7);
+    }
+    // The same by dense algebra: the bound's posterior over the inducing values from all rows at once, in the units of the first fit.
+    let posterior = model.inducing().unwrap();
+    let standard = &model.header().standardisation;
+    let both = [&first, &second].map(|t| {
+        let rows: Vec<usize> = (0..t.rows()).collect();
+        let extracted = model.extract(t, &rows, true).unwrap();
+        let y: Vec<f64> = extracted.y.unwrap().iter().map(|y| standard.target(*y)).collect();
+        (posterior.whitened_features(standard.features(extracted.x.as_ref()).as_ref()).unwrap(), y, extracted.x)
+    });
+    let noise = posterior.likelihood().shared_noise_variance().unwrap();
+    let m = posterior.inducing().nrows();
+    let mut precision = faer::Mat::<f64>::identity(m, m);
+    let mut shift = faer::Mat::<f64>::zeros(m, 1);
+    for (a, y, x) in &both {
+        precision += (1.0 / noise) * (a * a.transpose());
+        let prior = posterior.mean().evaluate(standard.features(x.as_ref()).as_ref());
+        let rest = faer::Mat::from_fn(y.len(), 1, |i, _| (y[i] - prior[(i, 0)]) / noise);
+        shift += a * rest;
+    }
+    let q = posterior_gp::inducing::InducingDistribution::from_natural(&[precision], shift.as_ref()).unwrap();
+    let inputs = model.standard_inputs(&test).unwrap();
+    let expected = posterior.with_distribution(q).unwrap().latent(inputs.as_ref()).unwrap();
+    let own: Vec<f64> = expected.mean.col(0).iter().map(|v| standard.target_back(*v)).collect();
+    let deviations: Vec<f64> =
+        expected.variance.col(0).iter().map(|v| standard.variance_back(*v).sqrt()).collect();
+    near(&whole, &(own, deviations), 1e-7);
+}
+
+/// Where rows come that the points say little about, points are added, and predictions get better.
+#[test]
+fn points_are_added_where_rows_come_that_they_cannot_say() {
+    let far = |t: Arc<Table>| {
+        let mut t = Arc::unwrap_or_clone(t);
+        let Values::Numeric(a) = &mut t.columns[0].values else { unreachable!() };
+        a.iter_mut().for_each(|a| *a += 6.0);
+        Arc::new(t)
+    };
+    let (first, second, test) = (table(60, 0), far(table(60, 60)), far(table(25, 500)));
+    let model = numbers(&first, sgpr(5));
+    let start = |most| StreamModel::start(AnyModel::Process(Box::new(model.clone())), most).unwrap();
+    let fixed = learned(start(0), &second, 20);
+    let grown = learned(start(200), &second, 20);
+    assert!(grown.streamed().added_inducing > 0 && fixed.streamed().added_inducing == 0);
+    let truth = |m: &StreamModel| {
+        let mut score = RunningScore::default();
+        let rows: Vec<usize> = (0..test.rows()).collect();
+        m.answer(&test, &rows, (0, true), &mut score).unwrap();
+        score.all.averages().unwrap()
+    };
+    assert_eq!(fixed.streamed().rows, 60);
+    // More points, less that is not said.
+    let (few, many) = (said(fixed.model(), &test), said(grown.model(), &test));
+    assert!(many.1.iter().sum::<f64>() < few.1.iter().sum::<f64>());
+    assert!(truth(&grown).nll < truth(&fixed).nll, "{:?} {:?}", truth(&grown), truth(&fixed));
+}
+
+/// Labels as numbers: the same in batches of any size, and better at later rows than the fit alone.
+#[test]
+fn labels_are_learned_as_the_fit_learns_them() {
+    let (first, second, test) = (table(80, 0), table(120, 80), table(60, 900));
+    let model = classes(&first);
+    let start = || StreamModel::start(AnyModel::Generalised(Box::new(model.clone())), 24).unwrap();
+    let whole = learned(start(), &second, 120);
+    near(&said(learned(start(), &second, 11).model(), &test), &said(whole.model(), &test), 1e-6);
+    let score = |m: &StreamModel| {
+        let (mut score, rows) = (RunningScore::default(), (0..test.rows()).collect::<Vec<_>>());
+        let answer = m.answer(&test, &rows, (0, true), &mut score).unwrap();
+        assert_eq!(answer.columns[0].len(), 60);
+        score.all.averages().unwrap()
+    };
+    let (before, after) = (score(&start()), score(&whole));
+    assert!(after.nll < before.nll && after.nll < after.baseline_nll, "{before:?} {after:?}");
+    assert!(after.hits > 0.6 && after.squares < after.baseline_squares);
+}
+
+/// Other likelihoods: a batch is learned as the bound of the batch has it, with the posterior before it as prior; the slopes of that bound in the inducing means vanish.
+#[test]
+fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
+    let (first, second) = (table(60, 0), table(30, 60));
+    let mut options = SvgpOptions::default();
+    options.large.iterations = Some(60);
+    options.inducing.inducing = 15;
+    options.large.held_back = Some(0);
+    let mut asked = request("count", Method::Svgp(options));
+    asked.labels.inference = InferenceName::Variational;
+    let model = labels(&first, "count", LikelihoodName::Poisson, asked);
+    let before = model.inducing()[0].clone();
+    let start = StreamModel::start(AnyModel::Generalised(Box::new(model)), 15).unwrap();
+    let after = learned(start, &second, 30);
+    let super::model::Learning::Generalised(found) = after.learning() else { unreachable!() };
+    let posterior = found.inducing()[0];
+    let rows: Vec<usize> = (0..30).collect();
+    let (extracted, y) = found.labelled(&second, &rows).unwrap();
+    let x = found.header().standardisation.features(extracted.x.as_ref());
+    let features = posterior.whitened_features(x.as_ref()).unwrap();
+    let (precisions, shifts) = before.distribution().natural();
+    let prior = |v: &faer::Mat<f64>| -> f64 {
+        // log N(v; before) up to a constant.
+        let half = &precisions[0] * v;
+        (v.transpose() * shifts.as_ref())[(0, 0)] - 0.5 * (v.transpose() * half)[(0, 0)]
+    };
+    // Under q with this mean and the covariance that was found; E exp f = exp(mean + variance / 2) for counts.
+    let variance = posterior.latent(x.as_ref()).unwrap().variance;
+    let offset = posterior.mean().evaluate(x.as_ref());
+    let bound = |v: &faer::Mat<f64>| -> f64 {
+        let f = features.transpose() * v + &offset;
+        let each = |i: usize| y[i] * f[(i, 0)] - (f[(i, 0)] + 0.5 * variance[(i, 0)]).exp();
+        (0..30).map(each).sum::<f64>() + prior(v)
+    };
+    let at = posterior.distribution().mean().to_owned();
+    let best = bound(&at);
+    for j in 0..at.nrows() {
+        for step in [-0.02, 0.02] {
+            let mut moved = at.clone();
+            moved[(j, 0)] += step;
+            assert!(bound(&moved) < best + 1e-7, "{j}: {} {best}", bound(&moved));
+        }
+    }
+    assert_eq!(after.streamed().rows, 30);
+}
+
+/// A file holds all of it: what goes on from it is the same to the last bit.
+#[test]
+fn it_goes_on_from_its_file_to_the_same_bits() {
+    let (first, second, third, test) = (table(60, 0), table(40, 60), table(30, 100), table(20, 700));
+    let numbers = AnyModel::Process(Box::new(numbers(&first, sgpr(20))));
+    let classes = AnyModel::Generalised(Box::new(classes(&first)));
+    for model in [numbers, classes] {
+        let once = learned(StreamModel::start(model, 40).unwrap(), &second, 13);
+        let (header, tensors) = once.tensors().unwrap();
+        let again = StreamModel::restored(header, tensors, 40).unwrap();
+        assert_eq!(again.streamed(), once.streamed());
+        let (a, b) = (learned(once, &third, 9), learned(again, &third, 9));
+        assert_eq!(said(a.model(), &test), said(b.model(), &test));
+        // As a model file of its own it says the same, and says where it is from.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.posterior");
+        a.model().save(&path).unwrap();
+        let saved = AnyModel::load(&path).unwrap().into_model();
+        assert_eq!(said(a.model(), &test), said(&*saved, &test));
+        assert!(saved.notes().iter().any(|n| n.text.contains("70 rows were learned after the fit")));
+        let (header, mut tensors) = b.tensors().unwrap();
+        tensors.take_under("model.");
+        assert!(StreamModel::restored(header, tensors, 40).is_err());
+    }
+}
+
+#[test]
+fn models_that_cannot_go_on_are_refused_with_the_way_out() {
+    let first = table(30, 0);
+    let exact = numbers(&first, Method::Exact(Default::default()));
+    let error = StreamModel::start(AnyModel::Process(Box::new(exact)), 10).unwrap_err().to_string();
+    assert!(error.contains("--method sgpr or svgp"), "{error}");
+    let mut model = StreamModel::start(AnyModel::Process(Box::new(numbers(&first, sgpr(10)))), 10).unwrap();
+    let before = said(model.model(), &first);
+    let mut bad = Table::clone(&table(5, 40));
+    bad.columns[0] = Column::numeric("a", vec![1.0, 2.0, f64::NAN, 4.0, 5.0]);
+    let error = model.learn(&bad, &[0, 1, 2]).unwrap_err().to_string();
+    assert!(error.contains("row 3") && error.contains("`a`"), "{error}");
+    assert_eq!(said(model.model(), &first), before);
+    let plan = model.plan(100);
+    assert!(plan.inducing == 10 && plan.functions == 1 && plan.to_string().contains("whatever the number of rows"));
+}
