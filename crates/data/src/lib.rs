@@ -40,8 +40,8 @@
 //!
 //! Rows are counted from 1 in messages, the header not included; from 0 in code.
 
-pub mod arriving;
 mod arrays;
+pub mod arriving;
 mod destination;
 mod error;
 mod features;

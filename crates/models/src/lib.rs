@@ -61,9 +61,9 @@ pub use process::{
     BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS, EvidenceSearchSummary,
     FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, Header,
     Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary,
-    ScoreSums, Solver, StandInSummary, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
-    StreamState, StreamedRows, Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod,
-    VarianceSolves, choose, choose_likelihood,
+    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan,
+    ScalableSummary, ScoreSums, Solver, StandInSummary, StreamAnswer, StreamCounts, StreamInput, StreamModel,
+    StreamOutput, StreamPlan, StreamState, StreamedRows, Target, TriedInference, TriedMethod,
+    TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
 };
 pub use shift::Shift;

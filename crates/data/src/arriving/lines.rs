@@ -79,7 +79,8 @@ impl ArrivingLines {
         let mut out: Vec<Line> = Vec::new();
         let mut until: Option<Instant> = None;
         while out.len() < most && !self.ended && !stop() {
-            let left = until.map_or(PAUSE, |until| until.saturating_duration_since(Instant::now()).min(PAUSE));
+            let left =
+                until.map_or(PAUSE, |until| until.saturating_duration_since(Instant::now()).min(PAUSE));
             match self.receiver.recv_timeout(left) {
                 Ok(Ok(line)) => {
                     until.get_or_insert_with(|| Instant::now() + wait);

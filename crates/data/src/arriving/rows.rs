@@ -46,7 +46,8 @@ impl RowFormat {
             return Ok((Self { kind, columns }, true));
         }
         let first = Self { kind, columns: Vec::new() }.split(line).map_err(malformed)?;
-        let first: Vec<String> = first.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
+        let first: Vec<String> =
+            first.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
         let (columns, is_row) = header(&first, source)?;
         Ok((Self { kind, columns }, is_row))
     }
@@ -60,7 +61,8 @@ impl RowFormat {
             return Ok(None);
         }
         let Ok(cells) = self.split(line) else { return Ok(None) };
-        let cells: Vec<String> = cells.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
+        let cells: Vec<String> =
+            cells.iter().map(|c| String::from_utf8_lossy(c).trim().to_string()).collect();
         let known = cells.iter().filter(|c| self.columns.contains(c)).count();
         // A label may be called as a column is.
         if known == 0 || cells.iter().any(|c| c.parse::<f64>().is_ok()) {
@@ -101,7 +103,9 @@ impl RowFormat {
             let cell = match object.get(name) {
                 Some(serde_json::Value::String(text)) => text.clone(),
                 Some(serde_json::Value::Null) => String::new(),
-                Some(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => value.to_string(),
+                Some(value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => {
+                    value.to_string()
+                }
                 Some(_) => return Err(format!("`{name}` is no number or text")),
                 None if optional.contains(name) => String::new(),
                 None => return Err(format!("it has no `{name}`")),

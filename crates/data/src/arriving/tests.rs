@@ -100,9 +100,12 @@ fn the_first_line_names_the_columns() {
     assert!(format.columns.len() == 2 && is_row);
     let (format, _) = of(RowKind::Tsv, b"a\tb,c").unwrap();
     assert_eq!(format.columns, ["a", "b,c"]);
-    for (kind, line) in
-        [(RowKind::Csv, &b"a,a"[..]), (RowKind::Csv, b"a,"), (RowKind::Csv, b"a,\"b"), (RowKind::Jsonl, b"[1]")]
-    {
+    for (kind, line) in [
+        (RowKind::Csv, &b"a,a"[..]),
+        (RowKind::Csv, b"a,"),
+        (RowKind::Csv, b"a,\"b"),
+        (RowKind::Jsonl, b"[1]"),
+    ] {
         assert!(of(kind, line).is_err(), "{line:?}");
     }
 }
@@ -145,7 +148,9 @@ fn rows_become_tables_and_damage_stays_in_its_row() {
         cells(br#"{"a": 3e2}"#).unwrap(),
     ];
     let table = format.table(&rows, None, &[], at);
-    assert!(matches!(&table.columns[0].values, Values::Numeric(v) if v[0] == 0.1 && v[1].is_nan() && v[2] == 300.0));
+    assert!(
+        matches!(&table.columns[0].values, Values::Numeric(v) if v[0] == 0.1 && v[1].is_nan() && v[2] == 300.0)
+    );
     assert_eq!(table.columns[1].values, Values::Text(vec![Some("true".into()), Some("no".into()), None]));
     assert!(cells(br#"{"y": 1}"#).unwrap_err().contains("no `a`"));
     assert!(cells(br#"{"a": [1]}"#).unwrap_err().contains("no number or text"));

@@ -237,8 +237,9 @@ mod tests {
 
     #[test]
     fn natural_parameters_lead_back() {
-        let root =
-            |k: f64| Mat::<f64>::from_fn(4, 4, |i, j| if i >= j { 0.6 + k * (i + 2 * j) as f64 } else { 0.0 });
+        let root = |k: f64| {
+            Mat::<f64>::from_fn(4, 4, |i, j| if i >= j { 0.6 + k * (i + 2 * j) as f64 } else { 0.0 })
+        };
         let mean = Mat::<f64>::from_fn(4, 2, |i, j| (i as f64) - 0.7 * j as f64);
         for roots in [vec![root(0.1)], vec![root(0.2), root(0.05)]] {
             let q = InducingDistribution::new(mean.clone(), roots.clone()).unwrap();

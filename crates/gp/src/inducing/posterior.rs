@@ -152,10 +152,7 @@ impl InducingPosterior {
     ///
     /// # Errors
     /// As [`Self::latent`].
-    pub fn latent_of_all(
-        posteriors: &[&Self],
-        x: MatRef<'_, f64>,
-    ) -> Result<Vec<LatentMarginals>, GpError> {
+    pub fn latent_of_all(posteriors: &[&Self], x: MatRef<'_, f64>) -> Result<Vec<LatentMarginals>, GpError> {
         let Some(first) = posteriors.first() else { return Ok(Vec::new()) };
         posteriors.iter().try_for_each(|p| p.check(x))?;
         let shared: Vec<bool> = posteriors.iter().map(|p| first.shares_features(p)).collect();

@@ -87,9 +87,14 @@ impl InducingPosterior {
             (false, true) => across[(b, a - m)],
             (false, false) => new[(a - m, b - m)],
         });
-        let inducing = Mat::from_fn(m + j, more.ncols(), |a, d| {
-            if a < m { self.inducing[(a, d)] } else { more[(a - m, d)] }
-        });
+        let inducing =
+            Mat::from_fn(
+                m + j,
+                more.ncols(),
+                |a, d| {
+                    if a < m { self.inducing[(a, d)] } else { more[(a - m, d)] }
+                },
+            );
         let root = |old: &Mat<f64>| {
             Mat::from_fn(m + j, m + j, |a, b| match (a < m && b < m, a == b) {
                 (true, _) => old[(a, b)],
@@ -130,8 +135,10 @@ impl InducingPosterior {
                 + Mat::<f64>::identity(inducing.nrows(), inducing.nrows())
         };
         let precisions: Vec<Mat<f64>> = precisions.iter().map(told).collect();
-        let distribution =
-            InducingDistribution::from_natural(&precisions, product(carry.as_ref(), shifts.as_ref()).as_ref())?;
+        let distribution = InducingDistribution::from_natural(
+            &precisions,
+            product(carry.as_ref(), shifts.as_ref()).as_ref(),
+        )?;
         Ok(Self { inducing: inducing.to_owned(), whitening, distribution, ..self.clone() })
     }
 }
@@ -188,13 +195,12 @@ pub fn sites(
     let clipped = (0..n * outputs)
         .filter(|k| {
             let (i, c) = (k / outputs, k % outputs);
-            // Negated: NaN counts as well.
-            !(-2.0 * slopes[i].1[c] >= least(i, c))
+            let precision = -2.0 * slopes[i].1[c];
+            precision.is_nan() || precision < least(i, c)
         })
         .count();
     let precisions = Mat::from_fn(n, outputs, |i, c| (-2.0 * slopes[i].1[c]).max(least(i, c)));
-    let targets =
-        Mat::from_fn(n, outputs, |i, c| means[(i, c)] + slopes[i].0[c] / precisions[(i, c)]);
+    let targets = Mat::from_fn(n, outputs, |i, c| means[(i, c)] + slopes[i].0[c] / precisions[(i, c)]);
     check_finite("target of a site", targets.as_ref())?;
     Ok(Sites { targets, precisions, clipped })
 }

@@ -49,8 +49,8 @@ pub use scalable::{
 };
 
 pub use streaming::{
-    RunningScore, ScoreSums, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState,
-    StreamedRows,
+    RunningScore, ScoreSums, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
+    StreamState, StreamedRows,
 };
 
 use crate::ModelError;

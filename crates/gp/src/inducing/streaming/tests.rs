@@ -12,7 +12,11 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 const NOISE: f64 = 0.07;
 
 fn kernel() -> Box<dyn Kernel<f64>> {
-    "matern52(variance=1.3, lengthscale=0.6)".parse::<KernelExpression>().unwrap().build(&["a".into(), "b".into()]).unwrap()
+    "matern52(variance=1.3, lengthscale=0.6)"
+        .parse::<KernelExpression>()
+        .unwrap()
+        .build(&["a".into(), "b".into()])
+        .unwrap()
 }
 
 fn wave(k: f64) -> f64 {
@@ -125,7 +129,8 @@ fn sites_act_as_the_likelihood_does() {
     let (mean, variance, step) = (0.4, 0.3, 1e-4);
     for likelihood in &likelihoods {
         let one = |v: f64| Mat::from_fn(1, 1, |_, _| v);
-        let found = sites(&**likelihood, one(1.0).as_ref(), one(mean).as_ref(), one(variance).as_ref()).unwrap();
+        let found =
+            sites(&**likelihood, one(1.0).as_ref(), one(mean).as_ref(), one(variance).as_ref()).unwrap();
         let (target, precision) = (found.targets[(0, 0)], found.precisions[(0, 0)]);
         assert_eq!(found.clipped, 0);
         // By Monte Carlo-free central differences of the expectation itself, on a fine grid.
@@ -133,7 +138,8 @@ fn sites_act_as_the_likelihood_does() {
             let nodes = 4001;
             let each = |i: usize| {
                 let z = -9.0 + 18.0 * i as f64 / (nodes - 1) as f64;
-                let weight = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * 18.0 / (nodes - 1) as f64;
+                let weight =
+                    (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * 18.0 / (nodes - 1) as f64;
                 weight * likelihood.log_density(&[1.0], &[m + v.sqrt() * z])
             };
             (0..nodes).map(each).sum::<f64>()

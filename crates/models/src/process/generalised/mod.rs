@@ -44,9 +44,9 @@ pub use header::{
     TriedPseudoCount,
 };
 pub use latents::LatentPosterior;
-pub(super) use stand_in::{LabelStandIns, NO_NOISE};
 pub use observed::Observed;
 pub use plan::InferencePlan;
+pub(super) use stand_in::{LabelStandIns, NO_NOISE};
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
 
 use super::ProcessPosterior;

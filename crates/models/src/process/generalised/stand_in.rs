@@ -38,10 +38,9 @@ impl LabelStandIns {
             OutputLikelihood::Bernoulli(_) => {
                 LabelKind::Event([gaussianised.event(false)?, gaussianised.event(true)?])
             }
-            OutputLikelihood::Categorical(categorical) => LabelKind::Class(
-                [gaussianised.class(false), gaussianised.class(true)],
-                categorical.classes(),
-            ),
+            OutputLikelihood::Categorical(categorical) => {
+                LabelKind::Class([gaussianised.class(false), gaussianised.class(true)], categorical.classes())
+            }
             OutputLikelihood::Poisson(_) => LabelKind::Count,
             other => {
                 return Err(ModelError::Request(format!(

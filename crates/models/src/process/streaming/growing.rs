@@ -25,7 +25,7 @@ pub(super) fn additions(
     while chosen.len() < most {
         let relative = |i: &usize| left[*i] / prior[*i];
         let Some(best) = (0..left.len()).max_by(|a, b| relative(a).total_cmp(&relative(b))) else { break };
-        if !(relative(&best) > WORTH) {
+        if relative(&best).is_nan() || relative(&best) <= WORTH {
             break;
         }
         let across = cross(posterior.kernel(), rows, rows.subrows(best, 1));
@@ -42,6 +42,5 @@ pub(super) fn additions(
         chosen.push(best);
         columns.push(column);
     }
-    Ok((!chosen.is_empty())
-        .then(|| Mat::from_fn(chosen.len(), rows.ncols(), |i, d| rows[(chosen[i], d)])))
+    Ok((!chosen.is_empty()).then(|| Mat::from_fn(chosen.len(), rows.ncols(), |i, d| rows[(chosen[i], d)])))
 }

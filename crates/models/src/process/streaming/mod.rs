@@ -49,7 +49,10 @@ impl StreamedRows {
             text += &format!(", with {} inducing points more", self.added_inducing);
         }
         if self.clipped > 0 {
-            text += &format!("; {} of their observations said nothing (the likelihood is not log-concave there)", self.clipped);
+            text += &format!(
+                "; {} of their observations said nothing (the likelihood is not log-concave there)",
+                self.clipped
+            );
         }
         text + "; checks and scores in this file are those of the fit"
     }

@@ -134,7 +134,8 @@ impl StreamModel {
         };
         if !posteriors.iter().all(|p| p.shares_features(first)) {
             return Err(ModelError::Request(
-                "the functions of this model have inducing points of their own: fit it with --fixed-inducing".into(),
+                "the functions of this model have inducing points of their own: fit it with --fixed-inducing"
+                    .into(),
             ));
         }
         if let Learning::Generalised(model) = &learning
@@ -173,7 +174,13 @@ impl StreamModel {
     }
 
     /// The reason why a row cannot be learned (or, without a target, predicted), for each row of a table that cannot; nothing is changed by it. Cost: one more reading of the cells.
-    pub fn refused(&self, table: &Table, rows: &[usize], truth: bool, first_row: usize) -> Vec<(usize, ModelError)> {
+    pub fn refused(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        truth: bool,
+        first_row: usize,
+    ) -> Vec<(usize, ModelError)> {
         let usable = |rows: &[usize]| -> Result<usize, ModelError> {
             match (&self.learning, truth) {
                 (learning, true) => LabelledRows::of(learning, table, rows).map(|r| r.inputs.nrows()),
@@ -186,7 +193,10 @@ impl StreamModel {
         }
         let reason = |&row: &usize| match usable(&[row]) {
             Ok(1) => None,
-            Ok(_) => Some((row, ModelError::Request("a cell is missing, and the model was fitted with --missing drop".into()))),
+            Ok(_) => Some((
+                row,
+                ModelError::Request("a cell is missing, and the model was fitted with --missing drop".into()),
+            )),
             Err(ModelError::Data(error)) => Some((row, error.in_part(first_row).into())),
             Err(error) => Some((row, error)),
         };

@@ -20,10 +20,7 @@ pub(super) struct LabelledRows {
 /// What rows say of the latent functions.
 pub(super) enum Observed {
     /// Whatever the functions are: targets and precisions, b x C.
-    Gaussian {
-        targets: Mat<f64>,
-        precisions: Mat<f64>,
-    },
+    Gaussian { targets: Mat<f64>, precisions: Mat<f64> },
     /// As much as the likelihood makes of the targets (b) where the functions are.
     Labels(Vec<f64>),
 }
@@ -39,7 +36,8 @@ impl LabelledRows {
                 let scale = standard.target_scale * standard.target_scale;
                 let known = extracted.noise.map(|noise| noise.iter().map(|v| v / scale).collect::<Vec<_>>());
                 let noise = model.inducing().and_then(|p| p.likelihood().shared_noise_variance());
-                let noise = noise.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
+                let noise =
+                    noise.ok_or_else(|| ModelError::Request("this process has no Gaussian noise".into()))?;
                 let variance = |i: usize| noise + known.as_ref().map_or(0.0, |v| v[i]);
                 Ok(Self {
                     inputs: standard.features(extracted.x.as_ref()),

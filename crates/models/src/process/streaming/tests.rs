@@ -17,7 +17,8 @@ fn table(n: usize, from: usize) -> Arc<Table> {
     let x = |i: usize, j: usize| 2.0 * wave((2 * (i + from) + j) as f64 + 0.4);
     let f = |i: usize| (1.5 * x(i, 0)).sin() + 0.5 * x(i, 1);
     let noise = |i: usize| 0.3 * wave(7.0 * (i + from) as f64);
-    let class = |i: usize| ["left", "middle", "right"][((f(i) + noise(i) + 2.0) * 0.75).clamp(0.0, 2.0) as usize];
+    let class =
+        |i: usize| ["left", "middle", "right"][((f(i) + noise(i) + 2.0) * 0.75).clamp(0.0, 2.0) as usize];
     let column = |name: &str, of: &dyn Fn(usize) -> f64| Column::numeric(name, (0..n).map(of).collect());
     let classes = Values::Text((0..n).map(|i| Some(class(i).to_string())).collect());
     let columns = vec![
@@ -104,7 +105,11 @@ fn rows_of_a_stream_are_rows_of_the_fit() {
         let rows: Vec<usize> = (0..t.rows()).collect();
         let extracted = model.extract(t, &rows, true).unwrap();
         let y: Vec<f64> = extracted.y.unwrap().iter().map(|y| standard.target(*y)).collect();
-        (posterior.whitened_features(standard.features(extracted.x.as_ref()).as_ref()).unwrap(), y, extracted.x)
+        (
+            posterior.whitened_features(standard.features(extracted.x.as_ref()).as_ref()).unwrap(),
+            y,
+            extracted.x,
+        )
     });
     let noise = posterior.likelihood().shared_noise_variance().unwrap();
     let m = posterior.inducing().nrows();
@@ -258,5 +263,9 @@ fn models_that_cannot_go_on_are_refused_with_the_way_out() {
     assert!(error.contains("row 3") && error.contains("`a`"), "{error}");
     assert_eq!(said(model.model(), &first), before);
     let plan = model.plan(100);
-    assert!(plan.inducing == 10 && plan.functions == 1 && plan.to_string().contains("whatever the number of rows"));
+    assert!(
+        plan.inducing == 10
+            && plan.functions == 1
+            && plan.to_string().contains("whatever the number of rows")
+    );
 }
