@@ -7,6 +7,7 @@ mod laplace_searches;
 mod network;
 mod online;
 mod optimize;
+mod stream;
 
 use crate::laplace_settings::chosen_integration;
 use crate::output::Failure;
@@ -23,6 +24,7 @@ pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 use std::path::PathBuf;
+pub(crate) use stream::{BadRowsArg, FromArg, StreamArgs};
 
 /// Predictions that say how sure they are.
 ///
@@ -96,6 +98,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: OptimizeCommand,
     },
+    /// Predict rows as they arrive, each before it is learned; the model goes on learning in bounded memory
+    #[command(
+        after_help = "Examples:\n  posterior stream --state house.stream --target price --data house.csv --out predictions.csv\n  posterior stream --state house.stream --status\n\nRows come on standard input where no --data is given. The state is written in one step after every batch, behind its predictions: whatever is killed, the same command goes on where the state stands, and every row is counted once."
+    )]
+    Stream(Box<StreamArgs>),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  posterior completions bash > /etc/bash_completion.d/posterior")]
     Completions(CompletionsArgs),

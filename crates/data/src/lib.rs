@@ -75,4 +75,4 @@ pub use schema::{Extracted, Feature, Missing, Notes, Schema, Selection};
 pub use split::Split;
 pub use standardise::Standardisation;
 pub use table::{Column, Table, Values};
-pub use write::{write_parts, write_table};
+pub use write::{lines_of, write_parts, write_table};

@@ -177,3 +177,32 @@ fn write_texts(out: &mut SerializedColumnWriter<'_>, cells: &[Option<String>]) -
     let values: Vec<ByteArray> = cells.iter().flatten().map(one).collect();
     out.typed::<ByteArrayType>().write_batch(&values, Some(&present), None).map(|_| ())
 }
+
+/// Rows as text to be added to a file: CSV, the names first where `names` says so, or an object of JSON in each line. Cells that are missing are empty, or null.
+pub fn lines_of(table: &Table, names: bool, objects: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    if objects {
+        for row in 0..table.rows() {
+            let cell = |column: &Column| match &column.values {
+                Values::Numeric(values) => serde_json::Value::from(values[row]),
+                Values::Text(values) => serde_json::Value::from(values[row].clone()),
+            };
+            let object: serde_json::Map<String, serde_json::Value> =
+                table.columns.iter().map(|column| (column.name.clone(), cell(column))).collect();
+            out.extend(serde_json::Value::Object(object).to_string().into_bytes());
+            out.push(b'\n');
+        }
+        return out;
+    }
+    let mut writer = csv::Writer::from_writer(&mut out);
+    // Memory can be written to.
+    if names {
+        let _ = writer.write_record(table.names());
+    }
+    for row in 0..table.rows() {
+        let _ = writer.write_record(table.columns.iter().map(|c| c.cell(row)));
+    }
+    let _ = writer.flush();
+    drop(writer);
+    out
+}

@@ -58,12 +58,12 @@ pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
-    BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS, EvidenceSearchSummary,
-    FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, Header,
-    Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan,
-    ScalableSummary, ScoreSums, Solver, StandInSummary, StreamAnswer, StreamCounts, StreamInput, StreamModel,
-    StreamOutput, StreamPlan, StreamState, StreamedRows, Target, TriedInference, TriedMethod,
-    TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
+    BadRow, BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
+    EvidenceSearchSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel,
+    GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior,
+    ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
+    RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
+    StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
+    TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
 };
 pub use shift::Shift;

@@ -37,8 +37,9 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
             }
             let plan = GeneralisedModel::plan(&observed, &request)?;
             remarks.say(format!("plan: {}", plan.describe()));
-            let fitted =
-                observed_by(remarks, |observer| GeneralisedModel::fit(*observed, &request, observer));
+            let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
+                GeneralisedModel::fit(*observed, &request, observer)
+            });
             AnyModel::Generalised(Box::new(finished(fitted, &request, arguments)?))
         }
     };
@@ -76,7 +77,9 @@ fn gaussian(
             remarks.say(format!("going on from {}", path.display()));
         }
     }
-    let fitted = observed_by(remarks, |observer| ProcessModel::fit_prepared(prepared, request, observer));
+    let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
+        ProcessModel::fit_prepared(prepared, request, observer)
+    });
     let model = finished(fitted, request, arguments)?;
     if model.was_interrupted() {
         return Err(interrupted(request, arguments));
@@ -91,11 +94,12 @@ fn kept(request: &FitRequest) -> Option<&Path> {
 }
 
 /// A fit whose progress is shown.
-fn observed_by<T>(
+pub(super) fn observed_by<T>(
     remarks: Remarks,
+    interrupt: Interrupt,
     fit: impl FnOnce(&mut Observer<'_, FitStage>) -> Result<T, ModelError>,
 ) -> Result<T, ModelError> {
-    let mut progress = FitProgress::new(remarks.silent, Interrupt::listen());
+    let mut progress = FitProgress::new(remarks.silent, interrupt);
     let fitted = fit(&mut |step, stage| progress.observe(step, stage));
     progress.finish();
     fitted

@@ -11,6 +11,7 @@ pub(crate) mod forward;
 pub(crate) mod inspect;
 pub(crate) mod optimize;
 pub(crate) mod predict;
+pub(crate) mod stream;
 mod support;
 pub(crate) mod train;
 mod train_online;

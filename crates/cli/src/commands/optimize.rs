@@ -56,7 +56,7 @@ fn load(path: &Path) -> Result<Campaign, Failure> {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Does something with the wait for a lock that this command line asks for.
-fn with_waiting<T>(
+pub(super) fn with_waiting<T>(
     cli: &Cli,
     lock: &LockArgs,
     interrupt: &Interrupt,

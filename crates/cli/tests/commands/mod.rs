@@ -14,6 +14,7 @@ mod networks;
 mod networks_common;
 mod optimize;
 mod outputs;
+mod stream;
 mod tables;
 mod tables_and_reports;
 mod threads;

@@ -100,6 +100,7 @@ fn lines() -> Vec<Line> {
         "optimize tell --state s.json --id 1 --value 0.5",
         "optimize run --state s.json --evaluations 9 -- ./train.sh {a} {b}",
         "optimize status --state s.json",
+        "stream --state new.posterior --target y --start-rows 20 --inducing-points 8 --data t.csv --memory 0.2 --out o.csv",
         "experiment list experiments",
         "completions bash",
     ];

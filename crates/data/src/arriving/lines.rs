@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Lines that wait to be asked for.
-const WAITING: usize = 256;
+const WAITING: usize = 64;
+
+/// A batch of so many bytes is full, however few lines these are.
+const BATCH_BYTES: usize = 32 << 20;
 
 /// How often a file that has ended is looked at again, and whoever waits asks whether to go on.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -25,6 +28,13 @@ pub struct Line {
     pub cut: bool,
     /// How many bytes of the source end with it, its end included.
     pub end: u64,
+}
+
+impl Line {
+    /// SHA-256 of its bytes, by which a row is known again.
+    pub fn digest(&self) -> String {
+        posterior_store::numbers_digest(&String::from_utf8_lossy(&self.text), &[])
+    }
 }
 
 /// Lines as they arrive. A thread of its own reads them, so that a batch need not be full to be handed on.
@@ -66,7 +76,7 @@ impl ArrivingLines {
         self.ended
     }
 
-    /// The next lines: at most `most`, and those that have come `wait` after the first of them. Waits for the first as long as it takes, or until `stop` says so; none then, or at the end.
+    /// The next lines: at most `most` (or 32 MB and a line), and those that have come `wait` after the first of them. Waits for the first as long as it takes, or until `stop` says so; none then, or at the end.
     ///
     /// # Errors
     /// [`DataError::Read`]; [`DataError::Malformed`] where a file that is followed has become shorter. Lines from before are handed on first.
@@ -77,13 +87,14 @@ impl ArrivingLines {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Line>, DataError> {
         let mut out: Vec<Line> = Vec::new();
-        let mut until: Option<Instant> = None;
-        while out.len() < most && !self.ended && !stop() {
+        let (mut until, mut bytes): (Option<Instant>, usize) = (None, 0);
+        while out.len() < most && bytes < BATCH_BYTES && !self.ended && !stop() {
             let left =
                 until.map_or(PAUSE, |until| until.saturating_duration_since(Instant::now()).min(PAUSE));
             match self.receiver.recv_timeout(left) {
                 Ok(Ok(line)) => {
                     until.get_or_insert_with(|| Instant::now() + wait);
+                    bytes += line.text.len();
                     out.push(line);
                 }
                 Ok(Err(error)) => return Err(error),

@@ -1,6 +1,6 @@
 //! **Rows that arrive one after the other**, on standard input or at the end of a file that grows, as CSV or as lines of JSON.
 //!
-//! A line is a row: a cell of CSV holds no end of line, so that a row that is damaged (a quotation mark that is not closed, a line without an end) is one bad row and not the end of all that follow. What is in memory is a few hundred lines,
+//! A line is a row: a cell of CSV holds no end of line, so that a row that is damaged (a quotation mark that is not closed, a line without an end) is one bad row and not the end of all that follow. What is in memory is a batch,
 //! whatever arrives.
 //!
 //! | file | idea |
@@ -13,5 +13,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+/// The cells of a row, as bytes.
+pub use csv::ByteRecord as Cells;
 pub use lines::{ArrivingLines, Line};
 pub use rows::{RowFormat, RowKind};

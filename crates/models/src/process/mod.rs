@@ -49,8 +49,8 @@ pub use scalable::{
 };
 
 pub use streaming::{
-    RunningScore, ScoreSums, StreamAnswer, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
-    StreamState, StreamedRows,
+    BadRow, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel, StreamOutput,
+    StreamPlan, StreamState, StreamedRows, TakenRows,
 };
 
 use crate::ModelError;

@@ -11,18 +11,21 @@
 //! | `rows` | rows as Gaussian observations of the latent functions |
 //! | `growing` | which rows become inducing points |
 //! | `score` | [`RunningScore`]: how good predictions were before their rows were learned |
+//! | `session` | lines in, predictions out |
 //! | `state` | [`StreamState`]: all of it in one file |
 
 mod growing;
 mod model;
 mod rows;
 mod score;
+mod session;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use model::{StreamAnswer, StreamModel, StreamPlan};
+pub use model::{StreamModel, StreamPlan};
 pub use score::{RunningScore, ScoreSums};
+pub use session::{BadRow, ParsedRows, TakenRows};
 pub use state::{StreamCounts, StreamInput, StreamOutput, StreamState};
 
 use serde::{Deserialize, Serialize};

@@ -5,9 +5,9 @@ use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
 use crate::process::{GeneralisedModel, ProcessModel, ProcessPosterior};
-use crate::{AnyModel, Comparison, Model, ModelData, ModelError, Question};
+use crate::{Answer, AnyModel, Comparison, Model, ModelData, ModelError, Question};
 use faer::{Mat, MatRef};
-use posterior_data::{Column, Table};
+use posterior_data::Table;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
@@ -18,6 +18,9 @@ use std::sync::Arc;
 
 /// The same batch is looked at so often at most, where what it says depends on where the functions are.
 const ROUNDS: usize = 30;
+
+/// The program itself, lines that wait, and what a first fit leaves behind.
+const BESIDE: u64 = 32 << 20;
 
 /// It is learned when no mean has moved by more than this share of its standard deviation.
 const SETTLED: f64 = 1e-4;
@@ -100,17 +103,6 @@ impl fmt::Display for StreamPlan {
     }
 }
 
-/// What is said about rows.
-#[derive(Clone, Debug, Default)]
-pub struct StreamAnswer {
-    /// Predictions, one cell for each row that was asked about.
-    pub columns: Vec<Column>,
-    /// Variances that rounding had made negative and that were raised to 0.
-    pub clipped: usize,
-    /// Cells that were filled in.
-    pub filled: usize,
-}
-
 impl StreamModel {
     /// Goes on with a fitted model, whose inducing points may become `most_inducing`.
     ///
@@ -173,34 +165,25 @@ impl StreamModel {
         self.most_inducing
     }
 
-    /// The reason why a row cannot be learned (or, without a target, predicted), for each row of a table that cannot; nothing is changed by it. Cost: one more reading of the cells.
-    pub fn refused(
-        &self,
-        table: &Table,
-        rows: &[usize],
-        truth: bool,
-        first_row: usize,
-    ) -> Vec<(usize, ModelError)> {
-        let usable = |rows: &[usize]| -> Result<usize, ModelError> {
-            match (&self.learning, truth) {
-                (learning, true) => LabelledRows::of(learning, table, rows).map(|r| r.inputs.nrows()),
-                (Learning::Process(model), false) => Ok(model.extract(table, rows, false)?.rows.len()),
-                (Learning::Generalised(model), false) => Ok(model.unlabelled(table, rows)?),
-            }
-        };
-        if usable(rows).is_ok_and(|count| count == rows.len()) {
-            return Vec::new();
+    /// Whether rows of a table, all of which have a target where there is `truth`, can be learned (or, without, predicted). Nothing is changed by it. Cost: one more reading of the cells.
+    ///
+    /// # Errors
+    /// [`ModelError`] naming the first cell that is in the way; [`ModelError::Request`] for a row with a missing cell, by a model that drops such rows.
+    pub fn check(&self, table: &Table, rows: &[usize], truth: bool) -> Result<(), ModelError> {
+        if rows.is_empty() {
+            return Ok(());
         }
-        let reason = |&row: &usize| match usable(&[row]) {
-            Ok(1) => None,
-            Ok(_) => Some((
-                row,
-                ModelError::Request("a cell is missing, and the model was fitted with --missing drop".into()),
-            )),
-            Err(ModelError::Data(error)) => Some((row, error.in_part(first_row).into())),
-            Err(error) => Some((row, error)),
+        let usable = match (&self.learning, truth) {
+            (learning, true) => LabelledRows::of(learning, table, rows)?.inputs.nrows(),
+            (Learning::Process(model), false) => model.extract(table, rows, false)?.rows.len(),
+            (Learning::Generalised(model), false) => model.unlabelled(table, rows)?,
         };
-        rows.iter().filter_map(reason).collect()
+        match usable == rows.len() {
+            true => Ok(()),
+            false => Err(ModelError::Request(
+                "a cell is missing, and the model drops such rows (--missing drop)".into(),
+            )),
+        }
     }
 
     #[cfg(test)]
@@ -250,14 +233,14 @@ impl StreamModel {
         let (m, c) = (self.most_inducing as u64, self.sums.functions() as u64);
         let (b, d) = (batch as u64, d as u64);
         let square = 8 * m * m;
-        // Roots, sums, and what a factorisation has beside; features twice and what comes of them; cells as text and numbers.
-        let held = square * (2 * c + 8) + 8 * b * (4 * m + 12 * c + 40 * (d + 2));
+        // Roots and sums before and after a batch, and what a factorisation has beside; features twice and what comes of them; cells as text and numbers.
+        let held = square * (4 * c + 10) + 8 * b * (4 * m + 12 * c + 40 * (d + 2));
         let file = square / 2 * (2 * c + 2) + 16 * m * (c + d);
         let (m, c, b) = (m as f64, c as f64, b.max(1) as f64);
         let flops = 4.0 * m * m * (2.0 + c) + 2.0 * c * m * m * m / b;
         StreamPlan {
             // The file is put together in memory.
-            peak_bytes: held + 2 * file,
+            peak_bytes: BESIDE + held + 2 * file,
             file_bytes: file,
             flops_per_row: flops,
             inducing: self.most_inducing,
@@ -265,7 +248,7 @@ impl StreamModel {
         }
     }
 
-    /// Predicts rows of a table; those that have a target are scored, too. `first_row` is the number of the table's first row, for messages.
+    /// Predicts rows of a table; all of which have a target where there is `truth`: these are scored.
     ///
     /// # Errors
     /// [`ModelError::Data`] naming the cell.
@@ -273,9 +256,9 @@ impl StreamModel {
         &self,
         table: &Arc<Table>,
         rows: &[usize],
-        (first_row, truth): (usize, bool),
+        truth: bool,
         score: &mut RunningScore,
-    ) -> Result<StreamAnswer, ModelError> {
+    ) -> Result<Answer, ModelError> {
         let mut data = ModelData::of_table(Table::new("", Vec::new()))?;
         data.table = Some((table.clone(), (0..table.rows()).collect()));
         data.inputs = posterior_data::NumericArray::new(
@@ -283,7 +266,7 @@ impl StreamModel {
             posterior_data::ArrayValues::U8(Vec::new()),
         )?;
         let mut data = data.selected(rows)?;
-        data.part = Some(first_row);
+        data.part = Some(0);
         let question = Question { truth, ..Question::default() };
         let model = self.model();
         let predictions = if truth {
@@ -293,8 +276,9 @@ impl StreamModel {
         } else {
             model.predictive(&data, &question)?
         };
-        let (clipped, filled) = (predictions.clipped, predictions.filled);
-        Ok(StreamAnswer { columns: columns(model, &data, &predictions, &question)?, clipped, filled })
+        let (count, clipped, filled) = (predictions.len(), predictions.clipped, predictions.filled);
+        let columns = columns(model, &data, &predictions, &question)?;
+        Ok(Answer { count, clipped, filled, columns, ..Answer::default() })
     }
 
     /// Learns rows of a table, all of which have a target. Nothing is learned where something is wrong. Cost: `2 b m²` flops for the features of b rows and as much for each function's sums, and `2m³` for each function's posterior.

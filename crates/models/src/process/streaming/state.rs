@@ -39,8 +39,10 @@ pub struct StreamInput {
     pub file: Option<PathBuf>,
     /// Bytes of the file that have been read.
     pub offset: u64,
-    /// Digest of the first row, by which input that begins anew is known.
+    /// Digest of the stream's first row, by which input that begins anew is known.
     pub first_row: String,
+    /// Digest of the first row of the file that is read now, by which a file that was replaced is known.
+    pub file_mark: String,
 }
 
 /// A file to which predictions are added.

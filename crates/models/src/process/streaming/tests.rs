@@ -148,7 +148,7 @@ fn points_are_added_where_rows_come_that_they_cannot_say() {
     let truth = |m: &StreamModel| {
         let mut score = RunningScore::default();
         let rows: Vec<usize> = (0..test.rows()).collect();
-        m.answer(&test, &rows, (0, true), &mut score).unwrap();
+        m.answer(&test, &rows, true, &mut score).unwrap();
         score.all.averages().unwrap()
     };
     assert_eq!(fixed.streamed().rows, 60);
@@ -168,7 +168,7 @@ fn labels_are_learned_as_the_fit_learns_them() {
     near(&said(learned(start(), &second, 11).model(), &test), &said(whole.model(), &test), 1e-6);
     let score = |m: &StreamModel| {
         let (mut score, rows) = (RunningScore::default(), (0..test.rows()).collect::<Vec<_>>());
-        let answer = m.answer(&test, &rows, (0, true), &mut score).unwrap();
+        let answer = m.answer(&test, &rows, true, &mut score).unwrap();
         assert_eq!(answer.columns[0].len(), 60);
         score.all.averages().unwrap()
     };

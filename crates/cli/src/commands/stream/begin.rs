@@ -1,0 +1,168 @@
+//! The first state of a stream.
+
+use super::source::{Source, kind};
+use crate::args::{BadRowsArg, StreamArgs};
+use crate::commands::fit::observed_by;
+use crate::interrupt::Interrupt;
+use crate::output::{Failure, Remarks};
+use posterior::data::arriving::RowFormat;
+use posterior::data::{Missing, Selection, Table};
+use posterior::options::{InferenceName, LikelihoodName, SgprOptions, SvgpOptions};
+use posterior::{
+    AnyModel, FitRequest, GeneralisedModel, Method, Observed, ParsedRows, Prepared, ProcessModel,
+    RunningScore, StreamCounts, StreamInput, StreamModel, StreamState, choose_likelihood,
+};
+
+/// Inducing points that there may be where nothing is said.
+const INDUCING: usize = 512;
+
+/// Inducing points that a first model begins with: a quarter of its rows, and no more than these.
+const FIRST_INDUCING: usize = 256;
+
+/// From a model, or from one that is fitted to the first rows; None where it was interrupted.
+pub(super) fn begin(
+    arguments: &StreamArgs,
+    source: &mut Source,
+    remarks: Remarks,
+    interrupt: &Interrupt,
+) -> Result<Option<StreamState>, Failure> {
+    let most = arguments.inducing_points.unwrap_or(INDUCING);
+    if let Some(path) = &arguments.model {
+        let model = StreamModel::start(AnyModel::load(path)?, most)?;
+        if let Some(wanted) = arguments.inducing_points.filter(|wanted| *wanted < model.most_inducing()) {
+            return Err(Failure::usage(format!(
+                "--inducing-points {wanted} is less than the {} that {} has",
+                model.most_inducing(),
+                path.display()
+            )));
+        }
+        let (needed, target) = model.columns();
+        let columns =
+            arguments.columns.clone().unwrap_or_else(|| needed.into_iter().chain([target]).collect());
+        return Ok(Some(state(model, RowFormat { kind: kind(arguments), columns }, source, arguments)));
+    }
+    let count = arguments.start_rows.unwrap_or(1000);
+    remarks.say(format!("waiting for {count} rows, to which a model is fitted first"));
+    // With a header it is one line more.
+    let mut lines = source.first(count + 1, interrupt)?;
+    if interrupt.requested() {
+        return Ok(None);
+    }
+    let Some(first) = lines.first() else {
+        return Err(Failure::new(format!("{} has no rows", source.path().display())));
+    };
+    let (format, is_row) = match &arguments.columns {
+        Some(columns) => (RowFormat { kind: kind(arguments), columns: columns.clone() }, true),
+        None => RowFormat::of_first(kind(arguments), &first.text, source.path())?,
+    };
+    if !is_row {
+        lines.remove(0);
+    }
+    let rest = if lines.len() > count { lines.split_off(count) } else { Vec::new() };
+    let optional: Vec<String> = arguments.target.clone().into_iter().collect();
+    let parsed = ParsedRows::of(&format, &lines, &optional, 1);
+    let skip = arguments.bad_rows == BadRowsArg::Skip;
+    if let (false, Some(bad)) = (skip, parsed.bad.first()) {
+        return Err(Failure::new(format!("row {}: {}", bad.row, bad.reason)));
+    }
+    parsed.bad.iter().for_each(|bad| remarks.say(format!("row {} is passed over: {}", bad.row, bad.reason)));
+    let table = format.table(&parsed.rows, None, &[], source.path());
+    let rows = table.rows();
+    let model = fit(arguments, &table, most, (remarks, interrupt))?;
+    if interrupt.requested() {
+        return Ok(None);
+    }
+    let mut stream = state(StreamModel::start(model, most)?, format, source, arguments);
+    stream.counts = StreamCounts {
+        rows: lines.len() as u64,
+        start: rows as u64,
+        skipped: parsed.bad.len() as u64,
+        ..StreamCounts::default()
+    };
+    if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
+        (stream.input.first_row, stream.input.file_mark) = (first.digest(), first.digest());
+        stream.input.offset = last.end;
+    }
+    source.put_back(rest);
+    Ok(Some(stream))
+}
+
+fn state(model: StreamModel, format: RowFormat, source: &Source, arguments: &StreamArgs) -> StreamState {
+    StreamState {
+        model,
+        counts: StreamCounts::default(),
+        score: RunningScore::default(),
+        input: StreamInput {
+            format,
+            file: source.file(arguments),
+            offset: 0,
+            first_row: String::new(),
+            file_mark: String::new(),
+        },
+        output: None,
+    }
+}
+
+/// A process of inducing points on the first rows.
+fn fit(
+    arguments: &StreamArgs,
+    table: &Table,
+    most: usize,
+    (remarks, interrupt): (Remarks, &Interrupt),
+) -> Result<AnyModel, Failure> {
+    let rows: Vec<usize> = (0..table.rows()).collect();
+    let inducing = FIRST_INDUCING.min(most).min((rows.len() / 4).max(1));
+    let target = arguments.target.clone().unwrap_or_default();
+    let missing = arguments.missing.unwrap_or(Missing::Error);
+    let mut request = FitRequest {
+        selection: Selection {
+            target: target.clone(),
+            features: arguments.features.clone(),
+            noise: None,
+            one_hot: arguments.one_hot.clone(),
+            missing,
+        },
+        seed: arguments.seed,
+        memory: arguments.memory,
+        ..FitRequest::default()
+    };
+    if let Some(kernel) = &arguments.kernel {
+        request.kernel = kernel.parse()?;
+    }
+    let asked = arguments.likelihood.unwrap_or_default();
+    let chosen = choose_likelihood(table, &target, &rows, asked, missing)?;
+    remarks.say(format!("target: {}", chosen.why));
+    let stand_ins = matches!(
+        chosen.name,
+        LikelihoodName::Bernoulli | LikelihoodName::Categorical | LikelihoodName::Poisson
+    );
+    let gaussian = chosen.likelihood.is_none();
+    if gaussian || stand_ins {
+        let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
+        options.inducing.inducing = inducing;
+        request.method = Method::Sgpr(options);
+    } else {
+        let mut options = SvgpOptions::default();
+        options.inducing.inducing = inducing;
+        request.method = Method::Svgp(options);
+    }
+    if gaussian {
+        let prepared = Prepared::from_table(table, &rows, &request)?;
+        let (text, _) = ProcessModel::plan(&request, rows.len(), &prepared.schema.feature_names());
+        remarks.say(format!("plan of the first fit: {text}"));
+        let fitted = observed_by(remarks, interrupt.clone(), |observer| {
+            ProcessModel::fit_prepared(prepared, &request, observer)
+        })?;
+        return Ok(AnyModel::Process(Box::new(fitted)));
+    }
+    request.labels.likelihood = chosen.name;
+    request.labels.inference =
+        if stand_ins { InferenceName::Gaussianised } else { InferenceName::Variational };
+    let observed = Observed::from_table(table, &rows, &request, chosen)?;
+    remarks
+        .say(format!("plan of the first fit: {}", GeneralisedModel::plan(&observed, &request)?.describe()));
+    let fitted = observed_by(remarks, interrupt.clone(), |observer| {
+        GeneralisedModel::fit(observed, &request, observer)
+    })?;
+    Ok(AnyModel::Generalised(Box::new(fitted)))
+}

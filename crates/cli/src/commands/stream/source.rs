@@ -1,0 +1,199 @@
+//! Where rows come from, and where that stands.
+
+use crate::args::{FromArg, StreamArgs};
+use crate::interrupt::Interrupt;
+use crate::output::Failure;
+use posterior::StreamState;
+use posterior::data::arriving::{ArrivingLines, Line, RowKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Lines of an input. Until its first row has been seen it is not known to be the right one.
+pub(super) struct Source {
+    lines: ArrivingLines,
+    path: PathBuf,
+    /// What a state says, until the stream has it.
+    pub(super) state: Option<StreamState>,
+    /// Lines that were looked at and belong to the next batch.
+    waiting: Vec<Line>,
+    /// Rows to be passed over, which were read before.
+    to_pass: u64,
+    stage: Stage,
+    /// Whether a first row that is the stream's own means that rows would count twice.
+    refuse_repeated: bool,
+}
+
+/// What the next line may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A header, or the input's first row.
+    First,
+    /// The input's first row.
+    FirstRow,
+    /// A row.
+    Rows,
+}
+
+/// What a file is called wherever it is named from.
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
+}
+
+/// What lines are: as asked, or by the file's name.
+pub(super) fn kind(arguments: &StreamArgs) -> RowKind {
+    let name = arguments.data.as_ref().map(|p| p.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let ends = |with: &[&str]| with.iter().any(|end| name.ends_with(end));
+    arguments.format.unwrap_or(match () {
+        () if ends(&[".jsonl", ".ndjson", ".json"]) => RowKind::Jsonl,
+        () if ends(&[".tsv"]) => RowKind::Tsv,
+        () => RowKind::Csv,
+    })
+}
+
+impl Source {
+    /// Opens the input where it stands.
+    pub(super) fn open(arguments: &StreamArgs, state: Option<StreamState>) -> Result<Self, Failure> {
+        if let Some(path) = &arguments.data {
+            let name = path.to_string_lossy().to_ascii_lowercase();
+            if [".gz", ".parquet", ".pq", ".npy", ".npz"].iter().any(|end| name.ends_with(end)) {
+                return Err(Failure::usage(format!(
+                    "{}: a stream is lines of text; unpack it (`gzip -dc FILE | posterior stream ...`)",
+                    path.display()
+                )));
+            }
+        }
+        let path = arguments.data.as_deref().map_or_else(|| "standard input".into(), absolute);
+        let same =
+            state.as_ref().is_some_and(|s| arguments.data.is_some() && s.input.file.as_ref() == Some(&path));
+        let goes_on = same && arguments.from.is_none();
+        let offset = if goes_on { state.as_ref().map_or(0, |s| s.input.offset) } else { 0 };
+        let follow = arguments.follow;
+        if goes_on && let Some(state) = &state {
+            is_same_file(&path, state)?;
+        }
+        let lines = match &arguments.data {
+            Some(file) => ArrivingLines::of_file(file, offset, follow)?,
+            None => ArrivingLines::of_standard_input(),
+        };
+        let rows = state.as_ref().map_or(0, |s| s.counts.rows);
+        let to_pass = if arguments.from == Some(FromArg::Start) { rows } else { 0 };
+        Ok(Self {
+            lines,
+            path,
+            waiting: Vec::new(),
+            to_pass,
+            stage: if goes_on { Stage::Rows } else { Stage::First },
+            refuse_repeated: arguments.from.is_none() && rows > 0,
+            state,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file, where it is one.
+    pub(super) fn file(&self, arguments: &StreamArgs) -> Option<PathBuf> {
+        arguments.data.as_ref().map(|_| self.path.clone())
+    }
+
+    /// So many lines, or those that there are where the input ends or an interruption is asked for.
+    pub(super) fn first(&mut self, count: usize, interrupt: &Interrupt) -> Result<Vec<Line>, Failure> {
+        let stop = || interrupt.requested();
+        Ok(self.lines.next_batch(count, Duration::from_secs(u32::MAX.into()), &stop)?)
+    }
+
+    /// A batch whose lines are read again.
+    pub(super) fn put_back(&mut self, lines: Vec<Line>) {
+        self.waiting = lines;
+        self.stage = Stage::Rows;
+    }
+
+    /// The next batch of rows; None at the end.
+    pub(super) fn next(
+        &mut self,
+        stream: &mut StreamState,
+        arguments: &StreamArgs,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Vec<Line>>, Failure> {
+        let stop = || interrupt.requested();
+        let wait = Duration::from_secs_f64(arguments.wait);
+        loop {
+            let mut lines = std::mem::take(&mut self.waiting);
+            if lines.is_empty() {
+                lines = self.lines.next_batch(arguments.batch, wait, &stop)?;
+            } else if lines.len() > arguments.batch {
+                self.waiting = lines.split_off(arguments.batch);
+            }
+            if lines.is_empty() {
+                if self.lines.ended() || stop() {
+                    return Ok(None);
+                }
+                continue;
+            }
+            if self.stage == Stage::First {
+                self.stage = Stage::FirstRow;
+                let format = &mut stream.input.format;
+                format.kind = arguments.format.unwrap_or(format.kind);
+                if let Some(columns) = &arguments.columns {
+                    format.columns.clone_from(columns);
+                }
+                stream.input.file = self.file(arguments);
+                stream.input.offset = 0;
+                if stream.take_header(&lines[0], &self.path)? {
+                    lines.remove(0);
+                } else if stream.counts.rows == 0
+                    && arguments.columns.is_none()
+                    && stream.input.format.kind != RowKind::Jsonl
+                {
+                    return Err(Failure::new(format!(
+                        "the first line of {} is no header: name its columns, in their order, with --columns",
+                        self.path.display()
+                    )));
+                }
+            }
+            if let (Stage::FirstRow, Some(first)) = (self.stage, lines.first()) {
+                self.stage = Stage::Rows;
+                self.check_first(stream, first)?;
+            }
+            let passed = self.to_pass.min(lines.len() as u64);
+            self.to_pass -= passed;
+            if let Some(last) = lines.drain(..passed as usize).next_back() {
+                stream.input.offset = last.end;
+            }
+            if !lines.is_empty() {
+                return Ok(Some(lines));
+            }
+        }
+    }
+
+    /// Refuses an input that begins as the stream did, unless it was said what that means.
+    fn check_first(&self, stream: &mut StreamState, line: &Line) -> Result<(), Failure> {
+        let found = line.digest();
+        if self.refuse_repeated && stream.input.first_row == found {
+            return Err(Failure::new(format!(
+                "{} begins with the row that this stream began with, and its rows would count twice: --from start passes over those that were read, --from next takes them as new",
+                self.path.display()
+            )));
+        }
+        if stream.counts.rows == 0 {
+            stream.input.first_row.clone_from(&found);
+        }
+        stream.input.file_mark = found;
+        Ok(())
+    }
+}
+
+/// Refuses a file that another has replaced under the same name: its rows are not those that were read.
+fn is_same_file(path: &Path, state: &StreamState) -> Result<(), Failure> {
+    let mut lines = ArrivingLines::of_file(path, 0, false)?;
+    let first = lines.next_batch(2, Duration::from_secs(60), &|| false)?;
+    let known = first.iter().any(|line| line.digest() == state.input.file_mark);
+    if known || state.input.offset == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{} does not begin as it did when it was read before: it was replaced. --from next reads it from its beginning",
+        path.display()
+    )))
+}
