@@ -1,15 +1,19 @@
 """Classes on tables: `posterior fit gp` by each inference beside what users would take instead.
 
-Tables that come with scikit-learn (iris, wine, breast cancer, digits) and some made here; a third of the rows, at most 5,000, drawn at random by
-class, is scored and seen by none. Peers: scikit-learn's GaussianProcessClassifier (up to --largest rows), GPyTorch's Dirichlet classification (exact,
-up to as many) and stochastic variational process with a softmax, gradient boosting with calibrated probabilities. Every fit is a process or a
-function call of its own, timed with its predictions; features are standardised for all. Needs numpy, scikit-learn, torch, gpytorch, and the binary.
+Tables that come with scikit-learn (iris, wine, breast cancer, digits), some made here and, where --images names the folder of MNIST's IDX files,
+handwritten digits by their pixels, and by the last features of the perceptron that --network names (safetensors, tanh). A third of the rows, at most
+5,000, drawn at random by class, is scored and seen by none. Peers: scikit-learn's GaussianProcessClassifier (up to --largest rows), GPyTorch's
+Dirichlet classification (exact, up to as many) and stochastic variational process with a softmax, gradient boosting with calibrated probabilities.
+Every fit is a process or a function call of its own, timed with its predictions and ended after --seconds; features are standardised for all. Below
+each table: how many times as long the variational processes took as the program's own choice, and whatever is worse than scikit-learn's process by more
+than a standard error of the difference. Needs numpy, scikit-learn, torch, gpytorch, and the binary.
 
-    python3 benches/peers/tables_classes.py --posterior target/release/posterior [NAME ...]
+    python3 benches/peers/tables_classes.py --posterior target/release/posterior [--images FOLDER --network FILE] [NAME ...]
 """
 
 import argparse
 import csv
+import gzip
 import json
 import resource
 import subprocess
@@ -45,6 +49,36 @@ def packaged(name):
     return found.data, found.target
 
 
+def idx(folder, name):
+    """One of the IDX files of a folder, packed or not."""
+    path = next(p for p in (Path(folder) / f"{name}.gz", Path(folder) / name) if p.exists())
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        raw = file.read()
+    shape = np.frombuffer(raw, ">u4", raw[3], 4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+
+def digits(folder, network=None):
+    """The 10,000 digits that the network has not been trained on: pixels from 0 to 1 without those that never vary, or what the layer before its last makes of them."""
+    x = idx(folder, "t10k-images-idx3-ubyte").reshape(10_000, -1) / 255.0
+    y = idx(folder, "t10k-labels-idx1-ubyte").astype(int)
+    if network is None:
+        return x[:, x.std(0) > 0], y
+    raw = Path(network).read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header, start = json.loads(raw[8 : 8 + length]), 8 + length
+    header.pop("__metadata__", None)
+
+    def tensor(name):
+        begin, end = header[name]["data_offsets"]
+        return np.frombuffer(raw[start + begin : start + end], "<f4").reshape(header[name]["shape"]).astype(float)
+
+    layers = sorted(name.removesuffix(".weight") for name in header if name.endswith(".weight"))
+    for layer in layers[:-1]:
+        x = np.tanh(x @ tensor(f"{layer}.weight").T + tensor(f"{layer}.bias"))
+    return x, y
+
+
 TABLES = {
     "iris": lambda: packaged("iris"),
     "wine": lambda: packaged("wine"),
@@ -53,8 +87,18 @@ TABLES = {
     "smooth-2": lambda: smooth(1500, 3, 2, 1.5, 3.0, 1),
     "smooth-5": lambda: smooth(1500, 4, 5, 2.0, 3.0, 2),
     "smooth-large": lambda: smooth(20_000, 5, 3, 2.0, 3.0, 3),
-    "smooth-huge": lambda: smooth(100_000, 5, 4, 2.0, 3.0, 4),
+    "smooth-huge": lambda: smooth(150_000, 5, 4, 2.0, 3.0, 4),
 }
+
+
+def tables(arguments):
+    """Those above, and the digits where their files are named."""
+    out = dict(TABLES)
+    if arguments.images:
+        out["digits-pixels"] = lambda: digits(arguments.images)
+        if arguments.network:
+            out["digits-features"] = lambda: digits(arguments.images, arguments.network)
+    return out
 
 
 def scores(p, y):
@@ -67,12 +111,20 @@ def scores(p, y):
     return {"error": float(1 - hit.mean()), "nll": float(nll.mean()), "ece": float(ece), "each": nll}
 
 
-def ours(binary, inference, folder, extra):
+def ended(words, seconds, **options):
+    """What a command printed, or an error: what it said last, or that it took too long."""
+    try:
+        out = subprocess.run(words, capture_output=True, text=True, timeout=seconds, **options)
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"ended after {seconds:.0f} s") from error
+    if out.returncode != 0:
+        raise RuntimeError(out.stderr.strip().splitlines()[-1])
+    return out.stdout
+
+
+def ours(binary, inference, folder, seconds, extra):
     def run(*words):
-        out = subprocess.run([binary, *words, "--json", "--quiet"], cwd=folder, capture_output=True, text=True)
-        if out.returncode != 0:
-            raise RuntimeError(out.stderr.strip().splitlines()[-1])
-        return json.loads(out.stdout)
+        return json.loads(ended([binary, *words, "--json", "--quiet"], seconds, cwd=folder))
 
     started = time.time()
     fit = run("fit", "gp", "--data", "train.csv", "--target", "class", "--likelihood", "categorical", "--inference", inference, "--out", "m.posterior", "--force", *extra)
@@ -177,13 +229,10 @@ def svgp(x, y, there, epochs=None):
 PEERS = {"scikit-learn GPC": gpc, "GPyTorch Dirichlet": dirichlet, "GPyTorch SVGP": svgp, "boosting, calibrated": boosting}
 
 
-def peer(name, folder, x, y, there):
+def peer(name, folder, seconds, x, y, there):
     """In a process of its own, whose peak memory is known; what it takes to import its library is not counted."""
     np.savez(Path(folder) / "peer.npz", x=x, y=y, there=there)
-    out = subprocess.run([sys.executable, __file__, "--one", name, str(folder)], capture_output=True, text=True)
-    if out.returncode != 0:
-        raise RuntimeError(out.stderr.strip().splitlines()[-1])
-    found = json.loads(out.stdout.splitlines()[-1])
+    found = json.loads(ended([sys.executable, __file__, "--one", name, str(folder)], seconds).splitlines()[-1])
     return np.load(Path(folder) / "p.npy"), found["seconds"], found["memory"]
 
 
@@ -206,24 +255,60 @@ def one(name, folder):
     print(json.dumps({"seconds": seconds, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 
 
+# What is compared: the program's own choice first, which the others are held against.
+CHOSEN = "gaussianised"
+OURS = {
+    CHOSEN: ("gaussianised", []),
+    "gaussianised, moment-original": ("gaussianised", ["--matching", "moment-original"]),
+    "gaussianised, moment": ("gaussianised", ["--matching", "moment"]),
+    "gaussianised, laplace": ("gaussianised", ["--matching", "laplace"]),
+    "gaussianised, variational": ("gaussianised", ["--matching", "variational"]),
+    "auto": ("auto", []),
+    "laplace": ("laplace", []),
+    "variational": ("variational", []),
+}
+# Cubic in the rows, with a large factor.
+CUBIC = ("auto", "laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
+
+
+def judged(found):
+    """What a reader wants to know of a table, one line each; `found` has seconds and each scored row's NLL by method."""
+    if CHOSEN not in found:
+        return
+    seconds, each = found[CHOSEN]
+    for name in ("variational", "GPyTorch SVGP"):
+        if name in found:
+            times, difference = found[name][0] / seconds, (each - found[name][1]).mean()
+            yield f"{name}: {times:.1f} times as long as {CHOSEN}, whose NLL is {difference:+.4f} from it"
+    if "scikit-learn GPC" in found:
+        for name in OURS:
+            if name in found:
+                difference = found[name][1] - found["scikit-learn GPC"][1]
+                error = difference.std() / np.sqrt(len(difference))
+                if difference.mean() > error:
+                    yield f"{name}: worse than scikit-learn GPC by {difference.mean():.4f} +- {error:.4f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posterior", type=Path, required=True)
-    parser.add_argument("--largest", type=int, default=1000, help="rows that cubic peers are given at most")
+    parser.add_argument("--images", type=Path, help="folder of MNIST's IDX files")
+    parser.add_argument("--network", type=Path, help="weights of a perceptron of them, safetensors")
+    parser.add_argument("--largest", type=int, default=1000, help="rows that cubic methods are given at most")
+    parser.add_argument("--seconds", type=float, default=600, help="of one fit at most")
     parser.add_argument("--without", nargs="*", default=[], help="methods to leave out")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("names", nargs="*", default=list(TABLES))
+    parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    binary = str(arguments.posterior.resolve())
-    for name in arguments.names:
-        x, y = TABLES[name]()
+    binary, known = str(arguments.posterior.resolve()), tables(arguments)
+    for name in arguments.names or known:
+        x, y = known[name]()
         rng = np.random.default_rng(arguments.seed)
         order = rng.permutation(len(y))
         order = np.concatenate([order[y[order] == k] for k in np.unique(y)])
         # Every third row of each class.
-        test = order[::3][: max(len(order), 1)]
-        test = rng.permutation(test)[:5000]
-        train = np.setdiff1d(order, test)
+        test = rng.permutation(order[::3])[:5000]
+        train = np.setdiff1d(order, order[::3])
         mean, scale = x[train].mean(0), x[train].std(0) + 1e-12
         x = (x - mean) / scale
         print(f"{name}: {len(train)} rows to learn from, {len(test)} scored, {x.shape[1]} columns, {len(np.unique(y))} classes", flush=True)
@@ -233,37 +318,29 @@ def main():
                     writer = csv.writer(out)
                     writer.writerow([f"x{j}" for j in range(x.shape[1])] + ["class"])
                     writer.writerows([*map(repr, map(float, x[i])), int(y[i])] for i in rows)
-            methods = {
-                "gaussianised (variational)": lambda: ours(binary, "gaussianised", folder, []),
-                "gaussianised (moment-original)": lambda: ours(binary, "gaussianised", folder, ["--matching", "moment-original"]),
-                "gaussianised (moment)": lambda: ours(binary, "gaussianised", folder, ["--matching", "moment"]),
-                "gaussianised (laplace)": lambda: ours(binary, "gaussianised", folder, ["--matching", "laplace"]),
-                "laplace": lambda: ours(binary, "laplace", folder, []),
-                "variational": lambda: ours(binary, "variational", folder, []),
-                "scikit-learn GPC": lambda: peer("scikit-learn GPC", folder, x[train], y[train], x[test]),
-                "GPyTorch Dirichlet": lambda: peer("GPyTorch Dirichlet", folder, x[train], y[train], x[test]),
-                "GPyTorch SVGP": lambda: peer("GPyTorch SVGP", folder, x[train], y[train], x[test]),
-                "boosting, calibrated": lambda: peer("boosting, calibrated", folder, x[train], y[train], x[test]),
-            }
-            first = None
-            for method, run in methods.items():
-                cubic = method in ("laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
-                if method in arguments.without or (cubic and len(train) > arguments.largest):
+            runs = {key: lambda of=of: ours(binary, of[0], folder, arguments.seconds, of[1]) for key, of in OURS.items()}
+            runs |= {key: lambda key=key: peer(key, folder, arguments.seconds, x[train], y[train], x[test]) for key in PEERS}
+            done = {}
+            for method, run in runs.items():
+                if method in arguments.without or (method in CUBIC and len(train) > arguments.largest):
                     continue
                 try:
                     p, seconds, memory = run()
                 except Exception as error:  # what fails is said, and the others go on
-                    print(f"  {method:32} {error}", flush=True)
+                    print(f"  {method:30} {error}", flush=True)
                     continue
                 found = scores(p, y[test])
                 each = found.pop("each")
-                first = each if first is None else first
+                done[method] = (seconds, each)
+                first = done.get(CHOSEN, done[method])[1]
                 difference, error = (each - first).mean(), (each - first).std() / np.sqrt(len(each))
                 print(
-                    f"  {method:32} error {100 * found['error']:6.2f} %  NLL {found['nll']:.4f} ({difference:+.4f} +- {error:.4f})  "
+                    f"  {method:30} error {100 * found['error']:6.2f} %  NLL {found['nll']:.4f} ({difference:+.4f} +- {error:.4f})  "
                     f"ECE {found['ece']:.4f}  {seconds:8.2f} s  {memory / 1e6:7.0f} MB",
                     flush=True,
                 )
+            for line in judged(done):
+                print(f"  -> {line}", flush=True)
 
 
 if __name__ == "__main__":

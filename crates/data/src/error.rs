@@ -213,9 +213,9 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
-    /// A noise variance that is not positive.
-    #[error("{path}, row {row}, column `{column}`: {value} is no noise variance; variances are positive")]
-    NoiseNotPositive {
+    /// A noise variance or an exposure that is not positive.
+    #[error("{path}, row {row}, column `{column}`: {value} is no {what}; {what}s are positive")]
+    NotPositive {
         /// The file.
         path: PathBuf,
         /// Row, counted from 1.
@@ -224,6 +224,8 @@ pub enum DataError {
         column: String,
         /// The value.
         value: f64,
+        /// What it should be.
+        what: &'static str,
     },
     /// A negative number where the kernel takes counts.
     #[error(
@@ -383,7 +385,7 @@ impl DataError {
             | Self::UnknownCategory { row, .. }
             | Self::UnknownLabel { row, .. }
             | Self::NotACount { row, .. }
-            | Self::NoiseNotPositive { row, .. }
+            | Self::NotPositive { row, .. }
             | Self::NegativeCount { row, .. } => *row += first,
             _ => {}
         }

@@ -280,7 +280,7 @@ mod tests {
 
     fn schema() -> Schema {
         let features = vec![Feature::Number { column: "a".into(), mean: 0.0 }];
-        Schema { target: "y".into(), features, noise: None, missing: Missing::Error }
+        Schema { target: "y".into(), features, noise: None, exposure: None, missing: Missing::Error }
     }
 
     fn column(values: &[f64]) -> Mat<f64> {

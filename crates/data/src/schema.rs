@@ -29,12 +29,15 @@ pub struct Selection {
     /// Column to predict, by name or number (from 1)
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub target: String,
-    /// Columns to predict from [default: all but the target and the noise]
+    /// Columns to predict from [default: all without another role]
     #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     pub features: Option<Vec<String>>,
     /// Column of known noise variances, in squared units of the target
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub noise: Option<String>,
+    /// Column of exposures (time, area, people) in which counts were counted: rates are learned, and counts predicted in the exposure of their row
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
+    pub exposure: Option<String>,
     /// Text column to turn into one 0/1 feature for each category; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL", value_delimiter = ','))]
     pub one_hot: Vec<String>,
@@ -72,6 +75,9 @@ pub struct Schema {
     pub features: Vec<Feature>,
     /// The column of known noise variances.
     pub noise: Option<String>,
+    /// The column of the exposures in which counts were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<String>,
     /// What to do with missing cells.
     pub missing: Missing,
 }
@@ -85,6 +91,8 @@ pub struct Extracted {
     pub y: Option<Vec<f64>>,
     /// Known noise variances (n), if the schema has such a column and targets were asked for.
     pub noise: Option<Vec<f64>>,
+    /// Exposures (n), if the schema has such a column: predictions of counts need them as well.
+    pub exposures: Option<Vec<f64>>,
     /// Index in the table of each row, counted from 0.
     pub rows: Vec<usize>,
     /// What was found and done.
@@ -154,6 +162,7 @@ impl Schema {
         let asked = std::iter::once(&selection.target)
             .chain(selection.features.iter().flatten())
             .chain(&selection.noise)
+            .chain(&selection.exposure)
             .chain(&selection.one_hot);
         let missing: Vec<String> = asked.filter(|n| table.column(n).is_err()).cloned().collect();
         if !missing.is_empty() {
@@ -166,10 +175,14 @@ impl Schema {
         let resolve = |name: &String| table.column(name).map(|c| c.name.clone());
         let target = resolve(&selection.target)?;
         let noise = selection.noise.as_ref().map(resolve).transpose()?;
+        let exposure = selection.exposure.as_ref().map(resolve).transpose()?;
         let one_hot = selection.one_hot.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
         let chosen = match &selection.features {
             Some(names) => names.iter().map(resolve).collect::<Result<Vec<_>, _>>()?,
-            None => table.names().into_iter().filter(|n| *n != target && Some(n) != noise.as_ref()).collect(),
+            None => {
+                let sides = [Some(&target), noise.as_ref(), exposure.as_ref()];
+                table.names().into_iter().filter(|n| !sides.contains(&Some(n))).collect()
+            }
         };
         let role =
             |column: &String, role: &str| DataError::Role { column: column.clone(), role: role.into() };
@@ -180,6 +193,9 @@ impl Schema {
             if chosen[..i].contains(column) {
                 return Err(role(column, "named twice among the features"));
             }
+        }
+        if let Some(column) = exposure.as_ref().filter(|column| **column == target) {
+            return Err(role(column, "both the exposure and the target"));
         }
         if let Some(column) = one_hot.iter().find(|c| !chosen.contains(c)) {
             return Err(role(column, "named in --one-hot, but is not a feature"));
@@ -203,7 +219,7 @@ impl Schema {
                 features.push(Feature::Number { column: name, mean: finite.map(|v| v / count).sum() });
             }
         }
-        Ok(Self { target, features, noise, missing: selection.missing })
+        Ok(Self { target, features, noise, exposure, missing: selection.missing })
     }
 
     /// Columns that are categories by name, not by number: a reader of parts must take them as text in every part.
@@ -256,6 +272,7 @@ impl Schema {
             Some(column) if with_target => Some(side(column)?),
             _ => None,
         };
+        let exposures = self.exposure.as_ref().map(&mut side).transpose()?;
         let kept: Vec<usize> = (0..rows.len()).filter(|&i| keep[i]).collect();
         notes.dropped_rows = rows.len() - kept.len();
         if kept.is_empty() {
@@ -264,20 +281,19 @@ impl Schema {
         }
         let pick = |values: Vec<f64>| -> Vec<f64> { kept.iter().map(|&i| values[i]).collect() };
         let x = Mat::from_fn(kept.len(), columns.len(), |i, j| columns[j][kept[i]]);
-        let (y, noise) = (y.map(pick), noise.map(pick));
+        let (y, noise, exposures) = (y.map(pick), noise.map(pick), exposures.map(pick));
         let rows: Vec<usize> = kept.iter().map(|&i| rows[i]).collect();
-        if let (Some(noise), Some(column)) = (&noise, &self.noise)
-            && let Some(i) = noise.iter().position(|v| *v <= 0.0)
-        {
-            return Err(DataError::NoiseNotPositive {
-                path: path(),
-                row: rows[i] + 1,
-                column: column.clone(),
-                value: noise[i],
-            });
+        let sides = [(&noise, &self.noise, "noise variance"), (&exposures, &self.exposure, "exposure")];
+        for (values, column, what) in sides {
+            if let (Some(values), Some(column)) = (values, column)
+                && let Some(i) = values.iter().position(|v| *v <= 0.0)
+            {
+                let (path, row, column, value) = (path(), rows[i] + 1, column.clone(), values[i]);
+                return Err(DataError::NotPositive { path, row, column, value, what });
+            }
         }
         describe(&mut notes, &x, y.as_deref(), &self.feature_names());
-        Ok(Extracted { x, y, noise, rows, notes })
+        Ok(Extracted { x, y, noise, exposures, rows, notes })
     }
 
     /// Checks that the given features (indices) of extracted rows are counts, which have no sign.
@@ -304,6 +320,7 @@ impl Schema {
     fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
         let features = self.features.iter().map(Feature::column);
         let sides = std::iter::once(&self.target).chain(&self.noise).filter(|_| with_target);
+        let sides = sides.chain(&self.exposure);
         let mut missing: Vec<String> = Vec::new();
         for name in features.chain(sides.map(String::as_str)) {
             if !table.columns.iter().any(|c| c.name == name) && !missing.iter().any(|m| m == name) {

@@ -12,6 +12,7 @@ pub struct Observations {
     targets: Mat<f64>,
     noise_variances: Option<Vec<f64>>,
     weights: Option<Vec<f64>>,
+    offsets: Option<Vec<f64>>,
 }
 
 impl Observations {
@@ -44,7 +45,7 @@ impl Observations {
                 return Err(GpError::NoiseNotPositive { row, value });
             }
         }
-        Ok(Self { inputs, targets, noise_variances, weights: None })
+        Ok(Self { inputs, targets, noise_variances, weights: None, offsets: None })
     }
 
     /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The stochastic bound and the Laplace approximation take
@@ -58,6 +59,20 @@ impl Observations {
             return Err(GpError::WeightNotPositive { row, value });
         }
         self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// The same with what is added to all latent values of each row before the likelihood sees them (n): the logarithm of the exposure in which a count was counted. Latent functions, their
+    /// posterior and its predictions are those without it. The stochastic bound and the Laplace approximation take offsets; methods for Gaussian noise refuse them, because a target less its offset says the same.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] or [`GpError::NotFinite`].
+    pub fn with_offsets(mut self, offsets: Vec<f64>) -> Result<Self, GpError> {
+        same_width("offsets", self.rows(), offsets.len())?;
+        if let Some((row, &value)) = offsets.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+            return Err(GpError::NotFinite { what: "offset", row, column: 0, value });
+        }
+        self.offsets = Some(offsets);
         Ok(self)
     }
 
@@ -81,9 +96,18 @@ impl Observations {
         self.weights.as_deref()
     }
 
-    /// Refuses weights, for methods of Gaussian noise.
-    pub(crate) fn without_weights(&self) -> Result<(), GpError> {
-        if self.weights.is_some() { Err(GpError::Weighted) } else { Ok(()) }
+    /// What is added to the latent values of each row (n), if anything.
+    pub fn offsets(&self) -> Option<&[f64]> {
+        self.offsets.as_deref()
+    }
+
+    /// Refuses weights and offsets, for methods of Gaussian noise.
+    pub(crate) fn plain(&self) -> Result<(), GpError> {
+        match (&self.weights, &self.offsets) {
+            (Some(_), _) => Err(GpError::Weighted),
+            (_, Some(_)) => Err(GpError::Offset),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Number of rows, n.
@@ -104,7 +128,7 @@ impl Observations {
             numbers.as_ref().map(|v| rows.iter().map(|&i| v[i]).collect())
         };
         let picked = Self::new(pick(&self.inputs), pick(&self.targets), of_rows(&self.noise_variances))?;
-        Ok(Self { weights: of_rows(&self.weights), ..picked })
+        Ok(Self { weights: of_rows(&self.weights), offsets: of_rows(&self.offsets), ..picked })
     }
 
     /// Appends the rows of `more`.
@@ -118,6 +142,7 @@ impl Observations {
         let sides = [
             ("noise variances of the new rows", &self.noise_variances, &more.noise_variances),
             ("weights of the new rows", &self.weights, &more.weights),
+            ("offsets of the new rows", &self.offsets, &more.offsets),
         ];
         for (what, old, new) in sides {
             if old.is_some() != new.is_some() {
@@ -125,9 +150,11 @@ impl Observations {
                 return Err(GpError::Shape { what, expected, actual: k - expected });
             }
         }
-        for (old, new) in
-            [(&mut self.noise_variances, &more.noise_variances), (&mut self.weights, &more.weights)]
-        {
+        for (old, new) in [
+            (&mut self.noise_variances, &more.noise_variances),
+            (&mut self.weights, &more.weights),
+            (&mut self.offsets, &more.offsets),
+        ] {
             if let (Some(old), Some(new)) = (old, new) {
                 old.extend_from_slice(new);
             }
@@ -150,7 +177,8 @@ impl Observations {
             |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
         self.inputs = drop(&self.inputs);
         self.targets = drop(&self.targets);
-        for numbers in [&mut self.noise_variances, &mut self.weights].into_iter().flatten() {
+        for numbers in [&mut self.noise_variances, &mut self.weights, &mut self.offsets].into_iter().flatten()
+        {
             numbers.remove(index);
         }
     }

@@ -59,6 +59,9 @@ pub enum GpError {
     /// Weights where noise variances say the same.
     #[error("methods for Gaussian noise take no weights of rows: divide the noise variances by them")]
     Weighted,
+    /// Offsets where targets say the same.
+    #[error("methods for Gaussian noise take no offsets of rows: take them off the targets")]
+    Offset,
     /// The plan does not fit into the memory that was allowed.
     #[error("{plan}, above the limit of {}: allow more memory (--memory GB) or learn from fewer rows", crate::exact::bytes(*limit))]
     Memory {

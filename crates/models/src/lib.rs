@@ -65,5 +65,6 @@ pub use process::{
     RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
     StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
     TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
+    no_exposure,
 };
 pub use shift::Shift;

@@ -9,7 +9,7 @@ use posterior::data::stream::{StreamOptions, TableParts, count_rows};
 use posterior::optim::Observer;
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, FitStage, GeneralisedModel, Method, Model as _, ModelError,
-    Observed, Prepared, ProcessModel, choose_likelihood, peak_memory_bytes,
+    Observed, Prepared, ProcessModel, choose_likelihood, no_exposure, peak_memory_bytes,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -28,15 +28,9 @@ pub(crate) fn run(cli: &Cli, arguments: &FitArgs) -> Result<(), Failure> {
     let model = match rows {
         Rows::Gaussian(prepared) => gaussian(*prepared, &request, remarks, arguments)?,
         Rows::Other(observed) => {
-            let asked = arguments.request.method.large();
-            if asked.is_some_and(|large| large.checkpoint.is_some() || large.fresh) {
-                return Err(Failure::usage(
-                    "--checkpoint and --fresh are for numbers with Gaussian noise: fits of other targets keep nothing on the way yet"
-                        .into(),
-                ));
-            }
             let plan = GeneralisedModel::plan(&observed, &request)?;
             remarks.say(format!("plan: {}", plan.describe()));
+            say_kept(&request, remarks);
             let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
                 GeneralisedModel::fit(*observed, &request, observer)
             });
@@ -69,13 +63,9 @@ fn gaussian(
     let names = prepared.schema.feature_names();
     let (plan, _) = ProcessModel::plan(request, prepared.data.rows(), &names);
     remarks.say(format!("plan: {plan}"));
-    if let (Some(path), Some(large)) = (kept(request), request.method.large()) {
-        let chosen = posterior::choose(request, prepared.data.rows(), &names).method;
-        if large.fresh {
-            remarks.say(format!("beginning anew: {} is removed", path.display()));
-        } else if !matches!(chosen, Method::Exact(_)) {
-            remarks.say(format!("going on from {}", path.display()));
-        }
+    let chosen = posterior::choose(request, prepared.data.rows(), &names).method;
+    if !matches!(chosen, Method::Exact(_)) || request.method.large().is_some_and(|large| large.fresh) {
+        say_kept(request, remarks);
     }
     let fitted = observed_by(remarks, Interrupt::listen(), |observer| {
         ProcessModel::fit_prepared(prepared, request, observer)
@@ -85,6 +75,16 @@ fn gaussian(
         return Err(interrupted(request, arguments));
     }
     Ok(AnyModel::Process(Box::new(model)))
+}
+
+/// Says what becomes of what an earlier run left.
+fn say_kept(request: &FitRequest, remarks: Remarks) {
+    if let (Some(path), Some(large)) = (kept(request), request.method.large()) {
+        remarks.say(match large.fresh {
+            true => format!("beginning anew: {} is removed", path.display()),
+            false => format!("going on from {}", path.display()),
+        });
+    }
 }
 
 /// What an earlier run of a fit left.
@@ -172,6 +172,9 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
 /// Says why noise is taken as Gaussian where the target may be something else, and refuses flags that mean nothing then.
 fn say_gaussian(request: &FitRequest, looks: &ChosenLikelihood, remarks: Remarks) -> Result<(), Failure> {
     let why = &looks.why;
+    if request.selection.exposure.is_some() {
+        return Err(Failure::usage(no_exposure(why)));
+    }
     if let Some(flag) = request.labels.not_for_gaussian() {
         return Err(Failure::usage(format!(
             "--{flag} is for classes, counts and student-t, but the target is taken as {why}"

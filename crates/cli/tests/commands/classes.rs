@@ -182,6 +182,61 @@ fn weights_counts_and_choices_are_said() {
     assert!(!numbers.contains("--likelihood"), "{numbers}");
 }
 
+/// Counts whose rate follows a column, in exposures that differ a hundredfold and tell nothing of it.
+#[test]
+fn rates_are_learned_from_counts_in_exposures() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let rate = |a: f64| 3.0 * (0.8 * a).exp();
+    let mut rows = String::from("a,years,claims\n");
+    for i in 0..150u32 {
+        let wave = |k: f64| (f64::from(i) * k).sin();
+        let (a, years) = (2.0 * wave(12.9), 10f64.powf(1.0 + wave(78.2)));
+        let mean = rate(a) * years;
+        rows += &format!("{a},{years},{}\n", (mean + 1.2 * mean.sqrt() * wave(3.3)).max(0.0).round());
+    }
+    std::fs::write(at.join("t.csv"), rows).unwrap();
+    std::fs::write(at.join("new.csv"), "a,years\n-1,1\n-1,10\n1,1\n1,0.5\n").unwrap();
+    let fit =
+        "fit gp --data t.csv --target claims --exposure years --steps 15 --seed 1 --out m.posterior --force";
+    for route in [
+        "--likelihood poisson --inference gaussianised --pseudo-count 0.1",
+        "--likelihood poisson --inference gaussianised --pseudo-count 0.1 --method sgpr --inducing 40",
+        "--likelihood negative-binomial",
+        "--likelihood poisson --inference laplace",
+        "--likelihood poisson --inference variational --method svgp --inducing 15 --steps 400",
+    ] {
+        let route = if route.contains("--steps") { &fit.replace("--steps 15 ", "") } else { fit }.to_string()
+            + " "
+            + route;
+        let found = json(at, &route);
+        assert_eq!(found["features"], serde_json::json!(["a"]), "{route}");
+        // The distribution without inputs knows exposures as well, and is much worse.
+        let scores = &found["check"]["scores"]["nll"];
+        assert!(
+            scores.as_f64().unwrap() < found["check"]["baseline_nll"].as_f64().unwrap() - 0.5,
+            "{route}: {found}"
+        );
+        let predicted = json(at, "predict --model m.posterior --data new.csv");
+        let mean = |i: usize| predicted["predictions"]["claims_mean"][i].as_f64().unwrap();
+        let near = |i: usize, expected: f64| (mean(i) / expected - 1.0).abs() < 0.2;
+        assert!(near(0, rate(-1.0)) && near(2, rate(1.0)), "{route}: {predicted}");
+        assert!((mean(1) - 10.0 * mean(0)).abs() < 1e-9 * mean(1), "{route}: {predicted}");
+        assert!((mean(3) - 0.5 * mean(2)).abs() < 1e-9 * mean(2), "{route}: {predicted}");
+        json(at, "evaluate --model m.posterior --data t.csv");
+    }
+    assert!(text(at, "inspect --model m.posterior").contains("counts for each unit of it on average"));
+    std::fs::write(at.join("without.csv"), "a\n1\n").unwrap();
+    assert!(error(at, "predict --model m.posterior --data without.csv").contains("years"));
+    std::fs::write(at.join("none.csv"), "a,years\n1,0\n").unwrap();
+    let said = error(at, "predict --model m.posterior --data none.csv");
+    assert!(said.contains("0 is no exposure; exposures are positive"), "{said}");
+    for other in ["--likelihood gaussian", "--likelihood categorical"] {
+        let said = error(at, &format!("{fit} {other}"));
+        assert!(said.contains("--exposure is for counts"), "{said}");
+    }
+}
+
 #[test]
 fn every_method_of_regression_learns_classes() {
     let folder = folder();

@@ -82,7 +82,7 @@ fn merged(
         None => header
             .names()
             .into_iter()
-            .filter(|n| *n != first.target && Some(n) != first.noise.as_ref())
+            .filter(|n| *n != first.target && ![&first.noise, &first.exposure].contains(&&Some(n.clone())))
             .collect(),
     };
     let one_hot: Vec<String> = selection
@@ -130,8 +130,8 @@ pub fn extract(
     let one_hot = schema.text_columns();
     let width = schema.features.len();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(rows.len()); width];
-    let (mut y, mut noise, mut kept) =
-        (Vec::with_capacity(rows.len()), Vec::new(), Vec::with_capacity(rows.len()));
+    let (mut y, mut noise, mut exposures, mut kept) =
+        (Vec::with_capacity(rows.len()), Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
     let mut notes = Notes::default();
     for part in parts(path, &one_hot, options)? {
         let part = part?;
@@ -149,6 +149,7 @@ pub fn extract(
         }
         y.extend(extracted.y.unwrap_or_default());
         noise.extend(extracted.noise.unwrap_or_default());
+        exposures.extend(extracted.exposures.unwrap_or_default());
         kept.extend(extracted.rows.iter().map(|r| r + part.first_row));
         notes.dropped_rows += extracted.notes.dropped_rows;
         notes.filled_cells += extracted.notes.filled_cells;
@@ -164,7 +165,9 @@ pub fn extract(
         x.col_mut(j).iter_mut().zip(column).for_each(|(place, v)| *place = v);
     }
     describe(&mut notes, &x, Some(&y), &schema.feature_names());
-    Ok(Extracted { x, y: Some(y), noise: schema.noise.as_ref().map(|_| noise), rows: kept, notes })
+    let noise = schema.noise.as_ref().map(|_| noise);
+    let exposures = schema.exposure.as_ref().map(|_| exposures);
+    Ok(Extracted { x, y: Some(y), noise, exposures, rows: kept, notes })
 }
 
 fn parts(path: &Path, one_hot: &[String], options: &StreamOptions) -> Result<TableParts, DataError> {

@@ -71,7 +71,7 @@ impl ExactGp {
         let n = data.rows();
         same_width("columns of the inputs", self.mean.input_dimension(), data.inputs().ncols())?;
         same_width("columns of the targets", self.mean.target_count(), data.targets().ncols())?;
-        data.without_weights()?;
+        data.plain()?;
         let buffer = buffer.filter(|b| b.nrows() == n && b.ncols() == n).unwrap_or_else(|| Mat::zeros(n, n));
         let cholesky = Cholesky::factor_with(buffer, self.jitter, |mut out| {
             gram_lower_into(self.kernel(), data.inputs(), out.rb_mut());

@@ -31,6 +31,12 @@ pub(super) fn curvature_of_row(likelihood: &dyn Likelihood, y: &[f64], f: &[f64]
     if likelihood.is_log_concave() { likelihood.hessian(y, f, out) } else { likelihood.curvature(y, f, out) }
 }
 
+/// What the likelihood sees of row i of latent values F (n x C): its offset is added.
+pub(super) fn seen(data: &Observations, f: &Mat<f64>, i: usize) -> Vec<f64> {
+    let offset = data.offsets().map_or(0.0, |offsets| offsets[i]);
+    f.row(i).iter().map(|f| f + offset).collect()
+}
+
 /// Of all rows at latent values F (n x C).
 pub(super) fn slopes(likelihood: &dyn Likelihood, data: &Observations, f: &Mat<f64>) -> Slopes {
     let (n, c) = f.shape();
@@ -40,7 +46,7 @@ pub(super) fn slopes(likelihood: &dyn Likelihood, data: &Observations, f: &Mat<f
         .with_min_len(64)
         .map(|i| {
             let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
-            let own: Vec<f64> = f.row(i).iter().copied().collect();
+            let own = seen(data, f, i);
             let weight = data.weights().map_or(1.0, |w| w[i]);
             let mut gradient = vec![0.0; c];
             likelihood.gradient(&y, &own, &mut gradient);

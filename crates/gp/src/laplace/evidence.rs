@@ -1,6 +1,6 @@
 //! Laplace's approximation of the log evidence, and its gradient.
 
-use super::curvature::{Factors, curvature_of_row};
+use super::curvature::{Factors, curvature_of_row, seen};
 use super::mode::{Found, Mode, find};
 use super::model::LaplaceGp;
 use crate::data::same_width;
@@ -120,7 +120,7 @@ fn determinant_slopes(model: &LaplaceGp, data: &Observations, mode: &Mode, covar
         .with_min_len(32)
         .map(|i| {
             let y: Vec<f64> = data.targets().row(i).iter().copied().collect();
-            let f: Vec<f64> = mode.latent.row(i).iter().copied().collect();
+            let f = seen(data, &mode.latent, i);
             let weight = data.weights().map_or(1.0, |w| w[i]);
             let covariance = &covariances[i * c * c..][..c * c];
             let mut matrix = vec![0.0; c * c];

@@ -123,6 +123,31 @@ fn evidences_have_the_determinant_of_dense_algebra() {
 }
 
 #[test]
+fn an_offset_is_a_prior_mean_that_is_known() {
+    for (likelihood, data) in cases(17).into_iter().filter(|(likelihood, _)| likelihood.outputs() == 1) {
+        let name = likelihood.name();
+        let with_mean = model("matern52(ard)", MeanForm::Linear, likelihood.clone());
+        let mean = with_mean.mean().evaluate(data.inputs());
+        let without = model("matern52(ard)", MeanForm::Zero, likelihood);
+        let moved = data.clone().with_offsets(mean.col_as_slice(0).to_vec()).unwrap();
+        let [expected, found] = [(&with_mean, &data), (&without, &moved)]
+            .map(|(model, data)| laplace_evidence_and_gradient(model, data, None).unwrap());
+        assert!((found.value - expected.value).abs() < 1e-10 * expected.value.abs(), "{name}");
+        let kernel = with_mean.kernel().values().len();
+        check::assert_close(&found.gradient[..kernel], &expected.gradient[..kernel], 1e-8, 1e-8);
+        // Latent functions are without it, whatever is asked of them.
+        let [expected, found] = [(&with_mean, &data), (&without, &moved)].map(|(model, data)| {
+            let posterior = LaplacePosterior::new(model.clone(), data, None).unwrap();
+            (posterior.predict(data.inputs()).unwrap(), posterior.left_out(data).unwrap())
+        });
+        for (expected, found) in [(expected.0, found.0), (expected.1, found.1)] {
+            assert!((&expected.mean - &mean - &found.mean).norm_max() < 1e-6, "{name}");
+            check::assert_close(&found.covariance, &expected.covariance, 1e-6, 1e-6);
+        }
+    }
+}
+
+#[test]
 fn every_gradient_equals_finite_differences() {
     for (likelihood, data) in cases(17) {
         let name = likelihood.name();

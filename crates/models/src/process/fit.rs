@@ -99,6 +99,7 @@ impl Prepared {
             target: "y".into(),
             features: (0..columns).map(feature).collect(),
             noise: None,
+            exposure: None,
             missing: Missing::default(),
         };
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
@@ -123,7 +124,7 @@ impl Prepared {
         request: &FitRequest,
         path: &Path,
     ) -> Result<Self, ModelError> {
-        let Extracted { x, y, noise, rows, notes } = extracted;
+        let Extracted { x, y, noise, rows, notes, .. } = extracted;
         let counts = request.kernel.count_columns(&schema.feature_names());
         schema.check_counts(path, &counts, x.as_ref(), &rows)?;
         let y = y.unwrap_or_default();
@@ -350,7 +351,7 @@ fn fit_exact(
 }
 
 /// Removes what an earlier fit left where that is asked for.
-fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
+pub(super) fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
     let Some(large) = request.method.large().filter(|large| large.fresh) else { return Ok(()) };
     match large.checkpoint.as_ref().filter(|path| path.exists()) {
         Some(path) => std::fs::remove_file(path)

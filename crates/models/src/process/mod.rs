@@ -38,7 +38,7 @@ pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, ChosenLikelihood, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, InferencePlan,
     LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target, TriedInference,
-    TriedPseudoCount, choose_likelihood,
+    TriedPseudoCount, choose_likelihood, no_exposure,
 };
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;

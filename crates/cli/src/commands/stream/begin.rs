@@ -119,6 +119,7 @@ fn fit(
             target: target.clone(),
             features: arguments.features.clone(),
             noise: None,
+            exposure: None,
             one_hot: arguments.one_hot.clone(),
             missing,
         },

@@ -27,7 +27,7 @@ impl CollapsedGp {
 
     pub(super) fn check_widths(&self, data: &Observations) -> Result<(), GpError> {
         same_width("columns of the inputs", self.inducing.ncols(), data.inputs().ncols())?;
-        data.without_weights()?;
+        data.plain()?;
         same_width("columns of the targets", self.mean.target_count(), data.targets().ncols())
     }
 }

@@ -41,6 +41,8 @@ pub struct Batch<'a> {
     pub noise: Option<&'a [f64]>,
     /// What the log-likelihood of each row is multiplied by (r); 1 where there are none.
     pub weights: Option<&'a [f64]>,
+    /// What is added to the latent values of each row before the likelihood sees them (r); 0 where there are none.
+    pub offsets: Option<&'a [f64]>,
     /// Rows of the whole data, n: the batch's sum is multiplied by n/r.
     pub rows: usize,
 }
@@ -216,8 +218,9 @@ fn expectations(
             let mut variance_slopes = vec![0.0; rows.len() * latents];
             for (k, i) in rows.clone().enumerate() {
                 y.iter_mut().enumerate().for_each(|(j, y)| *y = batch.targets[(i, j)]);
+                let offset = batch.offsets.map_or(0.0, |offsets| offsets[i]);
                 for c in 0..latents {
-                    mean[c] = forward.means[(i, c)];
+                    mean[c] = forward.means[(i, c)] + offset;
                     variance[c] = forward.variances[(i, distribution.root_of(c))];
                 }
                 let row = k * latents..(k + 1) * latents;
@@ -278,6 +281,7 @@ pub fn stochastic_bound(
             targets: data.targets().subrows(rows.start, rows.len()),
             noise: data.noise_variances().map(|noise| &noise[rows.clone()]),
             weights: data.weights().map(|weights| &weights[rows.clone()]),
+            offsets: data.offsets().map(|offsets| &offsets[rows.clone()]),
             rows: rows.len(),
         };
         buffers.fit(model.inducing.nrows(), rows.len(), differences.len());

@@ -196,11 +196,13 @@ impl<'a> StochasticIterate<'a> {
             numbers.map(|numbers| rows.iter().map(|&i| numbers[i]).collect())
         };
         let (noise, weights) = (of_rows(data.noise_variances()), of_rows(data.weights()));
+        let offsets = of_rows(data.offsets());
         let batch = Batch {
             inputs: inputs.as_ref(),
             targets: targets.as_ref(),
             noise: noise.as_deref(),
             weights: weights.as_deref(),
+            offsets: offsets.as_deref(),
             rows: data.rows(),
         };
         let wanted =

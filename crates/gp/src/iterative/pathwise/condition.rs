@@ -43,7 +43,7 @@ impl<T: Real> PathwiseModel<T> {
         start: Start<T>,
         observer: &mut SolveObserver<'_, T>,
     ) -> Result<PathwisePosterior<T>, GpError> {
-        data.without_weights()?;
+        data.plain()?;
         let draws = prior_draws(&self, &data, &settings)?;
         let solution = run(&self, &data, &support, &settings, draws.as_ref(), start, observer)?;
         Ok(PathwisePosterior::new(self, data, support, settings, draws, solution))

@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 struct Asked {
     extracted: Extracted,
     truths: Option<Vec<f64>>,
+    /// Logarithms of exposures.
+    offsets: Option<Vec<f64>>,
 }
 
 impl GeneralisedModel {
@@ -41,16 +43,16 @@ impl GeneralisedModel {
 
     fn extracted(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Asked, DataError> {
         let schema = &self.header.schema;
-        let asked = if truth {
+        let (extracted, truths) = if truth {
             let Rows { extracted, targets } = Rows::of(schema, &self.header.target, table, rows)?;
-            Asked { extracted, truths: Some(targets) }
+            (extracted, Some(targets))
         } else {
-            Asked { extracted: schema.extract(table, rows, false)?, truths: None }
+            (schema.extract(table, rows, false)?, None)
         };
         let counts = self.header.kernel.count_columns(&schema.feature_names());
-        let extracted = &asked.extracted;
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
-        Ok(asked)
+        let offsets = extracted.exposures.as_ref().map(|all| all.iter().map(|e| e.ln()).collect());
+        Ok(Asked { extracted, truths, offsets })
     }
 
     /// Inputs and targets, as the likelihood takes them, of rows that have both.
@@ -59,7 +61,7 @@ impl GeneralisedModel {
         table: &Table,
         rows: &[usize],
     ) -> Result<(Extracted, Vec<f64>), DataError> {
-        let Asked { extracted, truths } = self.extracted(table, rows, true)?;
+        let Asked { extracted, truths, .. } = self.extracted(table, rows, true)?;
         Ok((extracted, truths.unwrap_or_default()))
     }
 
@@ -213,13 +215,13 @@ impl Model for GeneralisedModel {
 
     fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
         let observing = Observing::new(&self.header.likelihood, &self.header.target, question.integration)?;
-        let Some(Asked { extracted, truths }) = self.asked(data, question.truth)? else {
+        let Some(Asked { extracted, truths, offsets }) = self.asked(data, question.truth)? else {
             let none = super::latents::Latents::of(Vec::new(), Vec::new(), self.header.likelihood.outputs());
             return observing.predictive(&none, None);
         };
         let inputs = self.header.input_ranges.moments(extracted.x.as_ref());
         let x = self.header.standardisation.features(extracted.x.as_ref());
-        let latents = self.posterior.at(x.as_ref())?;
+        let latents = self.posterior.at(x.as_ref())?.with_offsets(offsets.as_deref());
         let own = observing.predictive(&latents, truths.as_deref())?;
         let examples = Some(data.examples_of(&extracted.rows));
         let truth = truths.map(|targets| self.truth(&targets));
@@ -229,12 +231,14 @@ impl Model for GeneralisedModel {
     /// Always the distribution of the training targets.
     fn baseline(&self, data: &ModelData, own: &Predictive) -> Result<(&'static str, Predictive), ModelError> {
         let (n, marginal) = (own.len(), &self.header.marginal);
-        let truths = match &own.truth {
-            Some(_) => self.asked(data, true)?.and_then(|asked| asked.truths),
-            None => None,
+        let truth = own.truth.is_some();
+        let (truths, offsets) = match truth || self.header.schema.exposure.is_some() {
+            true => self.asked(data, truth)?.map_or((None, None), |asked| (asked.truths, asked.offsets)),
+            false => (None, None),
         };
-        let log_density = truths.map(|truths| baseline(&self.header.target, marginal, &truths));
-        let constant = |value: f64| vec![value; n];
+        let offsets = offsets.as_deref();
+        let log_density = truths.map(|truths| baseline(&self.header.target, marginal, &truths, offsets));
+        let exposure = |i: usize| offsets.map_or(1.0, |offsets| offsets[i].exp());
         let (name, mut out) = match &self.header.target {
             Target::Classes { .. } => {
                 let all = (0..n).flat_map(|_| marginal.iter().copied()).collect();
@@ -246,10 +250,16 @@ impl Model for GeneralisedModel {
                     Target::Numbers { mean, scale } => (*mean, scale * scale),
                     _ => (marginal[0], marginal[1]),
                 };
+                // Of counts in an exposure the scatter of the rate grows with its square, that of the count itself with the exposure.
+                let of_row = |i: usize| exposure(i) * (mean + exposure(i) * (variance - mean));
+                let variance = |i: usize| match target {
+                    Target::Counts => of_row(i),
+                    _ => variance,
+                };
                 let predicted = Predicted::Moments {
-                    mean: constant(mean),
-                    variance: constant(variance.max(f64::MIN_POSITIVE)),
-                    latent_variance: constant(0.0),
+                    mean: (0..n).map(|i| mean * exposure(i)).collect(),
+                    variance: (0..n).map(|i| variance(i).max(f64::MIN_POSITIVE)).collect(),
+                    latent_variance: vec![0.0; n],
                 };
                 ("always the training mean", Predictive::empty(predicted, false, 1, 1))
             }
@@ -296,7 +306,7 @@ impl Model for GeneralisedModel {
 
     fn trained_on(&self, data: &ModelData) -> Result<Option<TrainedOn>, ModelError> {
         let Some(known) = &self.fingerprints else { return Ok(None) };
-        let Some(Asked { extracted, truths }) = self.asked(data, true)? else {
+        let Some(Asked { extracted, truths, .. }) = self.asked(data, true)? else {
             return Ok(Some(TrainedOn::default()));
         };
         let own = table_fingerprints(extracted.x.as_ref(), truths.as_deref().unwrap_or_default());

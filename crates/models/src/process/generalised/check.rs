@@ -39,20 +39,21 @@ pub struct LabelCheck {
 }
 
 impl LabelCheck {
-    /// From the latent values of some rows, their truths as the likelihood takes them, and what there is to know of targets without inputs.
+    /// From the latent values of some rows, their truths as the likelihood takes them, what there is to know of targets without inputs, and the rows' offsets.
     pub(super) fn of(
         on: CheckedOn,
-        latents: &Latents,
+        latents: Latents,
         (target, likelihood): (&Target, &OutputLikelihood),
         truths: &[f64],
-        marginal: &[f64],
+        (marginal, offsets): (&[f64], Option<&[f64]>),
     ) -> Result<Self, ModelError> {
         let remedy = match likelihood {
             OutputLikelihood::Poisson(_) => "; --likelihood negative-binomial learns how much counts scatter",
             _ => "",
         };
-        let predictive = &Observing::new(likelihood, target, None)?.predictive(latents, Some(truths))?;
-        let baseline = &baseline(target, marginal, truths);
+        let latents = latents.with_offsets(offsets);
+        let predictive = &Observing::new(likelihood, target, None)?.predictive(&latents, Some(truths))?;
+        let baseline = &baseline(target, marginal, truths, offsets);
         let rows = truths.len();
         let mean_nll = |l: &[f64]| -l.iter().sum::<f64>() / rows.max(1) as f64;
         let nll = mean_nll(predictive.log_density.as_deref().unwrap_or_default());

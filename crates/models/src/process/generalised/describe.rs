@@ -42,6 +42,13 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         let more = if names.count() > 12 { ", ..." } else { "" };
         rows.push(SummaryRow::new("classes", format!("{}{more}", shown.join(", "))));
     }
+    if let Some(column) = &header.schema.exposure {
+        let rate = number(header.marginal[0]);
+        let text = format!(
+            "`{column}`; {rate} counts for each unit of it on average, and predictions are for the exposure of their row"
+        );
+        rows.push(SummaryRow::new("exposure", text));
+    }
     if let Some(weights) = &fit.weights {
         rows.push(SummaryRow::new("weights", weights));
     }

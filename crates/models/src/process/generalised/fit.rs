@@ -5,6 +5,7 @@ use super::header::{
     BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
     marginal,
 };
+use super::journal::Journal;
 use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
@@ -18,7 +19,6 @@ use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
 use std::sync::Arc;
-use std::time::Instant;
 
 impl GeneralisedModel {
     /// What a fit would do and take, in words; refuses what does not go together or does not fit the memory.
@@ -40,20 +40,18 @@ impl GeneralisedModel {
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
-        let started = Instant::now();
+        let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
         let (train, held) = split(&observed, request, &plan)?;
         let observed_all = &observed;
         let observed = &train;
-        let mut best = infer(plan.inference, observed, request, &plan, observer)?;
+        let mut best = infer(plan.inference, observed, request, &plan, (&mut *journal, &mut *observer))?;
         let mut tried = Vec::new();
-        let spent =
-            |started: Instant| request.time_budget.is_some_and(|b| 2.0 * started.elapsed().as_secs_f64() > b);
-        if let Some(other) = plan.compared.filter(|_| !spent(started)) {
-            let begun = Instant::now();
-            let found = infer(other, observed, request, &plan, observer)?;
-            tried.push(best.scored(begun.duration_since(started).as_secs_f64()));
-            tried.push(found.scored(begun.elapsed().as_secs_f64()));
+        let first = journal.spent();
+        if let Some(other) = plan.compared.filter(|_| request.time_budget.is_none_or(|b| 2.0 * first <= b)) {
+            let found = infer(other, observed, request, &plan, (&mut *journal, &mut *observer))?;
+            tried.push(best.scored(first));
+            tried.push(found.scored(journal.spent() - first));
             if found.nll() < best.nll() {
                 best = found;
             }
@@ -67,7 +65,7 @@ impl GeneralisedModel {
             ),
         };
         let targets = observed.targets();
-        let marginal = marginal(&observed.target, &targets);
+        let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
             check = Some(judged(&posterior, &likelihood, held, observed, &marginal)?);
         }
@@ -106,7 +104,7 @@ impl GeneralisedModel {
                 evaluations,
                 largest_jitter,
                 at_bounds,
-                seconds: started.elapsed().as_secs_f64(),
+                seconds: journal.spent(),
                 plan: plan.plan,
                 data: observed.notes.clone(),
                 odd: observed.odd.clone(),
@@ -118,6 +116,7 @@ impl GeneralisedModel {
             },
             streamed: None,
         };
+        journal.clear();
         let fingerprints = Some(Arc::new(observed_all.fingerprints.clone()));
         Ok(Self { header, posterior: Arc::new(posterior), fingerprints })
     }
@@ -151,11 +150,11 @@ fn infer(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-    observer: &mut Observer<'_, FitStage>,
+    kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Inferred, ModelError> {
     Ok(match inference {
         InferenceName::Gaussianised | InferenceName::Auto => {
-            let found = gaussianised::fit(observed, request, plan, observer)?;
+            let found = gaussianised::fit(observed, request, plan, kept)?;
             Inferred {
                 inference: InferenceName::Gaussianised,
                 posterior: found.posterior,
@@ -168,7 +167,7 @@ fn infer(
             }
         }
         InferenceName::Variational => {
-            let found = variational::fit(observed, request, plan, observer)?;
+            let found = variational::fit(observed, request, plan, kept)?;
             Inferred {
                 inference,
                 posterior: found.posterior,
@@ -181,7 +180,7 @@ fn infer(
             }
         }
         InferenceName::Laplace => {
-            let found = laplace::fit(observed, request, plan, observer)?;
+            let found = laplace::fit(observed, request, plan, kept)?;
             Inferred {
                 inference,
                 posterior: found.posterior,
@@ -233,7 +232,7 @@ fn judged(
 ) -> Result<LabelCheck, ModelError> {
     let latents = posterior.at(held.data.inputs())?;
     let kind = (&observed.target, likelihood);
-    LabelCheck::of(CheckedOn::HeldBack, &latents, kind, &held.targets(), marginal)
+    LabelCheck::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
 }
 
 /// What rows count, in words.

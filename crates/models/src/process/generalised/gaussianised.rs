@@ -10,6 +10,7 @@
 use super::check::LabelCheck;
 use super::crossed::crossed;
 use super::header::{StandInSummary, TriedPseudoCount, marginal};
+use super::journal::Journal;
 use super::latents::{LatentPosterior, Latents};
 use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
@@ -17,6 +18,7 @@ use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
 use crate::options::LikelihoodOptions;
+use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::MeanForm;
@@ -75,11 +77,13 @@ fn left_out<'a>(
 }
 
 /// Scores of rows that are predicted from the others.
-fn score(observed: &Observed, rows: &[usize], latents: &Latents) -> Result<LabelCheck, ModelError> {
-    let all = observed.targets();
+fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<LabelCheck, ModelError> {
+    let (all, offsets) = (observed.targets(), observed.data.offsets());
     let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
+    let of_rows: Option<Vec<f64>> = offsets.map(|offsets| rows.iter().map(|&i| offsets[i]).collect());
     let kind = (&observed.target, &observed.likelihood);
-    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &own, &marginal(&observed.target, &all))
+    let known = marginal(&observed.target, &all, offsets);
+    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &own, (&known, of_rows.as_deref()))
 }
 
 /// What is matched where nothing is said, compared with each other. Of classes mean and variance of the positive variable, and the least divergence: the two best as published, and on forty public tables now
@@ -89,6 +93,20 @@ fn default_matchings(likelihood: &OutputLikelihood) -> &'static [Matching] {
         OutputLikelihood::Categorical(_) => &[Matching::MomentOriginal, Matching::Variational],
         _ => &[Matching::Variational],
     }
+}
+
+/// Stand-ins with a pseudo-count. Rates of counts in exposures may be any number, as the exposure's unit is anybody's choice: the conjugate prior has their mean.
+fn with_pseudo_count(
+    observed: &Observed,
+    matching: Matching,
+    pseudo_count: f64,
+) -> Result<Gaussianised, ModelError> {
+    let made = Gaussianised::new(matching, pseudo_count)?;
+    let Some(offsets) = observed.data.offsets() else { return Ok(made) };
+    let rate = marginal(&observed.target, &observed.targets(), Some(offsets))[0];
+    // Counts that are all 0 have no rate, and half an event would give the least that can be told from it.
+    let least = 0.5 / offsets.iter().map(|o| o.exp()).sum::<f64>();
+    Ok(made.with_prior_rate(pseudo_count / rate.max(least))?)
 }
 
 /// What a pseudo-count is worth on a part of the rows.
@@ -110,14 +128,16 @@ fn trial(
     let data = stand_ins.on(observed, rows)?;
     let mut last = model.clone();
     let learned = (request.hyperparameters.is_none(), request.seed);
+    let tried = format!("{} {}", gaussianised.matching().name(), gaussianised.pseudo_count());
     let latents = crossed(observed, rows, learned, |half| {
         let own: Vec<usize> = half.iter().map(|&place| rows[place]).collect();
-        last = searching.evidence(last.clone(), &stand_ins.on(observed, &own)?, None, true)?;
+        let name = format!("{tried}, a part with row {}", own[0] + 1);
+        last = searching.evidence(&name, last.clone(), &stand_ins.on(observed, &own)?, None, true)?;
         let each = (0..data.functions()).map(|k| last.clone().condition(data.function(k)));
         let each = each.collect::<Result<Vec<_>, _>>()?;
         Ok(left_out(&data, each.iter(), &stand_ins))
     })?;
-    Ok(Trial { check: score(observed, rows, &latents)?, model: last })
+    Ok(Trial { check: score(observed, rows, latents)?, model: last })
 }
 
 /// A pseudo-count, those that were tried, and the trial of the best.
@@ -140,7 +160,7 @@ fn choose_pseudo_count(
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size: plan.trial_rows, seed: request.seed };
     let rows = blocks.rows(&observed.data)?.swap_remove(0);
     if let Some(pseudo_count) = asked.pseudo_count {
-        let gaussianised = Gaussianised::new(matchings[0], pseudo_count)?;
+        let gaussianised = with_pseudo_count(observed, matchings[0], pseudo_count)?;
         let wanted = matches!(plan.method, Method::Exact(_)) && rows.len() > 1;
         let best = match wanted {
             true => Some(trial(observed, &rows, &gaussianised, model, (request, searching))?),
@@ -168,7 +188,7 @@ fn choose_pseudo_count(
                 }
                 let pseudo_count = PSEUDO_COUNTS[index];
                 let from = best.as_ref().map_or(model, |(_, trial)| &trial.model);
-                let gaussianised = Gaussianised::new(matching, pseudo_count)?;
+                let gaussianised = with_pseudo_count(observed, matching, pseudo_count)?;
                 let found = trial(observed, &rows, &gaussianised, from, (request, searching))?;
                 let scores = found.check.scores;
                 tried.push(TriedPseudoCount { matching, pseudo_count, scores });
@@ -182,12 +202,15 @@ fn choose_pseudo_count(
             }
         }
     }
-    let usual = || Gaussianised::new(matchings[0], PSEUDO_COUNTS[FIRST]);
+    let usual = || with_pseudo_count(observed, matchings[0], PSEUDO_COUNTS[FIRST]);
     Ok(match best {
         Some((gaussianised, trial)) => Choice { gaussianised, tried, best: Some(trial) },
         None => Choice { gaussianised: usual()?, tried, best: None },
     })
 }
+
+/// The name of the search for hyperparameters of all rows.
+const SHARED: &str = "hyperparameters of all functions";
 
 /// Hyperparameters that all functions share, and where they come from.
 fn hyperparameters(
@@ -223,13 +246,21 @@ fn hyperparameters(
             };
             let data = stand_ins.on(observed, &all)?;
             let parts: Vec<_> = (0..c).map(|k| data.function(k)).collect();
-            let found = search_collapsed(collapsed, &parts, &settings, None, &mut |progress, _| {
-                searching.observe(progress)
+            let kernel = searching.once(SHARED, |observer| {
+                let found = search_collapsed(collapsed, &parts, &settings, None, &mut |progress, _| {
+                    observer(progress, &FitStage::Search)
+                })?;
+                Ok(FoundSearch {
+                    values: found.model.kernel().values(),
+                    reason: found.reason,
+                    steps: found.steps,
+                    evaluations: found.evaluations,
+                    largest_jitter: found.largest_jitter,
+                    at_bounds: Vec::new(),
+                })
             })?;
             let mut model = model;
-            let kernel = found.model.kernel().values();
             model.set_values(&[kernel, vec![NO_NOISE]].concat());
-            searching.took((found.reason, found.steps, found.evaluations), found.largest_jitter, &[])?;
             return Ok((
                 model,
                 format!("the collapsed bounds of all functions together, {m} inducing points"),
@@ -239,7 +270,7 @@ fn hyperparameters(
     if c as f64 * (n as f64).powi(3) <= SEARCH_WORK || plan.trial_rows >= n {
         let data = stand_ins.on(observed, &all)?;
         let source = "the evidence of all functions' stand-ins together".to_string();
-        return Ok((searching.evidence(model, &data, None, false)?, source));
+        return Ok((searching.evidence(SHARED, model, &data, None, false)?, source));
     }
     let size = ((SEARCH_WORK / (4 * c) as f64).cbrt() as usize).clamp(2, n);
     let blocks = match plan.method.iterative() {
@@ -250,7 +281,7 @@ fn hyperparameters(
     let data = stand_ins.on(observed, &all)?;
     let source =
         format!("the evidence of all functions' stand-ins together, on {} blocks of {size} rows", rows.len());
-    Ok((searching.evidence(model, &data, Some(&rows), false)?, source))
+    Ok((searching.evidence(SHARED, model, &data, Some(&rows), false)?, source))
 }
 
 /// Fits.
@@ -258,13 +289,13 @@ pub(super) fn fit(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-    observer: &mut Observer<'_, FitStage>,
+    kept: (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Gaussianisation, ModelError> {
     let mut evidence = plan.method.evidence().cloned().unwrap_or_default();
     if let Method::Sgpr(options) = &plan.method {
         evidence.steps = Some(options.steps());
     }
-    let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), observer);
+    let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), kept);
     let asked = (request, plan);
     let begun = searching.begun(process(observed, request)?)?;
     let Choice { gaussianised, tried, best } = choose_pseudo_count(observed, asked, &begun, searching)?;
@@ -287,13 +318,21 @@ pub(super) fn fit(
         options.fixed_inducing = true;
     }
     if let Some(large) = own.method.large_mut() {
-        (large.held_back, large.checkpoint) = (Some(0), None);
+        // Functions have checkpoints of their own.
+        (large.held_back, large.checkpoint, large.fresh) = (Some(0), None, false);
     }
     let (mut members, mut posteriors) = (Vec::new(), Vec::new());
     for k in 0..stand_ins.count() {
         own.time_budget = searching.left();
         let prepared = stand_ins.prepared(observed, k)?;
-        let fitted = ProcessModel::fit_prepared(prepared, &own, searching.observer())?;
+        let (journal, observer) = searching.kept();
+        let fitted = journal.function(k, own.method.iterative().is_some(), |checkpoint| {
+            let mut own = own.clone();
+            if let Some(large) = own.method.large_mut() {
+                large.checkpoint = checkpoint;
+            }
+            ProcessModel::fit_prepared(prepared, &own, observer)
+        })?;
         if fitted.was_interrupted() {
             return Err(ModelError::Interrupted);
         }

@@ -170,9 +170,24 @@ impl GeneralisedHeader {
     }
 }
 
-/// The distribution of training targets: shares of classes, mean and variance otherwise.
-pub(super) fn marginal(target: &Target, truths: &[f64]) -> Vec<f64> {
+/// The distribution of training targets: shares of classes, mean and variance otherwise, of counts in an exposure of 1. With exposures E, counts of rate r are taken to have the variance `r E + s (r E)²`; r is all counts over all
+/// exposures, and s makes the squared residuals right on average.
+pub(super) fn marginal(target: &Target, truths: &[f64], offsets: Option<&[f64]>) -> Vec<f64> {
     let n = truths.len() as f64;
+    match (target, offsets) {
+        (Target::Counts, Some(offsets)) => {
+            let exposures: f64 = offsets.iter().map(|o| o.exp()).sum();
+            let rate = truths.iter().sum::<f64>() / exposures;
+            let expected = || offsets.iter().map(|o| rate * o.exp());
+            let excess: f64 = truths.iter().zip(expected()).map(|(y, m)| (y - m).powi(2) - m).sum();
+            let squares: f64 = expected().map(|m| m * m).sum();
+            vec![rate, if squares > 0.0 { rate + rate * rate * excess / squares } else { 0.0 }]
+        }
+        _ => without_exposures(target, truths, n),
+    }
+}
+
+fn without_exposures(target: &Target, truths: &[f64], n: f64) -> Vec<f64> {
     match target {
         Target::Classes { names } => {
             let mut shares = vec![0.0; names.count()];
@@ -187,22 +202,30 @@ pub(super) fn marginal(target: &Target, truths: &[f64]) -> Vec<f64> {
 }
 
 /// Log densities under it: counts as negative binomial of that mean and variance (Poisson where they scatter less), numbers as Gaussian, in the units of the likelihood.
-pub(super) fn baseline(target: &Target, marginal: &[f64], truths: &[f64]) -> Vec<f64> {
+pub(super) fn baseline(
+    target: &Target,
+    marginal: &[f64],
+    truths: &[f64],
+    offsets: Option<&[f64]>,
+) -> Vec<f64> {
     use posterior_likelihoods::{Likelihood, NegativeBinomial, Poisson};
     match target {
         // A class that had no row has the share that half a row would have had.
         Target::Classes { .. } => truths.iter().map(|y| marginal[*y as usize].max(1e-12).ln()).collect(),
         Target::Counts => {
             let [mean, variance] = [marginal[0].max(1e-9), marginal[1]];
-            let latent = [mean.ln()];
+            let latent = mean.ln();
             let likelihood: Option<Box<dyn Likelihood>> = if variance > mean {
                 let dispersion = mean * mean / (variance - mean);
                 NegativeBinomial::new(dispersion).ok().map(|l| Box::new(l) as _)
             } else {
                 Poisson::new(1).ok().map(|l| Box::new(l) as _)
             };
-            let density = |y: &f64| likelihood.as_ref().map_or(f64::NAN, |l| l.log_density(&[*y], &latent));
-            truths.iter().map(density).collect()
+            let density = |(i, y): (usize, &f64)| {
+                let latent = [latent + offsets.map_or(0.0, |offsets| offsets[i])];
+                likelihood.as_ref().map_or(f64::NAN, |l| l.log_density(&[*y], &latent))
+            };
+            truths.iter().enumerate().map(density).collect()
         }
         Target::Numbers { scale, .. } => {
             let [mean, variance] = [marginal[0], marginal[1].max(1e-300)];

@@ -3,16 +3,22 @@
 use super::check::LabelCheck;
 use super::crossed::crossed;
 use super::header::{GeneralisedHeader, ModeSummary, marginal};
+use super::journal::Journal;
 use super::latents::{LatentPosterior, Latents};
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
 use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
+use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{CheckedOn, FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
+use posterior_gp::Observations;
 use posterior_gp::exact::FitOptions;
-use posterior_gp::laplace::{LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace};
+use posterior_gp::laplace::{
+    LaplaceEvaluation, LaplaceGp, LaplaceParts, LaplacePosterior, LatentPrediction, fit_laplace,
+    laplace_evidence,
+};
 use posterior_optim::{Constraint, Observer, Parameters, Reason};
 use posterior_store::{StoreError, Tensors};
 use std::time::Duration;
@@ -32,7 +38,7 @@ pub(super) fn fit(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-    observer: &mut Observer<'_, FitStage>,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<AtMode, ModelError> {
     let asked = plan.exact();
     let kernel = request.kernel.build(&observed.feature_names())?;
@@ -61,31 +67,57 @@ pub(super) fn fit(
         None => {}
     }
     let hyperpriors = options.hyperpriors.clone();
-    let fitted = fit_laplace(model, &observed.data, &options, &mut |progress, _| {
-        observer(progress, &FitStage::Search)
-    })?;
-    if fitted.reason == Reason::Interrupted {
-        return Err(ModelError::Interrupted);
-    }
-    let hyperparameters = Hyperparameter::of(fitted.posterior.model());
+    let found = searched("all rows", &mut model, &observed.data, &options, (&mut *journal, &mut *observer))?;
+    let LaplaceEvaluation { value, mode, .. } = laplace_evidence(&model, &observed.data, None)?;
+    let (log_evidence, newton_steps) = (value, mode.newton_steps);
+    let posterior = LaplacePosterior::new(model, &observed.data, Some(&mode.coefficients))?;
+    let hyperparameters = Hyperparameter::of(posterior.model());
     let mut likelihood = observed.likelihood.clone();
     Hyperparameter::give(&hyperparameters, &mut likelihood);
     let check = match observed.rows() {
         1 => None,
-        _ => Some(left_out(observed, &fitted.posterior, &options, (request, observer))?),
+        _ => Some(left_out(observed, &posterior, &options, request, (journal, observer))?),
     };
     let told = Told {
         hyperparameters,
         hyperpriors,
         source: if learned { "Laplace's approximation of the evidence".into() } else { "given".into() },
-        reason: fitted.reason,
-        steps: fitted.steps,
-        evaluations: fitted.evaluations,
-        largest_jitter: fitted.largest_jitter,
-        at_bounds: fitted.at_bounds,
+        reason: found.reason,
+        steps: found.steps,
+        evaluations: found.evaluations,
+        largest_jitter: found.largest_jitter,
+        at_bounds: found.at_bounds,
     };
-    let summary = ModeSummary { log_evidence: fitted.log_evidence, newton_steps: fitted.newton_steps };
-    Ok(AtMode { posterior: LatentPosterior::Laplace(fitted.posterior), likelihood, told, summary, check })
+    let summary = ModeSummary { log_evidence, newton_steps };
+    Ok(AtMode { posterior: LatentPosterior::Laplace(posterior), likelihood, told, summary, check })
+}
+
+/// Hyperparameters of some rows, in an earlier run or now; the model has them afterwards.
+fn searched(
+    rows: &str,
+    model: &mut LaplaceGp,
+    data: &Observations,
+    options: &FitOptions,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
+) -> Result<FoundSearch, ModelError> {
+    let start = model.clone();
+    let found = journal.once(&format!("laplace, {rows}"), || {
+        let found =
+            fit_laplace(start, data, options, &mut |progress, _| observer(progress, &FitStage::Search))?;
+        if found.reason == Reason::Interrupted {
+            return Err(ModelError::Interrupted);
+        }
+        Ok(FoundSearch {
+            values: found.posterior.model().values(),
+            reason: found.reason,
+            steps: found.steps,
+            evaluations: found.evaluations,
+            largest_jitter: found.largest_jitter,
+            at_bounds: found.at_bounds,
+        })
+    })?;
+    model.set_values(&found.values);
+    Ok(found)
 }
 
 /// Steps at most of a search on half of the rows.
@@ -96,7 +128,8 @@ fn left_out(
     observed: &Observed,
     posterior: &LaplacePosterior,
     options: &FitOptions,
-    (request, observer): (&FitRequest, &mut Observer<'_, FitStage>),
+    request: &FitRequest,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<LabelCheck, ModelError> {
     let truths = observed.targets();
     let rows: Vec<usize> = (0..observed.rows()).collect();
@@ -114,13 +147,9 @@ fn left_out(
             );
             let mut options = FitOptions { restarts: 1, ..options.clone() };
             options.steps.steps = options.steps.steps.min(STEPS_OF_HALF);
-            let found = fit_laplace(model, &observed.data.select(half)?, &options, &mut |progress, _| {
-                observer(progress, &FitStage::Search)
-            })?;
-            if found.reason == Reason::Interrupted {
-                return Err(ModelError::Interrupted);
-            }
-            model = found.posterior.model().clone();
+            let name = format!("a part with row {}", half[0] + 1);
+            let kept = (&mut *journal, &mut *observer);
+            searched(&name, &mut model, &observed.data.select(half)?, &options, kept)?;
         }
         Hyperparameter::give(&Hyperparameter::of(&model), &mut likelihood);
         let own = LaplacePosterior::new(model, &observed.data, None)?;
@@ -130,7 +159,9 @@ fn left_out(
         Ok(Latents::of(places.map(|place| mean[place]).collect(), covariance, outputs))
     })?;
     let kind = (&observed.target, &likelihood);
-    LabelCheck::of(CheckedOn::LeaveOneOut, &latents, kind, &truths, &marginal(&observed.target, &truths))
+    let offsets = observed.data.offsets();
+    let known = marginal(&observed.target, &truths, offsets);
+    LabelCheck::of(CheckedOn::LeaveOneOut, latents, kind, &truths, (&known, offsets))
 }
 
 /// The arrays of a posterior.

@@ -62,6 +62,14 @@ impl Latents {
         copy(|l| &mut l.covariance, &other.covariance);
     }
 
+    /// What the likelihood sees: the latent values of each point with its offset, if there are any.
+    pub(super) fn with_offsets(mut self, offsets: Option<&[f64]>) -> Self {
+        if let Some(offsets) = offsets {
+            self.mean.iter_mut().enumerate().for_each(|(k, m)| *m += offsets[k / self.outputs]);
+        }
+        self
+    }
+
     /// Number of points.
     pub(super) fn len(&self) -> usize {
         self.mean.len() / self.outputs.max(1)

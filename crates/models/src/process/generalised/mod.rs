@@ -13,6 +13,7 @@
 //! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
 //! | `variational`, `laplace` | the others |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
+//! | `journal` | where an interrupted fit stands |
 //! | `fit` | all of it |
 //! | `latents`, `observations` | the posterior of latent functions, and what will be observed |
 //! | `check`, `crossed` | how good it is on rows that had no part in it |
@@ -28,6 +29,7 @@ mod file;
 mod fit;
 mod gaussianised;
 mod header;
+mod journal;
 mod laplace;
 mod latents;
 mod observations;
@@ -44,7 +46,7 @@ pub use header::{
     TriedPseudoCount,
 };
 pub use latents::LatentPosterior;
-pub use observed::Observed;
+pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::{LabelStandIns, NO_NOISE};
 pub use target::{ChosenLikelihood, Target, choose_likelihood};

@@ -102,11 +102,17 @@ impl Observed {
                 "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
             )));
         }
+        if request.selection.exposure.is_some() && target != Target::Counts {
+            return Err(ModelError::Usage(no_exposure(&chosen.why)));
+        }
         let mut selection = request.selection.clone();
         if let (None, Some(column)) = (&selection.features, &request.labels.row_weights) {
             // What weighs rows does not predict them.
-            let weights = &table.column(column)?.name;
-            let other = |name: &String| *name != schema_target(table, request) && name != weights;
+            let name = |column: &String| table.column(column).map(|c| c.name.clone());
+            let weights = &name(column)?;
+            let exposure = request.selection.exposure.as_ref().map(name).transpose()?;
+            let sides = [Some(schema_target(table, request)), exposure, Some(weights.clone())];
+            let other = |name: &String| !sides.contains(&Some(name.clone()));
             selection.features = Some(table.names().into_iter().filter(other).collect());
         }
         let schema = Schema::learn(table, &selection, rows)?;
@@ -123,6 +129,9 @@ impl Observed {
         let mut data = Observations::new(inputs, targets, None)?;
         if let Some(weights) = weights {
             data = data.with_weights(weights)?;
+        }
+        if let Some(exposures) = &extracted.exposures {
+            data = data.with_offsets(exposures.iter().map(|e| e.ln()).collect())?;
         }
         let (why, odd, notes) = (chosen.why, chosen.notes, extracted.notes);
         Ok(Self {
@@ -154,10 +163,22 @@ impl Observed {
         self.data.targets().col(0).iter().copied().collect()
     }
 
+    /// The exposure of a row: 1 where none are given.
+    pub(super) fn exposure(&self, row: usize) -> f64 {
+        self.data.offsets().map_or(1.0, |offsets| offsets[row].exp())
+    }
+
     /// The given rows only.
     pub(super) fn select(&self, rows: &[usize]) -> Result<Self, ModelError> {
         Ok(Self { data: self.data.select(rows)?, ..self.clone() })
     }
+}
+
+/// Why the targets have no exposures.
+pub fn no_exposure(what: &str) -> String {
+    format!(
+        "--exposure is for counts (--likelihood poisson or negative-binomial), and the target is taken as {what}"
+    )
 }
 
 /// The name of the target's column, which may have been given by its number.
@@ -212,6 +233,7 @@ fn weights(
             target: table.column(column)?.name.clone(),
             features: Vec::new(),
             noise: None,
+            exposure: None,
             missing: Missing::Error,
         };
         let read = own.extract(table, rows, true)?.y.unwrap_or_default();

@@ -1,14 +1,16 @@
 //! Searches for hyperparameters, and what is to be told of them together.
 
+use super::journal::Journal;
 use crate::options::{EvidenceOptions, LengthscalePrior};
 use crate::process::fit::add_weak_priors;
+use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter, scalable};
 use crate::{FitRequest, ModelError};
 use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions, SeveralObservations};
 use posterior_gp::iterative::fit_several_on_blocks;
-use posterior_optim::{Constraint, LoopOptions, Observer, Parameters, Progress, Reason, Signal};
-use std::time::{Duration, Instant};
+use posterior_optim::{Constraint, LoopOptions, Observer, Parameters, Reason};
+use std::time::Duration;
 
 /// Steps at most, and the change of the evidence for each value of a target below which nothing changes, of searches that need not end exactly.
 const ROUGH: (usize, f64) = (15, 1e-4);
@@ -26,12 +28,12 @@ pub(super) struct Told {
     pub(super) at_bounds: Vec<(String, f64)>,
 }
 
-/// Searches under one request, budget and observer.
+/// Searches under one request, budget and observer, with what earlier runs found.
 pub(super) struct Searching<'a, 'o> {
     request: &'a FitRequest,
     evidence: &'a EvidenceOptions,
     features: usize,
-    started: Instant,
+    journal: &'a mut Journal,
     observer: &'a mut Observer<'o, FitStage>,
     reason: Reason,
     steps: usize,
@@ -45,13 +47,13 @@ impl<'a, 'o> Searching<'a, 'o> {
         request: &'a FitRequest,
         evidence: &'a EvidenceOptions,
         features: usize,
-        observer: &'a mut Observer<'o, FitStage>,
+        (journal, observer): (&'a mut Journal, &'a mut Observer<'o, FitStage>),
     ) -> Self {
         Self {
             request,
             evidence,
             features,
-            started: Instant::now(),
+            journal,
             observer,
             reason: Reason::Gradient,
             steps: 0,
@@ -63,21 +65,18 @@ impl<'a, 'o> Searching<'a, 'o> {
 
     /// Seconds of the budget that are left.
     pub(super) fn left(&self) -> Option<f64> {
-        let spent = self.started.elapsed().as_secs_f64();
+        let spent = self.journal.spent();
         self.request.time_budget.map(|budget| (budget - spent).max(f64::MIN_POSITIVE))
     }
 
     /// Whether half of the budget is used up: enough was compared.
     pub(super) fn is_spent(&self) -> bool {
-        self.request.time_budget.is_some_and(|budget| 2.0 * self.started.elapsed().as_secs_f64() > budget)
+        self.request.time_budget.is_some_and(|budget| 2.0 * self.journal.spent() > budget)
     }
 
-    pub(super) fn observer(&mut self) -> &mut Observer<'o, FitStage> {
-        self.observer
-    }
-
-    pub(super) fn observe(&mut self, progress: &Progress) -> Signal {
-        (self.observer)(progress, &FitStage::Search)
+    /// What was found before, and who is told of the rest.
+    pub(super) fn kept(&mut self) -> (&mut Journal, &mut Observer<'o, FitStage>) {
+        (self.journal, self.observer)
     }
 
     /// Budget and tolerances of a search.
@@ -106,11 +105,12 @@ impl<'a, 'o> Searching<'a, 'o> {
         Ok(model)
     }
 
-    /// Maximises the summed evidence of several functions from the model's own values, the noise aside, on all their rows or blocks of them, unless hyperparameters are given. A `rough` search ends early: of what is only
+    /// Maximises the summed evidence of several functions from the model's own values, under a name by which it is kept, the noise aside, on all their rows or blocks of them, unless hyperparameters are given. A `rough` search ends early: of what is only
     /// compared, or goes on elsewhere, the last digits do not matter.
     pub(super) fn evidence(
         &mut self,
-        model: ExactGp,
+        name: &str,
+        mut model: ExactGp,
         data: &SeveralObservations,
         blocks: Option<&[Vec<usize>]>,
         rough: bool,
@@ -131,33 +131,43 @@ impl<'a, 'o> Searching<'a, 'o> {
             options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
         }
         options.constraints.push(Constraint::Fixed { parameter: "noise_variance".into(), value: None });
-        let observer = &mut *self.observer;
-        let (model, found) = fit_several_on_blocks(model, data, blocks, &options, &mut |progress, _| {
-            observer(progress, &FitStage::Search)
+        let start = model.clone();
+        let values = self.once(name, |observer| {
+            let (model, found) = fit_several_on_blocks(start, data, blocks, &options, &mut |progress, _| {
+                observer(progress, &FitStage::Search)
+            })?;
+            Ok(FoundSearch {
+                values: model.values(),
+                reason: found.reason,
+                steps: found.steps,
+                evaluations: found.attempts.iter().map(|a| a.evaluations).sum(),
+                largest_jitter: found.largest_jitter,
+                at_bounds: found.at_bounds,
+            })
         })?;
-        let evaluations = found.attempts.iter().map(|a| a.evaluations).sum();
-        self.took((found.reason, found.steps, evaluations), found.largest_jitter, &found.at_bounds)?;
+        model.set_values(&values);
         Ok(model)
     }
 
-    /// Notes what a search took.
+    /// The parameters that the search of this name ended with, in an earlier run or now; notes what it took.
     ///
     /// # Errors
-    /// [`ModelError::Interrupted`].
-    pub(super) fn took(
+    /// Those of the search; [`ModelError::Interrupted`].
+    pub(super) fn once(
         &mut self,
-        (reason, steps, evaluations): (Reason, usize, usize),
-        jitter: f64,
-        at_bounds: &[(String, f64)],
-    ) -> Result<(), ModelError> {
-        if reason == Reason::Interrupted {
-            return Err(ModelError::Interrupted);
-        }
-        (self.reason, self.steps) = (reason, steps);
-        self.evaluations += evaluations;
-        self.largest_jitter = self.largest_jitter.max(jitter);
-        self.at_bounds = at_bounds.to_vec();
-        Ok(())
+        name: &str,
+        search: impl FnOnce(&mut Observer<'o, FitStage>) -> Result<FoundSearch, ModelError>,
+    ) -> Result<Vec<f64>, ModelError> {
+        let observer = &mut *self.observer;
+        let found = self.journal.once(name, || {
+            let found = search(observer)?;
+            if found.reason == Reason::Interrupted { Err(ModelError::Interrupted) } else { Ok(found) }
+        })?;
+        (self.reason, self.steps) = (found.reason, found.steps);
+        self.evaluations += found.evaluations;
+        self.largest_jitter = self.largest_jitter.max(found.largest_jitter);
+        self.at_bounds = found.at_bounds;
+        Ok(found.values)
     }
 
     /// All of it.

@@ -57,15 +57,20 @@ impl LabelStandIns {
         if let LabelKind::Class(_, classes) = self.kind { classes } else { 1 }
     }
 
-    /// What a target as the likelihood takes it says of function k, in the function's own units.
+    /// What a target as the likelihood takes it says of function k, in the function's own units; counts have an exposure, 1 where rows are alike.
     ///
     /// # Errors
     /// [`ModelError::Likelihood`] for what is no count.
-    pub(in crate::process) fn of(&self, y: f64, k: usize) -> Result<PseudoObservation, ModelError> {
+    pub(in crate::process) fn of(
+        &self,
+        y: f64,
+        k: usize,
+        exposure: f64,
+    ) -> Result<PseudoObservation, ModelError> {
         Ok(match &self.kind {
             LabelKind::Event(sides) => sides[usize::from(y > 0.5)],
             LabelKind::Class(sides, _) => sides[usize::from(y == k as f64)],
-            LabelKind::Count => self.gaussianised.count(y, 1.0)?,
+            LabelKind::Count => self.gaussianised.count(y, exposure)?,
         })
     }
 }
@@ -104,7 +109,8 @@ impl StandIns {
         let mut offsets: Vec<f64> = Vec::new();
         let labels = LabelStandIns::new(&observed.likelihood, gaussianised)?;
         for k in 0..labels.functions() {
-            let each: Vec<_> = y.iter().map(|y| labels.of(*y, k)).collect::<Result<_, _>>()?;
+            let each = y.iter().enumerate().map(|(i, y)| labels.of(*y, k, observed.exposure(i)));
+            let each: Vec<_> = each.collect::<Result<_, _>>()?;
             targets.push(each.iter().map(|p| p.target).collect());
             variances.push(each.iter().map(|p| p.variance).collect());
         }

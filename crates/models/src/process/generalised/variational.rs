@@ -1,6 +1,7 @@
 //! Variational inference: the stochastic bound of inducing points under the likelihood itself.
 
 use super::header::BoundSummary;
+use super::journal::Journal;
 use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
@@ -9,7 +10,7 @@ use crate::options::LengthscalePrior;
 use crate::process::fit::add_weak_priors;
 use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, ModelError};
-use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, fit_stochastic};
+use posterior_gp::inducing::stochastic::{StochasticGp, StochasticOptions, StochasticState, fit_stochastic};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Progress, Reason};
@@ -28,7 +29,7 @@ pub(super) fn fit(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-    observer: &mut Observer<'_, FitStage>,
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
 ) -> Result<Variation, ModelError> {
     let asked = plan.bound();
     let kernel = request.kernel.build(&observed.feature_names())?;
@@ -61,7 +62,9 @@ pub(super) fn fit(
     let options = StochasticOptions {
         steps: asked.steps(),
         seed: request.seed,
-        time: request.time_budget.map(Duration::from_secs_f64),
+        time: request
+            .time_budget
+            .map(|budget| Duration::from_secs_f64((budget - journal.spent()).max(f64::MIN_POSITIVE))),
         variational: asked.optimizer(),
         hyperpriors: hyperpriors.clone(),
         memory_limit: request.memory,
@@ -69,9 +72,14 @@ pub(super) fn fit(
         learning_rate: asked.batches.step_size.unwrap_or(usual.learning_rate),
         ..usual
     };
-    let fitted = fit_stochastic(model, &observed.data, &options, None, &mut |progress, iterate| {
-        observer(&Progress { value: Some(iterate.average_bound()), ..*progress }, &FitStage::Bound)
-    })?;
+    let state: Option<StochasticState> = journal.bound()?;
+    let fitted =
+        fit_stochastic(model, &observed.data, &options, state.as_ref(), &mut |progress, iterate| {
+            let averaged = Progress { value: Some(iterate.average_bound()), ..*progress };
+            let signal = observer(&averaged, &FitStage::Bound);
+            journal.observe_bound(signal, || iterate.state(progress))
+        })?;
+    journal.finish()?;
     if fitted.reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);
     }

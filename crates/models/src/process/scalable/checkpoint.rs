@@ -2,13 +2,19 @@
 
 use super::{EvidenceSearchSummary, SolverPrecision};
 use crate::process::Hyperparameter;
+use crate::{FitRequest, Method, ModelError};
+use faer::MatRef;
+use posterior_data::Schema;
 use posterior_gp::iterative::{
     BlockFit, NeighbourhoodFit, SearchHeader, SearchState, SolverState, StateHeader,
 };
-use posterior_optim::Signal;
-use posterior_store::{Checkpoint, Identity, StoreError, Tensors, numbers_from_tensors, numbers_to_tensors};
+use posterior_optim::{Reason, Signal};
+use posterior_store::{
+    Checkpoint, Identity, StoreError, Tensors, numbers_digest, numbers_from_tensors, numbers_to_tensors,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,25 +23,77 @@ const METHOD: &str = "process checkpoint";
 /// What those are told whose fit is another.
 const REMEDY: &str = "begin anew with --fresh, which removes it, or name another file with --checkpoint";
 
+/// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
+/// The rows are inputs, targets, and what else there is to each of them.
+pub(in crate::process) fn identity(
+    schema: &Schema,
+    (inputs, targets, sides): (MatRef<'_, f64>, MatRef<'_, f64>, &[&[f64]]),
+    request: &FitRequest,
+    method: &Method,
+) -> Result<Identity, ModelError> {
+    // Of the request: what `auto` leads to has no starts of its own.
+    let restarts = request.restarts();
+    let mut request = request.clone();
+    request.method = method.clone();
+    if let Some(large) = request.method.large_mut() {
+        (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
+    }
+    (request.time_budget, request.memory) = (None, 0);
+    let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
+    if let Some(settings) = settings.as_object_mut() {
+        settings.insert("restarts".into(), restarts.into());
+    }
+    let schema = serde_json::to_string(schema).map_err(StoreError::from)?;
+    let columns = |m: MatRef<'_, f64>| -> Vec<f64> {
+        (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
+    };
+    let (x, y) = (columns(inputs), columns(targets));
+    let all: Vec<&[f64]> = [&x[..], &y].into_iter().chain(sides.iter().copied()).collect();
+    Ok(Identity { settings, data: numbers_digest(&schema, &all) })
+}
+
 /// What was found so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(in crate::process) struct Found {
     /// Hyperparameters; none while they are still searched for.
-    pub(super) hyperparameters: Vec<Hyperparameter>,
+    pub(in crate::process) hyperparameters: Vec<Hyperparameter>,
     /// The stages of a search on blocks that are finished, and the parameters that each found.
     #[serde(default)]
-    pub(super) blocks: Vec<(BlockFit, Vec<f64>)>,
+    pub(in crate::process) blocks: Vec<(BlockFit, Vec<f64>)>,
     /// What the evidence wanted the noise to be, where it was raised.
     #[serde(default)]
-    pub(super) noise_raised_from: Option<f64>,
+    pub(in crate::process) noise_raised_from: Option<f64>,
     /// The neighbourhoods that are finished.
-    pub(super) neighbourhoods: Vec<NeighbourhoodFit>,
+    pub(in crate::process) neighbourhoods: Vec<NeighbourhoodFit>,
     /// Seconds they took.
-    pub(super) seconds: f64,
+    pub(in crate::process) seconds: f64,
     /// What was noted on the way.
-    pub(super) largest_jitter: f64,
+    pub(in crate::process) largest_jitter: f64,
     /// What a search on all rows did.
-    pub(super) search: Option<EvidenceSearchSummary>,
+    pub(in crate::process) search: Option<EvidenceSearchSummary>,
+    /// Of fits to labels: finished searches by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(in crate::process) searches: BTreeMap<String, FoundSearch>,
+    /// Of fits to labels: latent functions that are finished.
+    #[serde(default)]
+    pub(in crate::process) functions: usize,
+}
+
+/// What a search ended with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::process) struct FoundSearch {
+    /// The parameters.
+    pub(in crate::process) values: Vec<f64>,
+    /// Why it ended.
+    pub(in crate::process) reason: Reason,
+    /// Its steps.
+    pub(in crate::process) steps: usize,
+    /// Its evaluations.
+    pub(in crate::process) evaluations: usize,
+    /// Largest jitter that one of them needed.
+    pub(in crate::process) largest_jitter: f64,
+    /// Parameters at a bound that was set for them, with the bound.
+    pub(in crate::process) at_bounds: Vec<(String, f64)>,
 }
 
 /// Where a fit stands; blocks of numbers are tensors.
@@ -53,7 +111,7 @@ struct State {
 }
 
 /// What is under way beside what was found.
-pub(super) enum Stage<T: SolverPrecision> {
+pub(in crate::process) enum Stage<T: SolverPrecision> {
     /// Nothing.
     Between,
     /// A search over all rows.
@@ -65,7 +123,7 @@ pub(super) enum Stage<T: SolverPrecision> {
 }
 
 /// Saves states now and then; does nothing where there is no place for them.
-pub(super) struct CheckpointWriter {
+pub(in crate::process) struct CheckpointWriter {
     place: Option<(PathBuf, Identity)>,
     every: f64,
     last: Instant,
@@ -74,12 +132,12 @@ pub(super) struct CheckpointWriter {
 
 impl CheckpointWriter {
     /// Keeps states of the fit with this identity at a path, at most every so many seconds.
-    pub(super) fn new(place: Option<(PathBuf, Identity)>, every: f64) -> Self {
+    pub(in crate::process) fn new(place: Option<(PathBuf, Identity)>, every: f64) -> Self {
         Self { place, every, last: Instant::now(), failed: None }
     }
 
     /// What an earlier run of the same fit left; None where there is nothing.
-    pub(super) fn load(&self) -> Result<Option<Saved>, StoreError> {
+    pub(in crate::process) fn load(&self) -> Result<Option<Saved>, StoreError> {
         match &self.place {
             Some((path, identity)) if path.exists() => load(path, identity).map(Some),
             _ => Ok(None),
@@ -87,7 +145,7 @@ impl CheckpointWriter {
     }
 
     /// Saves at once.
-    pub(super) fn save<T: SolverPrecision>(
+    pub(in crate::process) fn save<T: SolverPrecision>(
         &mut self,
         found: &Found,
         stage: Stage<T>,
@@ -100,7 +158,7 @@ impl CheckpointWriter {
     }
 
     /// Saves where it is due or the last chance, and passes the signal on; a failure to save is a reason to stop, told by [`Self::finish`].
-    pub(super) fn observe<T: SolverPrecision>(
+    pub(in crate::process) fn observe<T: SolverPrecision>(
         &mut self,
         signal: Signal,
         found: &Found,
@@ -121,12 +179,12 @@ impl CheckpointWriter {
     }
 
     /// The failure of a save, if there was one.
-    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
+    pub(in crate::process) fn finish(&mut self) -> Result<(), StoreError> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Removes what a finished fit does not need; a file that cannot be removed does no harm.
-    pub(super) fn clear(&self) {
+    pub(in crate::process) fn clear(&self) {
         if let Some((path, _)) = &self.place {
             let _ = std::fs::remove_file(path);
         }
@@ -134,8 +192,8 @@ impl CheckpointWriter {
 }
 
 /// A state that was read.
-pub(super) struct Saved {
-    pub(super) found: Found,
+pub(in crate::process) struct Saved {
+    pub(in crate::process) found: Found,
     solver: Option<StateHeader>,
     blocks: Vec<String>,
     search: Option<Value>,
@@ -199,18 +257,20 @@ fn load(path: &Path, identity: &Identity) -> Result<Saved, StoreError> {
 
 impl Saved {
     /// Seconds that earlier runs took for hyperparameters, and for the search or solve under way.
-    pub(super) fn seconds(&self) -> f64 {
+    pub(in crate::process) fn seconds(&self) -> f64 {
         let search = self.search.as_ref().and_then(|v| v.get("seconds")).and_then(Value::as_f64);
         self.found.seconds + self.solver.as_ref().map_or(0.0, |s| s.seconds) + search.unwrap_or(0.0)
     }
 
     /// Whether a solve was under way.
-    pub(super) fn has_solver(&self) -> bool {
+    pub(in crate::process) fn has_solver(&self) -> bool {
         self.solver.is_some()
     }
 
     /// The solver's state, if it had begun.
-    pub(super) fn solver<T: SolverPrecision>(&mut self) -> Result<Option<SolverState<T>>, StoreError> {
+    pub(in crate::process) fn solver<T: SolverPrecision>(
+        &mut self,
+    ) -> Result<Option<SolverState<T>>, StoreError> {
         let Some(header) = self.solver.take() else { return Ok(None) };
         let names = std::mem::take(&mut self.blocks).into_iter();
         let blocks = names.map(|name| Ok((name.clone(), self.tensors.columns(&name, None)?)));
@@ -218,7 +278,9 @@ impl Saved {
     }
 
     /// The state of a search over all rows, if it had begun.
-    pub(super) fn search<T: SolverPrecision>(&mut self) -> Result<Option<SearchState<T>>, StoreError> {
+    pub(in crate::process) fn search<T: SolverPrecision>(
+        &mut self,
+    ) -> Result<Option<SearchState<T>>, StoreError> {
         let Some(value) = self.search.take() else { return Ok(None) };
         let header = serde_json::from_value(value);
         let header: SearchHeader = header.map_err(|e| self.tensors.corrupt(format!("its search: {e}")))?;
@@ -228,7 +290,9 @@ impl Saved {
     }
 
     /// The state of a bound's optimiser, if it had begun.
-    pub(super) fn bound<S: serde::de::DeserializeOwned>(&mut self) -> Result<Option<S>, StoreError> {
+    pub(in crate::process) fn bound<S: serde::de::DeserializeOwned>(
+        &mut self,
+    ) -> Result<Option<S>, StoreError> {
         let Some(value) = self.bound.take() else { return Ok(None) };
         let state = serde_json::from_value(value);
         state.map(Some).map_err(|e| self.tensors.corrupt(format!("its bound: {e}")))

@@ -315,12 +315,12 @@ impl StreamModel {
                 sums.learn(features.transpose(), (targets - means).as_ref(), precisions.as_ref())?;
                 conditioned(&base, &sums)?
             }
-            Observed::Labels(y) => {
+            Observed::Labels { targets, offsets } => {
                 let Learning::Generalised(model) = &self.learning else {
                     return Err(ModelError::Request("numbers are learned under Gaussian noise".into()));
                 };
                 let likelihood = &model.header().likelihood;
-                let settled = settle(&sums, &base, likelihood, &y, (x, &features, &means))?;
+                let settled = settle(&sums, &base, likelihood, (&targets, &offsets), (x, &features, &means))?;
                 streamed.clipped += settled.clipped;
                 sums = settled.sums;
                 settled.posteriors
@@ -409,15 +409,18 @@ fn settle(
     before: &StreamingModel,
     base: &[&InducingPosterior],
     likelihood: &OutputLikelihood,
-    y: &[f64],
+    (y, offsets): (&[f64], &[f64]),
     (x, features, means): (MatRef<'_, f64>, &Mat<f64>, &Mat<f64>),
 ) -> Result<Settled, ModelError> {
+    // The likelihood sees latent values with their row's offset.
+    let shifted = |of: &Mat<f64>| Mat::from_fn(of.nrows(), of.ncols(), |i, k| of[(i, k)] + offsets[i]);
+    let known = shifted(means);
     let mut at = base[0].latent(x)?;
     let mut round = 0;
     loop {
-        let found = sites_of(likelihood, y, (at.mean.as_ref(), at.variance.as_ref()))?;
+        let found = sites_of(likelihood, y, (shifted(&at.mean).as_ref(), at.variance.as_ref()))?;
         let mut sums = before.clone();
-        sums.learn(features.transpose(), (found.targets - means).as_ref(), found.precisions.as_ref())?;
+        sums.learn(features.transpose(), (found.targets - &known).as_ref(), found.precisions.as_ref())?;
         let posteriors = conditioned(base, &sums)?;
         let now = posteriors[0].latent(x)?;
         let (rows, functions) = now.mean.shape();

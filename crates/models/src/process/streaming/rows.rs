@@ -21,8 +21,8 @@ pub(super) struct LabelledRows {
 pub(super) enum Observed {
     /// Whatever the functions are: targets and precisions, b x C.
     Gaussian { targets: Mat<f64>, precisions: Mat<f64> },
-    /// As much as the likelihood makes of the targets (b) where the functions are.
-    Labels(Vec<f64>),
+    /// As much as the likelihood makes of the targets (b) where the functions are, what is added to them for each row (b) included.
+    Labels { targets: Vec<f64>, offsets: Vec<f64> },
 }
 
 impl LabelledRows {
@@ -49,19 +49,22 @@ impl LabelledRows {
             }
             Learning::Generalised(model) => {
                 let (extracted, y) = model.labelled(table, rows)?;
+                let exposures = extracted.exposures.as_ref();
+                let exposure = |i: usize| exposures.map_or(1.0, |all| all[i]);
                 let header = model.header();
                 let inputs = header.standardisation.features(extracted.x.as_ref());
                 let (LatentPosterior::Apart { offsets, scale, .. }, Some(summary)) =
                     (model.posterior(), &header.fit.stand_ins)
                 else {
-                    return Ok(Self { inputs, observed: Observed::Labels(y) });
+                    let offsets = (0..y.len()).map(|i| exposure(i).ln()).collect();
+                    return Ok(Self { inputs, observed: Observed::Labels { targets: y, offsets } });
                 };
                 let labels = LabelStandIns::new(&header.likelihood, &summary.gaussianised)?;
                 let (mut targets, mut precisions) =
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {
                     for (k, offset) in offsets.iter().enumerate() {
-                        let own = labels.of(*y, k)?;
+                        let own = labels.of(*y, k, exposure(i))?;
                         targets[(i, k)] = (own.target - offset) / scale;
                         precisions[(i, k)] = 1.0 / (own.variance / (scale * scale) + NO_NOISE);
                     }

@@ -110,6 +110,32 @@ fn a_weight_is_how_often_a_row_occurs() {
 }
 
 #[test]
+fn an_offset_is_a_prior_mean_that_is_known() {
+    for (likelihood, data) in cases(20) {
+        let name = likelihood.name();
+        if data.noise_variances().is_some() || likelihood.outputs() > 1 {
+            continue;
+        }
+        let with_mean = model("matern32", MeanForm::Linear, likelihood.clone(), 5);
+        let q = arbitrary(&with_mean);
+        let offsets = with_mean.mean.evaluate(data.inputs()).col_as_slice(0).to_vec();
+        assert!(offsets.iter().any(|o| o.abs() > 0.1), "{offsets:?}");
+        let mut without = model("matern32", MeanForm::Zero, likelihood, 5);
+        without.inducing.copy_from(&with_mean.inducing);
+        let moved = data.clone().with_offsets(offsets).unwrap();
+        let [expected, found] = [(&with_mean, &data), (&without, &moved)]
+            .map(|(model, data)| stochastic_bound_and_gradient(model, &q, whole(data), Wanted::ALL).unwrap());
+        assert!((found.value - expected.value).abs() < 1e-10 * expected.value.abs(), "{name}");
+        let kernel = with_mean.kernel.values().len();
+        check::assert_close(&found.parameters[..kernel], &expected.parameters[..kernel], 1e-10, 1e-10);
+        assert!((&found.mean - &expected.mean).norm_max() < 1e-9, "{name}");
+        let [expected, found] = [(&with_mean, &data), (&without, &moved)]
+            .map(|(model, data)| stochastic_bound(model, &q, data).unwrap());
+        assert!((found - expected).abs() < 1e-10 * expected.abs(), "{name}");
+    }
+}
+
+#[test]
 fn what_is_not_wanted_is_zero_and_the_rest_unchanged() {
     let (likelihood, data) = cases(20).swap_remove(3);
     let model = model("matern32(ard)", MeanForm::Constant, likelihood, 4);
@@ -162,6 +188,7 @@ fn batches_are_unbiased_for_value_and_gradients() {
                 targets: y.as_ref(),
                 noise: noise.as_deref(),
                 weights: None,
+                offsets: None,
                 rows: 24,
             };
             let part = stochastic_bound_and_gradient(&model, &q, batch, Wanted::ALL).unwrap();

@@ -84,6 +84,7 @@ fn whole(data: &Observations) -> Batch<'_> {
         targets: data.targets(),
         noise: data.noise_variances(),
         weights: data.weights(),
+        offsets: data.offsets(),
         rows: data.rows(),
     }
 }

@@ -15,7 +15,7 @@ mod judge;
 mod pathwise;
 
 use super::budget::Allowance;
-use super::checkpoint::CheckpointWriter;
+use super::checkpoint::{CheckpointWriter, identity};
 use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
@@ -26,7 +26,6 @@ use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
 use posterior_gp::{GpError, Hyperprior};
 use posterior_optim::{Observer, Reason};
-use posterior_store::{Identity, StoreError, numbers_digest};
 
 use bounds::Bounding;
 use judge::HeldBack;
@@ -75,7 +74,11 @@ pub(in crate::process) fn fit_scalable(
         return Err(GpError::Memory { plan: plan.as_exact(), limit: request.memory }.into());
     }
     let place = match &large.checkpoint {
-        Some(path) => Some((path.clone(), identity(&prepared, request, method)?)),
+        Some(path) => {
+            let noise = data.noise_variances().unwrap_or_default();
+            let rows = (data.inputs(), data.targets(), &[noise][..]);
+            Some((path.clone(), identity(&prepared.schema, rows, request, method)?))
+        }
         None => None,
     };
     let checkpoints = &mut CheckpointWriter::new(place, large.checkpoint_every);
@@ -204,27 +207,4 @@ fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(
         }
     }
     Ok(())
-}
-
-/// Everything that the numbers depend on: settings, roles, data. Neither limits of time and memory nor places are among it: the same command with a larger budget goes on.
-fn identity(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<Identity, ModelError> {
-    // Of the request: what `auto` leads to has no starts of its own.
-    let restarts = request.restarts();
-    let mut request = request.clone();
-    request.method = method.clone();
-    if let Some(large) = request.method.large_mut() {
-        (large.checkpoint, large.checkpoint_every, large.fresh) = (None, 0.0, false);
-    }
-    (request.time_budget, request.memory) = (None, 0);
-    let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
-    if let Some(settings) = settings.as_object_mut() {
-        settings.insert("restarts".into(), restarts.into());
-    }
-    let schema = serde_json::to_string(&prepared.schema).map_err(StoreError::from)?;
-    let columns = |m: faer::MatRef<'_, f64>| -> Vec<f64> {
-        (0..m.ncols()).flat_map(|j| m.col(j).iter().copied().collect::<Vec<_>>()).collect()
-    };
-    let (x, y) = (columns(prepared.data.inputs()), columns(prepared.data.targets()));
-    let noise = prepared.data.noise_variances().unwrap_or_default();
-    Ok(Identity { settings, data: numbers_digest(&schema, &[&x, &y, noise]) })
 }
