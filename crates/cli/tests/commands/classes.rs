@@ -206,9 +206,9 @@ fn rates_are_learned_from_counts_in_exposures() {
         "--likelihood poisson --inference laplace",
         "--likelihood poisson --inference variational --method svgp --inducing 15 --steps 400",
     ] {
-        let route = if route.contains("--steps") { &fit.replace("--steps 15 ", "") } else { fit }.to_string()
-            + " "
-            + route;
+        // The bound has steps of its own.
+        let fit = if route.contains("--steps") { fit.replace("--steps 15 ", "") } else { fit.to_string() };
+        let route = format!("{fit} {route}");
         let found = json(at, &route);
         assert_eq!(found["features"], serde_json::json!(["a"]), "{route}");
         // The distribution without inputs knows exposures as well, and is much worse.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 struct Asked {
     extracted: Extracted,
     truths: Option<Vec<f64>>,
-    /// Logarithms of exposures.
+    /// Of exposures ([`Target::offsets`]).
     offsets: Option<Vec<f64>>,
 }
 
@@ -51,7 +51,7 @@ impl GeneralisedModel {
         };
         let counts = self.header.kernel.count_columns(&schema.feature_names());
         schema.check_counts(&table.source, &counts, extracted.x.as_ref(), &extracted.rows)?;
-        let offsets = extracted.exposures.as_ref().map(|all| all.iter().map(|e| e.ln()).collect());
+        let offsets = self.header.target.offsets(extracted.exposures.as_deref());
         Ok(Asked { extracted, truths, offsets })
     }
 
@@ -87,7 +87,7 @@ impl GeneralisedModel {
     fn truth(&self, targets: &[f64]) -> Truth {
         match &self.header.target {
             Target::Classes { .. } => Truth::Classes(targets.iter().map(|y| *y as usize).collect()),
-            Target::Counts => Truth::Values { values: targets.to_vec(), width: 1 },
+            Target::Counts { .. } => Truth::Values { values: targets.to_vec(), width: 1 },
             Target::Numbers { mean, scale } => {
                 Truth::Values { values: targets.iter().map(|y| mean + scale * y).collect(), width: 1 }
             }
@@ -103,7 +103,7 @@ impl Model for GeneralisedModel {
     fn predicts(&self) -> PredictedKind {
         match self.header.target {
             Target::Classes { .. } => PredictedKind::Classes,
-            Target::Counts | Target::Numbers { .. } => PredictedKind::Values,
+            Target::Counts { .. } | Target::Numbers { .. } => PredictedKind::Values,
         }
     }
 
@@ -135,7 +135,7 @@ impl Model for GeneralisedModel {
         Ok(Portrait {
             title: match self.header.target {
                 Target::Classes { .. } => "Classes by a Gaussian process",
-                Target::Counts => "Counts by a Gaussian process",
+                Target::Counts { .. } => "Counts by a Gaussian process",
                 Target::Numbers { .. } => "A Gaussian process with outliers",
             },
             method: "Gaussian process",
@@ -253,7 +253,7 @@ impl Model for GeneralisedModel {
                 // Of counts in an exposure the scatter of the rate grows with its square, that of the count itself with the exposure.
                 let of_row = |i: usize| exposure(i) * (mean + exposure(i) * (variance - mean));
                 let variance = |i: usize| match target {
-                    Target::Counts => of_row(i),
+                    Target::Counts { .. } => of_row(i),
                     _ => variance,
                 };
                 let predicted = Predicted::Moments {
@@ -273,12 +273,12 @@ impl Model for GeneralisedModel {
     fn target_scale(&self) -> f64 {
         match &self.header.target {
             Target::Classes { .. } => 1.0,
-            Target::Counts => self.header.marginal[1].sqrt(),
+            Target::Counts { .. } => self.header.marginal[1].sqrt(),
             Target::Numbers { scale, .. } => *scale,
         }
     }
 
-    /// Of latent functions: log-odds, logarithms of rates; numbers in their own units.
+    /// Of latent functions: log-odds, logarithms of rates (for each unit of exposure); numbers in their own units.
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let (count, outputs) = (question.samples, self.header.likelihood.outputs());
         let (table, rows) = table(data)?;
@@ -296,6 +296,7 @@ impl Model for GeneralisedModel {
                 for i in 0..x.nrows() {
                     values[(s * x.nrows() + i) * outputs + c] = match &self.header.target {
                         Target::Numbers { mean, scale } => mean + scale * draws[(i, s)],
+                        Target::Counts { rate } => rate.ln() + draws[(i, s)],
                         _ => draws[(i, s)],
                     };
                 }

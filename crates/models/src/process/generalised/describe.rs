@@ -13,7 +13,7 @@ pub(super) fn hyperparameters(header: &GeneralisedHeader) -> Vec<Hyperparameter>
     let scale = header.fit.stand_ins.as_ref().map_or(1.0, |s| s.scale);
     let unit = match (&header.target, header.likelihood.name()) {
         (Target::Classes { .. }, _) => "of a latent function (log-odds)",
-        (Target::Counts, _) => "of the logarithm of the rate",
+        (Target::Counts { .. }, _) => "of the logarithm of the rate",
         (Target::Numbers { .. }, _) => "of the standardised target",
     };
     let own =
@@ -43,7 +43,8 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new("classes", format!("{}{more}", shown.join(", "))));
     }
     if let Some(column) = &header.schema.exposure {
-        let rate = number(header.marginal[0]);
+        let relative = if let Target::Counts { rate } = header.target { rate } else { 1.0 };
+        let rate = number(relative * header.marginal[0]);
         let text = format!(
             "`{column}`; {rate} counts for each unit of it on average, and predictions are for the exposure of their row"
         );

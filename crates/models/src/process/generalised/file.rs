@@ -98,7 +98,7 @@ fn check(header: &GeneralisedHeader) -> Result<(), String> {
     let (functions, numbers) = match &header.target {
         Target::Classes { names } if names.count() == 2 && outputs == 1 => (1, 2),
         Target::Classes { names } => (names.count(), names.count()),
-        Target::Counts => (1, 2),
+        Target::Counts { .. } => (1, 2),
         Target::Numbers { mean, scale } if mean.is_finite() && *scale > 0.0 && scale.is_finite() => (1, 2),
         Target::Numbers { .. } => return Err("the units of its target are no units".into()),
     };

@@ -95,20 +95,6 @@ fn default_matchings(likelihood: &OutputLikelihood) -> &'static [Matching] {
     }
 }
 
-/// Stand-ins with a pseudo-count. Rates of counts in exposures may be any number, as the exposure's unit is anybody's choice: the conjugate prior has their mean.
-fn with_pseudo_count(
-    observed: &Observed,
-    matching: Matching,
-    pseudo_count: f64,
-) -> Result<Gaussianised, ModelError> {
-    let made = Gaussianised::new(matching, pseudo_count)?;
-    let Some(offsets) = observed.data.offsets() else { return Ok(made) };
-    let rate = marginal(&observed.target, &observed.targets(), Some(offsets))[0];
-    // Counts that are all 0 have no rate, and half an event would give the least that can be told from it.
-    let least = 0.5 / offsets.iter().map(|o| o.exp()).sum::<f64>();
-    Ok(made.with_prior_rate(pseudo_count / rate.max(least))?)
-}
-
 /// What a pseudo-count is worth on a part of the rows.
 struct Trial {
     /// Hyperparameters that half of the rows chose.
@@ -160,7 +146,7 @@ fn choose_pseudo_count(
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size: plan.trial_rows, seed: request.seed };
     let rows = blocks.rows(&observed.data)?.swap_remove(0);
     if let Some(pseudo_count) = asked.pseudo_count {
-        let gaussianised = with_pseudo_count(observed, matchings[0], pseudo_count)?;
+        let gaussianised = Gaussianised::new(matchings[0], pseudo_count)?;
         let wanted = matches!(plan.method, Method::Exact(_)) && rows.len() > 1;
         let best = match wanted {
             true => Some(trial(observed, &rows, &gaussianised, model, (request, searching))?),
@@ -171,7 +157,7 @@ fn choose_pseudo_count(
     let mut tried: Vec<TriedPseudoCount> = Vec::new();
     let mut best: Option<(Gaussianised, Trial)> = None;
     // Away from the first on either side for as long as it gets better; the other side is not better where one is.
-    let least = if observed.target == Target::Counts { LEAST_OF_COUNTS } else { 0 };
+    let least = if matches!(observed.target, Target::Counts { .. }) { LEAST_OF_COUNTS } else { 0 };
     let ways: [Vec<usize>; 3] =
         [vec![FIRST], (least..FIRST).rev().collect(), (FIRST + 1..PSEUDO_COUNTS.len()).collect()];
     for &matching in matchings {
@@ -188,7 +174,7 @@ fn choose_pseudo_count(
                 }
                 let pseudo_count = PSEUDO_COUNTS[index];
                 let from = best.as_ref().map_or(model, |(_, trial)| &trial.model);
-                let gaussianised = with_pseudo_count(observed, matching, pseudo_count)?;
+                let gaussianised = Gaussianised::new(matching, pseudo_count)?;
                 let found = trial(observed, &rows, &gaussianised, from, (request, searching))?;
                 let scores = found.check.scores;
                 tried.push(TriedPseudoCount { matching, pseudo_count, scores });
@@ -202,7 +188,7 @@ fn choose_pseudo_count(
             }
         }
     }
-    let usual = || with_pseudo_count(observed, matchings[0], PSEUDO_COUNTS[FIRST]);
+    let usual = || Gaussianised::new(matchings[0], PSEUDO_COUNTS[FIRST]);
     Ok(match best {
         Some((gaussianised, trial)) => Choice { gaussianised, tried, best: Some(trial) },
         None => Choice { gaussianised: usual()?, tried, best: None },

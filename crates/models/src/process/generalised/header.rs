@@ -175,7 +175,7 @@ impl GeneralisedHeader {
 pub(super) fn marginal(target: &Target, truths: &[f64], offsets: Option<&[f64]>) -> Vec<f64> {
     let n = truths.len() as f64;
     match (target, offsets) {
-        (Target::Counts, Some(offsets)) => {
+        (Target::Counts { .. }, Some(offsets)) => {
             let exposures: f64 = offsets.iter().map(|o| o.exp()).sum();
             let rate = truths.iter().sum::<f64>() / exposures;
             let expected = || offsets.iter().map(|o| rate * o.exp());
@@ -194,7 +194,7 @@ fn without_exposures(target: &Target, truths: &[f64], n: f64) -> Vec<f64> {
             truths.iter().for_each(|y| shares[*y as usize] += 1.0 / n);
             shares
         }
-        Target::Counts | Target::Numbers { .. } => {
+        Target::Counts { .. } | Target::Numbers { .. } => {
             let mean = truths.iter().sum::<f64>() / n;
             vec![mean, truths.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n]
         }
@@ -212,7 +212,7 @@ pub(super) fn baseline(
     match target {
         // A class that had no row has the share that half a row would have had.
         Target::Classes { .. } => truths.iter().map(|y| marginal[*y as usize].max(1e-12).ln()).collect(),
-        Target::Counts => {
+        Target::Counts { .. } => {
             let [mean, variance] = [marginal[0].max(1e-9), marginal[1]];
             let latent = mean.ln();
             let likelihood: Option<Box<dyn Likelihood>> = if variance > mean {

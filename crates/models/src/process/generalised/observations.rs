@@ -132,7 +132,7 @@ impl<'a> Observing<'a> {
                 let variance = each.iter().map(|m| scale * scale * m[1]).collect();
                 let latent_variance: Vec<f64> = match target {
                     // Of a rate, in counts: exp(f) is log-normal.
-                    Target::Counts => {
+                    Target::Counts { .. } => {
                         (0..count).map(|i| latents.variance(i, 0).exp_m1() * mean[i] * mean[i]).collect()
                     }
                     _ => each.iter().map(|m| scale * scale * m[2]).collect(),

@@ -56,7 +56,7 @@ impl Rows {
                 let classes = names.of_rows(table, name, rows)?;
                 classes.into_iter().map(|class| class.map(|class| class as f64)).collect()
             }
-            Target::Counts => counts_of_rows(table, name, rows)?,
+            Target::Counts { .. } => counts_of_rows(table, name, rows)?,
             Target::Numbers { mean, scale } => {
                 let own = Schema { features: Vec::new(), ..schema.clone() };
                 let read = own.extract(table, rows, true)?;
@@ -93,7 +93,7 @@ impl Observed {
         request: &FitRequest,
         chosen: ChosenLikelihood,
     ) -> Result<Self, ModelError> {
-        let Some((likelihood, target)) = chosen.likelihood else {
+        let Some((likelihood, mut target)) = chosen.likelihood else {
             return Err(ModelError::Request("the target has Gaussian noise".into()));
         };
         if request.selection.noise.is_some() {
@@ -102,7 +102,7 @@ impl Observed {
                 "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
             )));
         }
-        if request.selection.exposure.is_some() && target != Target::Counts {
+        if request.selection.exposure.is_some() && !matches!(target, Target::Counts { .. }) {
             return Err(ModelError::Usage(no_exposure(&chosen.why)));
         }
         let mut selection = request.selection.clone();
@@ -125,13 +125,17 @@ impl Observed {
         let none = vec![0.0; targets.len()];
         let standardisation = Standardisation::learn(extracted.x.as_ref(), &none).keeping(&counts);
         let inputs = standardisation.features(extracted.x.as_ref());
+        if let (Some(exposures), Target::Counts { rate }) = (&extracted.exposures, &mut target) {
+            // Counts that are all 0 have no rate: half an event gives the least that can be told from them.
+            *rate = targets.iter().sum::<f64>().max(0.5) / exposures.iter().sum::<f64>();
+        }
         let targets = Mat::from_fn(targets.len(), 1, |i, _| targets[i]);
         let mut data = Observations::new(inputs, targets, None)?;
         if let Some(weights) = weights {
             data = data.with_weights(weights)?;
         }
-        if let Some(exposures) = &extracted.exposures {
-            data = data.with_offsets(exposures.iter().map(|e| e.ln()).collect())?;
+        if let Some(offsets) = target.offsets(extracted.exposures.as_deref()) {
+            data = data.with_offsets(offsets)?;
         }
         let (why, odd, notes) = (chosen.why, chosen.notes, extracted.notes);
         Ok(Self {
@@ -163,7 +167,7 @@ impl Observed {
         self.data.targets().col(0).iter().copied().collect()
     }
 
-    /// The exposure of a row: 1 where none are given.
+    /// The exposure of a row, times the mean rate: 1 where none are given.
     pub(super) fn exposure(&self, row: usize) -> f64 {
         self.data.offsets().map_or(1.0, |offsets| offsets[row].exp())
     }

@@ -27,7 +27,11 @@ pub enum Target {
         names: ClassNames,
     },
     /// Whole numbers from 0.
-    Counts,
+    Counts {
+        /// The rate for each unit of exposure that functions are relative to, all counts of the training rows over all their exposures; 1 where there are none. So neither priors nor searches know in what exposures are measured.
+        #[serde(default = "one")]
+        rate: f64,
+    },
     /// Numbers, which the model sees in standard units.
     Numbers {
         /// Mean of the training rows.
@@ -35,6 +39,18 @@ pub enum Target {
         /// Standard deviation of the training rows.
         scale: f64,
     },
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Target {
+    /// What is added to the latent values of rows with these exposures before the likelihood sees them.
+    pub(in crate::process) fn offsets(&self, exposures: Option<&[f64]>) -> Option<Vec<f64>> {
+        let Self::Counts { rate } = self else { return None };
+        exposures.map(|exposures| exposures.iter().map(|exposure| (rate * exposure).ln()).collect())
+    }
 }
 
 /// A likelihood with the reason for it.
@@ -134,7 +150,7 @@ pub fn choose_likelihood(
             if sketch.moments[1] == 0.0 {
                 notes.push("the target does not vary".into());
             }
-            Some((likelihood, Target::Counts))
+            Some((likelihood, Target::Counts { rate: one() }))
         }
         LikelihoodName::StudentT => {
             let [mean, variance] = sketch.moments;

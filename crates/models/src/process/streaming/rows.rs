@@ -49,23 +49,23 @@ impl LabelledRows {
             }
             Learning::Generalised(model) => {
                 let (extracted, y) = model.labelled(table, rows)?;
-                let exposures = extracted.exposures.as_ref();
-                let exposure = |i: usize| exposures.map_or(1.0, |all| all[i]);
+                let seen = model.header().target.offsets(extracted.exposures.as_deref());
+                let offset = |i: usize| seen.as_ref().map_or(0.0, |offsets| offsets[i]);
                 let header = model.header();
                 let inputs = header.standardisation.features(extracted.x.as_ref());
                 let (LatentPosterior::Apart { offsets, scale, .. }, Some(summary)) =
                     (model.posterior(), &header.fit.stand_ins)
                 else {
-                    let offsets = (0..y.len()).map(|i| exposure(i).ln()).collect();
+                    let offsets = (0..y.len()).map(offset).collect();
                     return Ok(Self { inputs, observed: Observed::Labels { targets: y, offsets } });
                 };
                 let labels = LabelStandIns::new(&header.likelihood, &summary.gaussianised)?;
                 let (mut targets, mut precisions) =
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {
-                    for (k, offset) in offsets.iter().enumerate() {
-                        let own = labels.of(*y, k, exposure(i))?;
-                        targets[(i, k)] = (own.target - offset) / scale;
+                    for (k, mean) in offsets.iter().enumerate() {
+                        let own = labels.of(*y, k, offset(i).exp())?;
+                        targets[(i, k)] = (own.target - mean) / scale;
                         precisions[(i, k)] = 1.0 / (own.variance / (scale * scale) + NO_NOISE);
                     }
                 }
