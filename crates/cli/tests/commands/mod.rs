@@ -2,6 +2,7 @@
 
 mod classes;
 mod experiments;
+mod label;
 mod laplace;
 mod laplace_defaults;
 mod laplace_inputs;

@@ -178,7 +178,8 @@ impl Labelling {
             let (mut posterior, stand_ins) = self.condition(pool, &told)?;
             let scoring = Scoring::new(self.settings.criterion, &stand_ins, self.settings.seed)?;
             let pending: Vec<usize> = told.pending.iter().chain(&spread_rows).copied().collect();
-            let free: Vec<usize> = free.into_iter().filter(|place| !spread_rows.contains(place)).collect();
+            spread_rows.iter().for_each(|&place| is_taken[place] = true);
+            let free: Vec<usize> = free.into_iter().filter(|&place| !is_taken[place]).collect();
             let choosing = Choosing {
                 stand_ins: &stand_ins,
                 scoring: &scoring,
