@@ -1,5 +1,6 @@
 //! The kinds of experiments.
 
+mod active_learning;
 mod bands;
 mod conjugate;
 mod convergence;
@@ -56,6 +57,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    "active-learning" active_learning "labels asked for where they tell most, against labels at random: scores by number of labels, and labels until a level"
     "error-bars" error_bars "error bars of trained networks by every method on the same rows: tables, and images with a network that came with them"
     "bands" bands "error bars of several posteriors on a problem in one dimension, side by side"
     "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"

@@ -64,6 +64,12 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("scaling", true, "rows = [300, 600, 1200]", "rows = [300]", "rows");
     refused("tanimoto", true, "test = 60", "test = 0", "test");
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");
+    let labels = "gaussianised_active_learning";
+    refused(labels, true, "pool = 150", "pool = 5", "pool");
+    refused(labels, true, "labels = 24", "labels = 400", "labels");
+    refused(labels, true, "vocabulary = 80", "vocabulary = 1", "vocabulary");
+    refused(labels, true, "looks = [4, 14]\n", "looks = [14, 4]\n", "looks");
+    refused(labels, true, "name = \"random, variational\"", "name = \"entropy, moment\"", "twice");
 }
 
 const SMALL: &str = r#"

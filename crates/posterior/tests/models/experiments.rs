@@ -614,3 +614,15 @@ fn every_size_reaches_the_same_error() {
 fn tanimoto_kernels_are_those_of_brute_force() {
     holds("tanimoto");
 }
+
+#[test]
+fn labels_tell_more_where_they_are_asked_for() {
+    let outcome = holds("gaussianised_active_learning");
+    // Every method begins with the same labels and ends with as many; the plane is drawn for the first method and at random, at two numbers of labels each.
+    let series = outcome.by_seed[0].series.as_object().unwrap();
+    assert_eq!(series.len(), 14);
+    let counts = |name: &str| series[name][0]["labels"].clone();
+    let first = counts("words entropy, variational");
+    assert!(series.keys().filter(|k| k.starts_with("words")).all(|k| counts(k) == first));
+    assert!(outcome.report().to_html().contains("clusters, random, variational: 14 labels"));
+}
