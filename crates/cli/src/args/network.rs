@@ -1,7 +1,8 @@
 //! The grammar of the commands for networks.
 
 use clap::{Args, ValueEnum};
-use posterior::networks::train::Loss;
+use posterior::likelihoods::gaussianised::Matching;
+use posterior::networks::train::LossName;
 use posterior::options::numbers;
 use std::path::PathBuf;
 
@@ -99,7 +100,15 @@ pub(crate) struct TrainArgs {
 
     /// What is minimised
     #[arg(long, value_enum)]
-    pub loss: Loss,
+    pub loss: LossName,
+
+    /// Loss gaussianised: how a Gaussian is chosen for a label [default: variational]
+    #[arg(long, value_enum)]
+    pub matching: Option<Matching>,
+
+    /// Loss gaussianised: what every class has been seen before its label; small is close to the labels' likelihood and hard to learn [default: 0.1]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
+    pub pseudo_count: Option<f64>,
 
     /// Where the trained network goes
     #[arg(long, value_name = "FILE.safetensors")]
@@ -165,7 +174,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
-    /// Stop after so many epochs without a better validation loss
+    /// Stop after so many epochs without a better validation loss (of classes: NLL of the labels, whatever the loss)
     #[arg(long, value_name = "EPOCHS", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 

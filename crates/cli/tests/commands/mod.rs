@@ -2,6 +2,7 @@
 
 mod classes;
 mod experiments;
+mod gaussianised;
 mod laplace;
 mod laplace_defaults;
 mod laplace_inputs;

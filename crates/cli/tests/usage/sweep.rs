@@ -85,6 +85,7 @@ fn lines() -> Vec<Line> {
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle --out o.safetensors",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 --out o.safetensors",
         "train --architecture images.toml --data images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 --out o.safetensors",
+        "train --architecture images.toml --data images.gz --labels labels.gz --loss gaussianised --pseudo-count 0.2 --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --memory 0.2 --out o.posterior",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature auto --memory 0.2 --out o.posterior",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature low-rank --memory 0.2 --out o.posterior",

@@ -116,6 +116,15 @@ impl Gaussianised {
         self.classes[usize::from(observed)].observation
     }
 
+    /// `1 / v` of [`class`](Self::class): the weight of its squared residual. Under [`Matching::Laplace`] and [`Matching::Variational`] exactly
+    /// the pseudo-count, with one more for the class that was observed.
+    pub fn class_precision(&self, observed: bool) -> f64 {
+        match self.matching {
+            Matching::Laplace | Matching::Variational => self.pseudo_count + f64::from(u8::from(observed)),
+            Matching::MomentOriginal | Matching::Moment => self.class(observed).precision(),
+        }
+    }
+
     /// How [`class`](Self::class) changes with the pseudo-count.
     pub fn class_slopes(&self, observed: bool) -> PseudoSlopes {
         self.classes[usize::from(observed)].slopes[0]
