@@ -175,12 +175,13 @@ fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Fail
         x: "x1".into(),
         y: "x2".into(),
         panels: vec![
-            PlanePanel { title: "plain network".into(), kind: PlaneKind::Probability, values: second(&plain) },
-            PlanePanel { title: "with error bars".into(), kind: PlaneKind::Probability, values: second(&own) },
+            PlanePanel { title: "plain network".into(), kind: PlaneKind::Probability, values: second(&plain), ..PlanePanel::default() },
+            PlanePanel { title: "with error bars".into(), kind: PlaneKind::Probability, values: second(&own), ..PlanePanel::default() },
             PlanePanel {
                 title: "latent deviation".into(),
                 kind: PlaneKind::Amount,
                 values: (0..own.len()).map(deviation).collect(),
+                ..PlanePanel::default()
             },
         ],
         grid_x,

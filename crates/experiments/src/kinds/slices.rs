@@ -203,6 +203,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 title: format!("{}, {name} model", what.replace('_', " ")),
                 kind: PlaneKind::Amount,
                 values: values.iter().map(|v| (v - top).max(-settings.depth)).collect(),
+                ..PlanePanel::default()
             });
         }
         numbers.insert(name.into(), Value::Object(found));

@@ -55,6 +55,8 @@ pub enum PlaneKind {
     Probability,
     /// Any amount (entropy, variance): none at the lowest value of the panel, full colour at the highest.
     Amount,
+    /// The probability of the most probable of several classes, which [`PlanePanel::classes`] names: one colour per class, none where all are equal.
+    Classes,
 }
 
 /// Values over a grid of the plane.
@@ -67,6 +69,8 @@ pub struct PlanePanel {
     pub kind: PlaneKind,
     /// One value per grid point, row-major [y × x].
     pub values: Vec<f64>,
+    /// For [`PlaneKind::Classes`]: the class of each grid point; empty otherwise.
+    pub classes: Vec<usize>,
 }
 
 /// Maps over one grid of the plane side by side, with points on top: predictions of two moons, say. Cells without a finite value

@@ -15,6 +15,9 @@ const SIZE: (f64, f64) = (360.0, 330.0);
 const FIRST: [u8; 3] = [0, 124, 196];
 const SECOND: [u8; 3] = [214, 92, 20];
 const AMOUNT: [u8; 3] = [122, 92, 192];
+/// Colours of several classes, those of their points, between the two papers.
+const CLASSES: [[u8; 3]; hues::MOST_LINES] =
+    [FIRST, SECOND, [0, 146, 104], [186, 88, 144], [178, 134, 12], [62, 158, 214], [110, 118, 130], AMOUNT];
 
 /// The ascending, equally spaced grid as a range that includes half a step on both sides; `None` if it is not one.
 fn extent(grid: &[f64]) -> Option<Range> {
@@ -38,7 +41,8 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
     let points = points(input, extents);
     let (mut svg, mut empty_cells, mut unusable) = (String::new(), 0, 0);
     for panel in &input.panels {
-        match extents.filter(|_| panel.values.len() == cells) {
+        let named = panel.kind != PlaneKind::Classes || panel.classes.len() == cells;
+        match extents.filter(|_| panel.values.len() == cells && named) {
             Some(extents) => {
                 empty_cells += panel.values.iter().filter(|v| !v.is_finite()).count();
                 svg += &draw(input, panel, extents, &points);
@@ -51,6 +55,12 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
             " Where amounts are shown, the strongest colour of each panel is its largest, up to {}.",
             number(range.high, 3)
         );
+    }
+    if let Some(classes) = input.panels.iter().filter(|p| p.kind == PlaneKind::Classes).map(classes).max() {
+        caption += " Colours are of the most probable class, the stronger the more probable it is.";
+        if classes > CLASSES.len() {
+            caption += &format!(" After {} classes, colours begin again.", CLASSES.len());
+        }
     }
     if !points.is_empty() {
         caption += " Dots are of the first class, diamonds of the others.";
@@ -108,11 +118,13 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
         Axis::new(&y_title, extents.1).with_ticks(4),
     );
     let range = Range::of(panel.values.iter().copied());
+    let classes = classes(panel);
+    let pixel = |i: usize| match panel.kind {
+        PlaneKind::Classes => class_colour(panel.values[i], panel.classes[i], classes),
+        kind => colour(panel.values[i], kind, range),
+    };
     // Pictures are written from the top, the grid ascends.
-    let pixels: Vec<[u8; 4]> = (0..ny)
-        .rev()
-        .flat_map(|row| panel.values[row * nx..(row + 1) * nx].iter().map(|v| colour(*v, panel.kind, range)))
-        .collect();
+    let pixels: Vec<[u8; 4]> = (0..ny).rev().flat_map(|row| (row * nx..(row + 1) * nx).map(pixel)).collect();
     if let Some(address) = png::transparent_data_uri(nx, ny, &pixels) {
         let (left, top) = (frame.x.from, frame.y.to);
         s.image("map", (left, top), (frame.x.to - left, frame.y.from - top), true, &address);
@@ -127,6 +139,20 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
     s.finish("plot")
 }
 
+/// How many classes a panel has, as far as it shows.
+fn classes(panel: &PlanePanel) -> usize {
+    panel.classes.iter().max().map_or(0, |class| class.saturating_add(1))
+}
+
+/// Colour and opacity of the most probable of so many classes: unseen where its probability is that of chance, or not finite.
+fn class_colour(probability: f64, class: usize, classes: usize) -> [u8; 4] {
+    let chance = 1.0 / classes.max(2) as f64;
+    let strength = ((probability - chance) / (1.0 - chance)).clamp(0.0, 1.0);
+    let rgb = CLASSES[class % CLASSES.len()];
+    // A float-to-integer cast makes NaN zero.
+    [rgb[0], rgb[1], rgb[2], (215.0 * strength).round() as u8]
+}
+
 /// Colour and opacity of a value; unseen if it is not finite.
 fn colour(value: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
     let (rgb, strength) = match kind {
@@ -135,7 +161,7 @@ fn colour(value: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
             let sign = (2.0 * value - 1.0).clamp(-1.0, 1.0);
             (if sign < 0.0 { FIRST } else { SECOND }, sign.abs())
         }
-        PlaneKind::Amount => {
+        PlaneKind::Amount | PlaneKind::Classes => {
             let held = value.clamp(range.low, range.high);
             (AMOUNT, (held - range.low) / range.span())
         }
@@ -156,6 +182,10 @@ mod tests {
         assert_eq!(colour(1.0, PlaneKind::Probability, unit)[..3], SECOND);
         assert_eq!(colour(1.0, PlaneKind::Amount, unit)[3], 108);
         assert_eq!(colour(f64::NAN, PlaneKind::Amount, unit), [0; 4]);
+        assert_eq!(class_colour(0.25, 2, 4)[3], 0);
+        assert_eq!(class_colour(1.0, 2, 4), [CLASSES[2][0], CLASSES[2][1], CLASSES[2][2], 215]);
+        assert_eq!(class_colour(0.625, 8, 9)[..3], FIRST);
+        assert_eq!(class_colour(f64::NAN, usize::MAX, usize::MAX)[3], 0);
     }
 
     #[test]

@@ -207,6 +207,15 @@ fn what_cannot_be_drawn_is_left_out_and_said() {
     assert_eq!(times(&html, "class=\"map\""), 1);
     assert_eq!(times(&html, "class=\"spot h"), 78);
 
+    let mut classes = moons();
+    let cells = classes.panels[0].values.len();
+    for (panel, named) in classes.panels.iter_mut().zip([cells, cells - 1]) {
+        (panel.kind, panel.classes) = (PlaneKind::Classes, (0..named).map(|i| i % 9).collect());
+    }
+    let html = items(vec![Item::Plane(classes)]);
+    assert!(html.contains("Left out: 1 maps") && html.contains("After 8 classes, colours begin again."));
+    assert!(html.contains("most probable class") && no_broken_numbers(&html));
+
     let mut panels = posteriors();
     panels.panels[0].posterior.train_input[0] = f64::NAN;
     panels.panels[1].posterior.latent_standard_deviation[5] = -1.0;
@@ -310,6 +319,12 @@ proptest! {
             Item::Plane(Plane {
                 points_x: a.clone(), points_y: b.clone(), points_class: vec![size; 30],
                 panels: vec![PlanePanel { kind: PlaneKind::Amount, values: (0..1600).map(v).collect(), ..PlanePanel::default() }],
+                ..moons()
+            }),
+            Item::Plane(Plane {
+                panels: vec![PlanePanel {
+                    kind: PlaneKind::Classes, values: (0..1600).map(v).collect(), classes: vec![size; 1600], ..PlanePanel::default()
+                }],
                 ..moons()
             }),
             Item::Posteriors(PosteriorPanels {

@@ -213,8 +213,14 @@ pub fn moons() -> Plane {
                 title: "entropy".into(),
                 kind: PlaneKind::Amount,
                 values: probabilities.iter().map(|p| entropy(*p)).collect(),
+                ..PlanePanel::default()
             },
-            PlanePanel { title: "probability".into(), kind: PlaneKind::Probability, values: probabilities },
+            PlanePanel {
+                title: "probability".into(),
+                kind: PlaneKind::Probability,
+                values: probabilities,
+                ..PlanePanel::default()
+            },
         ],
         caption: "Away from the moons the model should be undecided.".into(),
         ..Plane::default()
