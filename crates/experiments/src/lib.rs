@@ -39,7 +39,7 @@
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
-//! | `toy`, `images`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
+//! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
 mod classifier;
@@ -55,6 +55,7 @@ mod kinds;
 mod measured;
 mod numbers;
 mod outcome;
+mod pictures;
 mod prior_targets;
 mod run;
 mod tables;

@@ -1,6 +1,7 @@
 //! The kinds of experiments.
 
 mod bands;
+mod class_losses;
 mod conjugate;
 mod convergence;
 mod effective_dimension;
@@ -58,6 +59,7 @@ macro_rules! kinds {
 kinds! {
     "error-bars" error_bars "error bars of trained networks by every method on the same rows: tables, and images with a network that came with them"
     "bands" bands "error bars of several posteriors on a problem in one dimension, side by side"
+    "class-losses" class_losses "classifiers trained with several losses: cross-entropy, classes as Gaussian numbers by several matchings and pseudo-counts, one-hot squares"
     "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"
     "effective-dimension" effective_dimension "estimators of the effective dimension from few samples, against closed forms"
     "scale" scale "error bars after multiplying normalised weights, and the scales of the Jacobian"

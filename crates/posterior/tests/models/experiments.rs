@@ -80,6 +80,46 @@ fn every_file_is_an_experiment() {
 }
 
 #[test]
+fn losses_of_classes_in_the_plane() {
+    let outcome = holds("gaussianised_toy_classes");
+    // Nobody is surer than the targets are far apart, give or take what the network's bends add.
+    for method in ["one-hot", "laplace", "variational"] {
+        let of = |key: &str| number(&outcome, &["methods", method, key]);
+        assert!(of("confidence") < of("ceiling") + 0.05, "{method}: {:?}", outcome.mean);
+    }
+    let html = outcome.report().to_html();
+    assert_eq!(html.matches("class=\"map\"").count(), 6, "a map for each loss");
+}
+
+#[test]
+fn losses_of_digits_and_of_features() {
+    let digits = quick("gaussianised_digits");
+    for method in
+        ["exact", "one-hot", "moment-original 1/10", "moment 1/10", "laplace 1/10", "variational 1/10"]
+    {
+        // A quarter of 200 by chance, give or take three hundredths.
+        assert!(number(&digits, &["methods", method, "accuracy"]) > 0.35, "{method}: {:?}", digits.mean);
+        let epochs = digits.by_seed[0].series[method].as_array().unwrap();
+        let last = epochs.last().unwrap()["nll"].as_f64().unwrap();
+        assert!((last - number(&digits, &["methods", method, "nll"])).abs() < 1e-5 && epochs.len() == 6);
+    }
+    // Of two pseudo-counts the one with the least NLL of the labels that it was trained on.
+    let chosen = number(&digits, &["best", "variational", "by_train_nll", "train_nll"]);
+    for method in ["variational 1/100", "variational 1/10"] {
+        assert!(number(&digits, &["methods", method, "train_nll"]) >= chosen);
+    }
+    let photographs = quick("gaussianised_photographs");
+    assert!(photographs.published.len() == 42 && photographs.published.iter().all(|p| p.found.is_some()));
+    for method in ["exact", "variational 1/10"] {
+        let of = |keys: [&str; 3]| number(&photographs, &["methods", method, keys[0], keys[1], keys[2]]);
+        assert!(number(&photographs, &["methods", method, "accuracy"]) > 0.8, "{method}");
+        for key in ["by_probability", "by_logit"] {
+            assert!(of(["foreign", "digits", key]) > 0.6, "{method}, {key}: {:?}", photographs.mean);
+        }
+    }
+}
+
+#[test]
 fn approximations_on_three_clusters() {
     let outcome = holds("toy_regression");
     // The two exact forms agree in everything, hyperparameters included.
