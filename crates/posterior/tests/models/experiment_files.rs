@@ -66,6 +66,27 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");
 }
 
+#[test]
+fn settings_of_losses_that_make_no_sense_are_refused() {
+    for (name, from, to, word) in [
+        ("toy_classes", "pseudo_count = 0.1", "pseudo_count = 0.0", "give a positive, finite number"),
+        ("toy_classes", "pseudo_count = 0.1", "pseudo_count = 0.1, prior_rate = 1", "prior_rate"),
+        ("toy_classes", "loss = \"one-hot\"", "loss = \"mse\"", "the loss is not one of classes"),
+        ("toy_classes", "outputs = 4", "outputs = 5", "5 outputs for 4 classes"),
+        ("toy_classes", "grid = 81", "grid = 1", "`grid` between 2 and 400"),
+        ("toy_classes", "name = \"laplace\"", "name = \"moment\"", "`moment` is no name"),
+        ("photographs", "count = 1000", "count = 0", "counts of images"),
+        ("photographs", "deviation = [0.229", "deviation = [-0.229", "deviations positive"),
+        ("photographs", "name = \"noise\"\ncount = 1000", "name = \"digits\"\ncount = 1000", "`digits`"),
+    ] {
+        let path = folder().join(format!("gaussianised_{name}.toml"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name}: {from}");
+        let error = Experiment::parse(&text.replacen(from, to, 1), &path).unwrap_err().to_string();
+        assert!(error.contains(word), "{from} -> {to}: {error}");
+    }
+}
+
 const SMALL: &str = r#"
 title = "t"
 source = "s"
