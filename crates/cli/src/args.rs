@@ -24,7 +24,7 @@ pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 use std::path::PathBuf;
-pub(crate) use stream::{BadRowsArg, FromArg, StreamArgs};
+pub(crate) use stream::{BadRowsArg, FromArg, NoiseArg, StreamArgs};
 
 /// Predictions that say how sure they are.
 ///

@@ -61,9 +61,10 @@ pub use process::{
     BadRow, BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
     EvidenceSearchSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior,
-    ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
-    RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
-    StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
-    TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
+    LearnedNoise, ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel,
+    ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary,
+    StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
+    Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose,
+    choose_likelihood,
 };
 pub use shift::Shift;

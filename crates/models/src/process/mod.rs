@@ -49,8 +49,8 @@ pub use scalable::{
 };
 
 pub use streaming::{
-    BadRow, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel, StreamOutput,
-    StreamPlan, StreamState, StreamedRows, TakenRows,
+    BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
+    StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
 
 use crate::ModelError;
