@@ -54,6 +54,7 @@ mod journal;
 mod kinds;
 mod measured;
 mod numbers;
+mod opened;
 mod outcome;
 mod prior_targets;
 mod run;

@@ -20,6 +20,7 @@ mod scale;
 mod scaling;
 mod slices;
 mod spectral;
+mod streaming_classes;
 mod thompson;
 mod toy_processes;
 
@@ -76,6 +77,7 @@ kinds! {
     "convergence" convergence "errors of a mean's weights along the way of several solvers, in three norms and at test points"
     "toy-processes" toy_processes "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features"
     "scaling" scaling "time to a fixed error and memory against the number of rows"
+    "streaming-classes" streaming_classes "classifiers that see every row once: labels as numbers by each matching, plain regression, assumed-density filtering, gradient descent"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

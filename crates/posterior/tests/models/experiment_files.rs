@@ -35,6 +35,21 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     let from = "iterations = 600";
     refused("thesis_inducing_descent", true, from, &format!("{from}\ntolerance = 0.1"), "tolerance");
     refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
+    refused("gaussianised_streams", true, "points = [50, 150, 400]", "points = [150, 50]", "points");
+    refused(
+        "gaussianised_streams",
+        true,
+        "choose_rows = 100\nbatch = 50",
+        "choose_rows = 0\nbatch = 50",
+        "choose_rows",
+    );
+    refused("gaussianised_streams", true, "damping = [1.0]", "damping = [1.5]", "damping");
+    refused("gaussianised_streams", true, "damping = [1.0]", "damping = []", "filtering");
+    refused("gaussianised_streams", true, "indicators = [0.1]", "indicators = [0.0]", "variance");
+    refused("gaussianised_streams", true, "momentum = 0.9", "momentum = 1.0", "momentum");
+    refused("gaussianised_streams", true, "matching = \"laplace\"\n", "", "laplace");
+    refused("gaussianised_streams", true, "rows = 400, test = 150", "rows = 0, test = 150", "rows");
+    refused("gaussianised_streams", true, "rows = 400, test = 150", "rows = 40, test = 150", "shorter");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");

@@ -290,6 +290,37 @@ fn few_samples_lead_to_the_precision_of_many() {
     }
 }
 
+/// Every row of made-up streams once: all methods learn, and pictures and tables have what they show.
+#[test]
+fn classes_as_numbers_row_by_row() {
+    let outcome = quick("gaussianised_streams");
+    for (stream, classes) in [("plane", 4.0f64), ("digits", 4.0)] {
+        let of = |method: &str, at: &str, key: &str| number(&outcome, &["streams", stream, method, at, key]);
+        for method in ["moment-original", "variational", "moment", "laplace", "gauss", "filtering", "descent"]
+        {
+            let last = of(method, "last", "log_likelihood");
+            assert!(last > -classes.ln() && last < 0.0, "{stream}, {method}: {last}");
+            assert!(of(method, "last", "accuracy") > 0.5, "{stream}, {method}: {:?}", outcome.mean);
+            assert_eq!(of(method, "last", "accuracy"), of(method, "n 400", "accuracy"));
+            // The chosen variant is the one that predicted the first rows best.
+            let ahead = number(&outcome, &["streams", stream, method, "ahead"]);
+            let variants = outcome.mean["streams"][stream][method]["variants"].as_object().unwrap();
+            assert!(variants.values().all(|v| v["ahead"].as_f64().unwrap() <= ahead), "{stream}, {method}");
+        }
+        // More rows, better probabilities; the plane is known after fifty.
+        let learning = ["moment-original", "variational", "filtering"];
+        for method in learning.into_iter().filter(|_| stream == "digits") {
+            assert!(of(method, "last", "log_likelihood") > of(method, "n 50", "log_likelihood"), "{method}");
+        }
+        // Regression on indicators is never sure of a class.
+        assert!(of("gauss", "last", "log_likelihood") < of("variational", "last", "log_likelihood"));
+    }
+    let page = outcome.report().to_html();
+    for text in ["digits: accuracy", "plane: entropy after 50 rows", "digits: all variants"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
 #[test]
 fn error_bars_of_tables_by_every_method() {
     let experiment = Experiment::read(&folder().join("error_bars_tables.toml")).unwrap();
