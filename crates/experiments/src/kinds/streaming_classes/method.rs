@@ -110,7 +110,7 @@ impl MethodSettings {
 
 /// A method on its way.
 enum Learner {
-    Sums(StreamingModel, LabelTargets),
+    Sums(Box<StreamingModel>, LabelTargets),
     Filter(AssumedDensity),
     Descent(SoftmaxDescent),
 }
@@ -130,7 +130,8 @@ impl Variant {
                 let (one, _) = targets.observations(&[0], classes)?;
                 let mean = one.row(0).iter().sum::<f64>() / classes as f64;
                 let means = constant(mean);
-                Learner::Sums(StreamingModel::new(precision.as_ref(), means.as_ref())?, *targets)
+                let model = StreamingModel::new(precision.as_ref(), means.as_ref())?;
+                Learner::Sums(Box::new(model), *targets)
             }
             Self::Filter { damping } => {
                 Learner::Filter(AssumedDensity::new(precision.as_ref(), constant(0.0).as_ref(), *damping)?)

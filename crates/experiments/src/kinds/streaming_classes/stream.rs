@@ -111,7 +111,7 @@ impl StreamSettings {
             test_features: map.features(test.inputs.as_ref()),
             test_labels: test.labels,
             classes,
-            points: grid.is_some().then(|| train.inputs),
+            points: grid.is_some().then_some(train.inputs),
             grid,
         })
     }
@@ -163,6 +163,9 @@ fn last_input(network: &Network<f32>) -> Result<usize, ExperimentError> {
     }
 }
 
+/// From images to what is streamed of them.
+type Features<'a> = dyn FnMut(&Array<f32>) -> Result<Array<f32>, ExperimentError> + 'a;
+
 /// Inputs (rows x columns) with their classes.
 struct Inputs {
     inputs: Mat<f64>,
@@ -172,7 +175,7 @@ struct Inputs {
 impl Inputs {
     fn of(
         examples: &Shared,
-        features: &mut dyn FnMut(&Array<f32>) -> Result<Array<f32>, ExperimentError>,
+        features: &mut Features<'_>,
         stage: &str,
         context: &mut Context<'_>,
     ) -> Result<Self, ExperimentError> {
