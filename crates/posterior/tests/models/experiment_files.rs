@@ -48,8 +48,9 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("gaussianised_streams", true, "indicators = [0.1]", "indicators = [0.0]", "variance");
     refused("gaussianised_streams", true, "momentum = 0.9", "momentum = 1.0", "momentum");
     refused("gaussianised_streams", true, "matching = \"laplace\"\n", "", "laplace");
-    refused("gaussianised_streams", true, "rows = 400, test = 150", "rows = 0, test = 150", "rows");
-    refused("gaussianised_streams", true, "rows = 400, test = 150", "rows = 40, test = 150", "shorter");
+    refused("gaussianised_streams", true, "rows = 400, test = 100", "rows = 0, test = 100", "rows");
+    refused("gaussianised_streams", true, "rows = 400, test = 100", "rows = 40, test = 100", "shorter");
+    refused("gaussianised_streams", true, "grid = 10", "grid = 1", "grid");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");

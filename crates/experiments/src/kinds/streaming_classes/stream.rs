@@ -20,9 +20,6 @@ use std::path::PathBuf;
 /// Images that are read at a time.
 const PIECE: usize = 250;
 
-/// Points of a side of the map over the plane.
-const SIDE: usize = 24;
-
 /// Where the four classes of the plane are, and how far maps reach.
 const REACH: f64 = 4.0;
 
@@ -61,6 +58,8 @@ pub(super) struct PlaneSettings {
     test: usize,
     /// Standard deviation of a class, whose middle is a corner at 1.5 in both coordinates.
     spread: f64,
+    /// Points of a side of the pictures.
+    grid: usize,
 }
 
 impl StreamSettings {
@@ -79,6 +78,9 @@ impl StreamSettings {
             && (plane.rows == 0 || plane.test == 0 || !(plane.spread > 0.0 && plane.spread.is_finite()))
         {
             return refused("[stream.plane]: `rows`, `test` and `spread` are positive");
+        }
+        if self.plane.as_ref().is_some_and(|plane| !(2..=200).contains(&plane.grid)) {
+            return refused("[stream.plane]: `grid` is from 2 to 200");
         }
         Ok(())
     }
@@ -100,10 +102,11 @@ impl StreamSettings {
         order.shuffle(&mut streams.stream("experiment/order"));
         train = train.in_order(&order);
         let map = Map::new(self.random_features, train.inputs.as_ref(), scale_rows, streams);
-        let grid = self.plane.is_some().then(|| {
-            let at = |i: usize| REACH * (2.0 * i as f64 / (SIDE - 1) as f64 - 1.0);
-            let inputs = Mat::from_fn(SIDE * SIDE, 2, |i, j| at(if j == 0 { i % SIDE } else { i / SIDE }));
-            Grid { axis: (0..SIDE).map(at).collect(), features: map.features(inputs.as_ref()) }
+        let grid = self.plane.as_ref().map(|plane| {
+            let side = plane.grid;
+            let at = |i: usize| REACH * (2.0 * i as f64 / (side - 1) as f64 - 1.0);
+            let inputs = Mat::from_fn(side * side, 2, |i, j| at(if j == 0 { i % side } else { i / side }));
+            Grid { axis: (0..side).map(at).collect(), features: map.features(inputs.as_ref()) }
         });
         Ok(Stream {
             features: map.features(train.inputs.as_ref()),
