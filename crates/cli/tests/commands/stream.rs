@@ -337,6 +337,19 @@ fn whatever_kills_it_every_row_counts_once() {
     assert_eq!(std::fs::read(at.join("once.csv")).unwrap(), std::fs::read(at.join("p.csv")).unwrap());
 }
 
+/// A state that has read nothing, as one that is killed before its first batch, begins with the file's header.
+#[test]
+fn a_state_without_rows_begins_with_the_header() {
+    let folder = folder();
+    let at = folder.path();
+    std::fs::write(at.join("rows.csv"), HEADER).unwrap();
+    good(at, "stream --state s.posterior --model y.posterior --data rows.csv --out p.csv --quiet", "");
+    assert_eq!(status(at)["counts"]["rows"], 0);
+    std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(120..140))).unwrap();
+    good(at, "stream --state s.posterior --data rows.csv --out p.csv --quiet", "");
+    assert_eq!(status(at)["counts"]["learned"], 20);
+}
+
 #[test]
 fn a_file_that_was_replaced_or_shortened_is_not_gone_on_with() {
     let folder = folder();
