@@ -234,6 +234,8 @@ def main():
                     writer.writerow([f"x{j}" for j in range(x.shape[1])] + ["class"])
                     writer.writerows([*map(repr, map(float, x[i])), int(y[i])] for i in rows)
             methods = {
+                "gaussianised": lambda: ours(binary, "gaussianised", folder, []),
+                "gaussianised, learned": lambda: ours(binary, "gaussianised", folder, ["--pseudo-count", "learned"]),
                 "gaussianised (variational)": lambda: ours(binary, "gaussianised", folder, []),
                 "gaussianised (moment-original)": lambda: ours(binary, "gaussianised", folder, ["--matching", "moment-original"]),
                 "gaussianised (moment)": lambda: ours(binary, "gaussianised", folder, ["--matching", "moment"]),
@@ -247,7 +249,7 @@ def main():
             }
             first = None
             for method, run in methods.items():
-                cubic = method in ("laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
+                cubic = method in ("gaussianised, learned", "laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
                 if method in arguments.without or (cubic and len(train) > arguments.largest):
                     continue
                 try:

@@ -58,7 +58,7 @@ pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
-    BadRow, BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
+    BadRow, BoundSummary, BoundedPseudoCount, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
     EvidenceSearchSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior,
     ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,

@@ -182,6 +182,22 @@ impl Gaussianised {
         Ok(gamma(self.matching, shape, rate)?.observation)
     }
 
+    /// How [`count`](Self::count) changes with the pseudo-count: the rate of the prior moves with it unless it was [given](Self::with_prior_rate).
+    ///
+    /// # Errors
+    /// As [`count`](Self::count).
+    pub fn count_slopes(&self, count: f64, exposure: f64) -> Result<PseudoSlopes, LikelihoodError> {
+        check_whole("count", count)?;
+        check_positive(OWNER, "exposure", exposure)?;
+        let (shape, rate) = (self.pseudo_count + count, self.prior_rate() + exposure);
+        let [of_shape, of_rate] = gamma(self.matching, shape, rate)?.slopes;
+        let moved = f64::from(u8::from(self.prior_rate.is_none()));
+        Ok(PseudoSlopes {
+            target: of_shape.target + moved * of_rate.target,
+            variance: of_shape.variance + moved * of_rate.variance,
+        })
+    }
+
     /// The log rate of an exponential waiting time: `Gamma(pseudo_count + 1, prior_rate + waiting_time)`.
     ///
     /// # Errors

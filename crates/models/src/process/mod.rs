@@ -36,9 +36,9 @@ pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
-    BoundSummary, ChosenLikelihood, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, InferencePlan,
-    LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target, TriedInference,
-    TriedPseudoCount, choose_likelihood,
+    BoundSummary, BoundedPseudoCount, ChosenLikelihood, GeneralisedHeader, GeneralisedModel,
+    GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
+    StandInSummary, Target, TriedInference, TriedPseudoCount, choose_likelihood,
 };
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;

@@ -4,14 +4,22 @@ use crate::options::{EvidenceOptions, LengthscalePrior};
 use crate::process::fit::add_weak_priors;
 use crate::process::{FitStage, Hyperparameter, scalable};
 use crate::{FitRequest, ModelError};
-use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions, SeveralObservations};
+use posterior_gp::gaussianised::{GaussianisedFit, GaussianisedGp, fit_gaussianised};
 use posterior_gp::iterative::fit_several_on_blocks;
+use posterior_gp::{Hyperprior, Observations};
 use posterior_optim::{Constraint, LoopOptions, Observer, Parameters, Progress, Reason, Signal};
 use std::time::{Duration, Instant};
 
 /// Steps at most, and the change of the evidence for each value of a target below which nothing changes, of searches that need not end exactly.
 const ROUGH: (usize, f64) = (15, 1e-4);
+
+/// Makes a search end early.
+fn rough_search(options: &mut FitOptions) {
+    options.restarts = 1;
+    options.steps.steps = options.steps.steps.min(ROUGH.0);
+    options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
+}
 
 /// What is to be told of all searches.
 #[derive(Clone, Debug)]
@@ -126,9 +134,7 @@ impl<'a, 'o> Searching<'a, 'o> {
             ..self.request.fit_options(self.evidence)
         };
         if rough {
-            options.restarts = 1;
-            options.steps.steps = options.steps.steps.min(ROUGH.0);
-            options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
+            rough_search(&mut options);
         }
         options.constraints.push(Constraint::Fixed { parameter: "noise_variance".into(), value: None });
         let observer = &mut *self.observer;
@@ -138,6 +144,35 @@ impl<'a, 'o> Searching<'a, 'o> {
         let evaluations = found.attempts.iter().map(|a| a.evaluations).sum();
         self.took((found.reason, found.steps, evaluations), found.largest_jitter, &found.at_bounds)?;
         Ok(model)
+    }
+
+    /// Maximises the bound of stand-ins on the evidence of labels, pseudo-count and prior means included, from the model's own values; kernels whose hyperparameters are given stay. A `rough` search ends early.
+    pub(super) fn bound(
+        &mut self,
+        model: GaussianisedGp,
+        data: &Observations,
+        rough: bool,
+    ) -> Result<GaussianisedFit, ModelError> {
+        let mut options = FitOptions {
+            hyperpriors: self.hyperpriors(&model),
+            steps: self.steps(),
+            ..self.request.fit_options(self.evidence)
+        };
+        if self.request.hyperparameters.is_some() {
+            let held = model.kernel().segments().into_iter();
+            options.constraints =
+                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
+            options.hyperpriors.clear();
+        }
+        if rough {
+            rough_search(&mut options);
+        }
+        let observer = &mut *self.observer;
+        let found = fit_gaussianised(model, data, &options, &mut |progress, _| {
+            observer(progress, &FitStage::Search)
+        })?;
+        self.took((found.reason, found.steps, found.evaluations), found.largest_jitter, &found.at_bounds)?;
+        Ok(found)
     }
 
     /// Notes what a search took.

@@ -63,7 +63,7 @@ fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitReq
 fn classes(table: &Table) -> GeneralisedModel {
     let mut asked = request("class", sgpr(24));
     asked.labels.inference = InferenceName::Gaussianised;
-    asked.labels.pseudo_count = Some(0.1);
+    asked.labels.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
     labels(table, "class", LikelihoodName::Categorical, asked)
 }
 
