@@ -39,6 +39,7 @@
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
+//! | `labels` | tables of classes, their stand-ins and scores |
 //! | `toy`, `images`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
@@ -52,6 +53,7 @@ mod gaussian;
 mod images;
 mod journal;
 mod kinds;
+mod labels;
 mod measured;
 mod numbers;
 mod outcome;

@@ -1,8 +1,11 @@
 //! The kinds of experiments.
 
 mod bands;
+mod class_tables;
 mod conjugate;
 mod convergence;
+mod counts;
+mod densities;
 mod effective_dimension;
 mod em_convergence;
 mod em_illustration;
@@ -13,6 +16,7 @@ mod evidence_choices;
 mod fidelity;
 mod fingerprints;
 mod images;
+mod landscape;
 mod plain;
 mod regression;
 mod sampling_objectives;
@@ -21,6 +25,7 @@ mod scaling;
 mod slices;
 mod spectral;
 mod thompson;
+mod toy_bound;
 mod toy_processes;
 
 use super::ExperimentError;
@@ -76,6 +81,11 @@ kinds! {
     "convergence" convergence "errors of a mean's weights along the way of several solvers, in three norms and at test points"
     "toy-processes" toy_processes "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features"
     "scaling" scaling "time to a fixed error and memory against the number of rows"
+    "densities" densities "Gamma and Beta densities in two bases, and the Gaussians that stand for them, with divergences"
+    "landscape" landscape "log evidences over lengthscale and variance: of Gaussian stand-ins, of a bound, and of the likelihood itself by annealing"
+    "class-tables" class_tables "tables of classes by sparse processes on Gaussian stand-ins, pseudo-counts by the likelihood of labels"
+    "counts" counts "counts whose rates are known: what several inferences cover of rates and of new counts"
+    "toy-bound" toy_bound "classes on a plane by a bound on their evidence with a learned pseudo-count, by matching"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

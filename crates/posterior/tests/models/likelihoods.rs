@@ -225,24 +225,24 @@ fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() 
     let path = folder.path().join("m.posterior");
     for classes in [2, 3] {
         let made = smooth_classes(500, 2, classes, (1.2, 2.5), Streams::new(7)).unwrap();
-        let (table, split) = split(&made, 160);
+        let (table, split) = split(&made, 200);
         let mut request =
             request("class", learned(LikelihoodName::Auto), json!({"method": "exact", "steps": 15}));
         request.mean = posterior::gp::MeanForm::Constant;
         let model = fit(&table, &split.train, &request).unwrap();
         let (nll, baseline) = scores(&model, &table, &split.test);
-        assert!(nll < made.least_nll() + 0.2 && nll < baseline - 0.1, "{classes}: {nll} {baseline}");
+        assert!(nll < made.least_nll() + 0.25 && nll < baseline - 0.1, "{classes}: {nll} {baseline}");
         let summary = &model.header().fit;
         let check = summary.check.clone().unwrap();
-        assert!((check.scores.nll - nll).abs() < 0.2 && check.rows == 160, "{classes}: {check:?} {nll}");
+        assert!((check.scores.nll - nll).abs() < 0.2 && check.rows == 200, "{classes}: {check:?} {nll}");
         // Events have one matching that is taken unasked, classes two, of which the higher bound is kept.
         let stand_ins = summary.stand_ins.as_ref().unwrap();
         assert_eq!((stand_ins.bounds.len(), stand_ins.tried.len()), (classes - 1, 0));
         let best = stand_ins.bounds.iter().max_by(|a, b| a.bound.total_cmp(&b.bound)).unwrap();
         let own = stand_ins.gaussianised;
         assert_eq!((best.matching, best.pseudo_count), (own.matching(), own.pseudo_count()));
-        // A bound on the evidence of 160 labels: above what knows nothing, below certainty.
-        assert!(best.bound < 0.0 && best.bound > -160.0 * (classes as f64).ln(), "{best:?}");
+        // A bound on the evidence of 200 labels: above what knows nothing, below certainty.
+        assert!(best.bound < 0.0 && best.bound > -200.0 * (classes as f64).ln(), "{best:?}");
         let described = model.described();
         assert!(described.contains("learned with the hyperparameters by the highest bound"), "{described}");
         model.save(&path).unwrap();
