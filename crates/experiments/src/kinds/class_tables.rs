@@ -89,6 +89,9 @@ struct Tried {
     seconds: f64,
 }
 
+/// What is asked of one.
+type Score = fn(&Tried) -> f64;
+
 /// The share of rows that are left out to choose: every fifth.
 const FOLDS: usize = 5;
 
@@ -184,7 +187,7 @@ fn split(
 
 /// Scores over splits under `key`.
 fn scores(out: &mut Map<String, Value>, prefix: &str, chosen: &[Tried]) -> Result<(), ExperimentError> {
-    let columns: [(&str, fn(&Tried) -> f64); 6] = [
+    let columns: [(&str, Score); 6] = [
         ("error", |t| t.test.error),
         ("nll", |t| t.test.nll),
         ("ece", |t| t.test.ece),

@@ -57,6 +57,9 @@ impl Checked for Settings {
     }
 }
 
+/// A log density of a logarithm or logit.
+type LogDensity<'a> = &'a dyn Fn(f64) -> f64;
+
 /// A Gaussian.
 #[derive(Clone, Copy, Debug)]
 struct Normal {
@@ -188,7 +191,7 @@ impl Density {
         let grid = |low: f64, high: f64| -> Vec<f64> {
             (0..POINTS).map(|i| low + (high - low) * i as f64 / (POINTS - 1) as f64).collect()
         };
-        let lines = |x: &[f64], value: &dyn Fn(f64, &dyn Fn(f64) -> f64) -> f64| -> Vec<Line> {
+        let lines = |x: &[f64], value: &dyn Fn(f64, LogDensity<'_>) -> f64| -> Vec<Line> {
             let own: Box<dyn Fn(f64) -> f64 + '_> = Box::new(|at| self.log_density(at));
             let fits = fits.iter().map(|(matching, q)| {
                 let log: Box<dyn Fn(f64) -> f64 + '_> = Box::new(|at| q.log_density(at));
@@ -210,7 +213,7 @@ impl Density {
             Family::Gamma => grid(0.01, 4.0 * (1.0 + self.first / self.second)),
             Family::Beta => grid(0.005, 0.995),
         };
-        let transformed = |w: f64, log: &dyn Fn(f64) -> f64| match self.family {
+        let transformed = |w: f64, log: LogDensity<'_>| match self.family {
             Family::Gamma => log(w.ln()) - w.ln(),
             Family::Beta => log((w / (1.0 - w)).ln()) - (w * (1.0 - w)).ln(),
         };
