@@ -259,6 +259,7 @@ def one(name, folder):
 CHOSEN = "gaussianised"
 OURS = {
     CHOSEN: ("gaussianised", []),
+    "gaussianised, learned": ("gaussianised", ["--pseudo-count", "learned"]),
     "gaussianised, moment-original": ("gaussianised", ["--matching", "moment-original"]),
     "gaussianised, moment": ("gaussianised", ["--matching", "moment"]),
     "gaussianised, laplace": ("gaussianised", ["--matching", "laplace"]),
@@ -268,7 +269,7 @@ OURS = {
     "variational": ("variational", []),
 }
 # Cubic in the rows, with a large factor.
-CUBIC = ("auto", "laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
+CUBIC = ("auto", "gaussianised, learned", "laplace", "scikit-learn GPC", "GPyTorch Dirichlet")
 
 
 def judged(found):

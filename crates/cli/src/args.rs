@@ -2,6 +2,7 @@
 
 mod experiment;
 mod gp;
+mod label;
 mod laplace;
 mod laplace_searches;
 mod network;
@@ -14,6 +15,9 @@ use crate::output::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use experiment::{ExperimentCommand, ExperimentRunArgs};
 pub(crate) use gp::FitArgs;
+pub(crate) use label::{
+    LabelAskArgs, LabelCommand, LabelExportArgs, LabelStartArgs, LabelStatusArgs, LabelTellArgs,
+};
 pub(crate) use laplace::{CurvatureArg, FisherArg, LaplaceArgs, PredictiveArg, TuneArg};
 pub(crate) use laplace_searches::{
     FreezeArg, KernelInputsArg, SearchArgs, SolverArg, SpaceArg, SwitchArg, UpdateArg,
@@ -24,7 +28,7 @@ pub(crate) use optimize::{AskArgs, LockArgs, OptimizeCommand, RunArgs, StartArgs
 use posterior::options::numbers;
 use posterior::{Question, VarianceMethod};
 use std::path::PathBuf;
-pub(crate) use stream::{BadRowsArg, FromArg, StreamArgs};
+pub(crate) use stream::{BadRowsArg, FromArg, NoiseArg, StreamArgs};
 
 /// Predictions that say how sure they are.
 ///
@@ -97,6 +101,14 @@ pub(crate) enum Command {
     Optimize {
         #[command(subcommand)]
         command: OptimizeCommand,
+    },
+    /// Label the rows of a pool that tell most: ask, label, tell
+    #[command(
+        after_help = "Examples:\n  posterior label start --state labels.json --pool pool.csv\n  posterior label ask --state labels.json -n 5\n  posterior label tell --state labels.json --id 3 --label cat\n  posterior label export --state labels.json --out labelled.csv\n\nThe state is written in one step after every change: whatever is killed, nothing that was told is lost. Any number of processes may ask and tell at once; none is asked for a row that another was asked for."
+    )]
+    Label {
+        #[command(subcommand)]
+        command: LabelCommand,
     },
     /// Predict rows as they arrive, each before it is learned; the model goes on learning in bounded memory
     #[command(

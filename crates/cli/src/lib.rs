@@ -50,6 +50,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Forward(arguments) => commands::forward::run(cli, arguments),
         Command::Inspect(arguments) => commands::inspect::run(cli, arguments),
         Command::Optimize { command } => commands::optimize::run(cli, command),
+        Command::Label { command } => commands::label::run(cli, command),
         Command::Stream(arguments) => commands::stream::run(cli, arguments),
         Command::Experiment { command } => commands::experiment::run(cli, command),
         Command::Completions(arguments) => commands::completions::run(cli, arguments),

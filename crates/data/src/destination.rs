@@ -35,6 +35,10 @@ pub enum OutputKind {
     Results,
     /// The state of a search for the best point, in JSON.
     State,
+    /// The state of active learning, in JSON.
+    LabelState,
+    /// A table that somebody else may have made as well: no file is known to be one, so that none is replaced.
+    Table,
     /// The parts of an experiment that are finished, in lines of JSON.
     Journal,
 }
@@ -49,6 +53,8 @@ impl OutputKind {
             Self::Array => "an NPY array",
             Self::Report => "a report of posterior",
             Self::State => "a state of `posterior optimize`",
+            Self::LabelState => "a state of `posterior label`",
+            Self::Table => "known to be a table that may be replaced",
             Self::Results => "the results of an experiment",
             Self::Journal => "the journal of an experiment",
         }
@@ -94,6 +100,12 @@ impl OutputKind {
                 let value = serde_json::from_reader::<_, serde_json::Value>(text).unwrap_or_default();
                 ["format", "space", "settings", "trials"].iter().all(|key| value.get(key).is_some())
             }
+            Self::LabelState => {
+                let text = File::open(path)?.take(LOOKED_AT);
+                let value = serde_json::from_reader::<_, serde_json::Value>(text).unwrap_or_default();
+                ["format", "pool", "settings", "questions"].iter().all(|key| value.get(key).is_some())
+            }
+            Self::Table => false,
             Self::Journal => {
                 let mut line = Vec::new();
                 BufReader::new(File::open(path)?.take(LOOKED_AT)).read_until(b'\n', &mut line)?;

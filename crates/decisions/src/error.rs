@@ -1,8 +1,10 @@
 //! Why a decision could not be made.
 
+use crate::labelling::LabelPlan;
 use posterior_data::DataError;
 use posterior_gp::GpError;
 use posterior_kernels::KernelTextError;
+use posterior_likelihoods::LikelihoodError;
 use std::path::PathBuf;
 
 /// Why a decision could not be made.
@@ -18,6 +20,20 @@ pub enum DecisionError {
     /// The process.
     #[error(transparent)]
     Gp(#[from] GpError),
+    /// Labels as Gaussian observations, and predictions of labels.
+    #[error(transparent)]
+    Likelihood(#[from] LikelihoodError),
+    /// More memory than may be used.
+    #[error(
+        "{plan}, above the limit of {:.1} MB: allow more (--memory GB), or take fewer rows, features or classes",
+        *limit as f64 / 1e6
+    )]
+    LabelMemory {
+        /// What would be needed.
+        plan: Box<LabelPlan>,
+        /// Bytes that may be used.
+        limit: u64,
+    },
     /// Another process holds the lock of the state, or it cannot be locked.
     #[error(transparent)]
     Data(#[from] DataError),

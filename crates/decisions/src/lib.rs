@@ -25,17 +25,20 @@
 //! | [`maximise`] | the maxima of all of them, by many starts and gradient steps |
 //! | [`Space`] | what may be chosen: a box of named axes |
 //! | [`campaign`] | ask and tell with a state that survives crashes |
+//! | [`labelling`] | the same for labels: which rows of a pool to label next |
 //!
-//! Source: spec `stochastic_gaussian_processes`, section 19; J. Antorán's thesis (2024), section 4.4.
+//! Sources: spec `stochastic_gaussian_processes`, section 19; J. Antorán's thesis (2024), section 4.4; for labels spec `likelihood_approximations`, section 6.8.
 
 pub mod campaign;
 mod error;
 mod functions;
+pub mod labelling;
 mod multistart;
 mod space;
 
 pub use campaign::Campaign;
 pub use error::DecisionError;
 pub use functions::Functions;
+pub use labelling::Labelling;
 pub use multistart::{Known, Maxima, MultistartOptions, maximise};
 pub use space::{Axis, Scale, Space};

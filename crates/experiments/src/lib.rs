@@ -39,7 +39,8 @@
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
 //! | `tables` | tables in standard folds, read or made up |
-//! | `toy`, `images`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
+//! | `labels` | tables of classes, their stand-ins and scores |
+//! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
 mod classifier;
@@ -52,9 +53,12 @@ mod gaussian;
 mod images;
 mod journal;
 mod kinds;
+mod labels;
 mod measured;
 mod numbers;
+mod opened;
 mod outcome;
+mod pictures;
 mod prior_targets;
 mod run;
 mod tables;

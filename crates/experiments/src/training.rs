@@ -3,8 +3,10 @@
 use super::context::Context;
 use super::error::{ExperimentError, refused};
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Examples, Loss, TrainOptions, Trained, train};
-use posterior_networks::{Architecture, Network, Precision};
+use posterior_networks::train::{
+    Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, Trained, train_with,
+};
+use posterior_networks::{Architecture, Network, Precision, Selection};
 use posterior_optim::{Reason, Rule, Schedule, Signal};
 use posterior_report::SummaryRow;
 use serde::Deserialize;
@@ -98,6 +100,22 @@ impl TrainingSettings {
         loss: Loss,
         context: &mut Context<'_>,
     ) -> Result<(Network<T>, Vec<SummaryRow>), ExperimentError> {
+        let (trained, facts) = self.train_watched(description, examples, None, loss, context)?;
+        Ok((trained.network, facts))
+    }
+
+    /// The same, and what its epochs scored on examples that are watched and choose nothing: the network has its last weights.
+    ///
+    /// # Errors
+    /// As [`Self::train`].
+    pub(crate) fn train_watched<T: Precision>(
+        &self,
+        description: &Table,
+        examples: &dyn Examples<T>,
+        watched: Option<&dyn Examples<T>>,
+        loss: Loss,
+        context: &mut Context<'_>,
+    ) -> Result<(Trained<T>, Vec<SummaryRow>), ExperimentError> {
         let architecture = architecture(description)?;
         let seed = context.seed;
         let network = Network::<T>::initialised(architecture.graph()?, Streams::new(seed))?;
@@ -109,24 +127,56 @@ impl TrainingSettings {
             ));
         }
         let options = self.options(examples.len(), loss, seed)?;
-        let Trained { network, reason, state, .. } =
-            train(network, examples, None, &options, None, &mut |progress, _| {
-                // An audience for every step would cost more than a step of a small network.
-                match progress.step % 50 == 0 || progress.step == progress.steps_planned {
-                    true => context.tell("training", progress.step, progress.steps_planned),
-                    false => Signal::Continue,
-                }
-            })?;
-        if reason == Reason::Interrupted {
+        let mut last = LastWeights { weight_decay: self.weight_decay };
+        let hook = watched.is_some().then_some(&mut last as &mut dyn EpochHook<T>);
+        let trained = train_with(network, examples, watched, &options, hook, None, &mut |progress, _| {
+            // An audience for every step would cost more than a step of a small network.
+            match progress.step % 50 == 0 || progress.step == progress.steps_planned {
+                true => context.tell("training", progress.step, progress.steps_planned),
+                false => Signal::Continue,
+            }
+        })?;
+        if trained.reason == Reason::Interrupted {
             return Err(ExperimentError::Interrupted);
         }
-        let loss = state.history.last().map_or(f64::NAN, |r| r.train_loss);
+        let loss = trained.state.history.last().map_or(f64::NAN, |r| r.train_loss);
         let facts = vec![
             SummaryRow::new("Network", description.to_string().trim().replace('\n', ", ")),
-            SummaryRow::new("Weights", network.graph().trainable().to_string()),
-            SummaryRow::new("Training", format!("{} steps, last mean loss {loss:.5}", state.step)),
+            SummaryRow::new("Weights", trained.network.graph().trainable().to_string()),
+            SummaryRow::new("Training", format!("{} steps, last mean loss {loss:.5}", trained.state.step)),
         ];
-        Ok((network, facts))
+        Ok((trained, facts))
+    }
+}
+
+/// Keeps the last weights whatever the watched examples say, and changes nothing.
+struct LastWeights {
+    /// That of the settings.
+    weight_decay: f64,
+}
+
+impl<T: Precision> EpochHook<T> for LastWeights {
+    fn keep(&self) -> Keep {
+        Keep::Last
+    }
+
+    fn start(&mut self, network: &Network<T>, _: &mut String) -> Result<Adjustment<T>, TrainError> {
+        let parts = Selection::all(network.graph()).parts().len();
+        Ok(Adjustment { weight_decay: vec![self.weight_decay; parts], log_variance: None, score: None })
+    }
+
+    fn due(&self, _: usize) -> bool {
+        false
+    }
+
+    fn run(
+        &mut self,
+        _: &Network<T>,
+        _: usize,
+        _: &[T],
+        _: &mut String,
+    ) -> Result<Option<Adjustment<T>>, TrainError> {
+        Ok(None)
     }
 }
 

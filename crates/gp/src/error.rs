@@ -113,6 +113,21 @@ pub enum GpError {
     /// A covariance matrix is not positive definite.
     #[error(transparent)]
     Cholesky(#[from] CholeskyError),
+    /// A pseudo-count where none is sought.
+    #[error(
+        "a pseudo-count to begin with is between {lower:e} and {upper:e}, not {value:e}: 0.1 is customary"
+    )]
+    PseudoCount {
+        /// What was given.
+        value: f64,
+        /// The least.
+        lower: f64,
+        /// The most.
+        upper: f64,
+    },
+    /// A likelihood, a matching or a target without Gaussian stand-ins.
+    #[error(transparent)]
+    StandIns(#[from] posterior_likelihoods::LikelihoodError),
     /// An inducing-point method failed.
     #[error(transparent)]
     Inducing(#[from] crate::inducing::InducingError),

@@ -33,7 +33,7 @@
 //! | [`Counts`] | NLL, error of the mean, Poisson deviance |
 //! | [`DyadicGroups`] | joint log-likelihood of several labels from posterior samples |
 //!
-//! Comparisons: [`roc_auc`], [`out_of_distribution_auc`] and [`mid_ranks`] rank; [`symmetric_kl`] and [`squared_wasserstein2_gaussians`]
+//! Comparisons: [`roc_auc`], [`out_of_distribution_auc`], [`out_of_distribution_auc_of_logits`] and [`mid_ranks`] rank; [`symmetric_kl`] and [`squared_wasserstein2_gaussians`]
 //! measure how far two predictions are apart; [`Average`] is a mean with its standard error, also of paired differences.
 
 mod average;
@@ -62,5 +62,7 @@ pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_
 pub use error::MetricsError;
 pub use interval::{half_width_factor, standard_normal_cdf, standard_normal_density};
 pub use joint::{DyadicGroups, JointLogLikelihood, MOST_SHUFFLES};
-pub use ranking::{UncertaintyScore, mid_ranks, out_of_distribution_auc, roc_auc};
+pub use ranking::{
+    UncertaintyScore, mid_ranks, out_of_distribution_auc, out_of_distribution_auc_of_logits, roc_auc,
+};
 pub use scores::{Gaussians, RegressionScores, StandardisedScores};

@@ -93,6 +93,31 @@ pub fn out_of_distribution_auc(
     roc_auc(&score.of(inside), &score.of(outside))
 }
 
+/// [`roc_auc`] of finding out-of-distribution rows (the positives) by how small their largest output is, before any softmax: outputs are [rows × `classes`], row-major. The largest
+/// probability forgets what all outputs have in common, this does not (spec `likelihood_approximations`, section 7).
+///
+/// # Errors
+/// [`MetricsError::Shape`] where outputs are no whole rows of at least one class, `OneGroup` if either group is empty, `NotFinite` for NaN, with its row.
+pub fn out_of_distribution_auc_of_logits(
+    inside: &[f64],
+    outside: &[f64],
+    classes: usize,
+) -> Result<f64, MetricsError> {
+    // The negative ranks from certain to uncertain.
+    let score = |what: &'static str, outputs: &[f64]| -> Result<Vec<f64>, MetricsError> {
+        if classes == 0 || !outputs.len().is_multiple_of(classes) {
+            let (values, rows) = (outputs.len(), outputs.len().checked_div(classes).unwrap_or(0));
+            return Err(MetricsError::Shape { what, values, rows, columns: classes });
+        }
+        if let Some(at) = outputs.iter().position(|v| v.is_nan()) {
+            return Err(MetricsError::NotFinite { what, row: at / classes, value: outputs[at] });
+        }
+        let largest = |row: &[f64]| row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(outputs.chunks_exact(classes).map(|row| -largest(row)).collect())
+    };
+    roc_auc(&score("outputs inside", inside)?, &score("outputs outside the distribution", outside)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +171,38 @@ mod tests {
         assert!(out_of_distribution_auc(&inside, &two, UncertaintyScore::Entropy).is_err());
     }
 
+    #[test]
+    fn outputs_that_are_no_table_are_refused() {
+        let refusal = |inside: &[f64], outside: &[f64], classes| {
+            out_of_distribution_auc_of_logits(inside, outside, classes).unwrap_err()
+        };
+        assert!(matches!(
+            refusal(&[1.0; 4], &[1.0; 3], 2),
+            MetricsError::Shape { values: 3, columns: 2, .. }
+        ));
+        assert!(matches!(refusal(&[1.0; 4], &[1.0; 4], 0), MetricsError::Shape { columns: 0, .. }));
+        assert!(matches!(refusal(&[], &[1.0], 1), MetricsError::OneGroup { negatives: 0, positives: 1 }));
+        let nan = [0.0, 1.0, 2.0, f64::NAN];
+        assert!(matches!(refusal(&nan, &[1.0; 2], 2), MetricsError::NotFinite { row: 1, .. }));
+        // Two rows that share their differences: the softmax cannot tell them apart, the largest output can.
+        assert_eq!(out_of_distribution_auc_of_logits(&[5.0, 4.0], &[2.0, 1.0], 2), Ok(1.0));
+    }
+
     proptest! {
+        #[test]
+        fn the_largest_output_is_what_ranks(
+            inside in prop::collection::vec(prop::array::uniform3((-4i32..4).prop_map(f64::from)), 1..20),
+            outside in prop::collection::vec(prop::array::uniform3((-4i32..4).prop_map(f64::from)), 1..20),
+        ) {
+            let mut wins = 0.0;
+            for (a, b) in inside.iter().flat_map(|a| outside.iter().map(move |b| (a, b))) {
+                let top = |row: &[f64; 3]| row[0].max(row[1]).max(row[2]);
+                wins += if top(a) > top(b) { 1.0 } else if top(a) == top(b) { 0.5 } else { 0.0 };
+            }
+            let found = out_of_distribution_auc_of_logits(&inside.concat(), &outside.concat(), 3).unwrap();
+            prop_assert!((found - wins / (inside.len() * outside.len()) as f64).abs() < 1e-14);
+        }
+
         #[test]
         fn ranks_count_who_is_below(values in prop::collection::vec((-5i32..5).prop_map(f64::from), 1..30)) {
             for (rank, v) in mid_ranks(&values).into_iter().zip(&values) {

@@ -58,13 +58,13 @@ pub use plan::PredictionPlan;
 pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
-    BadRow, BoundSummary, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
+    BadRow, BoundSummary, BoundedPseudoCount, CheckScores, CheckedOn, Chosen, ChosenLikelihood, EXACT_ROWS,
     EvidenceSearchSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior,
-    ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
-    RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary, StreamCounts,
-    StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows, Target,
-    TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose, choose_likelihood,
-    no_exposure,
+    LearnedNoise, ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel,
+    ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary,
+    StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
+    Target, TriedInference, TriedMethod, TriedPseudoCount, VarianceMethod, VarianceSolves, choose,
+    choose_likelihood, no_exposure,
 };
 pub use shift::Shift;

@@ -61,7 +61,7 @@
 //! | [`kernels`], [`likelihoods`], [`gp`] | Gaussian processes |
 //! | [`networks`], [`onnx`] | neural networks: every derivative, training, safetensors; ONNX files |
 //! | [`linear`], [`linearised`] | linear models and their evidence; linearised Laplace |
-//! | [`decisions`] | Thompson sampling, ask and tell |
+//! | [`decisions`] | Thompson sampling, active learning, ask and tell |
 //! | [`data`], [`metrics`], [`report`] | tables, arrays and images, scores, pictures |
 //! | [`experiments`] | published tables and figures, rerun |
 //!

@@ -1,7 +1,8 @@
 //! The grammar of the commands for networks.
 
 use clap::{Args, ValueEnum};
-use posterior::networks::train::Loss;
+use posterior::likelihoods::gaussianised::Matching;
+use posterior::networks::train::LossName;
 use posterior::options::numbers;
 use std::path::PathBuf;
 
@@ -28,9 +29,17 @@ pub(crate) struct ForwardArgs {
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
 
-    /// Where the outputs go
-    #[arg(long, value_name = "FILE.npy")]
+    /// Where the outputs go: an array (.npy), or a table with a column for each number (.csv, .tsv, .parquet)
+    #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+
+    /// Write what the last layer reads instead of what it makes of it: features for `fit gp`, `stream` and `label`
+    #[arg(long)]
+    pub features: bool,
+
+    /// Labels of the inputs, for a column `label` of the table (CIFAR files hold theirs)
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
 
     /// Replace the file of --out even if it is no array
     #[arg(long)]
@@ -99,7 +108,15 @@ pub(crate) struct TrainArgs {
 
     /// What is minimised
     #[arg(long, value_enum)]
-    pub loss: Loss,
+    pub loss: LossName,
+
+    /// Loss gaussianised: how a Gaussian is chosen for a label [default: variational]
+    #[arg(long, value_enum)]
+    pub matching: Option<Matching>,
+
+    /// Loss gaussianised: what every class has been seen before its label; small is close to the labels' likelihood and hard to learn [default: 0.1]
+    #[arg(long, value_name = "X", value_parser = numbers::positive)]
+    pub pseudo_count: Option<f64>,
 
     /// Where the trained network goes
     #[arg(long, value_name = "FILE.safetensors")]
@@ -165,7 +182,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',', requires = "validation_data")]
     pub validation_labels: Vec<PathBuf>,
 
-    /// Stop after so many epochs without a better validation loss
+    /// Stop after so many epochs without a better validation loss (of classes: NLL of the labels, whatever the loss)
     #[arg(long, value_name = "EPOCHS", value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub patience: Option<usize>,
 

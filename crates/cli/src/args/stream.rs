@@ -26,6 +26,15 @@ pub(crate) enum FromArg {
     Start,
 }
 
+/// What becomes of the noise variance of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoiseArg {
+    /// It follows from how far rows are from their predictions, which are made before the rows are learned; all rows so far are weighed anew under it
+    Learned,
+    /// It stays what it is
+    Fixed,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
     /// State file: begun where there is none, gone on with where there is one. It is a model file as well: `predict`, `evaluate` and `inspect` take it
@@ -110,6 +119,10 @@ pub(crate) struct StreamArgs {
     /// Most inducing points: they are added where rows come that the present ones cannot say much about [default: 512, or as many as the model has]
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=20_000))]
     pub inducing_points: Option<usize>,
+
+    /// What becomes of the noise of numbers [default: learned, and for a state as it was begun]
+    #[arg(long, value_enum, conflicts_with = "status")]
+    pub noise: Option<NoiseArg>,
 
     /// Most memory that fit and stream may need, in gigabytes
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]

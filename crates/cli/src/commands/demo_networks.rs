@@ -175,13 +175,13 @@ fn plane(model: &LaplaceModel, xy: &[f64], labels: &[u32]) -> Result<Plane, Fail
         x: "x1".into(),
         y: "x2".into(),
         panels: vec![
-            PlanePanel { title: "plain network".into(), kind: PlaneKind::Probability, values: second(&plain) },
-            PlanePanel { title: "with error bars".into(), kind: PlaneKind::Probability, values: second(&own) },
-            PlanePanel {
-                title: "latent deviation".into(),
-                kind: PlaneKind::Amount,
-                values: (0..own.len()).map(deviation).collect(),
-            },
+            PlanePanel::new("plain network", PlaneKind::Probability, second(&plain)),
+            PlanePanel::new("with error bars", PlaneKind::Probability, second(&own)),
+            PlanePanel::new(
+                "latent deviation",
+                PlaneKind::Amount,
+                (0..own.len()).map(deviation).collect(),
+            ),
         ],
         grid_x,
         grid_y,

@@ -232,6 +232,7 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
             "pseudo_count": s.gaussianised.pseudo_count(),
             "tried": s.tried,
             "tried_on_rows": s.tried_on,
+            "bounds": s.bounds,
         })
     });
     json!({

@@ -3,8 +3,10 @@
 use super::remarks;
 use crate::args::{Cli, ForwardArgs, PrecisionArg};
 use crate::output::{Failure, check_outputs, print_json, set_threads};
-use posterior::data::{OutputKind, ReadOptions, read_images, write_npy};
-use posterior::network::{Strip, forward, open_network};
+use posterior::data::{
+    Column, ImageSet, NumericArray, OutputKind, ReadOptions, Table, write_npy, write_table,
+};
+use posterior::network::{Strip, features, forward, is_table, open_network};
 use posterior::networks::Precision;
 use serde::Serialize;
 use std::time::Instant;
@@ -23,7 +25,13 @@ struct Report {
 pub(crate) fn run(cli: &Cli, arguments: &ForwardArgs) -> Result<(), Failure> {
     set_threads(arguments.threads)?;
     let inputs = [&arguments.network, &arguments.data].into_iter().chain(&arguments.architecture);
-    check_outputs(&[(Some(arguments.out.as_path()), OutputKind::Array)], inputs, arguments.force)?;
+    let inputs = inputs.chain(&arguments.labels);
+    let kind = if is_table(&arguments.out) { OutputKind::Table } else { OutputKind::Array };
+    check_outputs(&[(Some(arguments.out.as_path()), kind)], inputs, arguments.force)?;
+    if arguments.labels.is_some() && kind == OutputKind::Array {
+        let problem = "--labels are a column of a table: give --out FILE.csv, .tsv or .parquet";
+        return Err(Failure::usage(problem.into()));
+    }
     match arguments.precision {
         PrecisionArg::F32 => run_in::<f32>(cli, arguments, "f32"),
         PrecisionArg::F64 => run_in::<f64>(cli, arguments, "f64"),
@@ -36,9 +44,15 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
     let strip = if arguments.strip_softmax { Strip::Softmax } else { Strip::Nothing };
     let opened = open_network::<T>(&arguments.network, arguments.architecture.as_deref(), strip)?;
     let reading = ReadOptions { memory_limit: arguments.memory };
-    let data = read_images(&arguments.data, &reading)?;
-    let forwarded = forward(&opened, &data)?;
-    write_npy(&arguments.out, &forwarded.outputs)?;
+    let ImageSet { images, labels } =
+        ImageSet::read(std::slice::from_ref(&arguments.data), arguments.labels.as_slice(), &reading)?;
+    let forwarded = if arguments.features { features(&opened, &images)? } else { forward(&opened, &images)? };
+    if is_table(&arguments.out) {
+        let names = if arguments.features { "feature" } else { "output" };
+        write_table(&table(arguments, names, &forwarded.outputs, labels), &arguments.out)?;
+    } else {
+        write_npy(&arguments.out, &forwarded.outputs)?;
+    }
     let notes: Vec<String> = opened.notes.into_iter().chain(forwarded.notes).collect();
     let report = Report {
         format: opened.format,
@@ -49,6 +63,19 @@ fn run_in<T: Precision>(cli: &Cli, arguments: &ForwardArgs, precision: &'static 
         notes,
     };
     report.notes.iter().for_each(|note| remarks.say(format!("note: {note}")));
-    remarks.say(format!("outputs of shape {:?} written to {}", report.shape, report.out));
+    let what = if arguments.features { "features" } else { "outputs" };
+    remarks.say(format!("{what} of shape {:?} written to {}", report.shape, report.out));
     if cli.json { print_json(&report) } else { Ok(()) }
+}
+
+/// A row for each example: its numbers and, where it has one, its label.
+fn table(arguments: &ForwardArgs, names: &str, values: &NumericArray, labels: Option<Vec<u32>>) -> Table {
+    let (rows, width) = (values.examples(), values.example_shape().iter().product::<usize>());
+    let numbers = values.to_f64();
+    let column = |j: usize| {
+        let own = (0..rows).map(|i| numbers[i * width + j]).collect();
+        Column::numeric(format!("{names}_{}", j + 1), own)
+    };
+    let labels = labels.map(|labels| Column::numeric("label", labels.into_iter().map(f64::from).collect()));
+    Table::new(arguments.data.clone(), (0..width).map(column).chain(labels).collect())
 }

@@ -9,6 +9,7 @@ pub(crate) mod fit;
 pub(crate) mod fit_laplace;
 pub(crate) mod forward;
 pub(crate) mod inspect;
+pub(crate) mod label;
 pub(crate) mod optimize;
 pub(crate) mod predict;
 pub(crate) mod stream;

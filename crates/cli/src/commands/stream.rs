@@ -7,7 +7,7 @@ mod status;
 
 use super::optimize::with_waiting;
 use super::remarks;
-use crate::args::{BadRowsArg, Cli, StreamArgs};
+use crate::args::{BadRowsArg, Cli, NoiseArg, StreamArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, set_threads};
 use destination::Destination;
@@ -60,6 +60,11 @@ pub(crate) fn run(cli: &Cli, arguments: &StreamArgs) -> Result<(), Failure> {
                 None => return Err(Failure::new(format!("interrupted; {state} has not been written"))),
             },
         };
+        match arguments.noise {
+            Some(noise) => stream.model.learn_noise(noise == NoiseArg::Learned)?,
+            None if !exists && stream.model.has_noise_to_learn() => stream.model.learn_noise(true)?,
+            None => {}
+        }
         let plan = stream.model.plan(arguments.batch);
         remarks.say(format!("plan: {plan}"));
         if plan.peak_bytes > arguments.memory {

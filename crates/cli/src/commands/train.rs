@@ -11,7 +11,7 @@ use crate::settings::beside;
 use posterior::data::{OutputKind, Selection};
 use posterior::linearised::online::Select;
 use posterior::network::{CheckpointRequest, DataRequest, TrainReport, TrainRequest, train_network};
-use posterior::networks::train::{Augmentation, TrainOptions};
+use posterior::networks::train::{Augmentation, Evaluation, GaussianisedLoss, LossName, TrainOptions};
 use posterior::networks::{Architecture, Precision};
 use posterior::optim::{Reason, Rule, Schedule};
 use std::cell::RefCell;
@@ -34,6 +34,9 @@ pub(crate) fn run(cli: &Cli, arguments: &TrainArgs) -> Result<(), Failure> {
 
 /// Refuses flags that would do nothing, and numbers that mean nothing.
 fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
+    let stands_in = a.loss == LossName::Gaussianised;
+    only(a.matching.is_some(), "matching", stands_in, "--loss gaussianised")?;
+    only(a.pseudo_count.is_some(), "pseudo-count", stands_in, "--loss gaussianised")?;
     let rule = matches!(a.optimizer, RuleArg::Sgd);
     only(a.momentum.is_some(), "momentum", rule, "--optimizer sgd")?;
     let (one_cycle, step) =
@@ -71,6 +74,9 @@ fn check_flags(a: &TrainArgs) -> Result<(), Failure> {
 fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
     check_flags(a)?;
     let checkpoint = a.checkpoint.clone().unwrap_or_else(|| beside(&a.out));
+    let pseudo_count = a.pseudo_count.unwrap_or(GaussianisedLoss::PSEUDO_COUNT);
+    let labels = GaussianisedLoss::new(a.matching.unwrap_or_default(), pseudo_count)
+        .map_err(|e| Failure::usage(e.to_string()))?;
     let architecture = Architecture::read(&a.architecture)?;
     // Sizes that fit no network are a mistake in this file, so say which.
     architecture.graph().map_err(|e| Failure::new(format!("{}: {e}", a.architecture.display())))?;
@@ -93,7 +99,7 @@ fn request(a: &TrainArgs) -> Result<TrainRequest, Failure> {
             augmentation: Augmentation { flip: a.flip, shift: a.shift },
         },
         options: TrainOptions {
-            loss: a.loss,
+            loss: a.loss.loss(labels),
             epochs: a.epochs,
             batch: a.batch,
             rule: match a.optimizer {
@@ -169,19 +175,23 @@ fn run_in<T: Precision>(cli: &Cli, request: &TrainRequest) -> Result<(), Failure
 
 /// The epochs and what became of them.
 fn summary(report: &TrainReport) -> String {
-    let mut rows =
-        vec![["epoch", "loss", "validation loss", "accuracy", "learning rate"].map(String::from).to_vec()];
+    // Where the loss is the labels' NLL, once is enough.
+    let stands_in = |v: &Evaluation| v.nll.is_some_and(|nll| nll != v.loss);
+    let with_nll = report.history.iter().filter_map(|r| r.validation.as_ref()).any(stands_in);
+    let mut head = vec!["epoch", "loss", "validation loss"];
+    head.extend(with_nll.then_some("validation NLL"));
+    head.extend(["accuracy", "learning rate"]);
+    let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(String::from).collect()];
     for record in &report.history {
-        rows.push(vec![
-            record.epoch.to_string(),
-            number(record.train_loss),
-            record.validation.map_or_else(String::new, |v| number(v.loss)),
-            record
-                .validation
-                .and_then(|v| v.accuracy)
-                .map_or_else(String::new, |a| format!("{:.2} %", 100.0 * a)),
-            number(record.learning_rate),
-        ]);
+        let shown = |of: &dyn Fn(&Evaluation) -> Option<String>| {
+            record.validation.as_ref().and_then(of).unwrap_or_default()
+        };
+        let mut row =
+            vec![record.epoch.to_string(), number(record.train_loss), shown(&|v| Some(number(v.loss)))];
+        row.extend(with_nll.then(|| shown(&|v| v.nll.map(number))));
+        row.push(shown(&|v| v.accuracy.map(|a| format!("{:.2} %", 100.0 * a))));
+        row.push(number(record.learning_rate));
+        rows.push(row);
     }
     let mut lines = vec![table(&rows), String::new()];
     if let Some(epoch) = report.best_epoch {

@@ -82,6 +82,30 @@ fn folds_are_drawn_by_class() {
     );
 }
 
+/// A pseudo-count that is learned with the hyperparameters, in what is printed, in the file, and from a file of options.
+#[test]
+fn pseudo_counts_are_learned() {
+    let folder = folder();
+    let at = folder.path();
+    let line = format!("{FIT} --target kind --test-fraction 0.25 --pseudo-count learned --out m.posterior");
+    let fit = json(at, &line);
+    assert_eq!((&fit["method"], &fit["solver"]), (&"gaussianised".into(), &"exact".into()));
+    let found = &fit["labels_as_numbers"];
+    let bounds = found["bounds"].as_array().unwrap();
+    assert_eq!((bounds.len(), found["tried"].as_array().unwrap().len()), (2, 0));
+    assert!(bounds.iter().any(|b| b["pseudo_count"] == found["pseudo_count"]), "{found}");
+    let scores = json(at, "evaluate --model m.posterior --data t.csv --test-fraction 0.25");
+    assert!(scores["nll"].as_f64().unwrap() < 0.6 * scores["baseline"]["nll"].as_f64().unwrap(), "{scores}");
+    let described = text(at, "inspect m.posterior");
+    assert!(described.contains("by the highest bound on the log evidence of the labels"), "{described}");
+    assert!(
+        error(at, &format!("{FIT} --target kind --pseudo-count many --out n.posterior"))
+            .contains("or `learned`")
+    );
+    let sparse = format!("{FIT} --target kind --pseudo-count learned --method sgpr --out n.posterior");
+    assert!(error(at, &sparse).contains("take --method exact"));
+}
+
 #[test]
 fn labels_in_probabilities_out() {
     let folder = folder();

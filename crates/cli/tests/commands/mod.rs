@@ -2,6 +2,8 @@
 
 mod classes;
 mod experiments;
+mod gaussianised;
+mod label;
 mod laplace;
 mod laplace_defaults;
 mod laplace_inputs;

@@ -175,7 +175,7 @@ fn it_begins_without_a_model_and_ends_as_from_all_rows_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(0..150))).unwrap();
-    let line = "stream --state s.posterior --target y --features a,b --start-rows 60 --data rows.csv --inducing-points 15 --out p.csv --batch 20";
+    let line = "stream --state s.posterior --target y --features a,b --start-rows 60 --data rows.csv --inducing-points 15 --noise fixed --out p.csv --batch 20";
     let (_, said) = good(at, line, "");
     assert!(said.contains("150 rows read: 90 learned, 60 fitted to first"), "{said}");
     let numbers: Vec<u64> = predicted(&at.join("p.csv")).into_keys().collect();
@@ -257,6 +257,37 @@ fn bad_rows_end_it_or_are_passed_over_and_the_rest_is_kept() {
     assert!(said.contains("--columns"), "{said}");
 }
 
+/// The noise is learned unless it is told to stay, is said with what it was, and is that of later predictions.
+#[test]
+fn noise_is_learned_on_the_way_and_said() {
+    let folder = folder();
+    let at = folder.path();
+    let input = format!("{HEADER}{}", rows(120..720));
+    let (_, said) = good(at, "stream --state s.posterior --model y.posterior --out p.csv", &input);
+    assert!(said.contains("noise learned from 600 rows: standard deviation"), "{said}");
+    let learned = status(at)["noise"].clone();
+    assert_eq!((learned["rows"].as_u64(), learned["far_rows"].as_u64()), (Some(600), Some(0)));
+    let (text, _) = good(at, "inspect s.posterior", "");
+    assert!(text.contains("but for the noise, which was learned on the way"), "{text}");
+    let (text, _) = good(at, "inspect s.posterior --json", "");
+    let header = serde_json::from_str::<Value>(&text).unwrap()["header"].clone();
+    let found = header["hyperparameters"].as_array().unwrap();
+    let variance =
+        found.iter().find(|h| h["name"] == "noise_variance").unwrap()["values"][0].as_f64().unwrap();
+    let noise = variance.sqrt() * header["standardisation"]["target_scale"].as_f64().unwrap();
+    assert!((noise / learned["deviation"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{noise} {learned}");
+    // Told to stay, it stays; told to be learned, it goes on.
+    let more = rows(720..760);
+    good(at, "stream --state s.posterior --noise fixed --out p.csv", &more);
+    assert!(status(at)["noise"].is_null());
+    good(at, "stream --state s.posterior --noise learned --out p.csv", &rows(760..800));
+    let again = status(at)["noise"].clone();
+    assert_eq!((again["rows"].as_u64(), &again["fit_deviation"]), (Some(40), &learned["deviation"]));
+    let said =
+        error(at, "stream --state k.posterior --model kind.posterior --noise learned --out k.csv", &input);
+    assert!(said.contains("leave out --noise"), "{said}");
+}
+
 /// Killed again and again with the same input from its beginning, every row counts once.
 #[test]
 fn whatever_kills_it_every_row_counts_once() {
@@ -304,6 +335,19 @@ fn whatever_kills_it_every_row_counts_once() {
     let once: Value = serde_json::from_str(&once).unwrap();
     assert_eq!(once["score"], state["score"]);
     assert_eq!(std::fs::read(at.join("once.csv")).unwrap(), std::fs::read(at.join("p.csv")).unwrap());
+}
+
+/// A state that has read nothing, as one that is killed before its first batch, begins with the file's header.
+#[test]
+fn a_state_without_rows_begins_with_the_header() {
+    let folder = folder();
+    let at = folder.path();
+    std::fs::write(at.join("rows.csv"), HEADER).unwrap();
+    good(at, "stream --state s.posterior --model y.posterior --data rows.csv --out p.csv --quiet", "");
+    assert_eq!(status(at)["counts"]["rows"], 0);
+    std::fs::write(at.join("rows.csv"), format!("{HEADER}{}", rows(120..140))).unwrap();
+    good(at, "stream --state s.posterior --data rows.csv --out p.csv --quiet", "");
+    assert_eq!(status(at)["counts"]["learned"], 20);
 }
 
 #[test]

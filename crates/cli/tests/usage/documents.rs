@@ -132,7 +132,8 @@ impl Folder {
         let mut before = "";
         for word in line.split([' ', ',']) {
             let written = matches!(before, "--out" | "--report" | "--samples-out" | "--joint" | ">");
-            let begun = word == "s.json" && line.starts_with("posterior optimize start");
+            let begun = ["s.json", "labels.json", "arrays.json"].contains(&word)
+                && ["posterior optimize start", "posterior label start"].iter().any(|c| line.starts_with(c));
             if !written && !begun {
                 self.stand_in(word.split(':').next().unwrap_or_default());
             }
@@ -179,6 +180,18 @@ impl Folder {
                 let plain = self.path.join("airfoil.csv");
                 inputs::table(&plain, &["frequency", "angle"], Some("y"), ROWS);
                 inputs::bytes(&path, &std::fs::read(plain).unwrap());
+            }
+            "pool.csv" => inputs::table(&path, &["length", "width"], None, ROWS),
+            // What is asked for first is told of.
+            "answers.csv" => std::fs::write(&path, "id,label\n1,cat\n2,dog\n4,dog\n5,cat\n").unwrap(),
+            "labels.json" => {
+                make("posterior label start --state labels.json --pool pool.csv");
+                // The examples answer questions that are open.
+                make("posterior label ask --state labels.json -n 5");
+                for row in 30..42 {
+                    let label = ["cat", "dog"][row % 2];
+                    make(&format!("posterior label tell --state labels.json --row {row} --label {label}"));
+                }
             }
             "x.npy" => inputs::npy(&path, &[12, SIDE, SIDE]),
             // Models of images in bytes take bytes.

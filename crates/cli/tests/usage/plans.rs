@@ -142,6 +142,7 @@ fn plans_of_classes_bound_their_peaks() {
     let mut wrong = Vec::new();
     for flags in [
         "--inference gaussianised --method exact --steps 3",
+        "--inference gaussianised --pseudo-count learned --matching laplace --method exact --steps 2",
         "--inference gaussianised --method sgpr --inducing 300 --steps 3",
         "--inference gaussianised --method cg --samples 16 --iterations 20 --steps 3",
         "--inference laplace --method exact --steps 2",

@@ -85,6 +85,7 @@ fn lines() -> Vec<Line> {
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 2 --batch 8 --schedule one-cycle --out o.safetensors",
         "train --architecture net.toml --data t.csv --target y --loss gaussian --memory 0.2 --epochs 8 --batch 8 --laplace --laplace-burn-in 1 --laplace-every 2 --laplace-steps 2 --out o.safetensors",
         "train --architecture images.toml --data images.gz --labels labels.gz --loss cross-entropy --memory 0.2 --epochs 2 --batch 8 --flip --shift 1 --out o.safetensors",
+        "train --architecture images.toml --data images.gz --labels labels.gz --loss gaussianised --pseudo-count 0.2 --memory 0.2 --epochs 2 --batch 8 --out o.safetensors",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature full --memory 0.2 --out o.posterior",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature auto --memory 0.2 --out o.posterior",
         "fit laplace --network net.safetensors --data t.csv --target y --likelihood gaussian --curvature low-rank --memory 0.2 --out o.posterior",
@@ -100,6 +101,13 @@ fn lines() -> Vec<Line> {
         "optimize tell --state s.json --id 1 --value 0.5",
         "optimize run --state s.json --evaluations 9 -- ./train.sh {a} {b}",
         "optimize status --state s.json",
+        "label start --state new.json --pool t.csv --features a,b",
+        "label ask --state l.json --memory 0.2",
+        "label tell --state l.json --id 1 --label x",
+        "label tell --state l.json --row 3 --label x",
+        "label tell --state l.json --results answers.csv",
+        "label status --state l.json",
+        "label export --state l.json --out o.csv",
         "stream --state new.posterior --target y --start-rows 20 --inducing-points 8 --data t.csv --memory 0.2 --out o.csv",
         "experiment list experiments",
         "completions bash",
@@ -115,6 +123,7 @@ fn folder() -> tempfile::TempDir {
     let at = folder.path();
     inputs::table(&at.join("t.csv"), &["a", "b"], Some("y"), 40);
     inputs::table(&at.join("new.csv"), &["a", "b"], None, 20);
+    std::fs::write(at.join("answers.csv"), "row,label\n5,x\n6,y\n").unwrap();
     inputs::folds(&at.join("folds.csv"), 40);
     inputs::images(&at.join("images.gz"), 40);
     inputs::labels(&at.join("labels.gz"), 40);
@@ -136,6 +145,10 @@ fn folder() -> tempfile::TempDir {
         "optimize start --state s.json --space a:0..1,b:1..6:integer --initial 9 --search-candidates 50 --search-rounds 1",
         "optimize ask --state s.json -n 3",
         "optimize tell --state s.json --id 2 --value 0.25",
+        "label start --state l.json --pool t.csv --features a,b --initial 2",
+        "label tell --state l.json --row 30 --label x",
+        "label tell --state l.json --row 31 --label y",
+        "label ask --state l.json -n 2",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_posterior"))
             .current_dir(at)

@@ -29,6 +29,6 @@ pub use fingerprints::{
 };
 pub use matern::{MATERN_LENGTHSCALE, MATERN_NOISE, matern_toy};
 pub use network_toys::{CLUSTERED_NOISE, CLUSTERS, SINE_NOISE, SineToy, clustered_toy, sine_toy};
-pub use points::{LabelledPoints, two_moons};
+pub use points::{LabelledPoints, clouds, two_moons};
 pub use smooth::{SmoothTargets, smooth_classes, smooth_counts};
 pub use toy::ToyRegression;

@@ -70,6 +70,30 @@ pub fn two_moons(n: usize, noise: f64, streams: Streams) -> Result<LabelledPoint
     })
 }
 
+/// Clouds in the plane, one for each class, equally spaced on the circle of radius 1; each coordinate is normal about the centre with standard deviation `noise`. The probabilities of
+/// the classes at a point are the softmax of `-|x - centre|² / (2 noise²)`.
+///
+/// # Errors
+/// [`DataError::Argument`] without rows, for fewer than two classes, or for a noise that is negative or not finite; [`DataError::Oversized`] beyond 8 GiB.
+pub fn clouds(n: usize, classes: usize, noise: f64, streams: Streams) -> Result<LabelledPoints, DataError> {
+    check_rows(n, 2)?;
+    finite_at_least("noise", noise, 0.0)?;
+    if classes < 2 {
+        let (value, reason) = (classes.to_string(), "there must be at least two".into());
+        return Err(DataError::Argument { argument: "classes", value, reason });
+    }
+    check_memory("centres", &[classes, 2], 8)?;
+    let mut rng = streams.stream("data/clouds");
+    let angle = |class: usize| 2.0 * PI * (class as f64 + 0.5) / classes as f64;
+    let centres: Vec<Vec<f64>> = (0..classes).map(|k| vec![angle(k).cos(), angle(k).sin()]).collect();
+    LabelledPoints::new("clouds", n, centres.clone(), |class, out| {
+        for at in &centres[class] {
+            let error: f64 = StandardNormal.sample(&mut rng);
+            out.push(at + noise * error);
+        }
+    })
+}
+
 fn check_rows(n: usize, dimensions: usize) -> Result<(), DataError> {
     if n == 0 {
         let reason = "there must be at least one row".into();
@@ -102,6 +126,38 @@ mod tests {
         assert!((mean - 1.0 - 2.0 * noise * noise).abs() < tolerance, "{mean}");
         assert_eq!(noisy.table().names(), ["x1", "x2", "class"]);
         assert_eq!(noisy, two_moons(n, noise, Streams::new(1)).unwrap());
+    }
+
+    #[test]
+    fn clouds_are_normal_about_their_centres() {
+        let (n, noise) = (8_000, 0.3);
+        let made = clouds(n, 4, noise, Streams::new(2)).unwrap();
+        let (mut mean, mut square) = (vec![[0.0f64; 2]; 4], 0.0);
+        for (p, label) in made.features.to_f64().chunks(2).zip(&made.labels) {
+            let class = *label as usize;
+            for j in 0..2 {
+                mean[class][j] += p[j] / 2000.0;
+                square += (p[j] - made.centres[class][j]).powi(2) / (2 * n) as f64;
+            }
+        }
+        for (found, centre) in mean.iter().zip(&made.centres) {
+            assert!((centre[0].hypot(centre[1]) - 1.0).abs() < 1e-12);
+            for j in 0..2 {
+                assert!((found[j] - centre[j]).abs() < 5.0 * noise / 2000f64.sqrt(), "{found:?} {centre:?}");
+            }
+        }
+        // The mean square of 2n normals has a standard deviation of noise² / sqrt(n).
+        assert!((square - noise * noise).abs() < 5.0 * noise * noise / (n as f64).sqrt(), "{square}");
+        assert_eq!(made, clouds(n, 4, noise, Streams::new(2)).unwrap());
+        for (bad, part) in [
+            (clouds(9, 1, 0.1, Streams::new(0)), "`classes` is 1"),
+            (clouds(0, 3, 0.1, Streams::new(0)), "`n` is 0"),
+            (clouds(9, 3, f64::NAN, Streams::new(0)), "`noise` is NaN"),
+            (clouds(9, usize::MAX, 0.1, Streams::new(0)), "bytes"),
+        ] {
+            let message = bad.unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Model<'_> {
             title: format!("Samples on their way: {title}"),
             x: "best determined direction of the weights".into(),
             y: "the next".into(),
-            panels: vec![PlanePanel { title: "log density".into(), kind: PlaneKind::Amount, values }],
+            panels: vec![PlanePanel::new("log density", PlaneKind::Amount, values)],
             points_class: points.iter().enumerate().map(|(i, _)| usize::from(i >= drawn.way.len())).collect(),
             points_x: points.iter().map(|p| p.0).collect(),
             points_y: points.iter().map(|p| p.1).collect(),

@@ -1,8 +1,13 @@
 //! The kinds of experiments.
 
+mod active_learning;
 mod bands;
+mod class_losses;
+mod class_tables;
 mod conjugate;
 mod convergence;
+mod counts;
+mod densities;
 mod effective_dimension;
 mod em_convergence;
 mod em_illustration;
@@ -13,6 +18,7 @@ mod evidence_choices;
 mod fidelity;
 mod fingerprints;
 mod images;
+mod landscape;
 mod plain;
 mod regression;
 mod sampling_objectives;
@@ -20,7 +26,9 @@ mod scale;
 mod scaling;
 mod slices;
 mod spectral;
+mod streaming_classes;
 mod thompson;
+mod toy_bound;
 mod toy_processes;
 
 use super::ExperimentError;
@@ -56,8 +64,10 @@ macro_rules! kinds {
 }
 
 kinds! {
+    "active-learning" active_learning "labels asked for where they tell most, against labels at random: scores by number of labels, and labels until a level"
     "error-bars" error_bars "error bars of trained networks by every method on the same rows: tables, and images with a network that came with them"
     "bands" bands "error bars of several posteriors on a problem in one dimension, side by side"
+    "class-losses" class_losses "classifiers trained with several losses: cross-entropy, classes as Gaussian numbers by several matchings and pseudo-counts, one-hot squares"
     "evidence" evidence "the evidence along one prior precision, published updates of it, and brute force"
     "effective-dimension" effective_dimension "estimators of the effective dimension from few samples, against closed forms"
     "scale" scale "error bars after multiplying normalised weights, and the scales of the Jacobian"
@@ -76,6 +86,12 @@ kinds! {
     "convergence" convergence "errors of a mean's weights along the way of several solvers, in three norms and at test points"
     "toy-processes" toy_processes "approximate posteriors in one dimension beside the exact one: dense data, large domains, starved features"
     "scaling" scaling "time to a fixed error and memory against the number of rows"
+    "streaming-classes" streaming_classes "classifiers that see every row once: labels as numbers by each matching, plain regression, assumed-density filtering, gradient descent"
+    "densities" densities "Gamma and Beta densities in two bases, and the Gaussians that stand for them, with divergences"
+    "landscape" landscape "log evidences over lengthscale and variance: of Gaussian stand-ins, of a bound, and of the likelihood itself by annealing"
+    "class-tables" class_tables "tables of classes by sparse processes on Gaussian stand-ins, pseudo-counts by the likelihood of labels"
+    "counts" counts "counts whose rates are known: what several inferences cover of rates and of new counts"
+    "toy-bound" toy_bound "classes on a plane by a bound on their evidence with a learned pseudo-count, by matching"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 

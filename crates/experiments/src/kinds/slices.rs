@@ -199,11 +199,11 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 }),
             );
             let top = values[largest];
-            panels.push(PlanePanel {
-                title: format!("{}, {name} model", what.replace('_', " ")),
-                kind: PlaneKind::Amount,
-                values: values.iter().map(|v| (v - top).max(-settings.depth)).collect(),
-            });
+            panels.push(PlanePanel::new(
+                format!("{}, {name} model", what.replace('_', " ")),
+                PlaneKind::Amount,
+                values.iter().map(|v| (v - top).max(-settings.depth)).collect(),
+            ));
         }
         numbers.insert(name.into(), Value::Object(found));
         series.insert(name.into(), json!({"log_likelihood": likelihood, "log_posterior": whole}));

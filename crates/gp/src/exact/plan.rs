@@ -40,6 +40,12 @@ impl Plan {
         Self::new(rows, inputs, functions, matrices, cubes * functions as f64)
     }
 
+    /// The plan for the bound whose posterior is that of regression on stand-ins, of so many functions: kernel matrix, adjoint and two more in turn, and an inverse for each function.
+    pub fn gaussianised(rows: usize, inputs: usize, functions: usize) -> Self {
+        let c = functions as u64;
+        Self::new(rows, inputs, functions, c + 4, 2.0 * functions as f64)
+    }
+
     /// The plan for the evidence of several functions, of so many different noises (kernel matrix, factor and adjoint).
     pub fn several(rows: usize, inputs: usize, functions: usize, noises: usize) -> Self {
         Self::new(rows, inputs, functions, 3, noises as f64)

@@ -54,6 +54,15 @@ impl InducingPosterior {
         Ok(Self { distribution, ..self.clone() })
     }
 
+    /// The same latent functions, observed with another likelihood.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] when it is of another number of functions.
+    pub fn with_likelihood(&self, likelihood: Box<dyn Likelihood>) -> Result<Self, GpError> {
+        same_width("latent functions", self.distribution.latents(), likelihood.outputs())?;
+        Ok(Self { likelihood, ..self.clone() })
+    }
+
     /// The share of the prior variance at each row of x that inducing points cannot say, in [0, 1], and the features it comes from.
     ///
     /// # Errors

@@ -19,7 +19,17 @@ pub(super) fn likelihood<T: Precision>(
     let outputs: usize = network.graph().output_shape().iter().product();
     let targets = targets(examples)?;
     Ok(match loss {
+        Loss::CrossEntropy if outputs == 1 => {
+            let problem = "hyperparameters are learned beside the weights of classifiers with an output for each class: give the network two, or fit it afterwards (likelihood bernoulli)";
+            return Err(LaplaceError::Request(problem.into()));
+        }
         Loss::CrossEntropy => OutputLikelihood::Categorical(Categorical::new(outputs)?),
+        Loss::Gaussianised(_) | Loss::OneHot => {
+            return Err(LaplaceError::Request(format!(
+                "the loss {} is no likelihood of labels, whose evidence could be learned from while training: use cross-entropy, or fit the network afterwards",
+                loss.name()
+            )));
+        }
         Loss::Gaussian if 2 * targets == outputs => {
             OutputLikelihood::HeteroscedasticGaussian(HeteroscedasticGaussian::new(targets)?)
         }
@@ -131,6 +141,6 @@ pub(super) fn decay_of_unit_precision<T: Precision>(
     let outputs: usize = network.graph().output_shape().iter().product();
     match loss {
         Loss::Mse => 2.0 * noise / (examples * outputs) as f64,
-        Loss::Gaussian | Loss::CrossEntropy => 1.0 / examples as f64,
+        Loss::Gaussian | Loss::CrossEntropy | Loss::Gaussianised(_) | Loss::OneHot => 1.0 / examples as f64,
     }
 }

@@ -222,7 +222,9 @@ impl Likelihood for Bernoulli {
     }
     fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
         for i in 0..self.outputs {
-            let p: f64 = Self::nodes(mean[i], variance[i]).map(|(f, w)| w * self.link.probability(f)).sum();
+            let sum: f64 = Self::nodes(mean[i], variance[i]).map(|(f, w)| w * self.link.probability(f)).sum();
+            // Weights add up to one but for rounding. Not `f64::min`, which would turn NaN into certainty.
+            let p = if sum > 1.0 { 1.0 } else { sum };
             (out.0[i], out.1[i]) = (p, p * (1.0 - p));
         }
     }

@@ -1,7 +1,9 @@
 //! One class of C: `p(y = c | f) = softmax(f)_c`.
 
 use crate::error::{check_each, check_outputs, check_width};
-use crate::expectation::{Slopes, expected_log_sum_exp, log_expected_power, negative_expectation};
+use crate::expectation::{
+    Slopes, expected_log_sum_exp, log_expected_power, negative_expectation, softmax_evidence,
+};
 use crate::likelihood::{assert_lengths, no_parameters};
 use crate::special::softmax::{largest, log_softmax, softmax};
 use crate::{Likelihood, LikelihoodError, Prediction};
@@ -55,6 +57,24 @@ impl Categorical {
     /// How many classes there are.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// `log E[softmax(f)_y]` in nats for independent `f_c ~ N(mean_c, variance_c)`, exact to quadrature, and its slopes: those that moments of f given the class y are made of. Writes them (C numbers each). Some 5 µs a class.
+    ///
+    /// NaN when an argument is not finite.
+    ///
+    /// # Panics
+    /// When there is no such class, or lengths differ.
+    pub fn log_evidence(
+        &self,
+        class: usize,
+        (mean, variance): (&[f64], &[f64]),
+        (means, variances): (&mut [f64], &mut [f64]),
+    ) -> f64 {
+        assert!(class < self.classes, "class {class} of {}", self.classes);
+        let lengths = [mean.len(), variance.len(), means.len(), variances.len()];
+        assert!(lengths.iter().all(|n| *n == self.classes), "one number for each class: {lengths:?}");
+        softmax_evidence(class, (mean, variance), (means, variances))
     }
 
     /// `-log softmax(t)_y`, `t_c = m_c / √(1 + π v_c / 8)`, with its slopes.

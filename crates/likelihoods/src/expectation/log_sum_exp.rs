@@ -42,21 +42,22 @@ enum Reference {
 }
 
 /// `F`, `E[u e^{-u}]` and `½ E[(u² - u) e^{-u}]` of each class at each s.
-struct Tables {
+pub(super) struct Tables {
     reference: Reference,
     /// `max_c m_c`, the M above, or the mean of the reference.
     centre: f64,
     low: f64,
-    step: f64,
-    count: usize,
-    distribution: Vec<f64>,
-    density: Vec<f64>,
-    bend: Vec<f64>,
+    pub(super) step: f64,
+    pub(super) count: usize,
+    /// C x count each, class by class.
+    pub(super) distribution: Vec<f64>,
+    pub(super) density: Vec<f64>,
+    pub(super) bend: Vec<f64>,
 }
 
 impl Tables {
     /// None when an argument is not finite. With `steady` weights of s, steps may grow with the deviations.
-    fn new(mean: &[f64], variance: &[f64], steady: bool) -> Option<Self> {
+    pub(super) fn new(mean: &[f64], variance: &[f64], steady: bool) -> Option<Self> {
         let classes = mean.len();
         let deviation = |c: usize| variance[c].max(0.0).sqrt();
         if mean.iter().chain(variance).any(|v| !v.is_finite()) {

@@ -8,6 +8,7 @@
 //! | `product` | what every likelihood has without further work: one Gauss-Hermite rule for each latent value |
 //! | `trapezoid` | exact to rounding for integrands that are analytic in a strip |
 //! | `log_sum_exp` | `E[log Σ exp f]`, `E[softmax f]` and `E[(Σ exp f)^(-α)]` for any number of classes by two nested one-dimensional integrals |
+//! | `softmax_evidence` | `log E[softmax(f)_y]`, the normaliser of one observed class, with slopes |
 //! | `tilted` | `log E[p^α]` in one latent value, with slopes |
 //! | [`sampled_alpha_energy`] | the same for correlated latent values by Monte Carlo |
 //!
@@ -22,12 +23,14 @@ mod gauss_hermite;
 mod log_sum_exp;
 mod monte_carlo;
 pub(crate) mod product;
+mod softmax_evidence;
 mod tilted;
 mod trapezoid;
 
 pub use gauss_hermite::GaussHermite;
 pub(crate) use log_sum_exp::{expected_log_sum_exp, log_expected_power};
 pub use monte_carlo::{CorrelatedSlopes, sampled_alpha_energy};
+pub(crate) use softmax_evidence::softmax_evidence;
 pub(crate) use tilted::{Tilted, one_dimensional};
 pub(crate) use trapezoid::{nodes, nodes_reaching};
 

@@ -18,6 +18,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`Gaussianised`] | the table above |
+//! | [`LabelStandIns`] | what a target says of each latent value of its likelihood |
 //! | [`Matching`] | how the Gaussian is chosen |
 //! | [`gamma`], [`exponential`], [`inverse_gamma`], [`chi_squared`] | Gaussians of logarithms, with slopes |
 //! | [`beta`] | Gaussians of logits, with slopes |
@@ -35,6 +36,7 @@
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 2 to 6.1.
 
 mod fit;
+mod labels;
 mod log_gamma;
 mod logistic;
 mod logit_beta;
@@ -45,6 +47,7 @@ mod tests;
 mod variational;
 
 pub use fit::{Fit, PseudoObservation, PseudoSlopes};
+pub use labels::LabelStandIns;
 pub use log_gamma::{chi_squared, exponential, gamma, inverse_gamma};
 pub use logit_beta::beta;
 pub use matching::Matching;

@@ -116,6 +116,15 @@ impl Gaussianised {
         self.classes[usize::from(observed)].observation
     }
 
+    /// `1 / v` of [`class`](Self::class): the weight of its squared residual. Under [`Matching::Laplace`] and [`Matching::Variational`] exactly
+    /// the pseudo-count, with one more for the class that was observed.
+    pub fn class_precision(&self, observed: bool) -> f64 {
+        match self.matching {
+            Matching::Laplace | Matching::Variational => self.pseudo_count + f64::from(u8::from(observed)),
+            Matching::MomentOriginal | Matching::Moment => self.class(observed).precision(),
+        }
+    }
+
     /// How [`class`](Self::class) changes with the pseudo-count.
     pub fn class_slopes(&self, observed: bool) -> PseudoSlopes {
         self.classes[usize::from(observed)].slopes[0]
@@ -180,6 +189,22 @@ impl Gaussianised {
         check_positive(OWNER, "exposure", exposure)?;
         let (shape, rate) = (self.pseudo_count + count, self.prior_rate() + exposure);
         Ok(gamma(self.matching, shape, rate)?.observation)
+    }
+
+    /// How [`count`](Self::count) changes with the pseudo-count: the rate of the prior moves with it unless it was [given](Self::with_prior_rate).
+    ///
+    /// # Errors
+    /// As [`count`](Self::count).
+    pub fn count_slopes(&self, count: f64, exposure: f64) -> Result<PseudoSlopes, LikelihoodError> {
+        check_whole("count", count)?;
+        check_positive(OWNER, "exposure", exposure)?;
+        let (shape, rate) = (self.pseudo_count + count, self.prior_rate() + exposure);
+        let [of_shape, of_rate] = gamma(self.matching, shape, rate)?.slopes;
+        let moved = f64::from(u8::from(self.prior_rate.is_none()));
+        Ok(PseudoSlopes {
+            target: of_shape.target + moved * of_rate.target,
+            variance: of_shape.variance + moved * of_rate.variance,
+        })
     }
 
     /// The log rate of an exponential waiting time: `Gamma(pseudo_count + 1, prior_rate + waiting_time)`.

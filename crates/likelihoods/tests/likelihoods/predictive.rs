@@ -402,3 +402,21 @@ fn integrations_are_written_by_name() {
     }
     assert!(serde_json::from_str::<Integration>(r#"{"kind":"monte_carlo","sample":512}"#).is_err());
 }
+
+/// Sure events have no more than certainty, whatever rounding makes of the sum of the quadrature's weights, and what is no number stays none.
+#[test]
+fn no_event_is_more_than_certain() {
+    for link in [Link::Logit, Link::Probit] {
+        let likelihood = bernoulli(1, link);
+        for mean in [30.0, 100.0, 1e4] {
+            for k in 0..200 {
+                let Prediction::Events(p) = likelihood.predict(&[mean], &[0.01 * 1.07f64.powi(k)]) else {
+                    panic!("events")
+                };
+                assert!((0.0..=1.0).contains(&p[0]), "{link:?} {mean} {k}: {:e}", p[0] - 1.0);
+            }
+        }
+        let Prediction::Events(p) = likelihood.predict(&[f64::NAN], &[1.0]) else { panic!("events") };
+        assert!(p[0].is_nan());
+    }
+}

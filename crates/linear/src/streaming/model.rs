@@ -15,6 +15,8 @@ pub struct StreamingModel {
     shared: Mat<f64>,
     /// What each function has beyond it, P x P.
     own: Vec<Mat<f64>>,
+    /// `P m_k`, P x K.
+    prior_shifts: Mat<f64>,
     /// `r_k`, P x K.
     shifts: Mat<f64>,
     rows: u64,
@@ -50,11 +52,13 @@ impl StreamingModel {
         }
         finite("entry of the prior precision", precision)?;
         finite("entry of the prior mean", means)?;
+        let prior_shifts = product(precision, means);
         Ok(Self {
             prior: precision.to_owned(),
             shared: Mat::zeros(p, p),
             own: vec![Mat::zeros(p, p); k],
-            shifts: product(precision, means),
+            shifts: prior_shifts.clone(),
+            prior_shifts,
             rows: 0,
         })
     }
@@ -90,12 +94,15 @@ impl StreamingModel {
                 (false, false) => 0.0,
             })
         };
-        let shift = |i: usize, j: usize| if i < p { self.shifts[(i, j)] } else { 0.0 };
+        let longer = |of: &Mat<f64>| {
+            Mat::from_fn(p + more, self.functions(), |i, j| if i < p { of[(i, j)] } else { 0.0 })
+        };
         Self {
             prior: wide(&self.prior, 1.0),
             shared: wide(&self.shared, 0.0),
             own: self.own.iter().map(|own| wide(own, 0.0)).collect(),
-            shifts: Mat::from_fn(p + more, self.functions(), shift),
+            prior_shifts: longer(&self.prior_shifts),
+            shifts: longer(&self.shifts),
             rows: self.rows,
         }
     }
@@ -115,18 +122,32 @@ impl StreamingModel {
         (self.shared.as_ref(), &self.own)
     }
 
-    /// Goes on from sums that were kept ([`Self::sums`], [`Self::shifts`], [`Self::rows`]), to the same bits.
+    /// Multiplies the precisions of all observations so far: under Gaussian noise whose variance turns out another, the rows that were learned are those that would have been learned under it.
+    ///
+    /// # Errors
+    /// [`LinearError::Option`] unless the factor is positive and finite.
+    pub fn reweigh(&mut self, factor: f64) -> Result<(), LinearError> {
+        if !(factor > 0.0 && factor.is_finite()) {
+            let expected = "a positive, finite number";
+            return Err(LinearError::Option { name: "factor", value: factor, expected });
+        }
+        self.shared *= factor;
+        self.own.iter_mut().for_each(|own| *own *= factor);
+        self.shifts = &self.prior_shifts + factor * (&self.shifts - &self.prior_shifts);
+        Ok(())
+    }
+
+    /// Goes on from the prior (precision and means) and sums that were kept ([`Self::sums`], [`Self::shifts`], [`Self::rows`]), to the same bits.
     ///
     /// # Errors
     /// [`LinearError::Shape`], [`LinearError::NotFinite`].
     pub fn resumed(
-        prior: MatRef<'_, f64>,
+        (prior, means): (MatRef<'_, f64>, MatRef<'_, f64>),
         (shared, own): (Mat<f64>, Vec<Mat<f64>>),
         shifts: Mat<f64>,
         rows: u64,
     ) -> Result<Self, LinearError> {
-        let none = Mat::zeros(shifts.nrows(), shifts.ncols());
-        let mut out = Self::new(prior, none.as_ref())?.observed(&own, shifts.as_ref())?;
+        let mut out = Self::new(prior, means)?.observed(&own, shifts.as_ref())?;
         same("rows of the shared sum", out.features(), shared.nrows())?;
         same("columns of the shared sum", out.features(), shared.ncols())?;
         finite("entry of the shared sum", shared.as_ref())?;
@@ -241,11 +262,11 @@ fn weighted(features: MatRef<'_, f64>, rows: &[usize], precisions: &[f64]) -> Ma
     product(scaled.transpose(), scaled.as_ref())
 }
 
-fn same(what: &'static str, expected: usize, found: usize) -> Result<(), LinearError> {
+pub(super) fn same(what: &'static str, expected: usize, found: usize) -> Result<(), LinearError> {
     if expected == found { Ok(()) } else { Err(LinearError::Shape { what, expected, found }) }
 }
 
-fn finite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<(), LinearError> {
+pub(super) fn finite(what: &'static str, matrix: MatRef<'_, f64>) -> Result<(), LinearError> {
     let columns = matrix.ncols();
     match (0..matrix.nrows() * columns).find(|&i| !matrix[(i / columns, i % columns)].is_finite()) {
         Some(index) => {

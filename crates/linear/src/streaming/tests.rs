@@ -150,14 +150,19 @@ fn before_any_row_it_is_the_prior() {
 #[test]
 fn sums_go_on_and_features_may_be_added() {
     let (targets, precisions) = observed(Matching::Variational, 0.1);
-    let (prior, _) = prior();
+    let (prior, means) = prior();
     let order: Vec<usize> = (0..ROWS).collect();
     let whole = learned(&order, 10, &targets, &precisions);
     let half = learned(&order[..20], 10, &targets, &precisions);
     let (shared, own) = half.sums();
     let sums = (shared.to_owned(), own.to_vec());
-    let mut again =
-        StreamingModel::resumed(prior.as_ref(), sums, half.shifts().to_owned(), half.rows()).unwrap();
+    let mut again = StreamingModel::resumed(
+        (prior.as_ref(), means.as_ref()),
+        sums,
+        half.shifts().to_owned(),
+        half.rows(),
+    )
+    .unwrap();
     assert_eq!(again, half);
     let x = features();
     let rest = |of: &Mat<f64>| of.subrows(20, 20).to_owned();
@@ -187,6 +192,22 @@ fn sums_go_on_and_features_may_be_added() {
         assert!((found.precision(c) - expected.precision(c)).norm_max() < 1e-11);
     }
     assert!((found.shifts() - expected.shifts()).norm_max() < 1e-11);
+}
+
+/// Under noise of another variance the rows so far are what they would have been under it, and the prior stays.
+#[test]
+fn rows_may_be_weighed_anew() {
+    let (targets, precisions) = observed(Matching::Variational, 0.1);
+    let order: Vec<usize> = (0..ROWS).collect();
+    let mut model = learned(&order, 11, &targets, &precisions);
+    model.reweigh(2.5).unwrap();
+    let more = 2.5 * &precisions;
+    assert_same(&model.condition().unwrap(), &dense(&targets, &more), 1e-10);
+    let before = model.clone();
+    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(model.reweigh(factor).unwrap_err().to_string().contains("factor"));
+    }
+    assert_eq!(model, before);
 }
 
 #[test]

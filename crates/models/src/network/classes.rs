@@ -18,7 +18,7 @@ pub(crate) fn number_classes(
     let classes = if names.is_empty() { found } else { ordered(target, &found, names)? };
     if classes.len() < 2 || classes.len() > 10_000 {
         return refuse(format!(
-            "column `{target}` has {} different values: cross-entropy needs 2 to 10,000 classes",
+            "column `{target}` has {} different values: classifiers need 2 to 10,000 classes",
             classes.len()
         ));
     }

@@ -129,16 +129,16 @@ impl<T: Precision> TrainingData<T> {
         if let Some((_, flags)) = images.iter().find(|given| given.0) {
             return refuse(format!("{flags} belong to images and arrays, {} is a table", path.display()));
         }
-        if !request.class_names.is_empty() && loss != Loss::CrossEntropy {
-            return refuse("--class-names belongs to --loss cross-entropy");
+        if !request.class_names.is_empty() && !loss.takes_classes() {
+            return refuse(
+                "--class-names belongs to losses of classes (--loss cross-entropy or gaussianised)",
+            );
         }
         let mut table = read_table(path, reading)?;
         let mut notes = table.notes.clone();
-        let classes = match loss {
-            Loss::CrossEntropy => {
-                Some(number_classes(&mut table, &request.selection.target, &request.class_names)?)
-            }
-            _ => None,
+        let classes = match loss.takes_classes() {
+            true => Some(number_classes(&mut table, &request.selection.target, &request.class_names)?),
+            false => None,
         };
         let rows: Vec<usize> = (0..table.rows()).collect();
         let schema = Schema::learn(&table, &request.selection, &rows)?;
@@ -186,7 +186,7 @@ impl<T: Precision> TrainingData<T> {
         if let Some((_, flag)) = columns.iter().find(|given| given.0) {
             return refuse(format!("{flag} belongs to tables, these are images or arrays"));
         }
-        if loss != Loss::CrossEntropy {
+        if !loss.takes_classes() {
             return refuse(format!("{} needs numbers as targets: give a table with --target", loss.name()));
         }
         let arrays = |data: &[PathBuf], labels: &[PathBuf], augmentation: Augmentation| {

@@ -23,7 +23,7 @@ pub(crate) use classes::{apply_classes, check_names, named, number_classes};
 pub(crate) use digest::{digest, digests, is_part};
 pub use examples::is_table;
 pub use examples::{DataRequest, TrainingData};
-pub use forward::{Forwarded, forward};
+pub use forward::{Forwarded, features, forward};
 pub(crate) use open::without_link;
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;

@@ -132,14 +132,11 @@ pub fn open_network<T: Precision>(
     let read = read_network::<T>(path, architecture.as_ref())?;
     let preparation = Preparation::from_metadata(&read.metadata, path)?;
     let training = TrainingRecord::from_metadata(&read.metadata, path)?;
-    let opened = Opened {
-        network: read.network,
-        format: "safetensors",
-        preparation,
-        training,
-        stripped: None,
-        notes: read.notes,
-    };
+    let outputs = read.network.graph().output_shape().iter().product();
+    let mut notes = read.notes;
+    notes.extend(training.as_ref().and_then(|t| t.loss.meaning(outputs)));
+    let opened =
+        Opened { network: read.network, format: "safetensors", preparation, training, stripped: None, notes };
     stripped(opened, strip, path)
 }
 

@@ -5,7 +5,7 @@ use posterior_data::ReadOptions;
 use posterior_laplace::{OnlineOptions, OnlineReport, Stage, train_online};
 use posterior_linalg::random::Streams;
 use posterior_networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
-use posterior_networks::train::{EpochRecord, TrainOptions, TrainState, train};
+use posterior_networks::train::{EpochRecord, Loss, TrainOptions, TrainState, train};
 use posterior_networks::{Architecture, Network, Precision};
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use serde::Serialize;
@@ -121,8 +121,12 @@ pub fn train_network<T: Precision>(
     let network = Network::<T>::initialised(graph, Streams::new(options.seed))?;
     let graph = network.graph().clone();
     let reading = ReadOptions { memory_limit: request.memory };
-    let data =
+    let mut data =
         TrainingData::<T>::read(&request.data, graph.input_shape(), options.loss, options.seed, &reading)?;
+    if let Loss::Gaussianised(own) = options.loss {
+        let outputs = graph.output_shape().iter().product();
+        data.notes.extend(own.remarks(outputs, size_of::<T>() == size_of::<f32>()));
+    }
     let plan = plan(&network, &data, options);
     if plan.memory > request.memory {
         let problem = format!(

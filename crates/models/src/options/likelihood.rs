@@ -72,6 +72,55 @@ impl InferenceName {
     }
 }
 
+/// What gaussianised inference adds to every class.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PseudoCountText", into = "PseudoCountText")]
+pub enum PseudoCount {
+    /// What makes a bound on the evidence of the labels largest, with the hyperparameters.
+    Learned,
+    /// This.
+    Given(f64),
+}
+
+/// As written: a number, or a word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum PseudoCountText {
+    Number(f64),
+    Word(String),
+}
+
+impl FromStr for PseudoCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "learned" {
+            return Ok(Self::Learned);
+        }
+        let number = text.trim().parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0);
+        number.map(Self::Given).ok_or_else(|| "it must be a finite number above 0, or `learned`".into())
+    }
+}
+
+impl TryFrom<PseudoCountText> for PseudoCount {
+    type Error = String;
+    fn try_from(written: PseudoCountText) -> Result<Self, String> {
+        match written {
+            PseudoCountText::Number(number) => number.to_string().parse(),
+            PseudoCountText::Word(word) => word.parse(),
+        }
+    }
+}
+
+impl From<PseudoCount> for PseudoCountText {
+    fn from(asked: PseudoCount) -> Self {
+        match asked {
+            PseudoCount::Learned => Self::Word("learned".into()),
+            PseudoCount::Given(number) => Self::Number(number),
+        }
+    }
+}
+
 /// What the log-likelihoods of classes are multiplied by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -151,10 +200,10 @@ pub struct LikelihoodOptions {
     /// How gaussianised inference makes numbers of labels [default: moment-original for classes, variational for yes and no and counts]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub matching: Option<Matching>,
-    /// Pseudo-count that gaussianised inference adds to every class: small is close to the likelihood and hard to match
-    /// [default: the one that predicts rows best that are left out]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
-    pub pseudo_count: Option<f64>,
+    /// Pseudo-count that gaussianised inference adds to every class: small is close to the likelihood and hard to match; `learned` is by a bound on the
+    /// evidence of the labels, with the hyperparameters (--method exact) [default: the one that predicts rows best that are left out]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::pseudo_count))]
+    pub pseudo_count: Option<PseudoCount>,
     /// What classes count: equal, balanced, or LABEL=WEIGHT,...; probabilities are then those of a population so weighted
     #[cfg_attr(feature = "clap", arg(long, value_name = "WEIGHTS", default_value_t))]
     pub class_weights: ClassWeights,
@@ -182,6 +231,26 @@ impl LikelihoodOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pseudo_counts_are_numbers_or_learned() {
+        let read = |text: &str| serde_json::from_str::<PseudoCount>(text).map_err(|e| e.to_string());
+        for (text, written, expected) in [
+            ("learned", "\"learned\"", PseudoCount::Learned),
+            (" 0.1", "0.1", PseudoCount::Given(0.1)),
+            ("1e-3", "0.001", PseudoCount::Given(0.001)),
+        ] {
+            assert_eq!(text.parse(), Ok(expected));
+            assert_eq!(
+                (read(written), serde_json::to_string(&expected).unwrap()),
+                (Ok(expected), written.into())
+            );
+        }
+        for bad in ["0", "-1", "nan", "inf", "", "learn"] {
+            assert!(bad.parse::<PseudoCount>().unwrap_err().contains("or `learned`"), "{bad}");
+        }
+        assert!(read("-0.5").is_err() && read("\"many\"").is_err() && read("[]").is_err());
+    }
 
     #[test]
     fn weights_of_classes_are_read_and_written() {

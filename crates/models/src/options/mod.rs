@@ -32,7 +32,7 @@ pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
 };
-pub use likelihood::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions};
+pub use likelihood::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
 pub use method::{Method, MethodName};
 pub use methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,

@@ -3,6 +3,7 @@
 //! Bounds of counts are far beyond any use and small enough that sizes computed from them cannot overflow; whether so much fits the memory
 //! is for the plans to say.
 
+use super::PseudoCount;
 use std::ops::RangeInclusive;
 
 /// Most steps, epochs and the like.
@@ -45,6 +46,14 @@ pub fn finite(text: &str) -> Result<f64, String> {
 /// A finite number above 0.
 pub fn positive(text: &str) -> Result<f64, String> {
     real(text, |v| v > 0.0, "a finite number above 0")
+}
+
+/// A pseudo-count, or the word that has it learned.
+///
+/// # Errors
+/// What is neither.
+pub fn pseudo_count(text: &str) -> Result<PseudoCount, String> {
+    text.parse()
 }
 
 /// A finite number that is not below 0.

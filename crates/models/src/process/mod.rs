@@ -36,9 +36,9 @@ pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
 pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
-    BoundSummary, ChosenLikelihood, GeneralisedHeader, GeneralisedModel, GeneralisedSummary, InferencePlan,
-    LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed, StandInSummary, Target, TriedInference,
-    TriedPseudoCount, choose_likelihood, no_exposure,
+    BoundSummary, BoundedPseudoCount, ChosenLikelihood, GeneralisedHeader, GeneralisedModel,
+    GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
+    StandInSummary, Target, TriedInference, TriedPseudoCount, choose_likelihood, no_exposure,
 };
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
@@ -49,8 +49,8 @@ pub use scalable::{
 };
 
 pub use streaming::{
-    BadRow, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel, StreamOutput,
-    StreamPlan, StreamState, StreamedRows, TakenRows,
+    BadRow, LearnedNoise, ParsedRows, RunningScore, ScoreSums, StreamCounts, StreamInput, StreamModel,
+    StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
 };
 
 use crate::ModelError;

@@ -84,7 +84,7 @@ fn save<T: Precision>(
         clipped: state.clipped,
         loss_sum: state.loss_sum,
         history: state.history.clone(),
-        best: state.best.as_ref().map(|b| (b.epoch, b.loss)),
+        best: state.best.as_ref().map(|b| (b.epoch, b.score)),
         hook: state.hook.clone(),
     };
     let text = serde_json::to_string(&counters).map_err(|e| error(e.to_string()))?;
@@ -169,9 +169,9 @@ fn load<T: Precision>(
     };
     let best = match counters.best {
         None => None,
-        Some((epoch, loss)) => Some(Best {
+        Some((epoch, score)) => Some(Best {
             epoch,
-            loss,
+            score,
             parameters: parameters("best", &mut vector)?,
             log_variance: vector("best_log_variance")?,
         }),

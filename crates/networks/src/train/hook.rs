@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// Those of the epoch with the lowest validation loss; the last where there are no validation examples.
+    /// Those of the epoch with the lowest [`Evaluation::score`](super::Evaluation::score) on the validation examples; the last where there are none.
     #[default]
     Validation,
     /// Those of the epoch with the lowest score of the hook.

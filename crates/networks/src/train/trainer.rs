@@ -39,7 +39,7 @@ pub struct TrainOptions {
     pub schedule: Schedule,
     /// Gradients longer than this are shortened to it.
     pub clip: Option<f64>,
-    /// Epochs without a better validation loss after which training stops.
+    /// Epochs without a better [`Evaluation::score`] on the validation examples after which training stops.
     pub patience: Option<usize>,
     /// Where order and augmentation come from.
     pub seed: u64,
@@ -62,13 +62,23 @@ impl TrainOptions {
     }
 }
 
-/// Loss (and accuracy, for classes) over a set of examples.
+/// Loss (and what it says of classes) over a set of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Mean loss.
     pub loss: f64,
     /// Share of examples whose largest output is their class.
     pub accuracy: Option<f64>,
+    /// Classes: mean of `-log p(label)`, nats, under the softmax of the outputs (the sigmoid of a single one), whatever the loss.
+    #[serde(default)]
+    pub nll: Option<f64>,
+}
+
+impl Evaluation {
+    /// By what weights are kept and patience is measured, lower is better: the NLL of classes, so that what stands for a label cannot hide what becomes of it, and the loss otherwise.
+    pub fn score(&self) -> f64 {
+        self.nll.unwrap_or(self.loss)
+    }
 }
 
 /// What happened in an epoch.
@@ -105,11 +115,11 @@ pub struct TrainState<T> {
     pub(super) best: Option<Best<T>>,
 }
 
-/// The best weights so far: those with the lowest validation loss, or score of the hook.
+/// The best weights so far: those with the lowest score on the validation examples, or of the hook.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Best<T> {
     pub(super) epoch: usize,
-    pub(super) loss: f64,
+    pub(super) score: f64,
     pub(super) parameters: Vec<Array<T>>,
     pub(super) log_variance: Vec<T>,
 }
@@ -385,7 +395,7 @@ impl<T: Precision> Training<'_, '_, T> {
         });
         state.loss_sum = 0.0;
         if let (Some(e), Keep::Validation) = (evaluation, self.keep) {
-            state.keep_if_better(network, epoch + 1, e.loss);
+            state.keep_if_better(network, epoch + 1, e.score());
         }
         if let (Some(hook), Some(of_hook)) = (&self.hook, &mut state.hook) {
             of_hook.due = hook.due(epoch + 1);
@@ -395,12 +405,12 @@ impl<T: Precision> Training<'_, '_, T> {
 }
 
 impl<T: Precision> TrainState<T> {
-    /// Takes the network's weights for the best if their loss is lower than the best so far.
-    fn keep_if_better(&mut self, network: &Network<T>, epoch: usize, loss: f64) {
-        if self.best.as_ref().is_none_or(|best| loss < best.loss) {
+    /// Takes the network's weights for the best if their score is lower than the best so far.
+    fn keep_if_better(&mut self, network: &Network<T>, epoch: usize, score: f64) {
+        if self.best.as_ref().is_none_or(|best| score < best.score) {
             self.best = Some(Best {
                 epoch,
-                loss,
+                score,
                 parameters: network.parameters().to_vec(),
                 log_variance: self.log_variance.clone(),
             });
@@ -506,7 +516,7 @@ fn running_statistics<T: Precision>(trace: &Trace<'_, T>) -> Vec<(usize, Array<T
     new
 }
 
-/// Loss and accuracy of a network in evaluation mode, in pieces.
+/// Loss, accuracy and NLL of a network in evaluation mode, in pieces.
 ///
 /// # Errors
 /// When data and network do not fit.
@@ -517,7 +527,7 @@ pub fn evaluate<T: Precision>(
     log_variance: &[T],
 ) -> Result<Evaluation, TrainError> {
     network.require_evaluation("an evaluation")?;
-    let (mut sum, mut correct, mut classes) = (0.0, 0, false);
+    let (mut sum, mut correct, mut nll, mut classes) = (0.0, 0, 0.0, false);
     let indices: Vec<usize> = (0..examples.len()).collect();
     for indices in indices.chunks(EVALUATED) {
         let (x, targets) = examples.batch(indices, None);
@@ -529,8 +539,13 @@ pub fn evaluate<T: Precision>(
         let evaluated = loss.evaluate(&network.forward(&x)?, &targets, log_variance);
         sum += evaluated.sum;
         correct += evaluated.correct;
+        nll += evaluated.nll;
         classes = matches!(targets, Targets::Classes(_));
     }
     let count = examples.len().max(1) as f64;
-    Ok(Evaluation { loss: sum / count, accuracy: classes.then(|| correct as f64 / count) })
+    Ok(Evaluation {
+        loss: sum / count,
+        accuracy: classes.then(|| correct as f64 / count),
+        nll: classes.then(|| nll / count),
+    })
 }

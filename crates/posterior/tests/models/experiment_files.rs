@@ -35,6 +35,22 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     let from = "iterations = 600";
     refused("thesis_inducing_descent", true, from, &format!("{from}\ntolerance = 0.1"), "tolerance");
     refused("thesis_inducing_descent", true, "shares = [0.5]", "shares = [1.5]", "shares");
+    refused("gaussianised_streams", true, "points = [50, 150, 400]", "points = [150, 50]", "points");
+    refused(
+        "gaussianised_streams",
+        true,
+        "choose_rows = 100\nbatch = 50",
+        "choose_rows = 0\nbatch = 50",
+        "choose_rows",
+    );
+    refused("gaussianised_streams", true, "damping = [1.0]", "damping = [1.5]", "damping");
+    refused("gaussianised_streams", true, "damping = [1.0]", "damping = []", "filtering");
+    refused("gaussianised_streams", true, "indicators = [0.1]", "indicators = [0.0]", "variance");
+    refused("gaussianised_streams", true, "momentum = 0.9", "momentum = 1.0", "momentum");
+    refused("gaussianised_streams", true, "matching = \"laplace\"\n", "", "laplace");
+    refused("gaussianised_streams", true, "rows = 400, test = 100", "rows = 0, test = 100", "rows");
+    refused("gaussianised_streams", true, "rows = 400, test = 100", "rows = 40, test = 100", "shorter");
+    refused("gaussianised_streams", true, "grid = 10", "grid = 1", "grid");
     refused("thesis_thompson", true, "seconds = 0.15", "seconds = 0.0", "seconds");
     refused("thesis_thompson", true, "rounds = 2", "rounds = 0", "rounds");
     refused("thesis_spectral", true, "rows = 120\n", "rows = 20000\n", "rows");
@@ -64,6 +80,33 @@ fn settings_of_processes_that_make_no_sense_are_refused() {
     refused("scaling", true, "rows = [300, 600, 1200]", "rows = [300]", "rows");
     refused("tanimoto", true, "test = 60", "test = 0", "test");
     refused("tanimoto", true, "columns = 128", "columns = 0", "columns");
+    let labels = "gaussianised_active_learning";
+    refused(labels, true, "pool = 150", "pool = 5", "pool");
+    refused(labels, true, "labels = 24", "labels = 400", "labels");
+    refused(labels, true, "vocabulary = 80", "vocabulary = 1", "vocabulary");
+    refused(labels, true, "looks = [4, 14]\n", "looks = [14, 4]\n", "looks");
+    refused(labels, true, "name = \"random, variational\"", "name = \"entropy, moment\"", "twice");
+}
+
+#[test]
+fn settings_of_losses_that_make_no_sense_are_refused() {
+    for (name, from, to, word) in [
+        ("toy_classes", "pseudo_count = 0.1", "pseudo_count = 0.0", "give a positive, finite number"),
+        ("toy_classes", "pseudo_count = 0.1", "pseudo_count = 0.1, prior_rate = 1", "prior_rate"),
+        ("toy_classes", "loss = \"one-hot\"", "loss = \"mse\"", "the loss is not one of classes"),
+        ("toy_classes", "outputs = 4", "outputs = 5", "5 outputs for 4 classes"),
+        ("toy_classes", "grid = 81", "grid = 1", "`grid` between 2 and 400"),
+        ("toy_classes", "name = \"laplace\"", "name = \"moment\"", "`moment` is no name"),
+        ("photographs", "count = 1000", "count = 0", "counts of images"),
+        ("photographs", "deviation = [0.229", "deviation = [-0.229", "deviations positive"),
+        ("photographs", "name = \"noise\"\ncount = 1000", "name = \"digits\"\ncount = 1000", "`digits`"),
+    ] {
+        let path = folder().join(format!("gaussianised_{name}.toml"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name}: {from}");
+        let error = Experiment::parse(&text.replacen(from, to, 1), &path).unwrap_err().to_string();
+        assert!(error.contains(word), "{from} -> {to}: {error}");
+    }
 }
 
 const SMALL: &str = r#"

@@ -80,6 +80,46 @@ fn every_file_is_an_experiment() {
 }
 
 #[test]
+fn losses_of_classes_in_the_plane() {
+    let outcome = holds("gaussianised_toy_classes");
+    // Nobody is surer than the targets are far apart, give or take what the network's bends add.
+    for method in ["one-hot", "laplace", "variational"] {
+        let of = |key: &str| number(&outcome, &["methods", method, key]);
+        assert!(of("confidence") < of("ceiling") + 0.05, "{method}: {:?}", outcome.mean);
+    }
+    let html = outcome.report().to_html();
+    assert_eq!(html.matches("class=\"map\"").count(), 6, "a map for each loss");
+}
+
+#[test]
+fn losses_of_digits_and_of_features() {
+    let digits = quick("gaussianised_digits");
+    for method in
+        ["exact", "one-hot", "moment-original 1/10", "moment 1/10", "laplace 1/10", "variational 1/10"]
+    {
+        // A quarter of 200 by chance, give or take three hundredths.
+        assert!(number(&digits, &["methods", method, "accuracy"]) > 0.35, "{method}: {:?}", digits.mean);
+        let epochs = digits.by_seed[0].series[method].as_array().unwrap();
+        let last = epochs.last().unwrap()["nll"].as_f64().unwrap();
+        assert!((last - number(&digits, &["methods", method, "nll"])).abs() < 1e-5 && epochs.len() == 6);
+    }
+    // Of two pseudo-counts the one with the least NLL of the labels that it was trained on.
+    let chosen = number(&digits, &["best", "variational", "by_train_nll", "train_nll"]);
+    for method in ["variational 1/100", "variational 1/10"] {
+        assert!(number(&digits, &["methods", method, "train_nll"]) >= chosen);
+    }
+    let photographs = quick("gaussianised_photographs");
+    assert!(photographs.published.len() == 42 && photographs.published.iter().all(|p| p.found.is_some()));
+    for method in ["exact", "variational 1/10"] {
+        let of = |keys: [&str; 3]| number(&photographs, &["methods", method, keys[0], keys[1], keys[2]]);
+        assert!(number(&photographs, &["methods", method, "accuracy"]) > 0.8, "{method}");
+        for key in ["by_probability", "by_logit"] {
+            assert!(of(["foreign", "digits", key]) > 0.6, "{method}, {key}: {:?}", photographs.mean);
+        }
+    }
+}
+
+#[test]
 fn approximations_on_three_clusters() {
     let outcome = holds("toy_regression");
     // The two exact forms agree in everything, hyperparameters included.
@@ -287,6 +327,37 @@ fn few_samples_lead_to_the_precision_of_many() {
             traces[0]["precisions"].as_array().unwrap().len(),
             traces[0]["mode_norms"].as_array().unwrap().len() + 1
         );
+    }
+}
+
+/// Every row of made-up streams once: all methods learn, and pictures and tables have what they show.
+#[test]
+fn classes_as_numbers_row_by_row() {
+    let outcome = quick("gaussianised_streams");
+    for (stream, classes) in [("plane", 4.0f64), ("digits", 4.0)] {
+        let of = |method: &str, at: &str, key: &str| number(&outcome, &["streams", stream, method, at, key]);
+        for method in ["moment-original", "variational", "moment", "laplace", "gauss", "filtering", "descent"]
+        {
+            let last = of(method, "last", "log_likelihood");
+            assert!(last > -classes.ln() && last < 0.0, "{stream}, {method}: {last}");
+            assert!(of(method, "last", "accuracy") > 0.5, "{stream}, {method}: {:?}", outcome.mean);
+            assert_eq!(of(method, "last", "accuracy"), of(method, "n 400", "accuracy"));
+            // The chosen variant is the one that predicted the first rows best.
+            let ahead = number(&outcome, &["streams", stream, method, "ahead"]);
+            let variants = outcome.mean["streams"][stream][method]["variants"].as_object().unwrap();
+            assert!(variants.values().all(|v| v["ahead"].as_f64().unwrap() <= ahead), "{stream}, {method}");
+        }
+        // More rows, better probabilities; the plane is known after fifty.
+        let learning = ["moment-original", "variational", "filtering"];
+        for method in learning.into_iter().filter(|_| stream == "digits") {
+            assert!(of(method, "last", "log_likelihood") > of(method, "n 50", "log_likelihood"), "{method}");
+        }
+        // Regression on indicators is never sure of a class.
+        assert!(of("gauss", "last", "log_likelihood") < of("variational", "last", "log_likelihood"));
+    }
+    let page = outcome.report().to_html();
+    for text in ["digits: accuracy", "plane: entropy after 50 rows", "digits: all variants"] {
+        assert!(page.contains(text), "{text}");
     }
 }
 
@@ -613,4 +684,16 @@ fn every_size_reaches_the_same_error() {
 #[test]
 fn tanimoto_kernels_are_those_of_brute_force() {
     holds("tanimoto");
+}
+
+#[test]
+fn labels_tell_more_where_they_are_asked_for() {
+    let outcome = holds("gaussianised_active_learning");
+    // Every method begins with the same labels and ends with as many; the plane is drawn for the first method and at random, at two numbers of labels each.
+    let series = outcome.by_seed[0].series.as_object().unwrap();
+    assert_eq!(series.len(), 14);
+    let counts = |name: &str| series[name][0]["labels"].clone();
+    let first = counts("words entropy, variational");
+    assert!(series.keys().filter(|k| k.starts_with("words")).all(|k| counts(k) == first));
+    assert!(outcome.report().to_html().contains("clusters, random, variational: 14 labels"));
 }

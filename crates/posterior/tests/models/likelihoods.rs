@@ -7,7 +7,7 @@ use posterior::data::{Selection, Split, Table};
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
-use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions};
+use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
 use posterior::{
     AnyModel, ChosenLikelihood, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError,
     Observed, Predicted, Question, Scores, Target, choose_likelihood,
@@ -68,7 +68,7 @@ fn gaussianised_processes_are_those_of_the_textbook() {
     let labels = LikelihoodOptions {
         inference: InferenceName::Gaussianised,
         matching: Some(Matching::Moment),
-        pseudo_count: Some(0.2),
+        pseudo_count: Some(PseudoCount::Given(0.2)),
         class_weights: "b=2".parse().unwrap(),
         ..LikelihoodOptions::default()
     };
@@ -214,6 +214,84 @@ fn what_nobody_chose_is_the_better_of_two_on_rows_left_out() {
     assert!(model.header().fit.tried.is_empty());
 }
 
+fn learned(likelihood: LikelihoodName) -> LikelihoodOptions {
+    let pseudo_count = Some(PseudoCount::Learned);
+    LikelihoodOptions { pseudo_count, ..named(InferenceName::Gaussianised, likelihood) }
+}
+
+#[test]
+fn a_pseudo_count_that_is_learned_comes_near_the_truth_and_stands_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.posterior");
+    for classes in [2, 3] {
+        let made = smooth_classes(500, 2, classes, (1.2, 2.5), Streams::new(7)).unwrap();
+        let (table, split) = split(&made, 200);
+        let mut request =
+            request("class", learned(LikelihoodName::Auto), json!({"method": "exact", "steps": 15}));
+        request.mean = posterior::gp::MeanForm::Constant;
+        let model = fit(&table, &split.train, &request).unwrap();
+        let (nll, baseline) = scores(&model, &table, &split.test);
+        assert!(nll < made.least_nll() + 0.25 && nll < baseline - 0.1, "{classes}: {nll} {baseline}");
+        let summary = &model.header().fit;
+        let check = summary.check.clone().unwrap();
+        assert!((check.scores.nll - nll).abs() < 0.2 && check.rows == 200, "{classes}: {check:?} {nll}");
+        // Events have one matching that is taken unasked, classes two, of which the higher bound is kept.
+        let stand_ins = summary.stand_ins.as_ref().unwrap();
+        assert_eq!((stand_ins.bounds.len(), stand_ins.tried.len()), (classes - 1, 0));
+        let best = stand_ins.bounds.iter().max_by(|a, b| a.bound.total_cmp(&b.bound)).unwrap();
+        let own = stand_ins.gaussianised;
+        assert_eq!((best.matching, best.pseudo_count), (own.matching(), own.pseudo_count()));
+        // A bound on the evidence of 200 labels: above what knows nothing, below certainty.
+        assert!(best.bound < 0.0 && best.bound > -200.0 * (classes as f64).ln(), "{best:?}");
+        let described = model.described();
+        assert!(described.contains("learned with the hyperparameters by the highest bound"), "{described}");
+        model.save(&path).unwrap();
+        let back = AnyModel::load(&path).unwrap().into_model();
+        let data = ModelData::of_table(table.clone()).unwrap();
+        let predict = |m: &dyn Model| m.predictive(&data, &question(false)).unwrap();
+        assert_eq!(predict(&model), predict(&*back), "{classes}");
+        assert_eq!(back.described(), described);
+    }
+}
+
+#[test]
+fn a_learned_pseudo_count_goes_with_counts_weights_and_given_kernels() {
+    let made = smooth_counts(300, 1, 4.0, (1.0, 0.8), None, Streams::new(2)).unwrap();
+    let (table, split) = split(&made, 120);
+    let exact = || json!({"method": "exact", "steps": 15});
+    let mut request = request("count", learned(LikelihoodName::Poisson), exact());
+    let model = fit(&table, &split.train, &request).unwrap();
+    let (nll, baseline) = scores(&model, &table, &split.test);
+    assert!(nll < baseline - 0.2, "{nll} {baseline}");
+    // A kernel that is given stays to the last bit; pseudo-count and mean are learned all the same.
+    let kept: Vec<posterior::Hyperparameter> = [("se.variance", 0.7), ("se.lengthscale", 0.9)]
+        .map(|(name, v)| posterior::Hyperparameter { name: name.into(), values: vec![v] })
+        .to_vec();
+    request.hyperparameters = Some(kept.clone());
+    let held = fit(&table, &split.train, &request).unwrap();
+    for own in kept {
+        let found = held.header().hyperparameters.iter().find(|h| h.name == own.name).unwrap();
+        assert!((found.values[0] - own.values[0]).abs() < 1e-15, "{found:?}");
+    }
+    let count = |m: &GeneralisedModel| m.header().fit.stand_ins.as_ref().unwrap().gaussianised.pseudo_count();
+    assert!(count(&held) != 0.1 && count(&held) != count(&model));
+    // Weights are counted: a class that counts five times is predicted more often.
+    let classes = smooth_classes(200, 1, 2, (1.5, 1.0), Streams::new(5)).unwrap();
+    let table = classes.table();
+    let rows: Vec<usize> = (0..120).collect();
+    let sum = |weights: &str| {
+        let labels =
+            LikelihoodOptions { class_weights: weights.parse().unwrap(), ..learned(LikelihoodName::Auto) };
+        let model = fit(&table, &rows, &self::request("class", labels, exact())).unwrap();
+        let data = ModelData::of_table(table.clone()).unwrap();
+        let found = model.predictive(&data, &question(false)).unwrap();
+        let Predicted::Classes(p) = found.predicted else { panic!("classes") };
+        p.iter().skip(1).step_by(2).sum::<f64>() / 200.0
+    };
+    let (equal, weighted) = (sum("equal"), sum("b=5"));
+    assert!(weighted > equal + 0.1, "{equal} {weighted}");
+}
+
 #[test]
 fn counts_are_predicted_with_the_scatter_that_they_have() {
     for (dispersion, likelihood, inference) in [
@@ -307,6 +385,13 @@ fn what_does_not_go_together_is_refused_with_the_way_out() {
     assert!(message(laplace.clone(), json!({"method": "sdd"})).contains("--inference laplace factors whole"));
     let variational = named(InferenceName::Variational, LikelihoodName::Auto);
     assert!(message(variational, json!({"method": "exact"})).contains("--method svgp"));
+    let blocks = message(learned(LikelihoodName::Auto), json!({"method": "sgpr"}));
+    assert!(
+        blocks.contains("--pseudo-count learned factors") && blocks.contains("--method exact"),
+        "{blocks}"
+    );
+    let other = LikelihoodOptions { inference: InferenceName::Laplace, ..learned(LikelihoodName::Auto) };
+    assert!(message(other, auto()).contains("--pseudo-count is for gaussianised"));
     let bernoulli = named(InferenceName::Auto, LikelihoodName::Bernoulli);
     assert!(message(bernoulli, auto()).contains("3 different labels"));
     let unknown = LikelihoodOptions {

@@ -53,8 +53,10 @@ pub enum PlaneKind {
     /// The probability of the second of two classes, 0 to 1: one colour per class, none at ½.
     #[default]
     Probability,
-    /// Any amount (entropy, variance): none at the lowest value of the panel, full colour at the highest.
+    /// Any amount (entropy, variance, a log evidence): none at the lowest value of the panel, full colour at the highest.
     Amount,
+    /// The number of one of several classes, 0, 1, ...: decision regions, in the colours of the classes' points. Colours repeat after eight.
+    Class,
 }
 
 /// Values over a grid of the plane.
@@ -67,10 +69,41 @@ pub struct PlanePanel {
     pub kind: PlaneKind,
     /// One value per grid point, row-major [y × x].
     pub values: Vec<f64>,
+    /// Of maps of classes: how strongly each value is shown, 0 to 1 (how much more probable than a guess the class is, say), one for each value; empty: all fully.
+    pub strengths: Vec<f64>,
+    /// A place that is marked in this map: where its maximum is, say.
+    pub mark: Option<(f64, f64)>,
 }
 
-/// Maps over one grid of the plane side by side, with points on top: predictions of two moons, say. Cells without a finite value
-/// stay empty and are counted, as are points without finite coordinates.
+impl PlanePanel {
+    /// Values of a kind, and whose they are.
+    pub fn new(title: impl Into<String>, kind: PlaneKind, values: Vec<f64>) -> Self {
+        Self { title: title.into(), kind, values, ..Self::default() }
+    }
+
+    /// Decision regions: the most probable class at each grid point, as strong as it is more probable than a guess among the classes. `probabilities` holds those of all classes, grid point by grid point.
+    pub fn decisions(title: impl Into<String>, probabilities: &[f64], classes: usize) -> Self {
+        let guess = 1.0 / classes.max(2) as f64;
+        let best = |row: &[f64]| {
+            let found = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap_or(0);
+            let finite = row.iter().all(|p| p.is_finite());
+            (
+                if finite { found as f64 } else { f64::NAN },
+                ((row[found] - guess) / (1.0 - guess)).clamp(0.0, 1.0),
+            )
+        };
+        let (values, strengths) = probabilities.chunks_exact(classes.max(1)).map(best).unzip();
+        Self { strengths, ..Self::new(title, PlaneKind::Class, values) }
+    }
+
+    /// The same with a marked place.
+    pub fn marked(self, x: f64, y: f64) -> Self {
+        Self { mark: Some((x, y)), ..self }
+    }
+}
+
+/// Maps over one grid of the plane side by side, with points on top: predictions of two moons, regions of several classes, an evidence over two hyperparameters, say. Cells without a finite value
+/// stay empty and are counted, as are points and marks that are not on the map.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plane {
@@ -90,7 +123,7 @@ pub struct Plane {
     pub points_x: Vec<f64>,
     /// Ordinates of the points.
     pub points_y: Vec<f64>,
-    /// Classes of the points: the first is drawn as a dot, all others as diamonds.
+    /// Classes of the points: each in its colour, the first as dots, all others as diamonds.
     pub points_class: Vec<usize>,
     /// How to read it; may be empty.
     pub caption: String,

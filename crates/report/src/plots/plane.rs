@@ -1,4 +1,4 @@
-//! Maps over the plane: predicted probabilities or their entropy in colour, with the data on top.
+//! Maps over the plane: probabilities, amounts or decision regions in colour, with the data on top.
 
 use super::hues;
 use crate::{
@@ -15,6 +15,17 @@ const SIZE: (f64, f64) = (360.0, 330.0);
 const FIRST: [u8; 3] = [0, 124, 196];
 const SECOND: [u8; 3] = [214, 92, 20];
 const AMOUNT: [u8; 3] = [122, 92, 192];
+/// Those of classes, between what their points have on light and on dark paper.
+const CLASSES: [[u8; 3]; hues::MOST_LINES] = [
+    FIRST,
+    SECOND,
+    [16, 158, 120],
+    [196, 106, 158],
+    [196, 152, 36],
+    [92, 178, 226],
+    [122, 130, 142],
+    [150, 124, 212],
+];
 
 /// The ascending, equally spaced grid as a range that includes half a step on both sides; `None` if it is not one.
 fn extent(grid: &[f64]) -> Option<Range> {
@@ -36,11 +47,15 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
     let extents = extent(&input.grid_x).zip(extent(&input.grid_y));
     let cells = input.grid_x.len() * input.grid_y.len();
     let points = points(input, extents);
-    let (mut svg, mut empty_cells, mut unusable) = (String::new(), 0, 0);
+    let (mut svg, mut empty_cells, mut unusable, mut marks_lost) = (String::new(), 0, 0, 0);
     for panel in &input.panels {
-        match extents.filter(|_| panel.values.len() == cells) {
+        let fits =
+            panel.values.len() == cells && (panel.strengths.is_empty() || panel.strengths.len() == cells);
+        match extents.filter(|_| fits) {
             Some(extents) => {
                 empty_cells += panel.values.iter().filter(|v| !v.is_finite()).count();
+                let marked = panel.mark.map(|(x, y)| extents.0.contains(x) && extents.1.contains(y));
+                marks_lost += usize::from(marked == Some(false));
                 svg += &draw(input, panel, extents, &points);
             }
             None => unusable += 1,
@@ -53,7 +68,10 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
         );
     }
     if !points.is_empty() {
-        caption += " Dots are of the first class, diamonds of the others.";
+        caption += " Dots are of the first class, diamonds of the others, each in its colour.";
+    }
+    if input.panels.iter().any(|p| p.mark.is_some()) {
+        caption += " Large diamonds mark places.";
     }
     let given = input.points_x.len().max(input.points_y.len()).max(input.points_class.len());
     if points.len() > MOST_POINTS {
@@ -63,6 +81,7 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
         (unusable, "maps whose values do not fit an even grid of at most 512 by 512"),
         (empty_cells, "cells without a finite value"),
         (given - points.len(), "points that are incomplete or off the map"),
+        (marks_lost, "marks off the map"),
     ] {
         if n > 0 {
             caption += &format!(" Left out: {} {what}.", count(n));
@@ -111,7 +130,13 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
     // Pictures are written from the top, the grid ascends.
     let pixels: Vec<[u8; 4]> = (0..ny)
         .rev()
-        .flat_map(|row| panel.values[row * nx..(row + 1) * nx].iter().map(|v| colour(*v, panel.kind, range)))
+        .flat_map(|row| {
+            let cell = move |i: usize| {
+                let strength = panel.strengths.get(i).copied().unwrap_or(1.0);
+                colour(panel.values[i], strength, panel.kind, range)
+            };
+            (row * nx..(row + 1) * nx).map(cell)
+        })
         .collect();
     if let Some(address) = png::transparent_data_uri(nx, ny, &pixels) {
         let (left, top) = (frame.x.from, frame.y.to);
@@ -124,11 +149,15 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
             class => s.diamond(&hues::class("spot", class), x, y, 3.4),
         }
     }
+    if let Some((x, y)) = panel.mark.filter(|m| extents.0.contains(m.0) && extents.1.contains(m.1)) {
+        let (x, y) = frame.at(x, y);
+        s.diamond(&hues::class("best", 6), x, y, 6.0);
+    }
     s.finish("plot")
 }
 
-/// Colour and opacity of a value; unseen if it is not finite.
-fn colour(value: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
+/// Colour and opacity of a value; unseen if it is not finite. Decision regions are seen wherever there is one, so that their borders are.
+fn colour(value: f64, strength: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
     let (rgb, strength) = match kind {
         _ if !value.is_finite() => return [0; 4],
         PlaneKind::Probability => {
@@ -138,6 +167,11 @@ fn colour(value: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
         PlaneKind::Amount => {
             let held = value.clamp(range.low, range.high);
             (AMOUNT, (held - range.low) / range.span())
+        }
+        PlaneKind::Class => {
+            // A float-to-integer cast saturates.
+            let class = value.max(0.0) as usize % CLASSES.len();
+            (CLASSES[class], if strength.is_finite() { 0.15 + 0.85 * strength.clamp(0.0, 1.0) } else { 0.0 })
         }
     };
     // A float-to-integer cast saturates.
@@ -150,12 +184,29 @@ mod tests {
 
     #[test]
     fn colours_follow_the_values() {
-        let unit = Range::new(0.0, 2.0);
-        assert_eq!(colour(0.5, PlaneKind::Probability, unit)[3], 0);
-        assert_eq!(colour(0.0, PlaneKind::Probability, unit), [FIRST[0], FIRST[1], FIRST[2], 215]);
-        assert_eq!(colour(1.0, PlaneKind::Probability, unit)[..3], SECOND);
-        assert_eq!(colour(1.0, PlaneKind::Amount, unit)[3], 108);
-        assert_eq!(colour(f64::NAN, PlaneKind::Amount, unit), [0; 4]);
+        let colour = |value, kind| colour(value, 1.0, kind, Range::new(0.0, 2.0));
+        assert_eq!(colour(0.5, PlaneKind::Probability)[3], 0);
+        assert_eq!(colour(0.0, PlaneKind::Probability), [FIRST[0], FIRST[1], FIRST[2], 215]);
+        assert_eq!(colour(1.0, PlaneKind::Probability)[..3], SECOND);
+        assert_eq!(colour(1.0, PlaneKind::Amount)[3], 108);
+        assert_eq!(colour(f64::NAN, PlaneKind::Amount), [0; 4]);
+        for class in 0..CLASSES.len() {
+            assert_eq!(colour(class as f64, PlaneKind::Class)[..3], CLASSES[class]);
+        }
+        assert_eq!(colour(9.0, PlaneKind::Class), colour(1.0, PlaneKind::Class));
+        assert_eq!(colour(-1.0, PlaneKind::Class), colour(0.0, PlaneKind::Class));
+    }
+
+    #[test]
+    fn decisions_are_as_strong_as_they_are_sure() {
+        let panel =
+            PlanePanel::decisions("m", &[0.1, 0.2, 0.7, 0.4, 0.3, 0.3, 1.0, 0.0, 0.0, f64::NAN, 0.0, 0.0], 3);
+        assert_eq!(panel.values[..3], [2.0, 0.0, 0.0]);
+        assert!(panel.values[3].is_nan());
+        let shown =
+            |i: usize| colour(panel.values[i], panel.strengths[i], PlaneKind::Class, Range::new(0.0, 2.0))[3];
+        assert!(shown(2) == 215 && shown(0) > shown(1) && shown(1) > 30 && shown(3) == 0);
+        assert!(PlanePanel::decisions("", &[], 0).values.is_empty());
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn the_demo_is_well_formed_complete_and_repeatable() {
         "Joint log-likelihood",
         "1 point, 1 label<",
         "5 points, 40 labels",
-        "Dots are of the first class, diamonds of the others.",
+        "Dots are of the first class, diamonds of the others, each in its colour.",
         "Four approximations",
         "Nothing else was tried.",
         "Shown: 12 of 14 pictures.",
@@ -207,6 +207,16 @@ fn what_cannot_be_drawn_is_left_out_and_said() {
     assert_eq!(times(&html, "class=\"map\""), 1);
     assert_eq!(times(&html, "class=\"spot h"), 78);
 
+    let mut regions = moons();
+    let both: Vec<f64> = regions.panels[1].values.iter().flat_map(|p| [1.0 - p, *p]).collect();
+    let panel = PlanePanel::decisions("regions", &both, 2);
+    let short = PlanePanel { strengths: vec![1.0], ..panel.clone() };
+    regions.panels = vec![panel.clone().marked(0.0, 0.0), panel.marked(f64::NAN, 0.0), short];
+    let html = items(vec![Item::Plane(regions)]);
+    assert!(html.contains("Left out: 1 maps whose values do not fit") && html.contains("Left out: 1 marks"));
+    assert!(no_broken_numbers(&html) && check_markup(&html).is_ok());
+    assert_eq!((times(&html, "class=\"map\""), times(&html, "class=\"best h6\"")), (2, 1));
+
     let mut panels = posteriors();
     panels.panels[0].posterior.train_input[0] = f64::NAN;
     panels.panels[1].posterior.latent_standard_deviation[5] = -1.0;
@@ -310,6 +320,14 @@ proptest! {
             Item::Plane(Plane {
                 points_x: a.clone(), points_y: b.clone(), points_class: vec![size; 30],
                 panels: vec![PlanePanel { kind: PlaneKind::Amount, values: (0..1600).map(v).collect(), ..PlanePanel::default() }],
+                ..moons()
+            }),
+            Item::Plane(Plane {
+                panels: vec![
+                    PlanePanel { strengths: (1..1601).map(v).collect(), mark: a.first().copied().zip(b.first().copied()),
+                        ..PlanePanel::new("c", PlaneKind::Class, (0..1600).map(v).collect()) },
+                    PlanePanel::decisions("d", &(0..1600 * 3).map(v).collect::<Vec<_>>(), 3),
+                ],
                 ..moons()
             }),
             Item::Posteriors(PosteriorPanels {

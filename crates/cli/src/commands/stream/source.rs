@@ -65,8 +65,10 @@ impl Source {
         let path = arguments.data.as_deref().map_or_else(|| "standard input".into(), absolute);
         let same =
             state.as_ref().is_some_and(|s| arguments.data.is_some() && s.input.file.as_ref() == Some(&path));
-        let goes_on = same && arguments.from.is_none();
-        let offset = if goes_on { state.as_ref().map_or(0, |s| s.input.offset) } else { 0 };
+        let left = state.as_ref().map_or(0, |s| s.input.offset);
+        // A state that was killed before its first batch has read nothing, not even a header.
+        let goes_on = same && arguments.from.is_none() && left > 0;
+        let offset = if goes_on { left } else { 0 };
         let follow = arguments.follow;
         if goes_on && let Some(state) = &state {
             is_same_file(&path, state)?;

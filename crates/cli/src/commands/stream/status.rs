@@ -36,7 +36,29 @@ pub(super) fn text(stream: &StreamState) -> String {
     if let (Some(all), Some(latest)) = (stream.score.all.averages(), stream.score.latest.averages()) {
         out += &format!("; before they were learned: {}; lately: {}", of(&all), of(&latest));
     }
+    if let Some(noise) = stream.model.noise().filter(|noise| noise.rows() > 0) {
+        let of = |variance: f64| number(stream.model.deviation_in_units(variance));
+        out += &format!(
+            "; noise learned from {} rows: standard deviation {}, that of the fit was {}",
+            noise.rows(),
+            of(noise.variance()),
+            of(noise.start())
+        );
+        if noise.far() > 0 {
+            out += &format!(" ({} rows beyond five deviations counted as five)", noise.far());
+        }
+    }
     out
+}
+
+fn noise(stream: &StreamState) -> Value {
+    let of = |variance: f64| stream.model.deviation_in_units(variance);
+    stream.model.noise().map_or(Value::Null, |noise| {
+        json!({
+            "rows": noise.rows(), "deviation": of(noise.variance()), "fit_deviation": of(noise.start()),
+            "far_rows": noise.far(),
+        })
+    })
 }
 
 fn scores(sums: &ScoreSums, classes: bool) -> Value {
@@ -73,6 +95,7 @@ pub(super) fn print_status(cli: &Cli, stream: &StreamState) -> Result<(), Failur
         "score": scores(&stream.score.all, classes),
         "latest": scores(&stream.score.latest, classes),
         "learned": stream.model.streamed(),
+        "noise": noise(stream),
         "input": stream.input,
         "output": stream.output,
         "target": stream.model.columns().1,

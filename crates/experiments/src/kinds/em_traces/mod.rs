@@ -2,14 +2,12 @@
 //!
 //! Serves figure 6.4 of the thesis.
 
-mod opened;
-
 use super::Checked;
 use super::em_convergence::arrival;
 use crate::context::Context;
 use crate::error::{ExperimentError, refused};
 use crate::measured::{Measured, NumberTable};
-use opened::{ImageSettings, Opened};
+use crate::opened::{ImageSettings, Opened};
 use posterior_laplace::sampled::{self, ModeSolver, Solver, Turn};
 use posterior_laplace::{Keeper, ModeOptions, SampledOptions};
 use posterior_linalg::random::Streams;

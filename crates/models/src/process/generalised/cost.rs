@@ -1,7 +1,7 @@
 //! What a fit of classes, counts or outliers takes: bytes, operations, seconds.
 
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
-use crate::options::InferenceName;
+use crate::options::{InferenceName, PseudoCount};
 use crate::process::rates;
 use crate::process::scalable::ScalablePlan;
 use crate::{FitRequest, Method};
@@ -74,10 +74,27 @@ impl Cost {
                     ..evaluation
                 };
                 let conditioned = functions as f64 * (n as f64).powi(3) / 3.0;
+                if request.labels.pseudo_count == Some(PseudoCount::Learned) {
+                    return Self::learned(plan, conditioned, request, size);
+                }
                 none(plan, searches(request, size) + conditioned)
             }
             _ => Self::by_parts(method, request, size),
         }
+    }
+
+    /// The bound of all matchings that are compared on all rows, twice on half of them, and functions that are `conditioned` in the end as `regression` says.
+    fn learned(regression: Plan, conditioned: f64, request: &FitRequest, size: Size) -> Self {
+        let Size { rows: n, inputs: d, functions, .. } = size;
+        let bound = Plan::gaussianised(n, d, functions);
+        let matchings = if request.labels.matching.is_some() || functions == 1 { 1.0 } else { 2.0 };
+        // Of halves: an eighth of the work, and half of the evaluations; then rows left out, twice.
+        let evaluations = EVALUATIONS * matchings;
+        let whole = (evaluations + EVALUATIONS / 8.0) * bound.flops_per_evaluation;
+        let each = if functions > 1 { EXPECTATION } else { EXPECTATION / 10.0 };
+        let integrals = each * (n * functions) as f64 * (evaluations + EVALUATIONS / 2.0);
+        let plan = Plan { peak_bytes: bound.peak_bytes.max(regression.peak_bytes), ..bound };
+        Self { plan, flops: whole + 5.0 * conditioned, solver: None, integrals }
     }
 
     /// Functions one after the other, by a method for large tables.

@@ -66,7 +66,11 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     }
     if let Some(stand_ins) = &fit.stand_ins {
         let g = &stand_ins.gaussianised;
-        let mut text = format!("{} matching, pseudo-count {}", g.matching().name(), g.pseudo_count());
+        let mut text = {
+            let count = g.pseudo_count();
+            let count = if stand_ins.bounds.is_empty() { count.to_string() } else { number(count) };
+            format!("{} matching, pseudo-count {count}", g.matching().name())
+        };
         if !stand_ins.tried.is_empty() {
             let mut matching = None;
             let tried = stand_ins.tried.iter().map(|t| {
@@ -79,6 +83,16 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
                 ", the best of those that were tried on {} rows, each predicted from the others under what the other half chose (NLL of their labels, {})",
                 stand_ins.tried_on,
                 tried.collect::<Vec<_>>().join(", ")
+            );
+        }
+        if !stand_ins.bounds.is_empty() {
+            let bounds = stand_ins.bounds.iter();
+            let bounds = bounds
+                .map(|b| format!("{} {}: {:.3}", b.matching.name(), number(b.pseudo_count), b.bound))
+                .collect::<Vec<_>>();
+            text += &format!(
+                ", learned with the hyperparameters by the highest bound on the log evidence of the labels ({} nats)",
+                bounds.join(", ")
             );
         }
         rows.push(SummaryRow::new("labels as numbers", text));

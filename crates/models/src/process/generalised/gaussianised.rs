@@ -1,6 +1,6 @@
 //! Gaussianised inference: stand-ins once, then regression.
 //!
-//! 1. A pseudo-count, unless one is given: on a part of the rows, hyperparameters of each half by the stand-ins' evidence, then every row of the other half predicted from all others in closed form and scored by its
+//! 1. A pseudo-count, unless one is given or learned (`learned`): on a part of the rows, hyperparameters of each half by the stand-ins' evidence, then every row of the other half predicted from all others in closed form and scored by its
 //!    label itself (`crossed`). (The evidence cannot choose: its targets change with the pseudo-count.)
 //! 2. Hyperparameters that all functions share: the sum of their evidences on all rows, or on blocks of them; of inducing points their collapsed bounds.
 //! 3. A process for each function, by any method of regression.
@@ -9,15 +9,16 @@
 
 use super::check::LabelCheck;
 use super::crossed::crossed;
-use super::header::{StandInSummary, TriedPseudoCount, marginal};
+use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
 use super::journal::Journal;
 use super::latents::{LatentPosterior, Latents};
+use super::learned;
 use super::observed::Observed;
 use super::plan::{InferencePlan, SEARCH_WORK};
 use super::searching::{Searching, Told};
 use super::stand_in::{NO_NOISE, StandIns};
 use super::target::Target;
-use crate::options::LikelihoodOptions;
+use crate::options::{LikelihoodOptions, PseudoCount};
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{CheckedOn, FitStage, Hyperparameter, ProcessModel};
 use crate::{FitRequest, Method, ModelError};
@@ -35,7 +36,7 @@ use std::sync::Arc;
 pub(super) const PSEUDO_COUNTS: [f64; 7] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
 
 /// The place of the first.
-const FIRST: usize = 4;
+pub(super) const FIRST: usize = 4;
 
 /// The place of the least that is tried with counts: with less, a count of 0 says so little of its rate that predicted variances overflow.
 const LEAST_OF_COUNTS: usize = 4;
@@ -50,14 +51,14 @@ pub(super) struct Gaussianisation {
 }
 
 /// A process with this kernel for stand-ins: no mean (that is taken off) and no noise of its own.
-fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
+pub(super) fn process(observed: &Observed, request: &FitRequest) -> Result<ExactGp, ModelError> {
     let kernel = request.kernel.build(&observed.feature_names())?;
     let noise = Gaussian::new(NO_NOISE, 0.0);
     Ok(ExactGp::new(kernel, MeanForm::Zero, noise, observed.data.inputs().ncols(), 1))
 }
 
 /// Every row's latent values as the others predict them, from what each function's stand-ins are predicted as. Cost `n³/3` flops for each function.
-fn left_out<'a>(
+pub(super) fn left_out<'a>(
     data: &SeveralObservations,
     posteriors: impl Iterator<Item = &'a ExactPosterior>,
     stand_ins: &StandIns,
@@ -77,7 +78,7 @@ fn left_out<'a>(
 }
 
 /// Scores of rows that are predicted from the others.
-fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<LabelCheck, ModelError> {
+pub(super) fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<LabelCheck, ModelError> {
     let (all, offsets) = (observed.targets(), observed.data.offsets());
     let own: Vec<f64> = rows.iter().map(|&i| all[i]).collect();
     let of_rows: Option<Vec<f64>> = offsets.map(|offsets| rows.iter().map(|&i| offsets[i]).collect());
@@ -88,7 +89,7 @@ fn score(observed: &Observed, rows: &[usize], latents: Latents) -> Result<LabelC
 
 /// What is matched where nothing is said, compared with each other. Of classes mean and variance of the positive variable, and the least divergence: the two best as published, and on forty public tables now
 /// the one, now the other. Events and counts have no such first form, or none of use.
-fn default_matchings(likelihood: &OutputLikelihood) -> &'static [Matching] {
+pub(super) fn default_matchings(likelihood: &OutputLikelihood) -> &'static [Matching] {
     match likelihood {
         OutputLikelihood::Categorical(_) => &[Matching::MomentOriginal, Matching::Variational],
         _ => &[Matching::Variational],
@@ -145,7 +146,7 @@ fn choose_pseudo_count(
     let matchings = named.as_ref().map_or_else(|| default_matchings(&observed.likelihood), |own| &own[..]);
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size: plan.trial_rows, seed: request.seed };
     let rows = blocks.rows(&observed.data)?.swap_remove(0);
-    if let Some(pseudo_count) = asked.pseudo_count {
+    if let Some(PseudoCount::Given(pseudo_count)) = asked.pseudo_count {
         let gaussianised = Gaussianised::new(matchings[0], pseudo_count)?;
         let wanted = matches!(plan.method, Method::Exact(_)) && rows.len() > 1;
         let best = match wanted {
@@ -270,6 +271,34 @@ fn hyperparameters(
     Ok((searching.evidence(SHARED, model, &data, Some(&rows), false)?, source))
 }
 
+/// What functions will be regressions on, and how that was chosen.
+pub(super) struct Chosen {
+    pub(super) gaussianised: Gaussianised,
+    pub(super) stand_ins: StandIns,
+    /// With the hyperparameters.
+    pub(super) model: ExactGp,
+    /// Where they come from.
+    pub(super) source: String,
+    pub(super) check: Option<LabelCheck>,
+    pub(super) tried: Vec<TriedPseudoCount>,
+    pub(super) bounds: Vec<BoundedPseudoCount>,
+}
+
+/// The pseudo-count by rows left out, or as it is given; then hyperparameters by the stand-ins' evidence.
+fn by_rows_left_out(
+    observed: &Observed,
+    (request, plan): (&FitRequest, &InferencePlan),
+    searching: &mut Searching<'_, '_>,
+) -> Result<Chosen, ModelError> {
+    let begun = searching.begun(process(observed, request)?)?;
+    let Choice { gaussianised, tried, best } =
+        choose_pseudo_count(observed, (request, plan), &begun, searching)?;
+    let (model, check) = best.map_or((begun, None), |trial| (trial.model, Some(trial.check)));
+    let stand_ins = StandIns::of(observed, &gaussianised, request.mean)?;
+    let (model, source) = hyperparameters(observed, (request, plan), &stand_ins, model, searching)?;
+    Ok(Chosen { gaussianised, stand_ins, model, source, check, tried, bounds: Vec::new() })
+}
+
 /// Fits.
 pub(super) fn fit(
     observed: &Observed,
@@ -282,12 +311,11 @@ pub(super) fn fit(
         evidence.steps = Some(options.steps());
     }
     let searching = &mut Searching::new(request, &evidence, observed.data.inputs().ncols(), kept);
-    let asked = (request, plan);
-    let begun = searching.begun(process(observed, request)?)?;
-    let Choice { gaussianised, tried, best } = choose_pseudo_count(observed, asked, &begun, searching)?;
-    let (model, check) = best.map_or((begun, None), |trial| (trial.model, Some(trial.check)));
-    let stand_ins = StandIns::of(observed, &gaussianised, request.mean)?;
-    let (model, source) = hyperparameters(observed, asked, &stand_ins, model, searching)?;
+    let chosen = match request.labels.pseudo_count {
+        Some(PseudoCount::Learned) => learned::choose(observed, request, searching)?,
+        _ => by_rows_left_out(observed, (request, plan), searching)?,
+    };
+    let Chosen { gaussianised, stand_ins, model, source, check, tried, bounds } = chosen;
     let hyperparameters = Hyperparameter::of(&model);
     // What every function's own process is told.
     let mut own = FitRequest {
@@ -333,6 +361,6 @@ pub(super) fn fit(
     let StandIns { offsets, scale, .. } = stand_ins;
     let posterior = LatentPosterior::Apart { posteriors, offsets: offsets.clone(), scale };
     let tried_on = if tried.is_empty() { 0 } else { plan.trial_rows };
-    let summary = StandInSummary { gaussianised, tried, tried_on, offsets, scale, members };
+    let summary = StandInSummary { gaussianised, tried, tried_on, bounds, offsets, scale, members };
     Ok(Gaussianisation { posterior, told, summary, check })
 }

@@ -24,6 +24,17 @@ pub struct TriedPseudoCount {
     pub scores: LabelScores,
 }
 
+/// A pseudo-count that was learned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundedPseudoCount {
+    /// How the Gaussian was matched.
+    pub matching: Matching,
+    /// The pseudo-count.
+    pub pseudo_count: f64,
+    /// The bound on the log evidence of the labels, nats.
+    pub bound: f64,
+}
+
 /// How labels became numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandInSummary {
@@ -33,6 +44,9 @@ pub struct StandInSummary {
     pub tried: Vec<TriedPseudoCount>,
     /// Rows that they were compared on.
     pub tried_on: usize,
+    /// Pseudo-counts that were learned, of which the one of the highest bound was kept; none where it was chosen otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<BoundedPseudoCount>,
     /// Prior mean of each latent function.
     pub offsets: Vec<f64>,
     /// The standard unit of all.

@@ -11,6 +11,7 @@
 //! | `observed` | rows, ready |
 //! | `plan`, `cost` | which inference and method, why, and what they take |
 //! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
+//! | `learned` | their pseudo-count by a bound on the labels' evidence |
 //! | `variational`, `laplace` | the others |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
@@ -32,6 +33,7 @@ mod header;
 mod journal;
 mod laplace;
 mod latents;
+mod learned;
 mod observations;
 mod observed;
 mod plan;
@@ -42,13 +44,13 @@ mod variational;
 
 pub use check::{LabelCheck, LabelScores};
 pub use header::{
-    BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
-    TriedPseudoCount,
+    BoundSummary, BoundedPseudoCount, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary,
+    TriedInference, TriedPseudoCount,
 };
 pub use latents::LatentPosterior;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
-pub(super) use stand_in::{LabelStandIns, NO_NOISE};
+pub(super) use stand_in::NO_NOISE;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
 
 use super::ProcessPosterior;

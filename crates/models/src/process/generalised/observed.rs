@@ -167,11 +167,6 @@ impl Observed {
         self.data.targets().col(0).iter().copied().collect()
     }
 
-    /// The exposure of a row, times the mean rate: 1 where none are given.
-    pub(super) fn exposure(&self, row: usize) -> f64 {
-        self.data.offsets().map_or(1.0, |offsets| offsets[row].exp())
-    }
-
     /// The given rows only.
     pub(super) fn select(&self, rows: &[usize]) -> Result<Self, ModelError> {
         Ok(Self { data: self.data.select(rows)?, ..self.clone() })

@@ -3,7 +3,7 @@
 use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::options::{
-    ExactOptions, HyperparameterOptions, InferenceName, MethodName, SgprOptions, SvgpOptions,
+    ExactOptions, HyperparameterOptions, InferenceName, MethodName, PseudoCount, SgprOptions, SvgpOptions,
 };
 use crate::process::time;
 use crate::{FitRequest, Method, ModelError};
@@ -142,6 +142,12 @@ impl InferencePlan {
             (_, named) => named.clone(),
         };
         searched_by_blocks(&method)?;
+        if asked.pseudo_count == Some(PseudoCount::Learned) && !matches!(method, Method::Exact(_)) {
+            return refuse(format!(
+                "--pseudo-count learned factors the kernel matrix of all rows, which {} does not: take --method exact for {n} rows, give a number, or leave it out and have it chosen on a part of the rows",
+                method.name()
+            ));
+        }
         let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
         let size = Size { rows: n, inputs: d, functions: latents, trial_rows };
         let mut cost = Cost::of(inference, &method, request, size);

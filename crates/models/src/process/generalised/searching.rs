@@ -6,14 +6,22 @@ use crate::process::fit::add_weak_priors;
 use crate::process::scalable::checkpoint::FoundSearch;
 use crate::process::{FitStage, Hyperparameter, scalable};
 use crate::{FitRequest, ModelError};
-use posterior_gp::Hyperprior;
 use posterior_gp::exact::{ExactGp, FitOptions, SeveralObservations};
+use posterior_gp::gaussianised::{GaussianisedGp, fit_gaussianised};
 use posterior_gp::iterative::fit_several_on_blocks;
+use posterior_gp::{Hyperprior, Observations};
 use posterior_optim::{Constraint, LoopOptions, Observer, Parameters, Reason};
 use std::time::Duration;
 
 /// Steps at most, and the change of the evidence for each value of a target below which nothing changes, of searches that need not end exactly.
 const ROUGH: (usize, f64) = (15, 1e-4);
+
+/// Makes a search end early.
+fn rough_search(options: &mut FitOptions) {
+    options.restarts = 1;
+    options.steps.steps = options.steps.steps.min(ROUGH.0);
+    options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
+}
 
 /// What is to be told of all searches.
 #[derive(Clone, Debug)]
@@ -126,9 +134,7 @@ impl<'a, 'o> Searching<'a, 'o> {
             ..self.request.fit_options(self.evidence)
         };
         if rough {
-            options.restarts = 1;
-            options.steps.steps = options.steps.steps.min(ROUGH.0);
-            options.steps.value_tolerance = options.steps.value_tolerance.max(ROUGH.1);
+            rough_search(&mut options);
         }
         options.constraints.push(Constraint::Fixed { parameter: "noise_variance".into(), value: None });
         let start = model.clone();
@@ -147,6 +153,48 @@ impl<'a, 'o> Searching<'a, 'o> {
         })?;
         model.set_values(&values);
         Ok(model)
+    }
+
+    /// Maximises the bound of stand-ins on the evidence of labels, pseudo-count and prior means included, from the model's own values; kernels whose hyperparameters are given stay. A `rough` search ends early.
+    /// The value of the bound comes with the model.
+    pub(super) fn bound(
+        &mut self,
+        name: &str,
+        mut model: GaussianisedGp,
+        data: &Observations,
+        rough: bool,
+    ) -> Result<(GaussianisedGp, f64), ModelError> {
+        let mut options = FitOptions {
+            hyperpriors: self.hyperpriors(&model),
+            steps: self.steps(),
+            ..self.request.fit_options(self.evidence)
+        };
+        if self.request.hyperparameters.is_some() {
+            let held = model.kernel().segments().into_iter();
+            options.constraints =
+                held.map(|s| Constraint::Fixed { parameter: s.name, value: None }).collect();
+            options.hyperpriors.clear();
+        }
+        if rough {
+            rough_search(&mut options);
+        }
+        let start = model.clone();
+        let mut values = self.once(name, |observer| {
+            let found = fit_gaussianised(start, data, &options, &mut |progress, _| {
+                observer(progress, &FitStage::Search)
+            })?;
+            Ok(FoundSearch {
+                values: [found.model.values(), vec![found.bound.value]].concat(),
+                reason: found.reason,
+                steps: found.steps,
+                evaluations: found.evaluations,
+                largest_jitter: found.largest_jitter,
+                at_bounds: found.at_bounds,
+            })
+        })?;
+        let bound = values.pop().unwrap_or(f64::NAN);
+        model.set_values(&values);
+        Ok((model, bound))
     }
 
     /// The parameters that the search of this name ended with, in an earlier run or now; notes what it took.

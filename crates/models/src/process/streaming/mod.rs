@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `model` | [`StreamModel`]: start, answers, learning, file |
 //! | `rows` | rows as Gaussian observations of the latent functions |
+//! | `noise` | [`LearnedNoise`]: the noise variance, from rows that were predicted before they were learned |
 //! | `growing` | which rows become inducing points |
 //! | `score` | [`RunningScore`]: how good predictions were before their rows were learned |
 //! | `session` | lines in, predictions out |
@@ -16,6 +17,7 @@
 
 mod growing;
 mod model;
+mod noise;
 mod rows;
 mod score;
 mod session;
@@ -24,6 +26,7 @@ mod state;
 mod tests;
 
 pub use model::{StreamModel, StreamPlan};
+pub use noise::LearnedNoise;
 pub use score::{RunningScore, ScoreSums};
 pub use session::{BadRow, ParsedRows, TakenRows};
 pub use state::{StreamCounts, StreamInput, StreamOutput, StreamState};
@@ -39,14 +42,18 @@ pub struct StreamedRows {
     pub added_inducing: usize,
     /// Rows and functions whose observation had no precision to speak of (likelihoods that are not log-concave).
     pub clipped: u64,
+    /// Whether the noise was learned on the way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learned_noise: bool,
 }
 
 impl StreamedRows {
     /// In words.
     pub(super) fn sentence(&self) -> String {
         let mut text = format!(
-            "{} rows were learned after the fit as they came (posterior stream), under the fit's hyperparameters and units",
-            self.rows
+            "{} rows were learned after the fit as they came (posterior stream), under the fit's hyperparameters and units{}",
+            self.rows,
+            if self.learned_noise { ", but for the noise, which was learned on the way" } else { "" }
         );
         if self.added_inducing > 0 {
             text += &format!(", with {} inducing points more", self.added_inducing);

@@ -1,6 +1,7 @@
 //! Start, answers, learning, file.
 
 use super::growing::additions;
+use super::noise::{LearnedNoise, with_noise};
 use super::rows::{LabelledRows, Observed, prior_means, sites_of};
 use super::{RunningScore, StreamedRows};
 use crate::answer::columns;
@@ -69,9 +70,11 @@ impl Learning {
 /// A model that answers, and learns what it is told.
 #[derive(Clone, Debug)]
 pub struct StreamModel {
-    learning: Learning,
+    pub(super) learning: Learning,
     sums: StreamingModel,
     most_inducing: usize,
+    /// Where it is learned.
+    pub(super) noise: Option<LearnedNoise>,
 }
 
 /// What going on with a model takes.
@@ -104,7 +107,7 @@ impl fmt::Display for StreamPlan {
 }
 
 impl StreamModel {
-    /// Goes on with a fitted model, whose inducing points may become `most_inducing`.
+    /// Goes on with a fitted model, whose inducing points may become `most_inducing`, under the noise of its fit ([`Self::learn_noise`] lets go of that).
     ///
     /// # Errors
     /// [`ModelError::Request`] for models that keep no posterior of inducing points, that weigh rows, or whose functions have inducing points of their own, with the way out.
@@ -152,7 +155,7 @@ impl StreamModel {
         let none = Mat::<f64>::zeros(m, shifts.ncols());
         let sums = StreamingModel::new(Mat::identity(m, m).as_ref(), none.as_ref())?;
         let sums = sums.observed(&given, shifts.as_ref())?;
-        Ok(Self { learning, sums, most_inducing: most_inducing.max(m) })
+        Ok(Self { learning, sums, most_inducing: most_inducing.max(m), noise: None })
     }
 
     /// The model as it is now: to be asked, or saved as a file of its own.
@@ -281,7 +284,7 @@ impl StreamModel {
         Ok(Answer { count, clipped, filled, columns, ..Answer::default() })
     }
 
-    /// Learns rows of a table, all of which have a target. Nothing is learned where something is wrong. Cost: `2 b m²` flops for the features of b rows and as much for each function's sums, and `2m³` for each function's posterior.
+    /// Learns rows of a table, all of which have a target. Nothing is learned where something is wrong. Cost: `2 b m²` flops for the features of b rows and as much for each function's sums, and `2m³` for each function's posterior; `3 b m²` more where the noise is learned.
     ///
     /// # Errors
     /// [`ModelError::Data`] naming the cell; [`ModelError::Gp`] where a posterior cannot be factored.
@@ -310,10 +313,25 @@ impl StreamModel {
         };
         let means = prior_means(&base, x);
         let features = base[0].whitened_features(x)?;
+        let mut noise = None;
         let new = match observed {
-            Observed::Gaussian { targets, precisions } => {
+            Observed::Gaussian { targets, mut precisions } => {
+                noise = self.noise_after(self.learning.posteriors()[0], x, &targets)?;
+                if let Some((_, factor)) = &noise {
+                    sums.reweigh(*factor)?;
+                    precisions *= *factor;
+                }
                 sums.learn(features.transpose(), (targets - means).as_ref(), precisions.as_ref())?;
-                conditioned(&base, &sums)?
+                let new = conditioned(&base, &sums)?;
+                match (&noise, &self.learning) {
+                    (Some((noise, _)), Learning::Process(model)) => {
+                        let floor = model.header().noise_floor;
+                        new.iter()
+                            .map(|p| with_noise(p, noise.variance(), floor))
+                            .collect::<Result<_, _>>()?
+                    }
+                    _ => new,
+                }
             }
             Observed::Labels { targets, offsets } => {
                 let Learning::Generalised(model) = &self.learning else {
@@ -327,6 +345,10 @@ impl StreamModel {
             }
         };
         streamed.rows += rows.len() as u64;
+        if let Some((noise, _)) = noise {
+            streamed.learned_noise = true;
+            self.noise = Some(noise);
+        }
         self.sums = sums;
         self.learning.set(new, streamed);
         Ok(())
@@ -351,6 +373,9 @@ impl StreamModel {
         tensors.insert_triangle(SHARED, shared);
         own.iter().enumerate().for_each(|(c, own)| tensors.insert_triangle(own_sum(c), own.as_ref()));
         tensors.insert_matrix(SHIFTS, self.sums.shifts());
+        if let Some(noise) = &self.noise {
+            noise.add_to(&mut tensors);
+        }
         tensors.insert_vector(COUNTS, &[self.sums.functions() as f64, self.sums.features() as f64]);
         Ok((header, tensors))
     }
@@ -361,6 +386,7 @@ impl StreamModel {
     /// [`StoreError::Corrupt`].
     pub fn restored(header: Value, mut tensors: Tensors, most_inducing: usize) -> Result<Self, StoreError> {
         let counts = tensors.vector(COUNTS, 2)?;
+        let noise = LearnedNoise::taken_from(&mut tensors)?;
         let own = tensors.take_under(MODEL);
         let learning = match AnyModel::from_container(Container { header, tensors: own })? {
             AnyModel::Process(model) => Learning::Process(*model),
@@ -380,9 +406,11 @@ impl StreamModel {
         let sums = (0..functions).map(|c| whole(&own_sum(c))).collect::<Result<Vec<_>, _>>()?;
         let shifts = tensors.matrix(SHIFTS, m, functions)?;
         let rows = learning.streamed().rows;
-        let sums = StreamingModel::resumed(Mat::identity(m, m).as_ref(), (shared, sums), shifts, rows)
-            .map_err(|e| tensors.corrupt(e))?;
-        Ok(Self { learning, sums, most_inducing: most_inducing.max(m) })
+        let (identity, none) = (Mat::identity(m, m), Mat::zeros(m, functions));
+        let prior = (identity.as_ref(), none.as_ref());
+        let sums =
+            StreamingModel::resumed(prior, (shared, sums), shifts, rows).map_err(|e| tensors.corrupt(e))?;
+        Ok(Self { learning, sums, most_inducing: most_inducing.max(m), noise })
     }
 }
 
@@ -472,6 +500,10 @@ impl ProcessModel {
             summary.inducing = posterior.inducing().nrows();
         }
         self.header.streamed = Some(streamed);
+        if let Some(variance) = posterior.likelihood().shared_noise_variance() {
+            let noise = self.header.hyperparameters.iter_mut().filter(|h| h.name.ends_with("noise_variance"));
+            noise.for_each(|h| h.values = vec![variance]);
+        }
         self.posterior = Arc::new(ProcessPosterior::Inducing(posterior));
         self.fingerprints = None;
     }

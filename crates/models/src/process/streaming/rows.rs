@@ -2,12 +2,13 @@
 
 use super::model::Learning;
 use crate::ModelError;
-use crate::process::generalised::{LabelStandIns, LatentPosterior, NO_NOISE};
+use crate::process::generalised::{LatentPosterior, NO_NOISE};
 use faer::{Mat, MatRef};
 use posterior_data::Table;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::streaming::{Sites, sites};
 use posterior_likelihoods::OutputLikelihood;
+use posterior_likelihoods::gaussianised::LabelStandIns;
 
 /// Rows with their labels, as the posterior takes them.
 pub(super) struct LabelledRows {
@@ -64,7 +65,7 @@ impl LabelledRows {
                     (Mat::zeros(y.len(), offsets.len()), Mat::zeros(y.len(), offsets.len()));
                 for (i, y) in y.iter().enumerate() {
                     for (k, mean) in offsets.iter().enumerate() {
-                        let own = labels.of(*y, k, offset(i).exp())?;
+                        let own = labels.observation(&[*y], k, offset(i).exp())?;
                         targets[(i, k)] = (own.target - mean) / scale;
                         precisions[(i, k)] = 1.0 / (own.variance / (scale * scale) + NO_NOISE);
                     }

@@ -63,7 +63,7 @@ fn labels(table: &Table, target: &str, likelihood: LikelihoodName, asked: FitReq
 fn classes(table: &Table) -> GeneralisedModel {
     let mut asked = request("class", sgpr(24));
     asked.labels.inference = InferenceName::Gaussianised;
-    asked.labels.pseudo_count = Some(0.1);
+    asked.labels.pseudo_count = Some(crate::options::PseudoCount::Given(0.1));
     labels(table, "class", LikelihoodName::Categorical, asked)
 }
 
@@ -223,6 +223,123 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     assert_eq!(after.streamed().rows, 30);
 }
 
+/// Rows with noise of a variance that the first fit does not know: it is found, and what was learned before is what would have been learned under it.
+#[test]
+fn noise_is_learned_and_rows_before_are_weighed_anew() {
+    let (first, test) = (table(60, 0), table(20, 5000));
+    let noisy = |from: usize, deviation: f64| {
+        let mut t = Arc::unwrap_or_clone(table(1000, from));
+        let white = |i: usize| {
+            let u = |k: f64| wave(k).mul_add(1e4, 2e4).fract().clamp(1e-9, 1.0 - 1e-9);
+            let i = (from + i) as f64;
+            (-2.0 * u(i + 0.21).ln()).sqrt() * (std::f64::consts::TAU * u(i + 0.77)).cos()
+        };
+        let f = |a: f64, b: f64| (1.5 * a).sin() + 0.5 * b;
+        let inputs: Vec<[f64; 2]> = (0..1000)
+            .map(|i| {
+                [0, 1].map(|j| match &t.columns[j].values {
+                    Values::Numeric(v) => v[i],
+                    Values::Text(_) => unreachable!(),
+                })
+            })
+            .collect();
+        let y = inputs.iter().enumerate().map(|(i, [a, b])| f(*a, *b) + deviation * white(i)).collect();
+        t.columns[2] = Column::numeric("y", y);
+        Arc::new(t)
+    };
+    let model = numbers(&first, sgpr(30));
+    let start = || {
+        let mut out = StreamModel::start(AnyModel::Process(Box::new(model.clone())), 30).unwrap();
+        out.learn_noise(true).unwrap();
+        out
+    };
+    for deviation in [0.3, 0.8] {
+        let found = learned(start(), &noisy(100, deviation), 100);
+        let noise = found.noise().unwrap();
+        let own = found.deviation_in_units(noise.variance());
+        // A thousand rows tell a deviation to one over the root of two thousand; five times that.
+        assert!((own / deviation - 1.0).abs() < 0.12, "{deviation}: {own}");
+        assert_eq!((noise.rows(), found.streamed().learned_noise), (1000, true));
+        // The same posterior as under that noise from the beginning.
+        let super::model::Learning::Process(after) = found.learning() else { unreachable!() };
+        let (before, now) = (model.inducing().unwrap(), after.inducing().unwrap());
+        assert_eq!(now.likelihood().shared_noise_variance(), Some(noise.variance()));
+        let standard = &model.header().standardisation;
+        let rows: Vec<usize> = (0..1000).collect();
+        let extracted = model.extract(&noisy(100, deviation), &rows, true).unwrap();
+        let x = standard.features(extracted.x.as_ref());
+        let a = before.whitened_features(x.as_ref()).unwrap();
+        let (precisions, shifts) = before.distribution().natural();
+        let m = before.inducing().nrows();
+        let identity = faer::Mat::<f64>::identity(m, m);
+        let anew = before.likelihood().shared_noise_variance().unwrap() / noise.variance();
+        let precision =
+            &identity + anew * (&precisions[0] - &identity) + (1.0 / noise.variance()) * &a * a.transpose();
+        let prior = before.mean().evaluate(x.as_ref());
+        let y = extracted.y.unwrap();
+        let rest =
+            faer::Mat::from_fn(1000, 1, |i, _| (standard.target(y[i]) - prior[(i, 0)]) / noise.variance());
+        let shift = anew * shifts + &a * rest;
+        let q =
+            posterior_gp::inducing::InducingDistribution::from_natural(&[precision], shift.as_ref()).unwrap();
+        let expected = before.with_distribution(q).unwrap();
+        let at = model.standard_inputs(&test).unwrap();
+        let (own, expected) = (now.latent(at.as_ref()).unwrap(), expected.latent(at.as_ref()).unwrap());
+        assert!((own.mean - expected.mean).norm_max() < 1e-6);
+        assert!((own.variance - expected.variance).norm_max() < 1e-7);
+        // Of rows that it has not seen, nine of ten are inside.
+        let mut score = RunningScore::default();
+        found.answer(&noisy(20_000, deviation), &rows, true, &mut score).unwrap();
+        let inside = score.all.averages().unwrap().hits;
+        assert!((inside - 0.9).abs() < 0.04, "{deviation}: {inside}");
+    }
+    // Every fiftieth row ten deviations off: it counts, but as five.
+    let shifted = |by: f64| {
+        let mut wild = Table::clone(&noisy(100, 0.3));
+        let Values::Numeric(y) = &mut wild.columns[2].values else { unreachable!() };
+        y.iter_mut().step_by(50).for_each(|y| *y += by);
+        learned(start(), &wild, 100)
+    };
+    let found = shifted(3.0);
+    let noise = found.noise().unwrap();
+    assert!(noise.far() >= 10 && noise.far() <= 25, "{}", noise.far());
+    let own = found.deviation_in_units(noise.variance());
+    // The variance with these rows as they are is 0.09 + 9 / 50.
+    assert!(own > 0.3 && own < 0.9 * (0.09f64 + 0.18).sqrt(), "{own}");
+    // From another world altogether: the noise ends at its limit, and all stay numbers.
+    let found = shifted(1e12);
+    assert!(found.noise().unwrap().variance() <= 4.0 * (1.0 + 1e-12));
+    assert!(said(found.model(), &test).1.iter().all(|v| v.is_finite()));
+}
+
+/// The evidence by its definition, at the noise that was taken and beside it.
+#[test]
+fn the_noise_that_is_taken_has_the_largest_evidence() {
+    let mut noise = super::LearnedNoise::new(0.3, 1e-6);
+    let rows: Vec<(f64, f64)> =
+        (0..400).map(|i| (0.5 * wave(i as f64 + 0.1), 0.02 + 0.02 * wave(2.0 * i as f64).abs())).collect();
+    noise.learn(rows.iter().copied());
+    let evidence = |v: f64| -> f64 {
+        let own: f64 = rows
+            .iter()
+            .enumerate()
+            .map(|(i, (r, s))| (-((399 - i) as f64) / 1e4).exp() * -0.5 * ((s + v).ln() + r * r / (s + v)))
+            .sum();
+        own - 25.0 * (-400.0f64 / 1e4).exp() * (v.ln() + 0.3 / v)
+    };
+    let best = noise.variance();
+    assert!(best < 0.3 && best > 0.05, "{best}");
+    for beside in [0.97, 1.03] {
+        assert!(evidence(best) > evidence(best * beside), "{beside}");
+    }
+    assert_eq!((noise.far(), noise.rows()), (0, 400));
+    // Whatever comes, it stays where candidates are.
+    noise.learn((0..20_000).map(|_| (1e150, 0.0)));
+    assert!(noise.variance() <= 4.0 && noise.far() > 0);
+    noise.learn((0..250_000).map(|_| (0.0, 0.0)));
+    assert!(noise.variance() >= 1e-6 * (1.0 - 1e-12) && noise.variance() < 1e-5, "{}", noise.variance());
+}
+
 /// A file holds all of it: what goes on from it is the same to the last bit.
 #[test]
 fn it_goes_on_from_its_file_to_the_same_bits() {
@@ -230,10 +347,14 @@ fn it_goes_on_from_its_file_to_the_same_bits() {
     let numbers = AnyModel::Process(Box::new(numbers(&first, sgpr(20))));
     let classes = AnyModel::Generalised(Box::new(classes(&first)));
     for model in [numbers, classes] {
-        let once = learned(StreamModel::start(model, 40).unwrap(), &second, 13);
+        let mut start = StreamModel::start(model, 40).unwrap();
+        if start.has_noise_to_learn() {
+            start.learn_noise(true).unwrap();
+        }
+        let once = learned(start, &second, 13);
         let (header, tensors) = once.tensors().unwrap();
         let again = StreamModel::restored(header, tensors, 40).unwrap();
-        assert_eq!(again.streamed(), once.streamed());
+        assert_eq!((again.streamed(), again.noise()), (once.streamed(), once.noise()));
         let (a, b) = (learned(once, &third, 9), learned(again, &third, 9));
         assert_eq!(said(a.model(), &test), said(b.model(), &test));
         // As a model file of its own it says the same, and says where it is from.

@@ -209,12 +209,12 @@ pub fn moons() -> Plane {
         grid_x,
         grid_y,
         panels: vec![
-            PlanePanel {
-                title: "entropy".into(),
-                kind: PlaneKind::Amount,
-                values: probabilities.iter().map(|p| entropy(*p)).collect(),
-            },
-            PlanePanel { title: "probability".into(), kind: PlaneKind::Probability, values: probabilities },
+            PlanePanel::new(
+                "entropy",
+                PlaneKind::Amount,
+                probabilities.iter().map(|p| entropy(*p)).collect(),
+            ),
+            PlanePanel::new("probability", PlaneKind::Probability, probabilities),
         ],
         caption: "Away from the moons the model should be undecided.".into(),
         ..Plane::default()

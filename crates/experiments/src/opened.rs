@@ -14,31 +14,36 @@ use std::sync::Arc;
 /// The table `[images]`: a network, and images that it was trained on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ImageSettings {
+pub(crate) struct ImageSettings {
     /// The network's file.
-    pub(super) network: PathBuf,
+    pub(crate) network: PathBuf,
     /// Files of images (IDX with `labels`, or CIFAR).
     data: Vec<PathBuf>,
     #[serde(default)]
     labels: Vec<PathBuf>,
     /// The first so many.
-    pub(super) examples: usize,
-    pub(super) classes: usize,
+    pub(crate) examples: usize,
+    pub(crate) classes: usize,
     mean: Vec<f64>,
     deviation: Vec<f64>,
 }
 
 /// The network, its images and what its outputs mean.
-pub(super) struct Opened {
-    pub(super) network: Network<f32>,
-    pub(super) selection: Selection,
-    pub(super) examples: Shared,
-    pub(super) likelihood: OutputLikelihood,
+pub(crate) struct Opened {
+    pub(crate) network: Network<f32>,
+    pub(crate) selection: Selection,
+    pub(crate) examples: Shared,
+    pub(crate) likelihood: OutputLikelihood,
 }
 
 impl ImageSettings {
+    /// The same network with other images: the first so many of these files.
+    pub(crate) fn with_images(&self, data: &[PathBuf], labels: &[PathBuf], examples: usize) -> Self {
+        Self { data: data.to_vec(), labels: labels.to_vec(), examples, ..self.clone() }
+    }
+
     /// Reads both.
-    pub(super) fn open(&self, base: &Path) -> Result<Opened, ExperimentError> {
+    pub(crate) fn open(&self, base: &Path) -> Result<Opened, ExperimentError> {
         let found = |path: &PathBuf| -> Result<PathBuf, ExperimentError> {
             let path = base.join(path);
             let remedy = || "put the file there, or change the path in the experiment".to_string();

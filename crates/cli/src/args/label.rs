@@ -1,0 +1,195 @@
+//! Flags of `label`.
+
+use super::LockArgs;
+use clap::{Args, Subcommand};
+use posterior::data::Missing;
+use posterior::decisions::labelling::Criterion;
+use posterior::likelihoods::gaussianised::Matching;
+use posterior::options::numbers;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabelCommand {
+    /// Begin: say what may be labelled
+    #[command(
+        after_help = "Examples:\n  posterior label start --state labels.json --pool pool.csv\n  posterior label start --state arrays.json --pool features.npy --classes 0,1,2,3 --kernel linear --criterion mutual-information"
+    )]
+    Start(Box<LabelStartArgs>),
+    /// Ask for the next rows to label
+    #[command(after_help = "Example:\n  posterior label ask --state labels.json -n 5")]
+    Ask(LabelAskArgs),
+    /// Tell labels
+    #[command(
+        after_help = "Examples:\n  posterior label tell --state labels.json --id 3 --label cat\n  posterior label tell --state labels.json --id 4 --skip \"the picture is black\"\n  posterior label tell --state labels.json --row 17 --label dog"
+    )]
+    Tell(LabelTellArgs),
+    /// What was asked and told so far, how unsure the rest is, and how good predictions were
+    #[command(after_help = "Example:\n  posterior label status --state labels.json")]
+    Status(LabelStatusArgs),
+    /// Write the labelled rows as a table that `fit gp` takes
+    #[command(
+        after_help = "Example:\n  posterior label export --state labels.json --out labelled.csv; posterior fit gp --data labelled.csv --target label --out labels.posterior"
+    )]
+    Export(LabelExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabelStartArgs {
+    /// State file to begin; all other commands go on with it
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
+
+    /// Rows that may be labelled: a table (CSV, Parquet), or an array with a row for each (.npy, FILE.npz:NAME)
+    #[arg(long, value_name = "FILE")]
+    pub pool: PathBuf,
+
+    /// Columns that the model looks at [default: all but --labels and --show]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub features: Option<Vec<String>>,
+
+    /// Text column to turn into one 0/1 feature for each category; may be repeated
+    #[arg(long, value_name = "COL", value_delimiter = ',')]
+    pub one_hot: Vec<String>,
+
+    /// What to do with missing cells of features
+    #[arg(long, value_enum, default_value_t)]
+    pub missing: Missing,
+
+    /// Column of labels that are known already, empty where they are not
+    #[arg(long, value_name = "COL")]
+    pub labels: Option<String>,
+
+    /// Columns to show with every row that is asked for [default: the features]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub show: Vec<String>,
+
+    /// All classes there are; other labels are refused [default: they grow as labels come]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub classes: Option<Vec<String>>,
+
+    /// By what rows are chosen
+    #[arg(long, value_enum, default_value_t)]
+    pub criterion: Criterion,
+
+    /// Kernel, on standardised features; `linear` is Bayesian logistic regression on them
+    #[arg(long, value_name = "TEXT", default_value = "matern52")]
+    pub kernel: String,
+
+    /// How labels become numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub matching: Matching,
+
+    /// What is pretended to have been seen of each class before a label: small is close to the likelihood
+    #[arg(long, value_name = "A", default_value_t = 0.1, value_parser = numbers::positive)]
+    pub pseudo_count: f64,
+
+    /// Rows, labelled or asked for, that are spread over the pool before the model is asked
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = numbers::whole(2..=10_000))]
+    pub initial: usize,
+
+    /// Most memory that pool and model may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Replace a state that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+// The pool of a state, read again. (A documentation comment would become the commands' own.)
+#[derive(Debug, Args)]
+pub(crate) struct LabelPoolArgs {
+    /// State file
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    /// The pool, if it was moved since the start
+    #[arg(long, value_name = "FILE")]
+    pub pool: Option<PathBuf>,
+
+    /// Most memory that pool and model may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabelAskArgs {
+    #[command(flatten)]
+    pub pool: LabelPoolArgs,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
+
+    /// Rows to ask for, at most 10000
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=10_000))]
+    pub count: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabelStatusArgs {
+    #[command(flatten)]
+    pub pool: LabelPoolArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabelTellArgs {
+    /// State file
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+
+    #[command(flatten)]
+    pub lock: LockArgs,
+
+    /// Number of the question
+    #[arg(long, value_name = "ID", conflicts_with = "row", required_unless_present_any = ["row", "results"], value_parser = numbers::whole(1..=usize::MAX))]
+    pub id: Option<usize>,
+
+    /// A row of the pool by its number in the file, from 1, whether or not it was asked for
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=usize::MAX))]
+    pub row: Option<usize>,
+
+    /// Its label, as it stands: spaces and case count
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["skip", "results"])]
+    pub label: Option<String>,
+
+    /// It cannot be labelled, because of this; it is not asked for again
+    #[arg(long, value_name = "REASON", conflicts_with = "label")]
+    pub skip: Option<String>,
+
+    /// Many at once: a table with the columns id (or row) and label; empty labels are left pending
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "row", "label", "skip"])]
+    pub results: Option<PathBuf>,
+
+    /// Most memory that reading the table may need, in gigabytes
+    #[arg(long, value_name = "GB", default_value = "8", requires = "results", value_parser = numbers::bytes)]
+    pub memory: u64,
+
+    /// Replace what was told before
+    #[arg(long)]
+    pub replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabelExportArgs {
+    #[command(flatten)]
+    pub pool: LabelPoolArgs,
+
+    /// Table to write: the features of labelled rows as they stand in the pool, and their labels (.csv, .parquet)
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Replace the table if it exists
+    #[arg(long)]
+    pub force: bool,
+}

@@ -1,0 +1,87 @@
+//! `posterior label export`
+
+use super::load;
+use crate::args::{Cli, LabelExportArgs};
+use crate::commands::remarks;
+use crate::output::{Failure, check_outputs, print_json, set_threads};
+use posterior::data::{Column, Missing, OutputKind, Table, Values, write_table};
+use posterior::decisions::labelling::{Labelling, Pool};
+use serde_json::json;
+
+pub(super) fn export(cli: &Cli, arguments: &LabelExportArgs) -> Result<(), Failure> {
+    set_threads(arguments.pool.threads)?;
+    let own = &arguments.pool;
+    let labelling = load(&own.state)?;
+    let pool_at = own.pool.clone().unwrap_or_else(|| labelling.pool().path.clone());
+    let outputs = [(Some(arguments.out.as_path()), OutputKind::Table)];
+    check_outputs(&outputs, [&own.state, &pool_at], arguments.force)?;
+    let pool = Pool::read(labelling.pool(), own.pool.as_deref(), own.memory)?;
+    let (labels, rows): (Vec<Option<String>>, Vec<usize>) =
+        labelling.questions().iter().filter_map(|q| Some((Some(q.label()?.to_string()), q.row - 1))).unzip();
+    if rows.is_empty() {
+        return Err(Failure::new("no label was told yet: there is nothing to write".into()));
+    }
+    let features = labelling.pool().feature_columns();
+    let target = target(&labelling, &features);
+    let picked = pool.table.select(&rows);
+    let mut columns =
+        features.iter().map(|name| picked.column(name).cloned()).collect::<Result<Vec<Column>, _>>()?;
+    columns.push(Column { name: target.clone(), values: Values::Text(labels) });
+    write_table(&Table::new(pool.table.source.clone(), columns), &arguments.out)?;
+    let next = next_command(&labelling, arguments, &target);
+    if cli.json {
+        return print_json(&json!({
+            "out": arguments.out, "rows": rows.len(), "features": features, "target": target, "next": next,
+        }));
+    }
+    remarks(cli).say(format!(
+        "{} labelled rows written to {}; a model of them:\n  {next}",
+        rows.len(),
+        arguments.out.display()
+    ));
+    Ok(())
+}
+
+/// The name of the column of labels: the pool's, or `label`.
+fn target(labelling: &Labelling, features: &[String]) -> String {
+    let mut name = labelling.pool().labels.clone().unwrap_or_else(|| "label".into());
+    while features.contains(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// What makes a model of the table.
+fn next_command(labelling: &Labelling, arguments: &LabelExportArgs, target: &str) -> String {
+    let schema = &labelling.pool().schema;
+    let mut one_hot: Vec<&str> = Vec::new();
+    for feature in &schema.features {
+        if let posterior::data::Feature::Category { column, .. } = feature
+            && !one_hot.contains(&column.as_str())
+        {
+            one_hot.push(column);
+        }
+    }
+    let one_hot: String = one_hot.iter().map(|name| format!(" --one-hot {}", quoted(name))).collect();
+    let missing = match schema.missing {
+        Missing::Error => "",
+        Missing::Drop => " --missing drop",
+        Missing::Mean => " --missing mean",
+    };
+    let data = quoted(&arguments.out.display().to_string());
+    format!(
+        "posterior fit gp --data {data} --target {}{one_hot}{missing} --kernel {} --out labelled.posterior",
+        quoted(target),
+        quoted(&labelling.settings().kernel.to_string()),
+    )
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,3 @@
+mod choices;
+mod pools;
+mod states;

@@ -1,0 +1,190 @@
+//! One method on one pool: labels one after the other, and how good predictions of other rows are.
+
+use super::problem::{Problem, Sizes};
+use crate::context::Context;
+use crate::error::ExperimentError;
+use faer::Mat;
+use posterior_decisions::labelling::{
+    Choosing, ClassStandIns, Criterion, Latent, Learned, PoolPosterior, Scoring, choose, learn, prior_kernel,
+};
+use posterior_kernels::{Kernel, KernelExpression};
+use posterior_likelihoods::gaussianised::Gaussianised;
+use posterior_linalg::random::Streams;
+use posterior_metrics::Classes;
+use serde::{Deserialize, Serialize};
+
+/// How labels are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    pub(super) criterion: Criterion,
+    pub(super) gaussianised: Gaussianised,
+    /// Labels at the start, at random; at the end; asked for at a time; between two scores.
+    pub(super) initial: usize,
+    pub(super) labels: usize,
+    pub(super) batch: usize,
+    pub(super) every: usize,
+}
+
+/// The prior of the functions.
+#[derive(Clone, Debug)]
+pub(super) struct Prior<'a> {
+    pub(super) kernel: &'a KernelExpression,
+    /// Whether hyperparameters are learned as labels come; else the kernel is taken as it is, in the functions' own units.
+    pub(super) learned: bool,
+}
+
+/// Scores by the number of labels.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Course {
+    pub(super) labels: Vec<usize>,
+    pub(super) accuracy: Vec<f64>,
+    /// Mean log probability of the test labels, nats.
+    pub(super) log_likelihood: Vec<f64>,
+    /// Rows in the order in which they were labelled.
+    pub(super) rows: Vec<usize>,
+}
+
+struct Model {
+    stand_ins: ClassStandIns,
+    posterior: PoolPosterior,
+    learned: Option<Learned>,
+}
+
+impl Model {
+    fn new(
+        problem: &Problem,
+        (prior, gaussianised): (&Prior<'_>, &Gaussianised),
+        rows: &[usize],
+        before: Option<Learned>,
+        seed: u64,
+        context: &mut Context<'_>,
+    ) -> Result<Self, ExperimentError> {
+        let own = ClassStandIns::new(problem.classes, gaussianised)?;
+        let classes: Vec<usize> = rows.iter().map(|&row| problem.labels[row]).collect();
+        let (kernel, stand_ins, learned): (Box<dyn Kernel<f64>>, _, _) = if prior.learned {
+            let stand_ins = own.standardised();
+            let learned = match before {
+                Some(known) if !known.is_outgrown(rows.len(), problem.classes) => known,
+                _ => {
+                    let d = problem.inputs.ncols();
+                    let inputs = Mat::from_fn(rows.len(), d, |i, j| problem.inputs[(rows[i], j)]);
+                    let mut watch = |done, total| context.tell("hyperparameters", done, total);
+                    let data = (inputs.as_ref(), classes.as_slice());
+                    learn(prior.kernel, &problem.names, &stand_ins, data, seed, &mut watch)?
+                }
+            };
+            (prior_kernel(prior.kernel, &problem.names, Some(&learned))?, stand_ins, Some(learned))
+        } else {
+            (prior.kernel.build(&problem.names)?, own, None)
+        };
+        let observed: Vec<_> = classes.iter().map(|&class| stand_ins.of_all(class)).collect();
+        let posterior = PoolPosterior::prior(kernel, problem.inputs.clone(), stand_ins.functions());
+        Ok(Self { posterior: posterior.conditioned(rows, &observed)?, stand_ins, learned })
+    }
+}
+
+/// Class probabilities of some rows.
+fn probabilities(
+    model: &Model,
+    scoring: &Scoring,
+    rows: std::ops::Range<usize>,
+) -> Result<Vec<f64>, ExperimentError> {
+    let mut out = Vec::with_capacity(rows.len() * model.stand_ins.classes());
+    for row in rows {
+        let (mean, variance) = model.posterior.latent(row, &model.stand_ins);
+        out.extend(scoring.probabilities(Latent { mean: &mean, variance: &variance })?);
+    }
+    Ok(out)
+}
+
+/// A map of the plane after so many labels.
+pub(super) struct Snapshot {
+    pub(super) labels: usize,
+    /// Of the second class, at each of the rows behind pool and test set.
+    pub(super) probabilities: Vec<f64>,
+}
+
+/// Labels rows of the pool until there are enough. Rows behind pool and test set are looked at when there are as many labels as in `looks`.
+pub(super) fn follow(
+    problem: &Problem,
+    sizes: Sizes,
+    (asking, prior): (&Asking, &Prior<'_>),
+    (looks, streams): (&[usize], Streams),
+    stage: &str,
+    context: &mut Context<'_>,
+) -> Result<(Course, Vec<Snapshot>), ExperimentError> {
+    // The same for all methods: the first of each class there is in a random order, then the next.
+    let mut order: Vec<usize> = (0..sizes.pool).collect();
+    rand::seq::SliceRandom::shuffle(&mut order[..], &mut streams.stream("experiment/first-labels"));
+    let mut rows: Vec<usize> = (0..problem.classes)
+        .filter_map(|class| order.iter().copied().find(|&row| problem.labels[row] == class))
+        .take(asking.initial)
+        .collect();
+    let rest: Vec<usize> = order.into_iter().filter(|row| !rows.contains(row)).collect();
+    rows.extend(&rest[..asking.initial.saturating_sub(rows.len()).min(rest.len())]);
+    let seed = streams.seed();
+    let given = (prior, &asking.gaussianised);
+    let mut model = Model::new(problem, given, &rows, None, seed, context)?;
+    let scoring = Scoring::new(asking.criterion, &model.stand_ins, 0)?;
+    let truth = &problem.labels[sizes.pool..sizes.pool + sizes.test];
+    let (mut course, mut snapshots) = (Course::default(), Vec::new());
+    let mut next = rows.len();
+    loop {
+        if rows.len() >= next {
+            let p = probabilities(&model, &scoring, sizes.pool..sizes.pool + sizes.test)?;
+            let scores = Classes::new(&p, problem.classes, truth)?.scores();
+            course.labels.push(rows.len());
+            course.accuracy.push(scores.accuracy);
+            course.log_likelihood.push(-scores.nll);
+            next = rows.len() + asking.every;
+        }
+        if looks.get(snapshots.len()).is_some_and(|wanted| rows.len() >= *wanted) {
+            let p = probabilities(&model, &scoring, sizes.pool + sizes.test..problem.inputs.nrows())?;
+            let probabilities = p.chunks_exact(problem.classes).map(|p| p[1]).collect();
+            snapshots.push(Snapshot { labels: rows.len(), probabilities });
+        }
+        if rows.len() >= asking.labels {
+            break;
+        }
+        context.step(stage, rows.len(), asking.labels)?;
+        let mut is_free = vec![true; sizes.pool];
+        rows.iter().for_each(|&row| is_free[row] = false);
+        let free: Vec<usize> = (0..sizes.pool).filter(|&row| is_free[row]).collect();
+        let streams = streams.child("experiment/labels", rows.len() as u64);
+        let choosing =
+            Choosing { stand_ins: &model.stand_ins, scoring: &scoring, pending: &[], free: &free, streams };
+        let count = asking.batch.min(asking.labels - rows.len());
+        let chosen =
+            choose(&mut model.posterior, choosing, count, &mut |_, _| posterior_optim::Signal::Continue)?;
+        for chosen in chosen {
+            model.posterior.observe(chosen.row, &model.stand_ins.of_all(problem.labels[chosen.row]));
+            rows.push(chosen.row);
+        }
+        if model.learned.as_ref().is_some_and(|l| l.is_outgrown(rows.len(), problem.classes)) {
+            let before = model.learned.take();
+            model = Model::new(problem, given, &rows, before, seed, context)?;
+        }
+    }
+    course.rows = rows;
+    Ok((course, snapshots))
+}
+
+impl Course {
+    /// The first number of labels from which on, at some score, `values` is at least `level`; None where it never was.
+    pub(super) fn reached(&self, values: &[f64], level: f64) -> Option<usize> {
+        values.iter().position(|v| *v >= level).map(|place| self.labels[place])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_reached_where_they_first_are() {
+        let course = Course { labels: vec![10, 20, 30], accuracy: vec![0.5, 0.8, 0.7], ..Course::default() };
+        assert_eq!(course.reached(&course.accuracy, 0.75), Some(20));
+        assert_eq!(course.reached(&course.accuracy, 0.5), Some(10));
+        assert_eq!(course.reached(&course.accuracy, 0.9), None);
+    }
+}
