@@ -106,14 +106,22 @@ fn files_of_another_kind_stay_unless_forced() {
         (LAPLACE, "--out"),
         (forward, "--out"),
     ] {
-        std::fs::write(at.join("other.csv"), other).unwrap();
-        let text = error(at, &format!("{line} {flag} other.csv"));
+        // By its name the output of a network is an array.
+        let name = if line == forward { "other.npy" } else { "other.csv" };
+        std::fs::write(at.join(name), other).unwrap();
+        let text = error(at, &format!("{line} {flag} {name}"));
         assert!(text.contains("exists and is not") && text.contains("--force"), "{line}\n{text}");
-        assert_eq!(std::fs::read_to_string(at.join("other.csv")).unwrap(), other, "{line}");
-        succeeds(at, &format!("{line} {flag} other.csv --force"));
+        assert_eq!(std::fs::read_to_string(at.join(name)).unwrap(), other, "{line}");
+        succeeds(at, &format!("{line} {flag} {name} --force"));
         // Its own kind is replaced without a word.
-        succeeds(at, &format!("{line} {flag} other.csv"));
+        succeeds(at, &format!("{line} {flag} {name}"));
     }
+    // Anybody's table may be a table: none is replaced.
+    std::fs::write(at.join("other.csv"), other).unwrap();
+    assert!(error(at, &format!("{forward} --out other.csv")).contains("--force"));
+    succeeds(at, &format!("{forward} --out other.csv --force"));
+    assert!(std::fs::read_to_string(at.join("other.csv")).unwrap().starts_with("output_1"));
+    assert!(error(at, &format!("{forward} --out y.npy --labels x.npy")).contains("--labels are a column"));
     // Of its own format, and yet another kind.
     std::fs::write(at.join("page.html"), "<!DOCTYPE html>\n<html><head><title>Home</title></head></html>")
         .unwrap();

@@ -156,7 +156,8 @@ fn fit(
         })?;
         return Ok(AnyModel::Process(Box::new(fitted)));
     }
-    request.labels.likelihood = chosen.name;
+    // As it was asked: what is left open is compared.
+    request.labels.likelihood = asked;
     request.labels.inference =
         if stand_ins { InferenceName::Gaussianised } else { InferenceName::Variational };
     let observed = Observed::from_table(table, &rows, &request, chosen)?;

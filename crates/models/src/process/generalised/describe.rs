@@ -69,14 +69,17 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         let mut text = {
             let count = g.pseudo_count();
             let count = if stand_ins.bounds.is_empty() { count.to_string() } else { number(count) };
-            format!("{} matching, pseudo-count {count}", g.matching().name())
+            let classes = stand_ins.tried.iter().any(|t| t.as_classes) && stand_ins.offsets.len() == 2;
+            let taken = if classes { "two classes with a function each, " } else { "" };
+            format!("{taken}{} matching, pseudo-count {count}", g.matching().name())
         };
         if !stand_ins.tried.is_empty() {
             let mut matching = None;
             let tried = stand_ins.tried.iter().map(|t| {
-                let named = matching != Some(t.matching);
-                matching = Some(t.matching);
-                let name = if named { format!("{} ", t.matching.name()) } else { String::new() };
+                let own = Some((t.matching, t.as_classes));
+                let named = std::mem::replace(&mut matching, own) != own;
+                let classes = if t.as_classes { "two classes, " } else { "" };
+                let name = if named { format!("{classes}{} ", t.matching.name()) } else { String::new() };
                 format!("{name}{}: {:.4}", t.pseudo_count, t.scores.nll)
             });
             text += &format!(

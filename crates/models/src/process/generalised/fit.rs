@@ -42,14 +42,15 @@ impl GeneralisedModel {
     ) -> Result<Self, ModelError> {
         let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
-        let (train, held) = split(&observed, request, &plan)?;
+        let (mut train, held) = split(&observed, request, &plan)?;
         let observed_all = &observed;
-        let observed = &train;
-        let mut best = infer(plan.inference, observed, request, &plan, (&mut *journal, &mut *observer))?;
+        let likelihood = train.likelihood.clone();
+        let mut best = infer(plan.inference, &mut train, request, &plan, (&mut *journal, &mut *observer))?;
+        train.likelihood = likelihood;
         let mut tried = Vec::new();
         let first = journal.spent();
         if let Some(other) = plan.compared.filter(|_| request.time_budget.is_none_or(|b| 2.0 * first <= b)) {
-            let found = infer(other, observed, request, &plan, (&mut *journal, &mut *observer))?;
+            let found = infer(other, &mut train, request, &plan, (&mut *journal, &mut *observer))?;
             tried.push(best.scored(first));
             tried.push(found.scored(journal.spent() - first));
             if found.nll() < best.nll() {
@@ -64,6 +65,7 @@ impl GeneralisedModel {
                 plan.inference.as_str()
             ),
         };
+        let observed = &train;
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
@@ -147,7 +149,7 @@ impl Inferred {
 
 fn infer(
     inference: InferenceName,
-    observed: &Observed,
+    observed: &mut Observed,
     request: &FitRequest,
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),

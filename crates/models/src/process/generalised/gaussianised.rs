@@ -27,7 +27,7 @@ use posterior_gp::exact::{ExactGp, ExactPosterior, SeveralObservations};
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
 use posterior_gp::iterative::Blocks;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
-use posterior_likelihoods::{Gaussian, OutputLikelihood};
+use posterior_likelihoods::{Categorical, Gaussian, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters};
 use std::sync::Arc;
@@ -115,7 +115,9 @@ fn trial(
     let data = stand_ins.on(observed, rows)?;
     let mut last = model.clone();
     let learned = (request.hyperparameters.is_none(), request.seed);
-    let tried = format!("{} {}", gaussianised.matching().name(), gaussianised.pseudo_count());
+    let functions = stand_ins.count();
+    let (matching, pseudo_count) = (gaussianised.matching().name(), gaussianised.pseudo_count());
+    let tried = format!("{functions} functions, {matching} {pseudo_count}");
     let latents = crossed(observed, rows, learned, |half| {
         let own: Vec<usize> = half.iter().map(|&place| rows[place]).collect();
         let name = format!("{tried}, a part with row {}", own[0] + 1);
@@ -134,20 +136,26 @@ struct Choice {
     best: Option<Trial>,
 }
 
-/// Pseudo-counts on a part of the rows. One that is given is tried as well where its score is wanted.
+/// Pseudo-counts on a part of the rows. One that is given is tried as well where its score is wanted. Yes and no are tried as two classes as well, where nothing else was asked for, and `observed` is left as what was best.
+///
+/// The logit of an event has the same noise whatever happened. Where one outcome is rare, that noise is larger than all that the labels vary, and the evidence takes the function for nothing; of two classes with a function each,
+/// the rare one's noise is its own.
 fn choose_pseudo_count(
-    observed: &Observed,
+    observed: &mut Observed,
     (request, plan): (&FitRequest, &InferencePlan),
     model: &ExactGp,
     searching: &mut Searching<'_, '_>,
 ) -> Result<Choice, ModelError> {
     let asked = &request.labels;
     let named = asked.matching.map(|matching| [matching]);
-    let matchings = named.as_ref().map_or_else(|| default_matchings(&observed.likelihood), |own| &own[..]);
+    let matchings = |of: &Observed| match &named {
+        Some(own) => own.to_vec(),
+        None => default_matchings(&of.likelihood).to_vec(),
+    };
     let blocks = Blocks { uniform: 1, neighbourhoods: 0, size: plan.trial_rows, seed: request.seed };
     let rows = blocks.rows(&observed.data)?.swap_remove(0);
     if let Some(PseudoCount::Given(pseudo_count)) = asked.pseudo_count {
-        let gaussianised = Gaussianised::new(matchings[0], pseudo_count)?;
+        let gaussianised = Gaussianised::new(matchings(observed)[0], pseudo_count)?;
         let wanted = matches!(plan.method, Method::Exact(_)) && rows.len() > 1;
         let best = match wanted {
             true => Some(trial(observed, &rows, &gaussianised, model, (request, searching))?),
@@ -156,43 +164,59 @@ fn choose_pseudo_count(
         return Ok(Choice { gaussianised, tried: Vec::new(), best });
     }
     let mut tried: Vec<TriedPseudoCount> = Vec::new();
-    let mut best: Option<(Gaussianised, Trial)> = None;
+    let mut best: Option<(Gaussianised, Trial, OutputLikelihood)> = None;
     // Away from the first on either side for as long as it gets better; the other side is not better where one is.
     let least = if matches!(observed.target, Target::Counts { .. }) { LEAST_OF_COUNTS } else { 0 };
     let ways: [Vec<usize>; 3] =
         [vec![FIRST], (least..FIRST).rev().collect(), (FIRST + 1..PSEUDO_COUNTS.len()).collect()];
-    for &matching in matchings {
-        let first = tried.len();
-        for way in &ways {
-            let own = &tried[first..];
-            let mut last = own.first().map_or(f64::INFINITY, |t| t.scores.nll);
-            if own.iter().any(|t| t.scores.nll < last) {
-                break;
-            }
-            for &index in way {
-                if best.is_some() && searching.is_spent() {
+    let mut likelihoods = vec![observed.likelihood.clone()];
+    if plan.tries_two_classes {
+        likelihoods.push(OutputLikelihood::Categorical(Categorical::new(2)?));
+    }
+    for likelihood in likelihoods {
+        observed.likelihood = likelihood;
+        let as_classes = plan.tries_two_classes && !tried.is_empty();
+        let begins = tried.len();
+        for matching in matchings(observed) {
+            let first = tried.len();
+            for way in &ways {
+                let own = &tried[first..];
+                let mut last = own.first().map_or(f64::INFINITY, |t| t.scores.nll);
+                if own.iter().any(|t| t.scores.nll < last) {
                     break;
                 }
-                let pseudo_count = PSEUDO_COUNTS[index];
-                let from = best.as_ref().map_or(model, |(_, trial)| &trial.model);
-                let gaussianised = Gaussianised::new(matching, pseudo_count)?;
-                let found = trial(observed, &rows, &gaussianised, from, (request, searching))?;
-                let scores = found.check.scores;
-                tried.push(TriedPseudoCount { matching, pseudo_count, scores });
-                if best.as_ref().is_none_or(|(_, trial)| scores.nll < trial.check.scores.nll) {
-                    best = Some((gaussianised, found));
+                for &index in way {
+                    if best.is_some() && searching.is_spent() {
+                        break;
+                    }
+                    let pseudo_count = PSEUDO_COUNTS[index];
+                    // What one function was taken for is no place to begin with two.
+                    let before = best.as_ref().filter(|_| tried.len() > begins);
+                    let from = before.map_or(model, |(_, trial, _)| &trial.model);
+                    let gaussianised = Gaussianised::new(matching, pseudo_count)?;
+                    let found = trial(observed, &rows, &gaussianised, from, (request, searching))?;
+                    let scores = found.check.scores;
+                    tried.push(TriedPseudoCount { matching, pseudo_count, scores, as_classes });
+                    if best.as_ref().is_none_or(|(_, trial, _)| scores.nll < trial.check.scores.nll) {
+                        best = Some((gaussianised, found, observed.likelihood.clone()));
+                    }
+                    if scores.nll >= last {
+                        break;
+                    }
+                    last = scores.nll;
                 }
-                if scores.nll >= last {
-                    break;
-                }
-                last = scores.nll;
             }
         }
     }
-    let usual = || Gaussianised::new(matchings[0], PSEUDO_COUNTS[FIRST]);
     Ok(match best {
-        Some((gaussianised, trial)) => Choice { gaussianised, tried, best: Some(trial) },
-        None => Choice { gaussianised: usual()?, tried, best: None },
+        Some((gaussianised, trial, likelihood)) => {
+            observed.likelihood = likelihood;
+            Choice { gaussianised, tried, best: Some(trial) }
+        }
+        None => {
+            let gaussianised = Gaussianised::new(matchings(observed)[0], PSEUDO_COUNTS[FIRST])?;
+            Choice { gaussianised, tried, best: None }
+        }
     })
 }
 
@@ -286,7 +310,7 @@ pub(super) struct Chosen {
 
 /// The pseudo-count by rows left out, or as it is given; then hyperparameters by the stand-ins' evidence.
 fn by_rows_left_out(
-    observed: &Observed,
+    observed: &mut Observed,
     (request, plan): (&FitRequest, &InferencePlan),
     searching: &mut Searching<'_, '_>,
 ) -> Result<Chosen, ModelError> {
@@ -299,9 +323,9 @@ fn by_rows_left_out(
     Ok(Chosen { gaussianised, stand_ins, model, source, check, tried, bounds: Vec::new() })
 }
 
-/// Fits.
+/// Fits. The likelihood of `observed` is afterwards that of the functions.
 pub(super) fn fit(
-    observed: &Observed,
+    observed: &mut Observed,
     request: &FitRequest,
     plan: &InferencePlan,
     kept: (&mut Journal, &mut Observer<'_, FitStage>),

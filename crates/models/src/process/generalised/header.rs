@@ -22,6 +22,9 @@ pub struct TriedPseudoCount {
     pub pseudo_count: f64,
     /// Its scores: every row of a part of the table predicted from the others of it, under hyperparameters that its half had no part in.
     pub scores: LabelScores,
+    /// Whether yes and no were taken as two classes with a function each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_classes: bool,
 }
 
 /// A pseudo-count that was learned.

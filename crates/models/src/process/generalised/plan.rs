@@ -3,7 +3,8 @@
 use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::options::{
-    ExactOptions, HyperparameterOptions, InferenceName, MethodName, PseudoCount, SgprOptions, SvgpOptions,
+    ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName, PseudoCount, SgprOptions,
+    SvgpOptions,
 };
 use crate::process::time;
 use crate::{FitRequest, Method, ModelError};
@@ -31,8 +32,10 @@ pub struct InferencePlan {
     pub method: Method,
     /// Why.
     pub why: String,
-    /// Latent functions.
+    /// Latent functions, at most.
     pub latents: usize,
+    /// Whether yes and no are taken as two classes with a function each as well, and the better of both is kept.
+    pub tries_two_classes: bool,
     /// Rows that hyperparameters, or a pseudo-count, are searched for on.
     pub trial_rows: usize,
     /// Memory, and the work of one evaluation.
@@ -63,12 +66,20 @@ impl InferencePlan {
     fn unchecked(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
         let (n, d) = (observed.rows(), observed.data.inputs().ncols());
         let likelihood = &observed.likelihood;
-        let latents = posterior_likelihoods::Likelihood::outputs(&**likelihood);
+        let asked = &request.labels;
+        let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
+            && asked.likelihood == LikelihoodName::Auto
+            && matches!(asked.inference, InferenceName::Auto | InferenceName::Gaussianised)
+            && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
+            && request.hyperparameters.is_none();
+        let latents = match tries_two_classes {
+            true => 2,
+            false => posterior_likelihoods::Likelihood::outputs(&**likelihood),
+        };
         let has_stand_ins = matches!(
             likelihood,
             OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_)
         );
-        let asked = &request.labels;
         let work = |rows: usize| latents as f64 * (rows as f64).powi(3);
         let small = work(n) <= EXACT_WORK
             && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
@@ -168,7 +179,18 @@ impl InferencePlan {
             }
         }
         let plan = cost.plan;
-        Ok(Self { inference, compared, method, why, latents, trial_rows, plan, cost, seconds: None })
+        Ok(Self {
+            inference,
+            compared,
+            method,
+            why,
+            latents,
+            tries_two_classes,
+            trial_rows,
+            plan,
+            cost,
+            seconds: None,
+        })
     }
 
     /// Measures how long it takes on this machine, in some hundredths of a second.
@@ -187,8 +209,9 @@ impl InferencePlan {
     pub fn describe(&self) -> String {
         let time = self.seconds.map_or_else(String::new, |s| format!(", about {} on this machine", time(s)));
         format!(
-            "{} with {} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
+            "{} with {}{} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
             self.inference.as_str(),
+            if self.tries_two_classes { "1 or " } else { "" },
             self.latents,
             if self.latents == 1 { "" } else { "s" },
             self.method.name(),
