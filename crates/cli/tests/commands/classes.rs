@@ -279,7 +279,7 @@ fn rates_are_learned_from_counts_in_exposures() {
         assert!((mean(3) - 0.5 * mean(2)).abs() < 1e-9 * mean(2), "{route}: {predicted}");
         json(at, "evaluate --model m.posterior --data t.csv");
     }
-    assert!(text(at, "inspect --model m.posterior").contains("counts for each unit of it on average"));
+    assert!(text(at, "inspect m.posterior").contains("counts for each unit of it on average"));
     std::fs::write(at.join("without.csv"), "a\n1\n").unwrap();
     assert!(error(at, "predict --model m.posterior --data without.csv").contains("years"));
     std::fs::write(at.join("none.csv"), "a,years\n1,0\n").unwrap();
