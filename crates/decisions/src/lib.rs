@@ -24,6 +24,7 @@
 //! | [`Functions`] | draws that can be evaluated and differentiated anywhere |
 //! | [`maximise`] | the maxima of all of them, by many starts and gradient steps |
 //! | [`Space`] | what may be chosen: a box of named axes |
+//! | [`SharedState`] | a file that several processes change |
 //! | [`campaign`] | ask and tell with a state that survives crashes |
 //! | [`labelling`] | the same for labels: which rows of a pool to label next |
 //!
@@ -34,6 +35,7 @@ mod error;
 mod functions;
 pub mod labelling;
 mod multistart;
+mod shared;
 mod space;
 
 pub use campaign::Campaign;
@@ -41,4 +43,5 @@ pub use error::DecisionError;
 pub use functions::Functions;
 pub use labelling::Labelling;
 pub use multistart::{Known, Maxima, MultistartOptions, maximise};
+pub use shared::{SharedState, Waiting};
 pub use space::{Axis, Scale, Space};

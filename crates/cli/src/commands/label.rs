@@ -11,6 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Failure, Remarks, check_outputs, print, print_json, set_threads};
 use crate::progress::StageProgress;
 use posterior::data::OutputKind;
+use posterior::decisions::SharedState;
 use posterior::decisions::labelling::{
     Asked, LabelSettings, LabelStage, Labelling, Pool, PoolColumns, Question,
 };

@@ -11,9 +11,9 @@ use crate::output::{Failure, check_outputs, number, print, print_json, set_threa
 use crate::progress::StageProgress;
 use posterior::data::{LockHolder, OutputKind, Values};
 use posterior::decisions::campaign::{
-    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial, Waiting,
+    Best, Candidates, Direction, Outcome, Proposal, Settings, Stage, Told, Trial,
 };
-use posterior::decisions::{Axis, Campaign, Scale, Space};
+use posterior::decisions::{Axis, Campaign, Scale, SharedState, Space, Waiting};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;

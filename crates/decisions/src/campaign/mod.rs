@@ -6,14 +6,12 @@
 //! | `trial` | a point, and what became of it |
 //! | `settings` | what the proposals are made by |
 //! | `state` | all of it, in a file and back |
-//! | `shared` | changes by several processes, one after the other |
 //! | `model` | hyperparameters and draws |
 //! | `propose` | from what is known to the next points |
 
 mod model;
 mod propose;
 mod settings;
-mod shared;
 mod state;
 mod trial;
 
@@ -22,6 +20,5 @@ mod tests;
 
 pub use propose::{MOST_ASKED, Proposal, Stage};
 pub use settings::{Candidates, Direction, MOST_INITIAL, Settings, Strategy};
-pub use shared::Waiting;
 pub use state::{Best, Campaign, Told};
 pub use trial::{Origin, Outcome, Trial};

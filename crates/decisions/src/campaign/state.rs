@@ -1,17 +1,14 @@
 //! The whole of a campaign, in a file and back.
 
 use super::{Candidates, Origin, Outcome, Settings, Trial};
-use crate::{DecisionError, Space};
-use posterior_data::create_atomically;
+use crate::{DecisionError, SharedState, Space};
+use posterior_data::{DataError, FileLock};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
-
-/// Largest state that is read: a million trials of a hundred axes fit.
-const LARGEST_FILE: u64 = 4 << 30;
 
 /// Proposals made, and what was told of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,43 +177,16 @@ impl Campaign {
         Ok(id)
     }
 
-    /// Writes the state in one step: after a crash the file holds the state before or after, never a part.
+    /// The lock of a process that tries the points of the state: one at a time, or two would try the same points. It does not keep others from telling and asking.
     ///
     /// # Errors
-    /// [`DecisionError::File`]; an older file is untouched.
-    pub fn save(&self, path: &Path) -> Result<(), DecisionError> {
-        create_atomically(path, |out| {
-            serde_json::to_writer(&mut *out, self)?;
-            out.write_all(b"\n")
-        })
-        .map_err(|e| DecisionError::File {
-            what: "write",
-            path: path.into(),
-            reason: e.to_string(),
-        })
+    /// [`DecisionError::Data`] with the lock's holder, at once.
+    pub fn lock_trials(path: &Path) -> Result<FileLock, DecisionError> {
+        Ok(FileLock::acquire(path, "run", Duration::ZERO, &mut |_, _| false).map_err(DataError::from)?)
     }
+}
 
-    /// Reads and checks a state.
-    ///
-    /// # Errors
-    /// [`DecisionError::File`], [`DecisionError::State`].
-    pub fn load(path: &Path) -> Result<Self, DecisionError> {
-        let failed = |e: std::io::Error| DecisionError::File {
-            what: "read",
-            path: path.into(),
-            reason: e.to_string(),
-        };
-        let length = std::fs::metadata(path).map_err(failed)?.len();
-        let state = |reason: String| DecisionError::State { path: path.into(), reason };
-        if length > LARGEST_FILE {
-            return Err(state(format!("it has {length} bytes")));
-        }
-        let text = std::fs::read(path).map_err(failed)?;
-        let campaign: Self = serde_json::from_slice(&text).map_err(|e| state(e.to_string()))?;
-        campaign.check().map_err(state)?;
-        Ok(campaign)
-    }
-
+impl SharedState for Campaign {
     fn check(&self) -> Result<(), String> {
         if self.format != FORMAT {
             return Err(format!("it has layout {}, this release reads {FORMAT}", self.format));

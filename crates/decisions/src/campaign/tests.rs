@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DecisionError, Space};
+use crate::{DecisionError, SharedState, Space};
 use posterior_optim::Signal;
 
 fn space() -> Space {

@@ -2,18 +2,12 @@
 
 use super::model::Learned;
 use super::{Answer, LabelSettings, Pool, PoolSource, Question, Reason};
-use crate::DecisionError;
-use crate::campaign::{Told, Waiting};
-use posterior_data::{DataError, FileLock, create_atomically};
+use crate::campaign::Told;
+use crate::{DecisionError, SharedState};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
-use std::path::Path;
 
 /// Version of the file's layout.
 const FORMAT: u32 = 1;
-
-/// Largest state that is read.
-const LARGEST_FILE: u64 = 4 << 30;
 
 /// Rows asked for, and what was told of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -231,72 +225,9 @@ impl Labelling {
             self.classes.pop();
         }
     }
+}
 
-    /// Reads the state, changes it and writes it, all under its lock, so that of changes by several processes none is lost. An error of `change` leaves the file as it was.
-    ///
-    /// # Errors
-    /// Those of `change`; [`DecisionError::Data`] with the lock's holder when the wait is over; as [`Self::load`] and [`Self::save`].
-    pub fn update<T, E: From<DecisionError>>(
-        path: &Path,
-        waiting: Waiting<'_>,
-        change: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<(T, Self), E> {
-        if !path.exists() {
-            // No lock for a state that is not there.
-            Self::load(path)?;
-        }
-        let _lock = Self::lock(path, waiting)?;
-        let mut labelling = Self::load(path)?;
-        let result = change(&mut labelling)?;
-        labelling.save(path)?;
-        Ok((result, labelling))
-    }
-
-    /// The lock under which the state is changed.
-    ///
-    /// # Errors
-    /// [`DecisionError::Data`] with the lock's holder.
-    pub fn lock(path: &Path, waiting: Waiting<'_>) -> Result<FileLock, DecisionError> {
-        Ok(FileLock::acquire(path, "lock", waiting.limit, waiting.observer).map_err(DataError::from)?)
-    }
-
-    /// Writes the state in one step: after a crash the file holds the state before or after, never a part.
-    ///
-    /// # Errors
-    /// [`DecisionError::File`]; an older file is untouched.
-    pub fn save(&self, path: &Path) -> Result<(), DecisionError> {
-        create_atomically(path, |out| {
-            serde_json::to_writer(&mut *out, self)?;
-            out.write_all(b"\n")
-        })
-        .map_err(|e| DecisionError::File {
-            what: "write",
-            path: path.into(),
-            reason: e.to_string(),
-        })
-    }
-
-    /// Reads and checks a state.
-    ///
-    /// # Errors
-    /// [`DecisionError::File`], [`DecisionError::State`].
-    pub fn load(path: &Path) -> Result<Self, DecisionError> {
-        let failed = |e: std::io::Error| DecisionError::File {
-            what: "read",
-            path: path.into(),
-            reason: e.to_string(),
-        };
-        let length = std::fs::metadata(path).map_err(failed)?.len();
-        let state = |reason: String| DecisionError::State { path: path.into(), reason };
-        if length > LARGEST_FILE {
-            return Err(state(format!("it has {length} bytes")));
-        }
-        let text = std::fs::read(path).map_err(failed)?;
-        let labelling: Self = serde_json::from_slice(&text).map_err(|e| state(e.to_string()))?;
-        labelling.check().map_err(state)?;
-        Ok(labelling)
-    }
-
+impl SharedState for Labelling {
     fn check(&self) -> Result<(), String> {
         if self.format != FORMAT {
             return Err(format!("it has layout {}, this release reads {FORMAT}", self.format));

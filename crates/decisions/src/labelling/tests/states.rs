@@ -1,10 +1,10 @@
 //! Asking and telling with a state.
 
-use crate::DecisionError;
 use crate::campaign::Told;
 use crate::labelling::{
     Answer, Criterion, LabelSettings, LabelStage, Labelling, Pool, PoolColumns, Reason, Which,
 };
+use crate::{DecisionError, SharedState};
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior_optim::Signal;
 use std::collections::HashSet;
