@@ -77,7 +77,7 @@ impl Cost {
                 if request.labels.pseudo_count == Some(PseudoCount::Learned) {
                     return Self::learned(plan, conditioned, request, size);
                 }
-                none(plan, searches(request, size) + conditioned)
+                none(plan, searches(method, request, size) + conditioned)
             }
             _ => Self::by_parts(method, request, size),
         }
@@ -115,7 +115,7 @@ impl Cost {
         let matrices = 8 * (trial_rows as u64).pow(2).saturating_mul(c);
         let tried = trial.saturating_add(matrices).saturating_add(pseudo);
         let plan = Plan { peak_bytes: peak_bytes.max(tried), ..own.as_exact() };
-        let searched = searches(request, size);
+        let searched = searches(method, request, size);
         match method {
             // Under hyperparameters of the search above: one pass over all rows for each function.
             Method::Sgpr(options) => {
@@ -149,8 +149,26 @@ impl Cost {
     }
 }
 
+/// Operations of one evaluation of all functions' collapsed bounds of m inducing points on n rows; None where these are so many that hyperparameters are searched for on blocks of rows.
+pub(super) fn collapsed_search(functions: usize, n: usize, m: usize) -> Option<f64> {
+    let operations = 6.0 * (functions * n) as f64 * (m * m) as f64;
+    (operations <= 10.0 * SEARCH_WORK).then_some(operations)
+}
+
+/// Operations of one evaluation of the search for hyperparameters.
+fn evaluation(method: &Method, size: Size) -> f64 {
+    let Size { rows: n, inputs: d, functions, .. } = size;
+    if let Method::Sgpr(options) = method {
+        let m = options.inducing.inducing.min(n);
+        if let Some(operations) = collapsed_search(functions, n, m) {
+            return operations + (n * m) as f64 * (10.0 * d as f64 + 40.0);
+        }
+    }
+    SEARCH_WORK.min(functions as f64 * (n as f64).powi(3))
+}
+
 /// Operations of the searches for a pseudo-count and for hyperparameters.
-fn searches(request: &FitRequest, size: Size) -> f64 {
+fn searches(method: &Method, request: &FitRequest, size: Size) -> f64 {
     if request.hyperparameters.is_some() && request.labels.pseudo_count.is_some() {
         return 0.0;
     }
@@ -161,7 +179,7 @@ fn searches(request: &FitRequest, size: Size) -> f64 {
     };
     let learned = match request.hyperparameters {
         Some(_) => 0.0,
-        None => EVALUATIONS * SEARCH_WORK.min(cubes(size.rows)),
+        None => EVALUATIONS * evaluation(method, size),
     };
     trials + learned
 }

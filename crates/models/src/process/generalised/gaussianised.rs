@@ -8,6 +8,7 @@
 //! Source: Bui, *Likelihood approximations via Gaussian approximate inference*; spec `likelihood_approximations`, sections 6.2, 6.3 and 7.
 
 use super::check::LabelCheck;
+use super::cost::collapsed_search;
 use super::crossed::crossed;
 use super::header::{BoundedPseudoCount, StandInSummary, TriedPseudoCount, marginal};
 use super::journal::Journal;
@@ -238,8 +239,7 @@ fn hyperparameters(
     let all: Vec<usize> = (0..n).collect();
     if let Method::Sgpr(options) = &plan.method {
         let m = options.inducing.inducing.min(n);
-        let evaluation = 6.0 * (c * n) as f64 * (m * m) as f64;
-        if evaluation <= 10.0 * SEARCH_WORK {
+        if collapsed_search(c, n, m).is_some() {
             let streams = Streams::new(request.seed);
             let chosen = options.inducing.choice();
             let chosen = chosen
