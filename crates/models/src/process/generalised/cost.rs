@@ -159,6 +159,8 @@ pub(super) fn collapsed_search(functions: usize, n: usize, m: usize) -> Option<f
 fn evaluation(method: &Method, size: Size) -> f64 {
     let Size { rows: n, inputs: d, functions, .. } = size;
     if let Method::Sgpr(options) = method {
+        // Rows that are held back are searched on by nobody.
+        let n = n - options.large.held_back_of(n).min(n);
         let m = options.inducing.inducing.min(n);
         if let Some(operations) = collapsed_search(functions, n, m) {
             return operations + (n * m) as f64 * (10.0 * d as f64 + 40.0);
