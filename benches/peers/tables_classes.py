@@ -310,8 +310,9 @@ def main():
         # Every third row of each class.
         test = rng.permutation(order[::3])[:5000]
         train = np.setdiff1d(order, order[::3])
-        mean, scale = x[train].mean(0), x[train].std(0) + 1e-12
-        x = (x - mean) / scale
+        mean, scale = x[train].mean(0), x[train].std(0)
+        # What does not vary keeps its unit.
+        x = (x - mean) / np.where(scale > 0, scale, 1.0)
         print(f"{name}: {len(train)} rows to learn from, {len(test)} scored, {x.shape[1]} columns, {len(np.unique(y))} classes", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             for part, rows in [("train", train), ("test", test)]:

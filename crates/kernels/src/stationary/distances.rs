@@ -6,7 +6,9 @@
 //!    contiguous. Relative error about `(D + 4) ε` for points near 0, and an entry's bits do not depend on its tile.
 //! 2. Beyond: `|x|² + |z|² - 2 x·z` by a matrix product, which does more flops a cycle and cancels digits between close points:
 //!    absolute error about `ε (|x|² + |z|²)`. The tile's points are centred before they are scaled, so that what
-//!    cancels is of the size of the tile and not of its distance from the origin. Where squares would overflow, way 1 stands in.
+//!    cancels is of the size of the tile and not of its distance from the origin; the centre is a median, lest one point that is far
+//!    away (a column that was constant in training and now is not) takes the digits of all others. Entries of far points that lost more than half of their
+//!    digits are summed anew by way 1, which also stands in where squares would overflow.
 //!
 //! Either way an observation's distance from itself is exactly 0, NaN stays NaN, and distances are capped well below
 //! the largest number (at [`limit`]), so that no form meets `∞ · 0`.
@@ -14,6 +16,7 @@
 use crate::inputs::{Columns, Points};
 use crate::kernel::{Pair, column};
 use faer::linalg::matmul::matmul;
+use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use posterior_linalg::Real;
 
@@ -70,8 +73,28 @@ impl<'a, T: Real> Distances<'a, T> {
                 *v = (*v + (a + b)).max(T::ZERO);
             }
         }
+        self.mend(x2, z2, out.rb_mut());
         for (i, j) in self.pair.identical() {
             out[(i, j)] = T::ZERO;
+        }
+    }
+
+    /// Sums anew what far points that are close to each other lost.
+    fn mend(&self, x2: &[T], z2: &[T], mut out: MatMut<'_, T>) {
+        let (far, share) = (far::<T>(), T::EPSILON.sqrt());
+        let most = |squares: &[T]| squares.iter().fold(T::ZERO, |m, &v| m.max(v));
+        if most(x2) + most(z2) <= far {
+            return;
+        }
+        for (j, &b) in z2.iter().enumerate() {
+            for (i, (v, &a)) in column(&mut out, j).iter_mut().zip(x2).enumerate() {
+                if a + b > far && *v < share * (a + b) {
+                    *v = (0..self.x.count()).fold(T::ZERO, |sum, d| {
+                        let difference = self.x.column(d)[i] - self.z.column(d)[j];
+                        difference.mul_add(difference, sum)
+                    });
+                }
+            }
         }
     }
 
@@ -167,14 +190,27 @@ fn squares<T: Real>(points: &Points<T>, rows: usize) -> Vec<T> {
     sums
 }
 
-/// The mean of each chosen column; 0 where that is not finite.
+/// Squared distances from the centre from which on the rounding of products shows in a kernel: it is 1e-9 there in f64, 1e-4 in f32.
+fn far<T: Real>() -> T {
+    let shows = if size_of::<T>() == 4 { 1e-4 } else { 1e-9 };
+    T::from_f64(shows / T::EPSILON.to_f64())
+}
+
+/// Points that the centre is the median of: enough that some of them may be anywhere, few enough to cost nothing beside a tile.
+const CENTRAL: usize = 9;
+
+/// The median of each chosen column among some of the points; 0 where that is not finite.
 fn centre<T: Real>(z: MatRef<'_, T>, columns: &Columns) -> Vec<T> {
-    let mean = |&c: &usize| {
-        let sum: f64 = z.col(c).iter().map(|v| v.to_f64()).sum();
-        let mean = T::from_f64(sum / z.nrows() as f64);
-        if mean.is_finite() { mean } else { T::ZERO }
+    let count = z.nrows().min(CENTRAL);
+    let rows: Vec<usize> = (0..count).map(|i| i * z.nrows() / count).collect();
+    let mut some = vec![0.0; count];
+    let median = |&c: &usize| {
+        some.iter_mut().zip(&rows).for_each(|(s, &i)| *s = z[(i, c)].to_f64());
+        some.sort_by(f64::total_cmp);
+        let median = some.get(count / 2).map_or(T::ZERO, |&v| T::from_f64(v));
+        if median.is_finite() { median } else { T::ZERO }
     };
-    columns.indices().iter().map(mean).collect()
+    columns.indices().iter().map(median).collect()
 }
 
 /// Room for the squared distances of a tile, when they come from a product.

@@ -76,6 +76,45 @@ fn products_are_centred_and_keep_the_diagonal_exact() {
 }
 
 #[test]
+fn points_far_away_take_no_digits_from_others() {
+    const WIDE: usize = 40;
+    let mut rng = Streams::new(22).stream("far");
+    let mut x = Mat::<f64>::from_fn(30, WIDE, |_, _| StandardNormal.sample(&mut rng));
+    let near = x.clone();
+    // Wherever they stand, two of them close to each other.
+    for i in [0, 7, 14, 29] {
+        x[(i, 3)] = 1e12;
+    }
+    let (twin, of) = (14, 29);
+    for d in 0..WIDE {
+        x[(twin, d)] = x[(of, d)] + if d == 5 { 0.5 } else { 0.0 };
+    }
+    for name in ["se", "matern32", "matern52", "rq"] {
+        let kernel = build_wide::<f64>(&format!("{name}(lengthscale=6)"), WIDE);
+        let (found, expected) = (gram(&*kernel, x.as_ref()), gram(&*kernel, near.as_ref()));
+        let sides = cross(&*kernel, near.as_ref(), x.as_ref());
+        for j in 0..30 {
+            for i in 0..30 {
+                if [i, j].iter().all(|k| near.row(*k) == x.row(*k)) {
+                    // |x|² is some 4, the kernel's slope at most 1.5.
+                    let error = (found[(i, j)] - expected[(i, j)]).abs();
+                    assert!(error < 1e-14, "{name} {i} {j}: {error:e}");
+                    assert!((sides[(i, j)] - expected[(i, j)]).abs() < 1e-14);
+                }
+            }
+        }
+        // q = 0.5 / 6 apart, as two points near the centre would be.
+        let mut pair = Mat::<f64>::zeros(2, WIDE);
+        pair[(1, 5)] = 0.5;
+        let close = gram(&*kernel, pair.as_ref())[(1, 0)];
+        assert!((found[(twin, of)] - close).abs() < 1e-12, "{name}: {} {close}", found[(twin, of)]);
+        if name != "rq" {
+            assert!(found[(0, 1)] < 1e-300, "{name}");
+        }
+    }
+}
+
+#[test]
 fn not_a_number_stays_visible() {
     for (d, name) in
         [(3, "se"), (3, "matern12"), (3, "matern32"), (3, "matern52"), (3, "rq"), (40, "matern32")]

@@ -8,8 +8,9 @@ use super::accumulate::Accumulated;
 use crate::inducing::distribution::add_lower_product;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
-use faer::{Accum, Mat};
+use faer::{Accum, Mat, MatRef};
 use posterior_kernels::{Request, pullback_diagonal};
+use posterior_linalg::cholesky::Cholesky;
 use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
 
@@ -45,15 +46,7 @@ pub fn collapsed_bound_and_gradient(
     let (m, targets) = (model.inducing.nrows(), data.targets().ncols() as f64);
     let (kernel, z, moving) = (model.kernel(), model.inducing(), model.learn_inducing);
     let c = weights.as_ref();
-
-    // Γ, both triangles.
-    let mut gamma = w.into_inverse();
-    for j in 0..m {
-        gamma.col_as_slice_mut(j).iter_mut().for_each(|g| *g *= -0.5 * targets);
-        gamma[(j, j)] += 0.5 * targets;
-    }
-    add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
-    mirror_lower(gamma.as_mut());
+    let gamma = adjoint_of_psi(w, c);
 
     // 2ΓΨ + C Pᵀ, lower triangle.
     let mut outer = Mat::zeros(m, m);
@@ -106,6 +99,19 @@ pub fn collapsed_bound_and_gradient(
     Ok(CollapsedEvaluation { value: bound, gradient, relative_jitter: whitening.relative_jitter })
 }
 
-fn add(total: &mut [f64], part: &[f64]) {
+/// `Γ = ½ T (I - W⁻¹) - ½ C Cᵀ` of the targets that are the columns of C, both triangles.
+pub(super) fn adjoint_of_psi(w: Cholesky, c: MatRef<'_, f64>) -> Mat<f64> {
+    let targets = c.ncols() as f64;
+    let mut gamma = w.into_inverse();
+    for j in 0..gamma.ncols() {
+        gamma.col_as_slice_mut(j).iter_mut().for_each(|g| *g *= -0.5 * targets);
+        gamma[(j, j)] += 0.5 * targets;
+    }
+    add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
+    mirror_lower(gamma.as_mut());
+    gamma
+}
+
+pub(super) fn add(total: &mut [f64], part: &[f64]) {
     total.iter_mut().zip(part).for_each(|(t, p)| *t += p);
 }

@@ -1,5 +1,6 @@
 //! Hyperparameters and inducing inputs: the bound plus hyperpriors, maximised by L-BFGS.
 
+use super::together::Together;
 use super::{CollapsedGp, collapsed_bound_and_gradient};
 use crate::hyperprior::{Hyperprior, log_prior};
 use crate::inducing::distribution::root_of_inverse;
@@ -77,6 +78,8 @@ pub struct CollapsedSearch {
 struct NegativeBound<'a> {
     model: CollapsedGp,
     parts: &'a [Observations],
+    /// All parts at once, where that is less work.
+    together: Option<Together<'a>>,
     hyperpriors: &'a [Hyperprior],
     largest_jitter: f64,
 }
@@ -94,14 +97,18 @@ impl Objective for NegativeBound<'_> {
         self.model.set_unconstrained(theta);
         let failed = |error: GpError| ObjectiveError(error.to_string());
         let mut natural = vec![0.0; self.model.values().len()];
-        let (mut value, mut count) = (0.0, 0);
-        for data in self.parts {
-            let evaluation = collapsed_bound_and_gradient(&self.model, data).map_err(failed)?;
+        let mut value = 0.0;
+        let evaluations: Vec<_> = match &self.together {
+            Some(together) => vec![together.bound_and_gradient(&self.model)],
+            None => self.parts.iter().map(|data| collapsed_bound_and_gradient(&self.model, data)).collect(),
+        };
+        for evaluation in evaluations {
+            let evaluation = evaluation.map_err(failed)?;
             self.largest_jitter = self.largest_jitter.max(evaluation.relative_jitter);
             natural.iter_mut().zip(evaluation.gradient).for_each(|(sum, g)| *sum += g);
             value += evaluation.value;
-            count += data.rows() * data.targets().ncols();
         }
+        let count: usize = self.parts.iter().map(|data| data.rows() * data.targets().ncols()).sum();
         let prior = log_prior(self.hyperpriors, &self.model, &mut natural).map_err(failed)?;
         let scale = -1.0 / count as f64;
         for (g, natural) in gradient.iter_mut().zip(self.model.chain(theta, &natural)) {
@@ -130,7 +137,8 @@ pub fn fit_collapsed(
     Ok(CollapsedFit { posterior, model, bound, reason, steps, evaluations, largest_jitter, plan })
 }
 
-/// Maximises the bound, summed over parts that share everything but targets and noise (and, if need be, rows); as [`fit_collapsed`] otherwise. Cost of an evaluation: the sum over parts.
+/// Maximises the bound, summed over parts that share everything but targets and noise (and, if need be, rows); as [`fit_collapsed`] otherwise. Cost of an evaluation: the sum over parts, or that of two for any number of parts
+/// of the same rows whose noise (which is not learned) is the same in most of them, as that of classes is.
 ///
 /// # Errors
 /// As [`fit_collapsed`]; [`GpError::Empty`] for no parts.
@@ -151,8 +159,9 @@ pub fn search_collapsed(
     }
     log_prior(&options.hyperpriors, &model, &mut vec![0.0; model.values().len()])?;
     let start = model.unconstrained();
+    let together = Together::new(&model, parts);
     let mut objective =
-        NegativeBound { model, parts, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
+        NegativeBound { model, parts, together, hyperpriors: &options.hyperpriors, largest_jitter: 0.0 };
     let outcome = match state {
         Some(state) => resume(&mut objective, state, &options.steps, observer)?,
         None => {

@@ -1,5 +1,6 @@
 //! The collapsed bound against the exact evidence, dense formulas, finite differences and itself.
 
+use super::together::Together;
 use super::*;
 use crate::exact::{ExactGp, log_evidence};
 use crate::inducing::InducingPosterior;
@@ -73,6 +74,60 @@ fn parts_of_one_noise_are_searched_as_their_targets_together() {
         })
         .is_err()
     );
+}
+
+/// Stand-ins of three classes: a noise where a row is of the class, another where it is not, and a few rows whose noise is anything.
+fn classes(n: usize) -> Vec<Observations> {
+    let (x, y) = (normal(n, 2, "x"), normal(n, 3, "y"));
+    let noise = |i: usize, k: usize| match (i % 11, i % 3 == k) {
+        (0, _) => 0.1 + 0.07 * k as f64,
+        (_, true) => 0.2 + 0.001 * i as f64,
+        (_, false) => 0.9 + 0.002 * i as f64,
+    };
+    (0..3)
+        .map(|k| {
+            let targets = Mat::from_fn(n, 1, |i, _| y[(i, k)]);
+            Observations::new(x.clone(), targets, Some((0..n).map(|i| noise(i, k)).collect())).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn functions_together_have_the_bounds_and_gradients_of_each() {
+    // One block of rows, and two.
+    for n in [40, 4_500] {
+        let parts = classes(n);
+        let mut model = model("linear + matern32(ard)", MeanForm::Linear, normal(7, 2, "z"), 1);
+        assert!(Together::new(&model, &parts).is_none(), "the noise is learned");
+        model.learn_likelihood = false;
+        let together = Together::new(&model, &parts).expect("two of three agree in most rows");
+        let found = together.bound_and_gradient(&model).unwrap();
+        let each: Vec<_> = parts.iter().map(|p| collapsed_bound_and_gradient(&model, p).unwrap()).collect();
+        let value: f64 = each.iter().map(|e| e.value).sum();
+        assert!((found.value - value).abs() < 1e-11 * value.abs(), "{} {value}", found.value);
+        let noise = model.kernel.values().len() + model.mean.values().len();
+        for (i, g) in found.gradient.iter().enumerate() {
+            let sum: f64 = each.iter().map(|e| e.gradient[i]).sum();
+            let scale: f64 = each.iter().map(|e| e.gradient[i].abs()).sum();
+            let expected = if i == noise { 0.0 } else { sum };
+            assert!((g - expected).abs() < 1e-8 * (1.0 + scale), "parameter {i} of {n} rows: {g} {expected}");
+        }
+        assert_eq!(found.relative_jitter, each[0].relative_jitter);
+    }
+    // Nothing in common, or other rows.
+    let mut parts = classes(40);
+    let mut model = model("rbf", MeanForm::Zero, normal(7, 2, "z"), 1);
+    model.learn_likelihood = false;
+    parts[1] = data(39, 1, true);
+    assert!(Together::new(&model, &parts).is_none());
+    let apart: Vec<_> = (0..3)
+        .map(|k| {
+            let noise = (0..40).map(|i| 0.1 + 0.01 * (3 * i + k) as f64).collect();
+            Observations::new(normal(40, 2, "x"), normal(40, 1, "y"), Some(noise)).unwrap()
+        })
+        .collect();
+    // Each row is one function's, and the others differ: three passes for three.
+    assert!(Together::new(&model, &apart).is_none());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::process::scalable::ScalablePlan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact::Plan;
 use posterior_gp::inducing;
+use posterior_gp::inducing::collapsed;
 
 /// Evaluations that a search is taken to need.
 const EVALUATIONS: f64 = 40.0;
@@ -104,6 +105,7 @@ impl Cost {
         let own = ScalablePlan::new(request, method, n, d);
         // Functions that are done keep what their predictions need.
         let kept = match method {
+            // As much as the matrices of a search of all functions at once, which comes before.
             Method::Sgpr(options) => 24 * (options.inducing.inducing.min(n) as u64).pow(2),
             _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
         };
@@ -151,7 +153,8 @@ impl Cost {
 
 /// Operations of one evaluation of all functions' collapsed bounds of m inducing points on n rows; None where these are so many that hyperparameters are searched for on blocks of rows.
 pub(super) fn collapsed_search(functions: usize, n: usize, m: usize) -> Option<f64> {
-    let operations = 6.0 * (functions * n) as f64 * (m * m) as f64;
+    let passes = collapsed::passes_of_classes(functions, m);
+    let operations = 6.0 * (passes * n) as f64 * (m * m) as f64 + 5.0 * functions as f64 * (m as f64).powi(3);
     (operations <= 10.0 * SEARCH_WORK).then_some(operations)
 }
 
