@@ -131,6 +131,9 @@ pub enum GpError {
     /// An inducing-point method failed.
     #[error(transparent)]
     Inducing(#[from] crate::inducing::InducingError),
+    /// Inference in weights failed.
+    #[error(transparent)]
+    Weights(#[from] posterior_linear::LinearError),
     /// The optimiser failed.
     #[error(transparent)]
     Optim(#[from] OptimError),

@@ -50,6 +50,7 @@ pub mod inducing;
 pub mod iterative;
 pub mod laplace;
 pub mod latent_mode;
+mod low_rank;
 mod mean;
 mod parts;
 mod prediction;

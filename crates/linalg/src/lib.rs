@@ -27,6 +27,7 @@
 //! | [`sparse`] | rows of few non-zeros |
 //! | [`freed`] | what the C library does with freed memory |
 //! | [`symmetric`] | one triangle from the other, in parallel |
+//! | [`triangular`] | products and inverses of which one triangle is wanted, and triangles as lists |
 //!
 //! Dense matrices are [`faer::Mat`], column-major. Factorisations run in f64; elementwise mathematics is generic over [`Real`].
 
@@ -40,6 +41,7 @@ pub mod solve;
 pub mod sparse;
 pub mod symmetric;
 pub mod tiles;
+pub mod triangular;
 pub mod vectorised;
 
 pub use real::{PerPrecision, Real};

@@ -80,6 +80,9 @@ pub enum LinearError {
     /// The observer asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// A matrix that must be positive definite is not.
+    #[error(transparent)]
+    Cholesky(#[from] posterior_linalg::cholesky::CholeskyError),
     /// A structured curvature failed.
     #[error(transparent)]
     Structure(#[from] StructureError),

@@ -28,6 +28,7 @@
 //! | [`evidence`] | the Laplace evidence of a structured curvature and its maximum; Gaussian noise in closed form, in weight space or by duality |
 //! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
 //! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
+//! | [`low_rank`] | models of a few features, learned or not, in time linear in the rows: evidence, bounds, predictions |
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |
@@ -39,6 +40,7 @@ mod error;
 pub mod evidence;
 pub mod features;
 pub mod latent;
+pub mod low_rank;
 pub mod mode;
 mod prior;
 pub mod sampled;

@@ -19,14 +19,11 @@
 //! | file | what |
 //! |---|---|
 //! | `prior` | [`SparseGp`]: prior, likelihood and inducing inputs, the model of both bounds |
-//! | `whitening` | features and how adjoints of them reach kernel and Z |
-//! | `distribution` | [`InducingDistribution`]: q, its divergence from the prior |
 //! | `posterior` | [`InducingPosterior`]: what both methods leave behind |
 //! | `pathwise` | [`PathwiseSamples`]: draws that are functions |
 //! | `plan` | memory and work, stated before anything is allocated |
 
 pub mod collapsed;
-mod distribution;
 mod error;
 pub mod fixed_mean;
 mod pathwise;
@@ -35,14 +32,13 @@ mod posterior;
 mod prior;
 pub mod stochastic;
 pub mod streaming;
-mod whitening;
 
-pub use distribution::InducingDistribution;
 pub use error::InducingError;
 pub use pathwise::PathwiseSamples;
 pub use plan::Plan;
 pub(crate) use posterior::check_targets;
 pub use posterior::{InducingPosterior, LatentMarginals};
+pub use posterior_linear::low_rank::WeightDistribution as InducingDistribution;
 pub use prior::SparseGp;
 
 /// What is always added to the diagonal of `K_ZZ`, relative to its mean: inducing points that move may meet.

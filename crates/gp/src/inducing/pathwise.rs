@@ -68,12 +68,12 @@ impl InducingPosterior {
         let mut rng = streams.child("gp/inducing-values", latent as u64).stream("values");
         let (m, s) = (self.inducing.nrows(), prior.count());
         let white = Mat::<f64>::from_fn(m, s, |_, _| StandardNormal.sample(&mut rng));
-        let mut weights = &self.distribution.roots[self.distribution.root_of(latent)] * white;
+        let mut weights = &self.distribution.roots()[self.distribution.root_of(latent)] * white;
         let mut at_inducing = prior.values(self.inducing());
         let factor = self.factor();
         factor.solve_factor_in_place(at_inducing.as_mut());
         for j in 0..s {
-            let mean = self.distribution.mean.col_as_slice(latent);
+            let mean = self.distribution.mean_of(latent);
             let prior = at_inducing.col_as_slice(j);
             let pairs = mean.iter().zip(prior);
             weights.col_as_slice_mut(j).iter_mut().zip(pairs).for_each(|(w, (m, f))| *w += m - f);

@@ -1,11 +1,11 @@
 //! The posterior of any inducing-point method: predictions, joint covariances, samples, observations.
 
-use super::whitening::Whitening;
 use super::{InducingDistribution, InducingError};
 use crate::data::{check_finite, same_width};
 use crate::{GpError, JointPrediction, Mean, Posterior, Prediction};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat, MatRef};
+use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{Kernel, diagonal, gram};
 use posterior_likelihoods::{Likelihood, LikelihoodError, Prediction as Observation};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -74,7 +74,7 @@ impl InducingPosterior {
         check_finite("inducing input", inducing.as_ref())?;
         same_width("columns of the inducing inputs", mean.input_dimension(), inducing.ncols())?;
         same_width("rows of the factor", inducing.nrows(), factor.dimension())?;
-        same_width("inducing values", inducing.nrows(), distribution.inducing())?;
+        same_width("inducing values", inducing.nrows(), distribution.rank())?;
         same_width("latent functions", mean.target_count(), distribution.latents())?;
         same_width("latent functions", likelihood.outputs(), distribution.latents())?;
         let relative_jitter = 0.0;
@@ -129,7 +129,7 @@ impl InducingPosterior {
             out.as_mut(),
             BlockStructure::Rectangular,
             Accum::Replace,
-            self.distribution.roots[index].transpose(),
+            self.distribution.roots()[index].transpose(),
             BlockStructure::TriangularUpper,
             features.as_ref(),
             BlockStructure::Rectangular,
@@ -183,8 +183,8 @@ impl InducingPosterior {
     fn add_marginals(&self, start: usize, features: &Mat<f64>, prior: &[f64], out: &mut LatentMarginals) {
         let latents = self.distribution.latents();
         let mut target = out.mean.as_mut().subrows_mut(start, features.ncols());
-        target += features.transpose() * &self.distribution.mean;
-        for index in 0..self.distribution.roots.len() {
+        target += features.transpose() * self.distribution.mean();
+        for index in 0..self.distribution.roots().len() {
             let rooted = self.rooted(index, features);
             for i in 0..features.ncols() {
                 let explained = features.col(i).squared_norm_l2() - rooted.col(i).squared_norm_l2();
@@ -253,14 +253,14 @@ impl Posterior for InducingPosterior {
     /// Cost `2m²` flops a point.
     fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, GpError> {
         let noise_variance = self.noise_variance()?;
-        let shared = self.distribution.roots.len() == 1;
+        let shared = self.distribution.roots().len() == 1;
         let LatentMarginals { mean, variance, clipped } = self.latent(x)?;
         if !shared {
             // A Gaussian likelihood always shares, except from parts; one variance cannot stand for several.
             return Err(GpError::Shape {
                 what: "roots of a Gaussian posterior",
                 expected: 1,
-                actual: self.distribution.roots.len(),
+                actual: self.distribution.roots().len(),
             });
         }
         Ok(Prediction { mean, latent_variance: variance.col_as_slice(0).to_vec(), noise_variance, clipped })
@@ -271,7 +271,7 @@ impl Posterior for InducingPosterior {
         self.noise_variance()?;
         self.check(x)?;
         let features = self.features(x);
-        let mean = self.mean.evaluate(x) + features.transpose() * &self.distribution.mean;
+        let mean = self.mean.evaluate(x) + features.transpose() * self.distribution.mean();
         Ok(JointPrediction { mean, covariance: self.covariance(x, &features, 0) })
     }
 
@@ -294,7 +294,7 @@ impl Posterior for InducingPosterior {
             });
         }
         let features = self.features(x);
-        let mean = self.mean.evaluate(x) + features.transpose() * &self.distribution.mean;
+        let mean = self.mean.evaluate(x) + features.transpose() * self.distribution.mean();
         let covariance = self.covariance(x, &features, target);
         let factored = Cholesky::of(covariance.as_ref(), self.jitter)?;
         let white = Mat::from_fn(x.nrows(), count, |_, _| StandardNormal.sample(rng));

@@ -1,11 +1,11 @@
 //! What both bounds depend on: the prior, the likelihood, and where the inducing points are.
 
 use super::DEFAULT_JITTER;
-use super::whitening::Whitening;
 use crate::data::check_finite;
 use crate::{GpError, Mean, MeanForm};
 use faer::{Mat, MatRef};
 use posterior_kernels::Kernel;
+use posterior_kernels::inducing::Whitening;
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_optim::{Parameters, Segment, Transform};
 
@@ -106,7 +106,7 @@ impl<L> SparseGp<L> {
     }
 
     pub(super) fn whitening(&self) -> Result<Whitening, GpError> {
-        Whitening::new(self.kernel(), self.inducing(), self.jitter, self.policy)
+        Ok(Whitening::new(self.kernel(), self.inducing(), self.jitter, self.policy)?)
     }
 }
 

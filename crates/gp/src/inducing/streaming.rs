@@ -16,11 +16,11 @@
 //!
 //! Sources: Bui, Nguyen and Turner, *Streaming sparse Gaussian process approximations*, NeurIPS 2017; spec `likelihood_approximations`, section 6.6.
 
-use super::whitening::Whitening;
 use super::{DEFAULT_JITTER, InducingDistribution, InducingPosterior};
 use crate::GpError;
 use crate::data::{check_finite, same_width};
 use faer::{Mat, MatRef};
+use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{cross, gram};
 use posterior_likelihoods::{Likelihood, Slopes};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo, JitterPolicy};
@@ -49,7 +49,7 @@ impl InducingPosterior {
     /// # Errors
     /// [`GpError::Shape`] when it is of other numbers of values or functions.
     pub fn with_distribution(&self, distribution: InducingDistribution) -> Result<Self, GpError> {
-        same_width("inducing values", self.distribution.inducing(), distribution.inducing())?;
+        same_width("inducing values", self.distribution.rank(), distribution.rank())?;
         same_width("latent functions", self.distribution.latents(), distribution.latents())?;
         Ok(Self { distribution, ..self.clone() })
     }
@@ -111,10 +111,10 @@ impl InducingPosterior {
             })
         };
         let mean = Mat::from_fn(m + j, self.distribution.latents(), |a, c| {
-            if a < m { self.distribution.mean[(a, c)] } else { 0.0 }
+            if a < m { self.distribution.mean()[(a, c)] } else { 0.0 }
         });
         let distribution =
-            InducingDistribution::new(mean, self.distribution.roots.iter().map(root).collect())?;
+            InducingDistribution::new(mean, self.distribution.roots().iter().map(root).collect())?;
         let whitening = Whitening {
             cholesky: Cholesky::from_factor(factor, CholeskyInfo::default()),
             relative_jitter: self.whitening.relative_jitter,

@@ -1,12 +1,11 @@
 //! Hyperparameters and inducing inputs: the bound plus hyperpriors, maximised by L-BFGS.
 
+use super::accumulate::Accumulated;
 use super::together::Together;
 use super::{CollapsedGp, collapsed_bound_and_gradient};
 use crate::hyperprior::{Hyperprior, log_prior};
-use crate::inducing::distribution::root_of_inverse;
-use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
+use crate::inducing::{InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations};
-use faer::Mat;
 use posterior_optim::{
     Lbfgs, LoopOptions, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason, State, minimise,
     resume,
@@ -185,20 +184,17 @@ impl CollapsedGp {
     /// # Errors
     /// As [`super::collapsed_bound`].
     pub fn condition(self, data: &Observations) -> Result<(InducingPosterior, f64), GpError> {
-        let accumulated = self.accumulate(data)?;
-        let m = self.inducing.nrows();
-        let precision = Mat::from_fn(m, m, |i, j| accumulated.psi[(i, j)] + if i == j { 1.0 } else { 0.0 });
-        let root = root_of_inverse(precision.as_ref())?;
-        let distribution = InducingDistribution::new(accumulated.weights, vec![root])?;
+        let Accumulated { whitening, evidence } = self.accumulate(data)?;
+        let distribution = evidence.posterior()?;
         let noise = self.likelihood.with_outputs(self.mean.target_count());
         let posterior = InducingPosterior::from_parts(
             self.kernel,
             self.mean,
             Box::new(noise),
             self.inducing,
-            accumulated.whitening.cholesky,
+            whitening.cholesky,
             distribution,
         )?;
-        Ok((posterior, accumulated.bound))
+        Ok((posterior, evidence.value))
     }
 }

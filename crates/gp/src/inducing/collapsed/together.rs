@@ -12,17 +12,17 @@
 //! plus what differs (the letters are those of `bound`). Kernel and factor are handled once instead of C times.
 
 use super::CollapsedGp;
-use super::bound::{CollapsedEvaluation, add, adjoint_of_psi};
-use crate::inducing::distribution::add_lower_product;
+use super::bound::{CollapsedEvaluation, add};
 use crate::inducing::prior::by_columns;
-use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat, MatRef};
+use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::symmetric::mirror_lower;
+use posterior_linalg::triangular::add_lower_product;
 use posterior_optim::Parameters;
 use std::ops::Range;
 
@@ -73,11 +73,17 @@ impl<'a> Together<'a> {
         let same = |part: &Observations| part.inputs() == first.inputs();
         let one = parts.iter().all(|part| part.targets().ncols() == 1);
         let fixed = !model.learn_likelihood || !model.learn_hyperparameters;
-        if rest.is_empty() || !one || !fixed || !fits(parts.len(), model.inducing.nrows()) || !rest.iter().all(same) {
+        if rest.is_empty()
+            || !one
+            || !fixed
+            || !fits(parts.len(), model.inducing.nrows())
+            || !rest.iter().all(same)
+        {
             return None;
         }
         let own = model.likelihood.noise_variance();
-        let precision = |part: &Observations, row: usize| 1.0 / (own + part.noise_variances().map_or(0.0, |v| v[row]));
+        let precision =
+            |part: &Observations, row: usize| 1.0 / (own + part.noise_variances().map_or(0.0, |v| v[row]));
         let mut common = Vec::with_capacity(first.rows());
         let mut different = vec![Vec::new(); parts.len()];
         let mut sorted = Vec::with_capacity(parts.len());
@@ -105,7 +111,9 @@ impl<'a> Together<'a> {
         let residuals = Mat::from_fn(rows.len(), self.parts.len(), |i, k| {
             self.parts[k].targets()[(rows.start + i, 0)] - mean[(i, 0)]
         });
-        let mut weighted = Mat::from_fn(rows.len(), self.parts.len(), |i, k| self.common[rows.start + i] * residuals[(i, k)]);
+        let mut weighted = Mat::from_fn(rows.len(), self.parts.len(), |i, k| {
+            self.common[rows.start + i] * residuals[(i, k)]
+        });
         for (k, own) in self.differences(&rows).enumerate() {
             for d in own {
                 weighted[(d.row - rows.start, k)] += d.by * residuals[(d.row - rows.start, k)];
@@ -137,9 +145,15 @@ impl<'a> Together<'a> {
         for rows in model.blocks(&self.parts[0]) {
             let block = self.block(model, &whitening, rows);
             let a = block.features.as_ref();
-            let variances = diagonal(kernel, self.parts[0].inputs().subrows(block.rows.start, block.rows.len()));
+            let variances =
+                diagonal(kernel, self.parts[0].inputs().subrows(block.rows.start, block.rows.len()));
             let grow = |psi: &mut Mat<f64>, columns: MatRef<'_, f64>, scaled: &Mat<f64>| {
-                add_lower_product(psi, (scaled.as_ref(), Rectangular), (columns.transpose(), Rectangular), 1.0);
+                add_lower_product(
+                    psi,
+                    (scaled.as_ref(), Rectangular),
+                    (columns.transpose(), Rectangular),
+                    1.0,
+                );
             };
             grow(&mut shared, a, &scaled(a, &self.common[block.rows.clone()]));
             for (psi, different) in own.iter_mut().zip(self.differences(&block.rows)) {
@@ -226,13 +240,28 @@ impl<'a> Together<'a> {
                 *total += part;
             }
             let of_variances: Vec<f64> = precisions.iter().map(|p| -0.5 * p).collect();
-            add(&mut parameters, &pullback_diagonal(kernel, x, &of_variances, Request::PARAMETERS).parameters);
+            add(
+                &mut parameters,
+                &pullback_diagonal(kernel, x, &of_variances, Request::PARAMETERS).parameters,
+            );
             add(&mut mean_gradient, &model.mean.pullback(x, mean_adjoint.as_ref()));
         }
         let inducing = inducing.map_or_else(|| vec![0.0; m * z.ncols()], |g| by_columns(&g));
         let gradient = [parameters, mean_gradient, vec![0.0], inducing].concat();
         Ok(CollapsedEvaluation { value: bound, gradient, relative_jitter: whitening.relative_jitter })
     }
+}
+
+/// `Γ = ½ (I - W⁻¹) - ½ c cᵀ`, both triangles.
+fn adjoint_of_psi(w: Cholesky, c: MatRef<'_, f64>) -> Mat<f64> {
+    let mut gamma = w.into_inverse();
+    for j in 0..gamma.ncols() {
+        gamma.col_as_slice_mut(j).iter_mut().for_each(|g| *g *= -0.5);
+        gamma[(j, j)] += 0.5;
+    }
+    add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
+    mirror_lower(gamma.as_mut());
+    gamma
 }
 
 /// The columns of a block in which a function differs.

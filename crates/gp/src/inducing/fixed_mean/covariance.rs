@@ -1,12 +1,12 @@
 //! `H = I + Lᵀ K L`, `S = L H⁻¹ Lᵀ` and the divergence, without an inverse of K.
 
 use super::FixedMeanError;
-use crate::inducing::distribution::symmetric_product;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
 use faer::linalg::matmul::triangular::matmul;
 use faer::{Accum, Mat};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::parallelism;
+use posterior_linalg::triangular::symmetric_product;
 use posterior_linalg::vectorised::{dispatch, dot};
 
 /// What L makes of the prior covariance of the inducing values.

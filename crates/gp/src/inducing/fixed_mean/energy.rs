@@ -15,12 +15,12 @@ use super::companion::Companion;
 use super::covariance::{factored, inner};
 use super::data_term::{Draws, Latents, data_term};
 use super::{Batch, FixedMeanError, FixedMeanModel};
-use crate::inducing::distribution::{add_lower_product, symmetric_product};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Accum, Mat, Scale, unzip, zip};
 use posterior_kernels::{LearnedBlockKernel, SetAdjoints};
 use posterior_linalg::dense::{beside, multiply_into, product};
 use posterior_linalg::tiles::pieces;
+use posterior_linalg::triangular::{add_lower_product, symmetric_product};
 use posterior_linalg::vectorised::{dispatch, dot};
 
 /// An estimate of the loss with its gradient.

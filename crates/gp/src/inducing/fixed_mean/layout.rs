@@ -3,15 +3,15 @@
 
 use super::energy::EnergyGradient;
 use super::{FixedMeanError, FixedMeanModel};
-use crate::inducing::stochastic::{pack, unpack};
 use posterior_kernels::LearnedBlockKernel;
+use posterior_linalg::triangular::{pack_lower, unpack_lower};
 use posterior_optim::Parameters;
 
 impl<K: LearnedBlockKernel> FixedMeanModel<K> {
     /// The vector.
     pub fn unconstrained(&self) -> Vec<f64> {
         let mut out = Vec::new();
-        pack(&self.root, &mut out);
+        pack_lower(self.root.as_ref(), &mut out);
         out.extend(self.companion.iter().flatten());
         if self.learned.amplitude {
             out.push(self.amplitude.ln());
@@ -52,7 +52,7 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
             rest = others;
             own
         };
-        self.root = unpack(take(m * (m + 1) / 2), m);
+        self.root = unpack_lower(take(m * (m + 1) / 2), m);
         if let Some(mean) = &mut self.companion {
             mean.copy_from_slice(take(m));
         }
@@ -76,7 +76,7 @@ impl<K: LearnedBlockKernel> FixedMeanModel<K> {
     /// A gradient as one vector.
     pub fn chain(&self, gradient: &EnergyGradient) -> Vec<f64> {
         let mut out = Vec::with_capacity(self.parameters());
-        pack(&gradient.root, &mut out);
+        pack_lower(gradient.root.as_ref(), &mut out);
         out.extend(&gradient.companion);
         if self.learned.amplitude {
             out.push(gradient.log_amplitude);

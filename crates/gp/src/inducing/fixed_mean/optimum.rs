@@ -5,7 +5,6 @@
 
 use super::{FixedMeanData, FixedMeanError, FixedMeanModel, SparseCovariance};
 use crate::inducing::DEFAULT_JITTER;
-use crate::inducing::distribution::add_lower_product;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Mat, MatRef, Scale};
 use posterior_kernels::LearnedBlockKernel;
@@ -13,6 +12,7 @@ use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::{Eigen, eigen, qr};
 use posterior_linalg::symmetric::{average_with_transpose, mirror_lower};
 use posterior_linalg::tiles::pieces;
+use posterior_linalg::triangular::add_lower_product;
 use posterior_optim::Signal;
 
 /// What the posterior is conditioned on: `Σ k_n B_n k_nᵀ` under the kernel without its amplitude, which is so chosen afterwards.

@@ -1,34 +1,19 @@
-//! The bound of a batch with its gradients, written out by hand.
+//! The bound of a batch with its gradients: the data term of `linear::low_rank` on whitened features, and the way back to kernel and Z.
 //!
-//! With `T = R Rᵀ - I`, features A of the batch, slopes g in the means and h in the variances (both times n/r):
-//!
-//! ```text
-//! variance  k_ii + a_iᵀ T a_i
-//! of A      Σ_c mean_c g_cᵀ + 2 T_c A diag(h_c)          D, m x r
-//! D Aᵀ      Σ_c mean_c (A g_c)ᵀ + 2 T_c G_c              no product of that size: G_c = A diag(h_c) Aᵀ is there already
-//! ```
-//!
-//! so that a step takes for each root one product `T A` and one half product for G, besides one solve forwards and one backwards.
+//! The adjoint D of the features goes back through `K_ZX`; what they share, the factor of `K_ZZ`, needs `D Aᵀ` alone, which the data term has without a product of that size. So a step takes for each root one
+//! product with the features and one half product, besides one solve forwards and one backwards.
 
 use super::StochasticGp;
 use crate::inducing::InducingDistribution;
-use crate::inducing::distribution::{add_lower_product, lower_product, symmetric_product};
 use crate::inducing::plan::block_rows;
 use crate::inducing::prior::by_columns;
-use crate::inducing::whitening::Whitening;
 use crate::{GpError, Observations};
-use faer::linalg::matmul::dot;
-use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
-use faer::{Accum, Conj, Mat, MatRef};
+use faer::{Mat, MatRef};
+use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{Request, diagonal, pullback_diagonal};
-use posterior_likelihoods::{Likelihood, Slopes};
-use posterior_linalg::dense::{multiply_into, product};
 use posterior_linalg::tiles::pieces;
+use posterior_linear::low_rank::{DataGradient, DataTerm, DataTermBuffers, ObservedRows};
 use posterior_optim::Parameters;
-use rayon::prelude::*;
-
-/// Rows of one parallel piece of expectations.
-const CHUNK: usize = 64;
 
 /// Rows that a bound is estimated from.
 #[derive(Clone, Copy, Debug)]
@@ -63,201 +48,45 @@ impl Wanted {
     pub const ALL: Self = Self { hyperparameters: true, inducing: true };
 }
 
+impl Batch<'_> {
+    fn observed(&self) -> ObservedRows<'_> {
+        let Self { targets, noise, weights, offsets, .. } = *self;
+        ObservedRows { targets, noise, weights, offsets }
+    }
+}
+
 /// An estimate of the bound with its gradients.
 #[derive(Clone, Debug)]
 pub struct StochasticEvaluation {
     /// The bound, in nats.
     pub value: f64,
-    /// The data term's gradient in the means of q, m x C.
-    pub mean: Mat<f64>,
-    /// The data term's gradient G in the covariances of q, one symmetric m x m matrix for each root; summed over the
-    /// functions that share the root.
-    pub covariances: Vec<Mat<f64>>,
+    /// The data term's gradient in q.
+    pub of_q: DataGradient,
     /// The gradient in the natural parameters of the model, in their order; zeros where not wanted.
     pub parameters: Vec<f64>,
     /// What was added to the diagonal of `K_ZZ`, relative to its mean.
     pub relative_jitter: f64,
 }
 
-impl StochasticEvaluation {
-    /// The bound's gradient in the means of q (m x C): that of the data less that of the divergence.
-    pub fn mean_gradient(&self, distribution: &InducingDistribution) -> Mat<f64> {
-        &self.mean - &distribution.mean
-    }
-
-    /// The bound's gradient in the lower triangles of the roots: `tril(2 G R) - count · (R - diag(1/R_ii))`. Cost `m³` a root.
-    pub fn root_gradients(&self, distribution: &InducingDistribution) -> Vec<Mat<f64>> {
-        let count = distribution.sharing() as f64;
-        self.covariances
-            .iter()
-            .zip(&distribution.roots)
-            .map(|(g, root)| {
-                let mut out = lower_product((g.as_ref(), Rectangular), (root.as_ref(), TriangularLower), 2.0);
-                for j in 0..root.ncols() {
-                    for i in j..root.nrows() {
-                        out[(i, j)] -= count * root[(i, j)];
-                    }
-                    out[(j, j)] += count / root[(j, j)];
-                }
-                out
-            })
-            .collect()
-    }
-}
-
-/// What a batch says before anything is differentiated back to kernel and Z.
-struct Forward<'a> {
-    features: MatRef<'a, f64>,
-    /// `T A` of each root, m x r.
-    products: &'a [Mat<f64>],
-    means: Mat<f64>,
-    /// r x roots.
-    variances: Mat<f64>,
-}
-
 /// The m x r matrices of an evaluation. Who keeps them from one batch to the next saves the operating system from clearing as many pages again.
 #[derive(Debug)]
 pub(super) struct Buffers {
     features: Mat<f64>,
-    products: Vec<Mat<f64>>,
-    scaled: Mat<f64>,
+    of_data: DataTermBuffers,
 }
 
 impl Buffers {
     pub(super) fn new() -> Self {
-        Self { features: Mat::new(), products: Vec::new(), scaled: Mat::new() }
+        Self { features: Mat::new(), of_data: DataTermBuffers::default() }
     }
 
-    fn fit(&mut self, rows: usize, columns: usize, roots: usize) {
-        self.products.resize_with(roots, Mat::new);
-        for buffer in [&mut self.features, &mut self.scaled].into_iter().chain(&mut self.products) {
-            if buffer.shape() != (rows, columns) {
-                *buffer = Mat::zeros(rows, columns);
-            }
+    fn features(&mut self, model: &StochasticGp, whitening: &Whitening, x: MatRef<'_, f64>) {
+        let shape = (model.inducing.nrows(), x.nrows());
+        if self.features.shape() != shape {
+            self.features = Mat::zeros(shape.0, shape.1);
         }
+        whitening.features_into(model.kernel(), model.inducing(), x, self.features.as_mut());
     }
-}
-
-/// `R Rᵀ - I` of each root, both triangles.
-fn differences(distribution: &InducingDistribution) -> Vec<Mat<f64>> {
-    let of_root = |root: &Mat<f64>| {
-        let lower = (root.as_ref(), TriangularLower);
-        let mut t = symmetric_product(lower, (root.transpose(), TriangularUpper), 1.0);
-        for i in 0..t.nrows() {
-            t[(i, i)] -= 1.0;
-        }
-        t
-    };
-    distribution.roots.iter().map(of_root).collect()
-}
-
-fn forward<'a>(
-    model: &StochasticGp,
-    whitening: &Whitening,
-    distribution: &InducingDistribution,
-    differences: &[Mat<f64>],
-    x: MatRef<'_, f64>,
-    features: &'a mut Mat<f64>,
-    products: &'a mut [Mat<f64>],
-) -> Forward<'a> {
-    whitening.features_into(model.kernel(), model.inducing(), x, features.as_mut());
-    let features = features.as_ref();
-    let r = features.ncols();
-    let mut means = model.mean.evaluate(x);
-    multiply_into(means.as_mut(), Accum::Add, features.transpose(), distribution.mean(), 1.0);
-    let prior = diagonal(model.kernel(), x);
-    let mut variances = Mat::zeros(r, differences.len());
-    for (index, (t, product)) in differences.iter().zip(products.iter_mut()).enumerate() {
-        multiply_into(product.as_mut(), Accum::Replace, t.as_ref(), features, 1.0);
-        let out = variances.col_as_slice_mut(index);
-        out.par_iter_mut().with_min_len(CHUNK).enumerate().for_each(|(i, out)| {
-            let (a, b) = (features.col(i), product.col(i));
-            let value = prior[i] + dot::inner_prod(a.transpose(), Conj::No, b, Conj::No);
-            // Not `f64::max`, which would turn NaN into certainty.
-            *out = if value < 0.0 { 0.0 } else { value };
-        });
-    }
-    Forward { features, products, means, variances }
-}
-
-/// Expectations over a batch: their sum, slopes in means (r x C), in variances (r x roots), in the likelihood's parameters.
-struct Expectations {
-    value: f64,
-    means: Mat<f64>,
-    variances: Mat<f64>,
-    parameters: Vec<f64>,
-}
-
-/// What a piece of the rows says: the same, row after row and one slope in the variance for each latent value.
-struct Piece {
-    value: f64,
-    means: Vec<f64>,
-    variances: Vec<f64>,
-    parameters: Vec<f64>,
-}
-
-/// All slopes times `scale`. Pieces are summed in their order, so that the result does not depend on the number of threads.
-fn expectations(
-    model: &StochasticGp,
-    distribution: &InducingDistribution,
-    batch: &Batch<'_>,
-    forward: &Forward<'_>,
-    scale: f64,
-) -> Expectations {
-    let (r, latents, roots) = (batch.inputs.nrows(), distribution.latents(), distribution.roots.len());
-    let width = batch.targets.ncols();
-    let own = model.likelihood.values().len();
-    let pieces: Vec<_> = pieces(r, CHUNK).collect();
-    let parts: Vec<Piece> = pieces
-        .par_iter()
-        .map(|rows| {
-            let (mut y, mut mean, mut variance) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
-            let (mut value, mut parameters) = (0.0, vec![0.0; own]);
-            let mut of_row = vec![0.0; own];
-            let mut mean_slopes = vec![0.0; rows.len() * latents];
-            let mut variance_slopes = vec![0.0; rows.len() * latents];
-            for (k, i) in rows.clone().enumerate() {
-                y.iter_mut().enumerate().for_each(|(j, y)| *y = batch.targets[(i, j)]);
-                let offset = batch.offsets.map_or(0.0, |offsets| offsets[i]);
-                for c in 0..latents {
-                    mean[c] = forward.means[(i, c)] + offset;
-                    variance[c] = forward.variances[(i, distribution.root_of(c))];
-                }
-                let row = k * latents..(k + 1) * latents;
-                let noisier = batch.noise.and_then(|noise| model.likelihood.with_row_noise(noise[i]));
-                let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*model.likelihood);
-                of_row.fill(0.0);
-                let (of_means, of_variances) =
-                    (&mut mean_slopes[row.clone()], &mut variance_slopes[row.clone()]);
-                let slopes = Slopes { means: of_means, variances: of_variances, parameters: &mut of_row };
-                let weight = batch.weights.map_or(1.0, |weights| weights[i]);
-                value += weight * likelihood.expected_log_density(&y, &mean, &variance, slopes);
-                if batch.weights.is_some() {
-                    let scaled = mean_slopes[row.clone()].iter_mut().chain(&mut variance_slopes[row]);
-                    scaled.for_each(|slope| *slope *= weight);
-                }
-                parameters.iter_mut().zip(&of_row).for_each(|(sum, own)| *sum += weight * own);
-            }
-            Piece { value, means: mean_slopes, variances: variance_slopes, parameters }
-        })
-        .collect();
-    let mut out = Expectations {
-        value: 0.0,
-        means: Mat::zeros(r, latents),
-        variances: Mat::zeros(r, roots),
-        parameters: vec![0.0; own],
-    };
-    for (rows, part) in pieces.into_iter().zip(parts) {
-        out.value += scale * part.value;
-        out.parameters.iter_mut().zip(part.parameters).for_each(|(t, p)| *t += scale * p);
-        for (k, i) in rows.enumerate() {
-            for c in 0..latents {
-                out.means[(i, c)] = scale * part.means[k * latents + c];
-                out.variances[(i, distribution.root_of(c))] += scale * part.variances[k * latents + c];
-            }
-        }
-    }
-    out
 }
 
 /// The bound on all of `data`, in blocks of rows: `(1 + 2 roots) n m²` flops and `O(m²)` memory.
@@ -272,7 +101,7 @@ pub fn stochastic_bound(
     model.check(data)?;
     model.check_distribution(distribution)?;
     let whitening = model.whitening()?;
-    let differences = differences(distribution);
+    let term = DataTerm::new(distribution, &*model.likelihood, 0.0);
     let mut value = -distribution.divergence();
     let mut buffers = Buffers::new();
     for rows in pieces(data.rows(), block_rows(model.inducing.nrows())) {
@@ -284,11 +113,10 @@ pub fn stochastic_bound(
             offsets: data.offsets().map(|offsets| &offsets[rows.clone()]),
             rows: rows.len(),
         };
-        buffers.fit(model.inducing.nrows(), rows.len(), differences.len());
-        let Buffers { features, products, .. } = &mut buffers;
-        let forward =
-            forward(model, &whitening, distribution, &differences, batch.inputs, features, products);
-        value += expectations(model, distribution, &batch, &forward, 1.0).value;
+        buffers.features(model, &whitening, batch.inputs);
+        let (means, variances) = (model.mean.evaluate(batch.inputs), diagonal(model.kernel(), batch.inputs));
+        let Buffers { features, of_data } = &mut buffers;
+        value += term.value(features.as_ref(), means, &variances, &batch.observed(), of_data);
     }
     Ok(value)
 }
@@ -333,51 +161,24 @@ pub(super) fn bound_and_gradient_in(
         crate::data::same_width("weights", batch.inputs.nrows(), weights.len())?;
     }
     let whitening = model.whitening()?;
-    let differences = differences(distribution);
-    buffers.fit(model.inducing.nrows(), batch.inputs.nrows(), differences.len());
-    let Buffers { features, products, scaled } = buffers;
-    let forward = forward(model, &whitening, distribution, &differences, batch.inputs, features, products);
+    let term = DataTerm::new(distribution, &*model.likelihood, 0.0);
+    buffers.features(model, &whitening, batch.inputs);
+    let (means, variances) = (model.mean.evaluate(batch.inputs), diagonal(model.kernel(), batch.inputs));
     let scale = batch.rows as f64 / batch.inputs.nrows() as f64;
-    let slopes = expectations(model, distribution, &batch, &forward, scale);
+    let Buffers { features, of_data } = buffers;
+    let slopes = term.slopes(features.as_ref(), means, &variances, &batch.observed(), scale, of_data);
     let value = slopes.value - distribution.divergence();
-
-    let a = forward.features;
-    let mean = product(a, slopes.means.as_ref());
-    let covariances: Vec<Mat<f64>> = (0..differences.len())
-        .map(|index| {
-            let slopes = slopes.variances.col_as_slice(index);
-            for_each_column(scaled, |i, column| {
-                let pairs = column.iter_mut().zip(a.col(i).iter());
-                pairs.for_each(|(scaled, a)| *scaled = slopes[i] * a);
-            });
-            symmetric_product((scaled.as_ref(), Rectangular), (a.transpose(), Rectangular), 1.0)
-        })
-        .collect();
 
     let mut parameters = vec![0.0; model.values().len()];
     if wanted != Wanted::DISTRIBUTION {
         let (kernel, z) = (model.kernel(), model.inducing());
-        let (q_mean, moving) = (distribution.mean(), wanted.inducing);
-        let mut outer = lower_product((q_mean, Rectangular), (mean.transpose(), Rectangular), 1.0);
-        for (t, g) in differences.iter().zip(&covariances) {
-            add_lower_product(&mut outer, (t.as_ref(), Rectangular), (g.as_ref(), Rectangular), 2.0);
-        }
-        // The adjoint of A gathers in the buffer of the scaled features.
-        let adjoint = scaled;
-        multiply_into(adjoint.as_mut(), Accum::Replace, q_mean, slopes.means.transpose(), 1.0);
-        for (index, product) in forward.products.iter().enumerate() {
-            let slopes = slopes.variances.col_as_slice(index);
-            for_each_column(adjoint, |i, column| {
-                let pairs = column.iter_mut().zip(product.col_as_slice(i));
-                pairs.for_each(|(a, p)| *a += 2.0 * slopes[i] * p);
-            });
-        }
+        let (moving, outer) = (wanted.inducing, term.outer(&slopes));
+        let adjoint = term.features_adjoint(&slopes, of_data);
         let one = whitening.pull_back_factor(kernel, z, outer, moving);
         let two = whitening.pull_back_features(kernel, z, batch.inputs, adjoint, moving);
         let count = one.parameters.len();
         if wanted.hyperparameters {
-            let of_variances: Vec<f64> =
-                (0..a.ncols()).map(|i| slopes.variances.row(i).iter().sum()).collect();
+            let of_variances = slopes.of_prior_variances();
             let three =
                 pullback_diagonal(kernel, batch.inputs, &of_variances, Request::PARAMETERS).parameters;
             for (i, out) in parameters[..count].iter_mut().enumerate() {
@@ -395,15 +196,5 @@ pub(super) fn bound_and_gradient_in(
         }
     }
     let relative_jitter = whitening.relative_jitter;
-    Ok(StochasticEvaluation { value, mean, covariances, parameters, relative_jitter })
-}
-
-/// Calls `work(i, column i)`, some columns on each thread.
-fn for_each_column(matrix: &mut Mat<f64>, work: impl Fn(usize, &mut [f64]) + Sync) {
-    let columns = matrix.as_mut().par_col_iter_mut().with_min_len(CHUNK).enumerate();
-    columns.for_each(|(i, column)| {
-        if let Some(column) = column.try_as_col_major_mut() {
-            work(i, column.as_slice_mut());
-        }
-    });
+    Ok(StochasticEvaluation { value, of_q: slopes.of_q, parameters, relative_jitter })
 }

@@ -1,13 +1,13 @@
 //! A step: one batch, one evaluation, one step of q and one of everything else.
 
 use super::bound::{Buffers, bound_and_gradient_in};
-use super::state::{StochasticState, pack, unpack};
-use super::{Batch, StochasticEvaluation, StochasticGp, StochasticOptions, Wanted, natural_step};
+use super::state::StochasticState;
+use super::{Batch, StochasticGp, StochasticOptions, Wanted, natural_step};
 use crate::hyperprior::log_prior;
-use crate::inducing::prior::by_columns;
 use crate::inducing::{InducingDistribution, InducingError, InducingPosterior, Plan};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
+use posterior_linalg::triangular::pack_lower;
 use posterior_optim::{
     Adam, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
     drive,
@@ -154,11 +154,14 @@ impl<'a> StochasticIterate<'a> {
     /// What could be saved here, `progress` being what the observer was told. Copies q and Adam's memory.
     pub fn state(&self, progress: &Progress) -> StochasticState {
         let mut roots = Vec::new();
-        self.distribution.roots.iter().for_each(|root| pack(root, &mut roots));
+        self.distribution.roots().iter().for_each(|root| pack_lower(root.as_ref(), &mut roots));
         StochasticState {
             step: self.step,
             theta: self.theta.clone(),
-            mean: by_columns(&self.distribution.mean),
+            mean: (0..self.distribution.latents())
+                .flat_map(|c| self.distribution.mean_of(c))
+                .copied()
+                .collect(),
             roots,
             adam: self.adam.clone(),
             average: self.average,
@@ -221,9 +224,10 @@ impl<'a> StochasticIterate<'a> {
         gradient.iter_mut().for_each(|g| *g *= scale);
         let mut point = self.theta.clone();
         let length = match self.options.length(self.step) {
-            Some(length) => Some(natural_step(&mut self.distribution, &evaluation, length)?),
+            Some(length) => Some(natural_step(&mut self.distribution, &evaluation.of_q, length)?),
             None => {
-                self.append_distribution(&evaluation, scale, &mut point, &mut gradient);
+                self.distribution.unconstrained_into(&mut point);
+                evaluation.of_q.unconstrained_into(&self.distribution, 1.0, scale, &mut gradient);
                 None
             }
         };
@@ -233,48 +237,10 @@ impl<'a> StochasticIterate<'a> {
         self.adam.step(&mut point, &gradient, planned);
         let (theta, rest) = point.split_at(self.theta.len());
         if length.is_none() {
-            self.take_distribution(rest);
+            self.distribution.set_unconstrained(rest);
         }
         self.theta.copy_from_slice(theta);
         self.model.set_unconstrained(&self.theta);
         Ok((evaluation.value + prior, length))
-    }
-
-    /// Appends q to what Adam moves: means, then lower triangles with the logarithms of their diagonals.
-    fn append_distribution(
-        &self,
-        evaluation: &StochasticEvaluation,
-        scale: f64,
-        point: &mut Vec<f64>,
-        gradient: &mut Vec<f64>,
-    ) {
-        point.extend(by_columns(&self.distribution.mean));
-        gradient.extend(by_columns(&evaluation.mean_gradient(&self.distribution)).iter().map(|g| scale * g));
-        let gradients = evaluation.root_gradients(&self.distribution);
-        for (root, mut slope) in self.distribution.roots.iter().zip(gradients) {
-            let start = point.len();
-            pack(root, point);
-            let mut diagonal = start;
-            for j in 0..root.ncols() {
-                point[diagonal] = root[(j, j)].ln();
-                slope[(j, j)] *= root[(j, j)];
-                diagonal += root.ncols() - j;
-            }
-            pack(&slope, gradient);
-            gradient[start..].iter_mut().for_each(|g| *g *= scale);
-        }
-    }
-
-    /// The reverse of [`append_distribution`](Self::append_distribution).
-    fn take_distribution(&mut self, moved: &[f64]) {
-        let (m, latents) = (self.distribution.inducing(), self.distribution.latents());
-        let (mean, roots) = moved.split_at(m * latents);
-        self.distribution.mean.copy_from(MatRef::from_column_major_slice(mean, m, latents));
-        for (root, packed) in self.distribution.roots.iter_mut().zip(roots.chunks(m * (m + 1) / 2)) {
-            *root = unpack(packed, m);
-            for j in 0..m {
-                root[(j, j)] = root[(j, j)].exp();
-            }
-        }
     }
 }

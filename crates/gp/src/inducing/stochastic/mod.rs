@@ -7,7 +7,7 @@
 //! in expectation over uniformly drawn batches I. C latent functions share kernel and inducing inputs and are independent in q. With
 //! slopes g in means and h in variances of the expectations, the data term's gradient is `A g` in the mean of q and
 //! `G = A diag(h) Aᵀ` in its covariance; G serves natural gradients, Adam, and the way back to kernel and Z
-//! (`bound`). A step costs `(2 + 3C) r m²` and a few `m³` flops.
+//! ([`DataTerm`](posterior_linear::low_rank::DataTerm)). A step costs `(2 + 3C) r m²` and a few `m³` flops.
 //!
 //! Source: Hensman, Fusi and Lawrence (2013), *Gaussian processes for big data*; Hensman, Matthews and Ghahramani (2015),
 //! *Scalable variational Gaussian process classification*; natural gradients: Salimbeni, Eleftheriadis and Hensman (2018);
@@ -17,7 +17,6 @@
 //! |---|---|
 //! | `model` | kernel, means, likelihood and inducing inputs with their parameters |
 //! | `bound` | the bound of a batch with all its gradients |
-//! | `natural` | natural-gradient steps of q |
 //! | `options` | how to fit |
 //! | `state` | where a fit stands, as plain data |
 //! | `fit` | one step, and what comes out of all of them |
@@ -25,17 +24,15 @@
 mod bound;
 mod fit;
 mod model;
-mod natural;
 mod options;
 mod state;
 
 pub use bound::{Batch, StochasticEvaluation, Wanted, stochastic_bound, stochastic_bound_and_gradient};
 pub use fit::{StochasticFit, StochasticIterate, fit_stochastic};
 pub use model::StochasticGp;
-pub use natural::natural_step;
 pub use options::{StochasticOptions, VariationalOptimizer};
+pub use posterior_linear::low_rank::natural_step;
 pub use state::StochasticState;
-pub(super) use state::{pack, unpack};
 
 #[cfg(test)]
 mod tests;

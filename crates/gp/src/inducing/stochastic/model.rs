@@ -56,7 +56,7 @@ impl StochasticGp {
     }
 
     pub(super) fn check_distribution(&self, distribution: &InducingDistribution) -> Result<(), GpError> {
-        same_width("inducing values", self.inducing.nrows(), distribution.inducing())?;
+        same_width("inducing values", self.inducing.nrows(), distribution.rank())?;
         same_width("latent functions", self.latents(), distribution.latents())
     }
 

@@ -3,7 +3,8 @@
 use super::StochasticGp;
 use crate::GpError;
 use crate::inducing::{InducingDistribution, InducingError};
-use faer::{Mat, MatRef};
+use faer::MatRef;
+use posterior_linalg::triangular::unpack_lower;
 use posterior_optim::{Adam, Parameters};
 use serde::{Deserialize, Serialize};
 
@@ -24,24 +25,6 @@ pub struct StochasticState {
     pub(super) average: f64,
     /// Seconds so far, which a limit of time counts.
     pub(super) seconds: f64,
-}
-
-/// Appends the lower triangle by columns.
-pub(in crate::inducing) fn pack(root: &Mat<f64>, out: &mut Vec<f64>) {
-    for j in 0..root.ncols() {
-        out.extend_from_slice(&root.col_as_slice(j)[j..]);
-    }
-}
-
-/// The matrix of a packed lower triangle.
-pub(in crate::inducing) fn unpack(packed: &[f64], m: usize) -> Mat<f64> {
-    let mut out = Mat::zeros(m, m);
-    let mut start = 0;
-    for j in 0..m {
-        out.col_as_slice_mut(j)[j..].copy_from_slice(&packed[start..start + m - j]);
-        start += m - j;
-    }
-    out
 }
 
 impl StochasticState {
@@ -72,7 +55,7 @@ impl StochasticState {
             return Err(InducingError::State("a parameter is not finite".into()).into());
         }
         let mean = MatRef::from_column_major_slice(&self.mean, m, latents).to_owned();
-        let roots = self.roots.chunks(triangle).map(|packed| unpack(packed, m)).collect();
+        let roots = self.roots.chunks(triangle).map(|packed| unpack_lower(packed, m)).collect();
         InducingDistribution::new(mean, roots).map_err(|e| InducingError::State(e.to_string()).into())
     }
 }

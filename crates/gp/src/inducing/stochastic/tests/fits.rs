@@ -25,8 +25,8 @@ fn natural_gradients_find_the_optimum_of_every_likelihood_and_adam_finds_the_sam
         let natural = fit(&model, &data, &options(120, NATURAL));
         let q = natural.posterior.distribution();
         let there = stochastic_bound_and_gradient(&model, q, whole(&data), Wanted::DISTRIBUTION).unwrap();
-        let slope = there.mean_gradient(q).norm_max();
-        let slopes = there.root_gradients(q).iter().map(|g| g.norm_max()).fold(0.0, f64::max);
+        let slope = there.of_q.of_mean(q, 1.0).norm_max();
+        let slopes = there.of_q.of_roots(q, 1.0).iter().map(|g| g.norm_max()).fold(0.0, f64::max);
         assert!(slope < 1e-6 && slopes < 1e-6, "{}: {slope:e} {slopes:e}", likelihood.name());
         let mut slow = options(500, VariationalOptimizer::Adam);
         slow.learning_rate = 0.1;

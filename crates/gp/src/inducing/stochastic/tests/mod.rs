@@ -74,7 +74,7 @@ fn arbitrary(model: &StochasticGp) -> InducingDistribution {
             std::cmp::Ordering::Greater => 0.1 * ((3 * i + 5 * j + k) as f64).sin(),
         })
     };
-    let roots = (0..prior.roots.len()).map(root).collect();
+    let roots = (0..prior.roots().len()).map(root).collect();
     InducingDistribution::new(normal(m, prior.latents(), "q"), roots).unwrap()
 }
 

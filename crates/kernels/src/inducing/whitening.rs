@@ -1,6 +1,6 @@
 //! `K_ZZ = L Lᵀ`, features `A = L⁻¹ k(Z, x)`, and how adjoints of A reach kernel and inducing inputs.
 //!
-//! Everything that inducing points can say about x is in its whitened features a(x), m numbers with prior covariance I. Both bounds
+//! Everything that inducing points can say about x is in its whitened features a(x), m numbers with prior covariance I. All bounds
 //! are functions of features; this file is the only place that knows how they depend on kernel and Z.
 //!
 //! Let D be the adjoint of A. With `δA = L⁻¹ δK_ZX - L⁻¹ δL A` the adjoint of `K_ZX` is `L⁻ᵀ D`, and that of `K_ZZ` is
@@ -8,30 +8,33 @@
 //! *Differentiation of the Cholesky decomposition*, whose product `Lᵀ·` cancels here). Only the m x m matrix `D Aᵀ` has to be
 //! known for all points together.
 
-use crate::GpError;
+use crate::{Adjoints, Kernel, Request, cross_into, gram_lower_into, pullback, pullback_gram};
 use faer::prelude::ReborrowMut;
 use faer::{Mat, MatMut, MatRef};
-use posterior_kernels::{Adjoints, Kernel, Request, cross_into, gram_lower_into, pullback, pullback_gram};
-use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
 use posterior_linalg::symmetric::{average_with_transpose, mirror_lower};
 use std::ops::Range;
 
 /// The factor of `K_ZZ` plus `relative_jitter` times the mean of its diagonal.
 #[derive(Clone, Debug)]
-pub(super) struct Whitening {
-    pub(super) cholesky: Cholesky,
+pub struct Whitening {
+    /// L.
+    pub cholesky: Cholesky,
     /// Everything that was added to the diagonal, over the mean of the diagonal.
-    pub(super) relative_jitter: f64,
+    pub relative_jitter: f64,
 }
 
 impl Whitening {
     /// Factors with `jitter` times the mean of the diagonal added, and more as `policy` allows. Cost `m³/3`.
-    pub(super) fn new(
+    ///
+    /// # Errors
+    /// When the matrix cannot be factored under the policy.
+    pub fn new(
         kernel: &dyn Kernel<f64>,
         z: MatRef<'_, f64>,
         jitter: f64,
         policy: JitterPolicy,
-    ) -> Result<Self, GpError> {
+    ) -> Result<Self, CholeskyError> {
         let m = z.nrows();
         let mut mean_diagonal = 0.0;
         let cholesky = Cholesky::factor_with(Mat::zeros(m, m), policy, |mut out| {
@@ -46,19 +49,14 @@ impl Whitening {
     }
 
     /// Features of the rows of x, m x n. Cost `n m²` flops besides the kernel.
-    pub(super) fn features(
-        &self,
-        kernel: &dyn Kernel<f64>,
-        z: MatRef<'_, f64>,
-        x: MatRef<'_, f64>,
-    ) -> Mat<f64> {
+    pub fn features(&self, kernel: &dyn Kernel<f64>, z: MatRef<'_, f64>, x: MatRef<'_, f64>) -> Mat<f64> {
         let mut features = Mat::zeros(z.nrows(), x.nrows());
         self.features_into(kernel, z, x, features.as_mut());
         features
     }
 
     /// The same, written to `out` (m x n).
-    pub(super) fn features_into(
+    pub fn features_into(
         &self,
         kernel: &dyn Kernel<f64>,
         z: MatRef<'_, f64>,
@@ -71,7 +69,7 @@ impl Whitening {
 
     /// What the adjoint of the features of x (m x n, overwritten) contributes through `k(Z, x)`: parameters, and Z as the
     /// first points. Cost `n m²` flops besides the kernel.
-    pub(super) fn pull_back_features(
+    pub fn pull_back_features(
         &self,
         kernel: &dyn Kernel<f64>,
         z: MatRef<'_, f64>,
@@ -85,7 +83,7 @@ impl Whitening {
 
     /// What they contribute through `K_ZZ`, given `D Aᵀ` summed over all points (m x m, overwritten; its lower triangle is read).
     /// Cost `2m³` flops besides the kernel.
-    pub(super) fn pull_back_factor(
+    pub fn pull_back_factor(
         &self,
         kernel: &dyn Kernel<f64>,
         z: MatRef<'_, f64>,

@@ -1,0 +1,226 @@
+//! What is known after a fit: predictions, joint covariances, functions.
+
+use super::{FeatureValues, LearnedFeatures, ObservedRows, WeightDistribution};
+use crate::LinearError;
+use crate::check::{finite_matrix, same};
+use faer::linalg::matmul::triangular::{BlockStructure, matmul};
+use faer::{Accum, Mat, MatRef};
+use posterior_likelihoods::Likelihood;
+use posterior_linalg::dense::parallelism;
+use posterior_linalg::random::ChaCha8Rng;
+use posterior_linalg::tiles::pieces;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+/// What is added to the variance that features can say, `|Rᵀ a(x)|²`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rest {
+    /// Nothing.
+    None,
+    /// What the prior variance of the features is short of the largest one in training, `max(M - |a(x)|², 0)`: far from all rows, where learned features die, this is all of it.
+    Uniform {
+        /// M.
+        largest: f64,
+    },
+    /// What the process's own variance is above that of its features, `k(x, x) - |a(x)|²`.
+    Own,
+}
+
+/// Gaussian marginals of C latent functions at k points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightMarginals {
+    /// Means, k x C.
+    pub mean: Mat<f64>,
+    /// Variances, k x C.
+    pub variance: Mat<f64>,
+}
+
+/// Latent functions `f_c(x) = a(x)ᵀ w_c`, plus a rest that is independent from point to point.
+#[derive(Debug)]
+pub struct LowRankPosterior {
+    features: Box<dyn LearnedFeatures>,
+    distribution: WeightDistribution,
+    likelihood: Box<dyn Likelihood>,
+    rest: Rest,
+}
+
+impl Clone for LowRankPosterior {
+    fn clone(&self) -> Self {
+        Self {
+            features: self.features.clone_box(),
+            distribution: self.distribution.clone(),
+            likelihood: self.likelihood.clone(),
+            rest: self.rest,
+        }
+    }
+}
+
+impl LowRankPosterior {
+    /// From its parts, as a fit or a file has them.
+    ///
+    /// # Errors
+    /// [`LinearError::Shape`] when they do not fit together.
+    pub fn new(
+        features: Box<dyn LearnedFeatures>,
+        distribution: WeightDistribution,
+        likelihood: Box<dyn Likelihood>,
+        rest: Rest,
+    ) -> Result<Self, LinearError> {
+        same("weights of each function", features.rank(), distribution.rank())?;
+        same("latent functions", likelihood.outputs(), distribution.latents())?;
+        Ok(Self { features, distribution, likelihood, rest })
+    }
+
+    /// The features.
+    pub fn features(&self) -> &dyn LearnedFeatures {
+        &*self.features
+    }
+
+    /// The distribution of the weights.
+    pub fn distribution(&self) -> &WeightDistribution {
+        &self.distribution
+    }
+
+    /// How observations scatter.
+    pub fn likelihood(&self) -> &dyn Likelihood {
+        &*self.likelihood
+    }
+
+    /// What is added to the variances.
+    pub fn rest(&self) -> Rest {
+        self.rest
+    }
+
+    fn rest_of(&self, values: &FeatureValues) -> Vec<f64> {
+        let squares = (0..values.features.ncols()).map(|i| values.features.col(i).squared_norm_l2());
+        match self.rest {
+            Rest::None => vec![0.0; values.features.ncols()],
+            Rest::Uniform { largest } => squares.map(|k| (largest - k).max(0.0)).collect(),
+            Rest::Own => squares.zip(&values.variances).map(|(k, v)| (v - k).max(0.0)).collect(),
+        }
+    }
+
+    /// `Rᵀ A` for root `index`.
+    fn rooted(&self, index: usize, features: &Mat<f64>) -> Mat<f64> {
+        let mut out = Mat::zeros(features.nrows(), features.ncols());
+        matmul(
+            out.as_mut(),
+            BlockStructure::Rectangular,
+            Accum::Replace,
+            self.distribution.roots()[index].transpose(),
+            BlockStructure::TriangularUpper,
+            features.as_ref(),
+            BlockStructure::Rectangular,
+            1.0,
+            parallelism(features.nrows(), features.ncols()),
+        );
+        out
+    }
+
+    fn check(&self, x: MatRef<'_, f64>) -> Result<(), LinearError> {
+        same("columns of the inputs", self.features.inputs(), x.ncols())?;
+        finite_matrix("an input", x)
+    }
+
+    /// Marginals at the rows of x (k x D). Cost: the features, and `m²` flops a point and root.
+    ///
+    /// # Errors
+    /// For inputs of another width or not finite.
+    pub fn latent(&self, x: MatRef<'_, f64>) -> Result<WeightMarginals, LinearError> {
+        self.check(x)?;
+        let (k, latents) = (x.nrows(), self.distribution.latents());
+        let (mut mean, mut variance) = (Mat::zeros(k, latents), Mat::zeros(k, latents));
+        for rows in pieces(k, self.features.rows_at_once()) {
+            let values = self.features.values(x.subrows(rows.start, rows.len()))?;
+            let rest = self.rest_of(&values);
+            let own = values.features.transpose() * self.distribution.mean();
+            mean.as_mut().subrows_mut(rows.start, rows.len()).copy_from(own);
+            for index in 0..self.distribution.roots().len() {
+                let rooted = self.rooted(index, &values.features);
+                for latent in (0..latents).filter(|&c| self.distribution.root_of(c) == index) {
+                    for (i, rest) in rest.iter().enumerate() {
+                        variance[(rows.start + i, latent)] = rooted.col(i).squared_norm_l2() + rest;
+                    }
+                }
+            }
+        }
+        Ok(WeightMarginals { mean, variance })
+    }
+
+    /// The sum over rows of the log predictive densities of what was observed at the rows of x, nats.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn log_predictive_density(
+        &self,
+        x: MatRef<'_, f64>,
+        observed: &ObservedRows<'_>,
+    ) -> Result<f64, LinearError> {
+        let WeightMarginals { mean, variance } = self.latent(x)?;
+        let (latents, width) = (self.distribution.latents(), observed.targets.ncols());
+        let (mut y, mut m, mut v) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
+        let mut sum = 0.0;
+        for i in 0..x.nrows() {
+            y.iter_mut().enumerate().for_each(|(j, y)| *y = observed.targets[(i, j)]);
+            let offset = observed.offsets.map_or(0.0, |offsets| offsets[i]);
+            for c in 0..latents {
+                (m[c], v[c]) = (mean[(i, c)] + offset, variance[(i, c)]);
+            }
+            let noisier = observed.noise.and_then(|noise| self.likelihood.with_row_noise(noise[i]));
+            let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*self.likelihood);
+            sum += likelihood.log_predictive_density(&y, &m, &v);
+        }
+        Ok(sum)
+    }
+
+    /// Means (k x C) and the covariance (k x k) of function `latent` at the rows of x. Cost `k m² + k² m` flops.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn joint(&self, x: MatRef<'_, f64>, latent: usize) -> Result<(Mat<f64>, Mat<f64>), LinearError> {
+        self.check(x)?;
+        let values = self.features.values(x)?;
+        let rooted = self.rooted(self.distribution.root_of(latent), &values.features);
+        let mut covariance = rooted.transpose() * &rooted;
+        for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
+            covariance[(i, i)] += rest;
+        }
+        Ok((values.features.transpose() * self.distribution.mean(), covariance))
+    }
+
+    /// Draws of function `latent` at the rows of x, k x count: weights drawn once, so that they are functions, in `k m` flops each. The rest is drawn point by point.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn draws(
+        &self,
+        x: MatRef<'_, f64>,
+        latent: usize,
+        count: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Mat<f64>, LinearError> {
+        self.check(x)?;
+        let m = self.distribution.rank();
+        let white = Mat::<f64>::from_fn(m, count, |_, _| StandardNormal.sample(rng));
+        let mut weights = &self.distribution.roots()[self.distribution.root_of(latent)] * white;
+        let mean = self.distribution.mean_of(latent);
+        for j in 0..count {
+            weights.col_as_slice_mut(j).iter_mut().zip(mean).for_each(|(w, m)| *w += m);
+        }
+        let mut draws = Mat::zeros(x.nrows(), count);
+        for rows in pieces(x.nrows(), self.features.rows_at_once()) {
+            let values = self.features.values(x.subrows(rows.start, rows.len()))?;
+            let mut own = values.features.transpose() * &weights;
+            for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
+                let scale = rest.sqrt();
+                own.row_mut(i).iter_mut().for_each(|f| {
+                    let e: f64 = StandardNormal.sample(rng);
+                    *f += scale * e;
+                });
+            }
+            draws.as_mut().subrows_mut(rows.start, rows.len()).copy_from(own);
+        }
+        Ok(draws)
+    }
+}

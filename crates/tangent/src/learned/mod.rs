@@ -1,0 +1,17 @@
+//! **Learned features**: what a network makes of a row as the features of a low-rank model ([`posterior_linear::low_rank`]).
+//!
+//! | type | features | kernel |
+//! |---|---|---|
+//! | [`NetworkFeatures`] | its outputs | `g(x)ᵀ g(z)`: a deep basis kernel |
+//! | [`DeepInducing`] | inducing points' whitened ones, behind a network or at the rows themselves | `k(g(x), g(z))`: deep kernel learning; `k(x, z)`: a sparse process |
+//!
+//! A network that was trained elsewhere is as good a start as one that was drawn; one that is kept as it is ([`NetworkFeatures::frozen`]) makes the model Bayesian regression on its outputs, or on its last layer.
+
+mod inducing;
+mod network;
+
+pub use inducing::DeepInducing;
+pub use network::NetworkFeatures;
+
+#[cfg(test)]
+mod tests;
