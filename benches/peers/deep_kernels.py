@@ -48,22 +48,23 @@ from torch import nn  # noqa: E402
 # What is compared of ours, with its flags.
 OURS = {
     "dbk": ["--method", "dbk"],
-    "svdbk": ["--method", "svdbk"],
+    "svdbk": ["--method", "svdbk", "--objective", "evidence"],
+    "network": ["--method", "svdbk", "--objective", "point"],
     "dkl": ["--method", "dkl"],
     "svdkl": ["--method", "svdkl"],
     "auto": [],
 }
 # The same for `steps`, with what their --iterations count: steps on all rows, or on a batch.
 STEPPED = {
-    "dbk": ("all", ["--method", "dbk"]),
-    "svdbk": ("batch", ["--method", "svdbk", "--batch", "256"]),
-    "svdkl": ("batch", ["--method", "svdkl", "--batch", "256"]),
+    "dbk": ("all", ["--method", "dbk", "--objective", "evidence"]),
+    "svdbk": ("batch", ["--method", "svdbk", "--objective", "evidence", "--batch", "256"]),
+    "svdkl": ("batch", ["--method", "svdkl", "--objective", "evidence", "--batch", "256"]),
 }
 # The same for `scaling`, with the flag that says how many steps.
 SCALED = {
     "exact": ("--steps", ["--method", "exact", "--kernel", "rbf(ard)", "--optimizer", "adam", "--restarts", "1"]),
-    "dbk": ("--iterations", ["--method", "dbk"]),
-    "svdbk": ("--iterations", ["--method", "svdbk"]),
+    "dbk": ("--iterations", ["--method", "dbk", "--objective", "evidence"]),
+    "svdbk": ("--iterations", ["--method", "svdbk", "--objective", "evidence"]),
 }
 TABLES = ["pol", "bike", "protein", "keggdirected", "kin8nm"]
 RANK = 128  # features, or inducing points

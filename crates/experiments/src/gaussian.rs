@@ -99,7 +99,7 @@ impl Run {
         match &*self.posterior {
             ProcessPosterior::Single(posterior) => Some(posterior.support()),
             ProcessPosterior::Double(posterior) => Some(posterior.support()),
-            ProcessPosterior::Exact(_) | ProcessPosterior::Inducing(_) => None,
+            _ => None,
         }
     }
 }
@@ -298,6 +298,7 @@ impl MethodSettings {
             ProcessPosterior::Single(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
             ProcessPosterior::Double(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
             ProcessPosterior::Inducing(p) => (None, p.inducing().nrows()),
+            ProcessPosterior::LowRank(p) => (None, p.features().rank()),
             ProcessPosterior::Exact(p) => (None, p.data().rows()),
         };
         let run = Run {

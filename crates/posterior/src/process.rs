@@ -11,6 +11,7 @@ use posterior_gp::{GpError, MeanForm};
 use posterior_kernels::KernelTextError;
 use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
 use posterior_linalg::random::Streams;
+use posterior_linear::low_rank::LowRankFunctions;
 use posterior_models::{
     FitRequest, Method, ModelError, Predictions, ProcessModel, ProcessPosterior, StoreError,
 };
@@ -331,6 +332,9 @@ impl FittedGp {
                 let prior = PriorDraws::new(Arc::new(features), count, streams.child("posterior/draws", 0));
                 Drawn::Inducing(Box::new(inducing.pathwise(0, prior, streams)?))
             }
+            ProcessPosterior::LowRank(features) => {
+                Drawn::Features(features.functions(0, count, &mut streams.stream("posterior/weights")))
+            }
         };
         Ok(Functions { process: self.clone(), count, drawn })
     }
@@ -350,6 +354,7 @@ enum Drawn {
     Kept,
     Rows(Box<PathwisePosterior<f64>>),
     Inducing(Box<PathwiseSamples>),
+    Features(LowRankFunctions),
 }
 
 impl Functions {
@@ -369,6 +374,7 @@ impl Functions {
         let values = match (&self.drawn, self.process.model.posterior()) {
             (Drawn::Rows(posterior), _) => posterior.samples(x.as_ref(), 0)?,
             (Drawn::Inducing(samples), _) => samples.values(x.as_ref())?,
+            (Drawn::Features(functions), _) => functions.values(x.as_ref()).map_err(GpError::from)?,
             (Drawn::Kept, ProcessPosterior::Single(posterior)) => posterior.samples(x.as_ref(), 0)?,
             (Drawn::Kept, ProcessPosterior::Double(posterior)) => posterior.samples(x.as_ref(), 0)?,
             (Drawn::Kept, _) => Mat::zeros(x.nrows(), self.count),

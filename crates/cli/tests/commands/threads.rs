@@ -99,6 +99,13 @@ fn processes_do_not_depend_on_the_number_of_threads() {
         "svgp --iterations 6 --inducing 200 --variational adam",
     ];
     fits(folder.path(), table, &bounds);
+    let deep = [
+        "dbk --iterations 12 --rank 40",
+        "dbk --iterations 4 --rank 40 --objective evidence --correction full",
+        "dkl --iterations 4 --rank 40 --objective evidence",
+        "svdkl --iterations 12 --rank 40 --objective predictive",
+    ];
+    fits(folder.path(), table, &deep);
 }
 
 #[test]

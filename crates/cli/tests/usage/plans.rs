@@ -98,7 +98,13 @@ fn plans_of_processes_bound_their_peaks() {
             }
             let report = fit(at, rows, flags, search(what)).unwrap_or_else(|e| panic!("{what}: {e}"));
             let planned = bytes(&report, "planned_memory_bytes");
-            let peak = bytes(&report, "peak_memory_bytes") - program;
+            let over = |peak: i64| planned > 2 * peak.max(0) + (64 << 20);
+            let mut peak = bytes(&report, "peak_memory_bytes") - program;
+            if over(peak) {
+                // How much freed memory waits for its next use depends on which thread was first (6 or 45 MB at the peak of the same fit): the plan is for the worst.
+                let again = fit(at, rows, flags, search(what)).unwrap_or_else(|e| panic!("{what}: {e}"));
+                peak = peak.max(bytes(&again, "peak_memory_bytes") - program);
+            }
             let megabytes = |bytes: i64| bytes as f64 / 1e6;
             println!(
                 "{what}, {rows} rows: peak {:.1} MB, planned {:.1} MB",
@@ -106,7 +112,7 @@ fn plans_of_processes_bound_their_peaks() {
                 megabytes(planned)
             );
             // What `auto` tries of all that it has planned depends on how fast the machine is.
-            let loose = what != "auto" && planned > 2 * peak.max(0) + (64 << 20);
+            let loose = what != "auto" && over(peak);
             if peak > planned + UNCOUNTED || loose {
                 wrong.push(format!("{what}, {rows} rows: peak {peak}, planned {planned}"));
             }

@@ -214,8 +214,8 @@ fn search(
                             InducingDraws { samples: posterior.pathwise(0, prior, streams)?, dimension: d };
                         &draws
                     }
-                    ProcessPosterior::Exact(_) => {
-                        let problem = "draws are functions here, which exact posteriors do not keep";
+                    ProcessPosterior::Exact(_) | ProcessPosterior::LowRank(_) => {
+                        let problem = "draws are functions with gradients here, which exact posteriors and learned features do not keep";
                         return refused(problem);
                     }
                 };

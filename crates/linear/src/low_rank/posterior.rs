@@ -189,6 +189,26 @@ impl LowRankPosterior {
         Ok((values.features.transpose() * self.distribution.mean(), covariance))
     }
 
+    /// Weights of drawn functions, m x count.
+    fn drawn_weights(&self, latent: usize, count: usize, rng: &mut ChaCha8Rng) -> Mat<f64> {
+        let m = self.distribution.rank();
+        let white = Mat::<f64>::from_fn(m, count, |_, _| StandardNormal.sample(rng));
+        let mut weights = &self.distribution.roots()[self.distribution.root_of(latent)] * white;
+        let mean = self.distribution.mean_of(latent);
+        for j in 0..count {
+            weights.col_as_slice_mut(j).iter_mut().zip(mean).for_each(|(w, m)| *w += m);
+        }
+        weights
+    }
+
+    /// Draws of function `latent` that are functions: in closed form anywhere, for as long as they are kept. What features cannot say is no part of them.
+    pub fn functions(&self, latent: usize, count: usize, rng: &mut ChaCha8Rng) -> LowRankFunctions {
+        LowRankFunctions {
+            features: self.features.clone_box(),
+            weights: self.drawn_weights(latent, count, rng),
+        }
+    }
+
     /// Draws of function `latent` at the rows of x, k x count: weights drawn once, so that they are functions, in `k m` flops each. The rest is drawn point by point.
     ///
     /// # Errors
@@ -201,13 +221,7 @@ impl LowRankPosterior {
         rng: &mut ChaCha8Rng,
     ) -> Result<Mat<f64>, LinearError> {
         self.check(x)?;
-        let m = self.distribution.rank();
-        let white = Mat::<f64>::from_fn(m, count, |_, _| StandardNormal.sample(rng));
-        let mut weights = &self.distribution.roots()[self.distribution.root_of(latent)] * white;
-        let mean = self.distribution.mean_of(latent);
-        for j in 0..count {
-            weights.col_as_slice_mut(j).iter_mut().zip(mean).for_each(|(w, m)| *w += m);
-        }
+        let weights = self.drawn_weights(latent, count, rng);
         let mut draws = Mat::zeros(x.nrows(), count);
         for rows in pieces(x.nrows(), self.features.rows_at_once()) {
             let values = self.features.values(x.subrows(rows.start, rows.len()))?;
@@ -222,5 +236,31 @@ impl LowRankPosterior {
             draws.as_mut().subrows_mut(rows.start, rows.len()).copy_from(own);
         }
         Ok(draws)
+    }
+}
+
+/// Functions `a(x)ᵀ w` of drawn weights.
+#[derive(Debug)]
+pub struct LowRankFunctions {
+    features: Box<dyn LearnedFeatures>,
+    weights: Mat<f64>,
+}
+
+impl LowRankFunctions {
+    /// Their values at the rows of x, k x count. Cost `k m` flops each, and the features.
+    ///
+    /// # Errors
+    /// For inputs of another width or not finite.
+    pub fn values(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        same("columns of the inputs", self.features.inputs(), x.ncols())?;
+        finite_matrix("an input", x)?;
+        let mut out = Mat::zeros(x.nrows(), self.weights.ncols());
+        for rows in pieces(x.nrows(), self.features.rows_at_once()) {
+            let values = self.features.values(x.subrows(rows.start, rows.len()))?;
+            out.as_mut()
+                .subrows_mut(rows.start, rows.len())
+                .copy_from(values.features.transpose() * &self.weights);
+        }
+        Ok(out)
     }
 }

@@ -249,11 +249,14 @@ fn one_natural_step_on_all_rows_is_the_posterior_where_the_bound_is_the_evidence
     assert_near(sum - q.divergence(), bound, 1e-10);
 }
 
+/// A likelihood, and targets of it made of normal numbers.
+type Case = (Box<dyn Likelihood>, fn(f64) -> f64);
+
 #[test]
 fn slopes_of_every_power_and_likelihood_are_finite_differences() {
     let (n, m) = (5, 3);
     let (phi, z) = (normal(m, n, "phi"), normal(n, 1, "y"));
-    let cases: [(Box<dyn Likelihood>, fn(f64) -> f64); 3] = [
+    let cases: [Case; 3] = [
         (Box::new(Gaussian::new(0.3, 0.0)), |z| z),
         (Box::new(Bernoulli::new(1, Link::Logit).unwrap()), |z| f64::from(u8::from(z > 0.0))),
         (Box::new(Poisson::new(1).unwrap()), |z| (z.abs() * 3.0).floor()),
@@ -302,4 +305,101 @@ fn slopes_of_every_power_and_likelihood_are_finite_differences() {
             check::assert_close(&exact, &numeric, 2e-5, 2e-5);
         }
     }
+}
+
+/// `log N(y; 0, Σ)` with the log determinant that it has on the way.
+fn dense_log_density(covariance: &Mat<f64>, y: &Mat<f64>) -> f64 {
+    let eigenvalues = covariance.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+    let log_det: f64 = eigenvalues.iter().map(|e| e.ln()).sum();
+    let inverse = covariance.partial_piv_lu().inverse();
+    let fit = y.col(0).transpose() * &inverse * y.col(0);
+    -0.5 * (y.nrows() as f64 * (2.0 * std::f64::consts::PI).ln() + log_det + fit)
+}
+
+#[test]
+fn the_penalty_bounds_the_evidence_of_every_corrected_process() {
+    let (n, m) = (6, 2);
+    let (phi, y) = (normal(m, n, "phi"), normal(n, 1, "y"));
+    for trial in 0..20 {
+        // Any positive semi-definite C, not only a diagonal one.
+        let root = normal(n, 3, &format!("correction {trial}"));
+        let correction = &root * root.transpose();
+        let mut covariance = phi.transpose() * &phi + &correction;
+        (0..n).for_each(|i| covariance[(i, i)] += NOISE);
+        let variances = (0..n).map(|i| squares(&phi)[i] + correction[(i, i)]).collect();
+        let rows = ScaledRows::new(phi.clone(), y.clone(), vec![NOISE; n], variances);
+        let (bound, exact) = (solved(&rows, 1.0).value, dense_log_density(&covariance, &y));
+        assert!(bound <= exact + 1e-10, "{bound} {exact}");
+    }
+}
+
+#[test]
+fn the_expected_evidence_is_highest_for_a_kernel_of_one_function() {
+    // Observations scatter by s around one function f: of all covariances f fᵀ + s I is best, whatever rank was allowed.
+    let n = 5;
+    let f = normal(n, 1, "function");
+    let expected = |sigma: &Mat<f64>| {
+        let inverse = sigma.partial_piv_lu().inverse();
+        let trace: f64 = (0..n).map(|i| inverse[(i, i)]).sum();
+        dense_log_density(sigma, &f) - 0.5 * NOISE * trace
+    };
+    let with_noise = |k: Mat<f64>| Mat::from_fn(n, n, |i, j| k[(i, j)] + if i == j { NOISE } else { 0.0 });
+    let best = expected(&with_noise(&f * f.transpose()));
+    for trial in 0..100 {
+        let phi = normal(n, 1 + trial % 4, &format!("alternative {trial}"));
+        let near = &f * f.transpose() + 0.1 * (&phi * phi.transpose());
+        assert!(expected(&with_noise(&phi * phi.transpose())) < best);
+        assert!(expected(&with_noise(near)) < best);
+    }
+}
+
+#[test]
+fn the_correction_regularises_and_does_not_bound_the_evidence() {
+    // Features (y, √(M - y²)) have constant length, hence no penalty, and hold the targets: the evidence grows without end as the noise falls.
+    let n = 8;
+    let y = normal(n, 1, "y");
+    let most = (0..n).map(|i| y[(i, 0)].powi(2)).fold(0.0, f64::max);
+    let phi = Mat::from_fn(
+        2,
+        n,
+        |j, i| if j == 0 { y[(i, 0)] } else { (most - y[(i, 0)].powi(2)).max(0.0).sqrt() },
+    );
+    let at = |noise: f64| {
+        solved(&ScaledRows::new(phi.clone(), y.clone(), vec![noise; n], vec![most; n]), 1.0).value
+    };
+    let values: Vec<f64> = [1e-2, 1e-4, 1e-6].map(at).to_vec();
+    // By ½ (n - r) log 100 = 13.8 for each step.
+    assert!(values.windows(2).all(|w| w[1] - w[0] > 12.0 && w[1] - w[0] < 15.0), "{values:?}");
+
+    // Waves in pairs have constant length, too: their correction is none.
+    let frequencies = normal(3, 1, "frequencies");
+    let x = normal(n, 1, "x");
+    let waves = Mat::from_fn(6, n, |j, i| {
+        let angle = frequencies[(j / 2, 0)] * x[(i, 0)];
+        (if j % 2 == 0 { angle.cos() } else { angle.sin() }) / 3f64.sqrt()
+    });
+    let k = squares(&waves);
+    assert!(k.iter().all(|k| (k - 1.0).abs() < 1e-14));
+    let rows = ScaledRows::new(waves, y.clone(), vec![NOISE; n], vec![1.0; n]);
+    assert_near(solved(&rows, 1.0).value, solved(&rows, 0.0).value, 1e-11);
+}
+
+#[test]
+fn single_precision_features_lose_nothing_where_sums_are_in_doubles() {
+    // 20,000 rows, little noise: the condition of W is that of n / s.
+    let (n, m) = (20_000, 16);
+    let base = normal(m, n, "features");
+    let y = normal(n, 1, "y");
+    let single = Mat::from_fn(m, n, |j, i| f64::from(base[(j, i)].tanh() as f32));
+    let rows = ScaledRows::new(single.clone(), y.clone(), vec![1e-6; n], squares(&single));
+    let evidence = solved(&rows, 0.0);
+    let block = evidence.clone().gradient().block(&rows);
+    let mut triangular = TriangularSums::new(m, 1);
+    for start in (0..n).step_by(4000) {
+        let phi = single.subcols(start, 4000).to_owned();
+        let k = squares(&phi);
+        triangular.add(&ScaledRows::new(phi, y.subrows(start, 4000).to_owned(), vec![1e-6; 4000], k));
+    }
+    let (exact, stable) = (triangular.solve().0, evidence.stable_value(block.residual_squares));
+    assert!((stable / exact - 1.0).abs() < 1e-11, "{stable} {exact}");
 }

@@ -3,8 +3,9 @@
 
 use super::header::{LaplaceHeader, for_header, listed};
 use super::model::in_precision;
-use super::tensors::{add_network, add_posterior, curvature, is_single, network};
+use super::tensors::{add_posterior, curvature};
 use super::{Fitted, LaplaceModel, SavedPrecision};
+use crate::network::{add_network, is_single, take_network};
 use crate::process::{add_fingerprints, fingerprints};
 use posterior_laplace::learned;
 use posterior_laplace::saved::{read_selection, selected, sums};
@@ -63,7 +64,7 @@ fn restored<T: SavedPrecision>(
     mut tensors: Tensors,
 ) -> Result<LaplaceModel, StoreError> {
     let fingerprints = fingerprints(&mut tensors)?;
-    let network = network::<T>(graph, &mut tensors)?;
+    let network = take_network::<T>(graph, &mut tensors)?;
     let selection = read_selection(network.graph(), &header.selected, &mut tensors)?;
     let precisions = tensors.vector("prior.precisions", header.group_count)?;
     let mode = tensors.vector("mode", selection.len())?;

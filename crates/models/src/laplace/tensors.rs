@@ -6,38 +6,8 @@ use posterior_laplace::accumulate::FitSums;
 use posterior_laplace::function_space::FunctionSpace;
 use posterior_laplace::saved::{add_selection, add_sums};
 use posterior_laplace::{Ella, Laplace, RestoredCurvature};
-use posterior_networks::{Array, Graph, Network, Selection};
-use posterior_store::{StoreError, TensorValues, Tensors};
-
-/// Prefix of the network's tensors.
-const NETWORK: &str = "network.";
-
-/// The weights of a network, by name.
-pub(super) fn add_network<T: SavedPrecision>(network: &Network<T>, tensors: &mut Tensors) {
-    for (slot, array) in network.graph().parameters().iter().zip(network.parameters()) {
-        tensors.insert(format!("{NETWORK}{}", slot.name), slot.shape.clone(), array.values());
-    }
-}
-
-/// Whether the network's weights are in single precision.
-pub(super) fn is_single(tensors: &Tensors) -> bool {
-    tensors.iter().any(|(name, t)| name.starts_with(NETWORK) && matches!(t.values, TensorValues::F32(_)))
-}
-
-/// The network of a graph.
-pub(super) fn network<T: SavedPrecision>(
-    graph: Graph,
-    tensors: &mut Tensors,
-) -> Result<Network<T>, StoreError> {
-    let slots = graph.parameters().iter();
-    let parameters = slots
-        .map(|slot| {
-            let values = tensors.take(&format!("{NETWORK}{}", slot.name), &slot.shape)?;
-            Ok(Array::new(slot.shape.clone(), values))
-        })
-        .collect::<Result<_, StoreError>>()?;
-    Network::new(graph, parameters).map_err(|e| tensors.corrupt(e))
-}
+use posterior_networks::{Array, Network, Selection};
+use posterior_store::{StoreError, Tensors};
 
 /// All arrays of a posterior but the network's.
 pub(super) fn add_posterior<T: SavedPrecision>(laplace: &Laplace<T>, tensors: &mut Tensors) {

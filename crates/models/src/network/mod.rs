@@ -9,6 +9,7 @@
 //! | `classes` | labels of a table and the classes that they are |
 //! | `digest` | which files a network learned from |
 //! | `forward` | arrays in, outputs out |
+//! | `tensors` | weights among the tensors of a model's file |
 
 mod classes;
 mod digest;
@@ -17,6 +18,7 @@ mod forward;
 mod open;
 mod preparation;
 mod reading;
+mod tensors;
 mod train;
 
 pub(crate) use classes::{apply_classes, check_names, named, number_classes};
@@ -28,6 +30,7 @@ pub(crate) use open::without_link;
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};
+pub(crate) use tensors::{add_network, is_single, take_network};
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;

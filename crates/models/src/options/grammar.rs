@@ -38,7 +38,10 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
     ),
     (
         &["objective", "optimizer"],
-        &[("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]), ("method", &["exact"])],
+        &[
+            ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
+            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl"]),
+        ],
         "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
     ),
     (
@@ -48,7 +51,7 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
     ),
     (
         &["preconditioner", "rank"],
-        &[("method", &["cg"]), STOCHASTIC],
+        &[("method", &["cg", "dbk", "svdbk", "dkl", "svdkl"]), STOCHASTIC],
         "--method cg, or to --hyperparameter-search stochastic or refined, which solves by conjugate gradients",
     ),
     (

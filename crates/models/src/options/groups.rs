@@ -88,7 +88,7 @@ pub enum PreconditionerName {
 }
 
 /// Linear systems with kernel matrices that are not stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SystemOptions {
@@ -110,25 +110,14 @@ pub struct SystemOptions {
     /// Preconditioner of cg and of stochastic searches
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub preconditioner: PreconditionerName,
-    /// Rank of the preconditioner
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().rank))]
-    pub rank: usize,
-}
-
-impl Default for SystemOptions {
-    fn default() -> Self {
-        Self {
-            precision: KernelPrecision::default(),
-            cache: 0,
-            preconditioner: PreconditionerName::default(),
-            rank: 100,
-        }
-    }
+    /// Rank of the preconditioner [default: 100]; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
+    pub rank: Option<usize>,
 }
 
 impl SystemOptions {
     pub(crate) fn conjugate_gradients(&self, seed: u64) -> SolveMethod {
-        let rank = self.rank;
+        let rank = self.rank();
         let preconditioner = match self.preconditioner {
             PreconditionerName::None => PreconditionerChoice::None,
             PreconditionerName::Nystrom => PreconditionerChoice::Nystrom { rank, seed },
@@ -137,6 +126,11 @@ impl SystemOptions {
             }
         };
         SolveMethod::ConjugateGradients(ConjugateGradientOptions { preconditioner, ..Default::default() })
+    }
+
+    /// Rank of the preconditioner.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank.unwrap_or(100)
     }
 
     /// Bytes of a number.
@@ -150,7 +144,7 @@ impl SystemOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct LargeTableOptions {
-    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp]
+    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp, 1000 passes over the rows for deep kernels]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub iterations: Option<usize>,
     /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
@@ -249,10 +243,10 @@ impl IterativeOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct BatchOptions {
-    /// Rows of a batch [default: 512; svgp 1024]
+    /// Rows of a batch [default: 512; svgp 1024; deep kernels 256]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub batch: Option<usize>,
-    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01]
+    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01], of that of deep kernels [default: 0.001]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub step_size: Option<f64>,
 }

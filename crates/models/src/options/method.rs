@@ -1,5 +1,6 @@
 //! The sum: a method, or its name.
 
+use super::deep::{DbkOptions, DeepKind, DklOptions};
 use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
 use super::methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
@@ -91,6 +92,14 @@ methods! {
     Sgpr = "sgpr" => SgprOptions,
     /// The stochastic bound of inducing points (Hensman)
     Svgp = "svgp" => SvgpOptions,
+    /// A network's outputs as basis functions, all rows at a time
+    Dbk = "dbk" => DbkOptions,
+    /// The same on batches of rows
+    Svdbk = "svdbk" => DbkOptions,
+    /// A kernel behind a network, by inducing points, all rows at a time
+    Dkl = "dkl" => DklOptions,
+    /// The same on batches of rows
+    Svdkl = "svdkl" => DklOptions,
 }
 
 impl fmt::Display for MethodName {
@@ -139,7 +148,7 @@ impl Method {
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
             | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
-            Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+            _ => None,
         }
     }
 
@@ -151,7 +160,7 @@ impl Method {
             | Self::Sgd(SgdOptions { iterative, .. })
             | Self::Sdd(SddOptions { iterative, .. })
             | Self::InducingSgd(InducingSgdOptions { iterative, .. }) => Some(iterative),
-            Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+            _ => None,
         }
     }
 
@@ -160,7 +169,10 @@ impl Method {
         match self {
             Self::Sgpr(options) => Some(&options.large),
             Self::Svgp(options) => Some(&options.large),
-            _ => self.iterative().map(|options| &options.large),
+            _ => match self.deep() {
+                Some((options, ..)) => Some(&options.large),
+                None => self.iterative().map(|options| &options.large),
+            },
         }
     }
 
@@ -169,7 +181,21 @@ impl Method {
         match self {
             Self::Sgpr(options) => Some(&mut options.large),
             Self::Svgp(options) => Some(&mut options.large),
+            Self::Dbk(options) | Self::Svdbk(options) => Some(&mut options.large),
+            Self::Dkl(options) | Self::Svdkl(options) => Some(&mut options.deep.large),
             _ => self.iterative_mut().map(|options| &mut options.large),
+        }
+    }
+
+    /// What methods with learned features are told: which features, and how wide the embedding is.
+    pub(crate) fn deep(&self) -> Option<(&DbkOptions, DeepKind, usize)> {
+        let kind = |inducing, exact| DeepKind { inducing, exact };
+        match self {
+            Self::Dbk(options) => Some((options, kind(false, true), 0)),
+            Self::Svdbk(options) => Some((options, kind(false, false), 0)),
+            Self::Dkl(options) => Some((&options.deep, kind(true, true), options.embedding)),
+            Self::Svdkl(options) => Some((&options.deep, kind(true, false), options.embedding)),
+            _ => None,
         }
     }
 
@@ -191,7 +217,7 @@ impl Method {
             Self::Sdd(options) => Some(&options.batches),
             Self::InducingSgd(options) => Some(&options.batches),
             Self::Svgp(options) => Some(&options.batches),
-            Self::Exact(_) | Self::Cg(_) | Self::Sgpr(_) => None,
+            _ => self.deep().map(|(options, ..)| &options.batches),
         }
     }
 
@@ -202,7 +228,7 @@ impl Method {
             Self::Sgd(options) => Some(Solver::Rows(options.solver(seed))),
             Self::Sdd(options) => Some(Solver::Rows(options.solver(seed))),
             Self::InducingSgd(options) => Some(Solver::Inducing(options.solver(seed))),
-            Self::Auto(_) | Self::Exact(_) | Self::Sgpr(_) | Self::Svgp(_) => None,
+            _ => None,
         }
     }
 
@@ -230,7 +256,7 @@ impl Method {
             Self::Sgd(_) | Self::InducingSgd(_) => 20_000,
             Self::Svgp(options) => return options.steps(),
             Self::Sgpr(options) => return options.steps(),
-            Self::Auto(_) | Self::Exact(_) | Self::Sdd(_) => 10_000,
+            _ => 10_000,
         };
         self.large().and_then(|large| large.iterations).unwrap_or(usual)
     }

@@ -14,11 +14,13 @@
 //! |---|---|
 //! | `method` | the sum: a method, or its name |
 //! | `methods` | what each method is told |
+//! | `deep` | what methods with learned features are told, and the ways to train that follow |
 //! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
 //! | `likelihood` | what the target is, and how it is inferred from |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
 //! | `numbers` | what numbers may be |
 
+mod deep;
 #[cfg(feature = "clap")]
 mod grammar;
 mod groups;
@@ -28,6 +30,8 @@ mod methods;
 pub mod numbers;
 mod search;
 
+pub use deep::{CorrectionName, DbkOptions, DklOptions};
+pub(crate) use deep::{DeepKind, FIRST_ROUND, Setting};
 pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
@@ -38,7 +42,9 @@ pub use methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
     SvgpOptions, VariationalName,
 };
-pub use search::{EvidenceOptions, HyperparameterOptions, HyperparameterSearch, OptimizerName};
+pub use search::{
+    EvidenceOptions, HyperparameterOptions, HyperparameterSearch, ObjectiveName, OptimizerName,
+};
 
 use crate::process::Hyperparameter;
 use posterior_data::Selection;
@@ -159,7 +165,7 @@ impl FitRequest {
     /// A search by exact evidence as `gp` takes it; the limit of time is the caller's.
     pub(crate) fn fit_options(&self, evidence: &EvidenceOptions) -> FitOptions {
         let mut options = FitOptions {
-            criterion: evidence.objective,
+            criterion: evidence.criterion().unwrap_or_default(),
             optimizer: evidence.optimizer(),
             restarts: self.restarts(),
             seed: self.seed,

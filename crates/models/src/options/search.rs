@@ -2,6 +2,7 @@
 
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT, MOST_STEPS};
+use crate::ModelError;
 use posterior_gp::exact::{Criterion, FitOptions, Optimizer};
 use posterior_gp::iterative::{Blocks, Neighbourhoods, ProbeKind};
 use posterior_optim::Constraint;
@@ -19,14 +20,29 @@ pub enum OptimizerName {
     Adam,
 }
 
+/// What training maximises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum ObjectiveName {
+    /// The evidence, or a bound on it
+    Evidence,
+    /// The log predictive density of each row from all others (exact processes)
+    LeaveOneOut,
+    /// The log predictive density of each row (deep kernels)
+    Predictive,
+    /// The log density at one value of the weights: a network alone with a learned noise, to compare with (deep kernels)
+    Point,
+}
+
 /// The search for hyperparameters by exact evidence, of all rows or of some of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct EvidenceOptions {
-    /// What to maximise
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
-    pub objective: Criterion,
+    /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub objective: Option<ObjectiveName>,
     /// What maximises it
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub optimizer: OptimizerName,
@@ -47,7 +63,7 @@ pub struct EvidenceOptions {
 impl Default for EvidenceOptions {
     fn default() -> Self {
         Self {
-            objective: Criterion::default(),
+            objective: None,
             optimizer: OptimizerName::default(),
             learning_rate: 0.1,
             steps: None,
@@ -62,6 +78,20 @@ impl EvidenceOptions {
         match self.optimizer {
             OptimizerName::Lbfgs => Optimizer::Lbfgs,
             OptimizerName::Adam => Optimizer::Adam { learning_rate: self.learning_rate },
+        }
+    }
+
+    /// What a search by exact evidence maximises.
+    ///
+    /// # Errors
+    /// For what only learned features have.
+    pub(crate) fn criterion(&self) -> Result<Criterion, ModelError> {
+        match self.objective {
+            None | Some(ObjectiveName::Evidence) => Ok(Criterion::Evidence),
+            Some(ObjectiveName::LeaveOneOut) => Ok(Criterion::LeaveOneOut),
+            Some(ObjectiveName::Predictive | ObjectiveName::Point) => Err(ModelError::Request(
+                "--objective predictive and point belong to learned features (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
+            )),
         }
     }
 

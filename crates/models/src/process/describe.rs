@@ -1,10 +1,11 @@
 //! A process in words: hyperparameters with units and meanings, notes, lengthscales.
 
-use super::{CheckScores, CheckedOn, FitCheck, Header, ScalableSummary, Solver};
+use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
 use posterior_data::{Feature, Schema, Standardisation};
 use posterior_gp::MeanForm;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
+use posterior_linear::low_rank::Rest;
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 
 /// One row for each number that was learned, in units that people use.
@@ -118,13 +119,16 @@ pub(super) fn lengthscales_of(
 /// The facts about a model, in order.
 pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     let fit = &header.fit;
-    let mut rows = vec![
-        SummaryRow::new("method", &fit.choice),
-        SummaryRow::new("kernel", header.kernel.to_string()),
-        SummaryRow::new("mean", mean_form(header.mean)),
-        SummaryRow::new("beliefs", beliefs(&fit.hyperpriors)),
-        SummaryRow::new("rows learned from", header.rows.to_string()),
-    ];
+    let mut rows = vec![SummaryRow::new("method", &fit.choice)];
+    match fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
+        Some(deep) => rows.extend(features(deep, header)),
+        None => rows.extend([
+            SummaryRow::new("kernel", header.kernel.to_string()),
+            SummaryRow::new("mean", mean_form(header.mean)),
+            SummaryRow::new("beliefs", beliefs(&fit.hyperpriors)),
+        ]),
+    }
+    rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
     if let Some(check) = &fit.check {
         rows.extend(checked(check));
     }
@@ -194,6 +198,47 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
         let scores = tried.scores.as_ref().map_or_else(String::new, |s| format!("; {}", scores(s)));
         let text = format!("{}{scores}; {:.1} s", tried.outcome, tried.seconds);
         rows.push(SummaryRow::new(format!("tried {}", tried.method), text));
+    }
+    rows
+}
+
+/// The facts about learned features.
+fn features(deep: &DeepSummary, header: &Header) -> Vec<SummaryRow> {
+    let what = match deep.inducing {
+        true => format!("{} inducing points under {} behind {}", deep.rank, header.kernel, deep.origin),
+        false => format!("{} outputs of {}", deep.rank, deep.origin),
+    };
+    let d = deep.diagnostics;
+    let rest = match deep.rest {
+        Rest::None => "of the features alone".to_string(),
+        Rest::Uniform { largest } => format!("everywhere {largest:.3}, the largest in training"),
+        Rest::Own => "of the kernel".to_string(),
+    };
+    let range = format!(
+        "{rest}; the features' own from {:.3} to {:.3}, effective rank {:.2}",
+        d.smallest_variance, d.largest_variance, d.effective_rank
+    );
+    let refitted = if deep.refitted { ", then the exact posterior of the weights" } else { "" };
+    let mut rows = vec![
+        SummaryRow::new("features", what),
+        SummaryRow::new("prior variance", range),
+        SummaryRow::new("trained by", format!("{}{refitted}", deep.chosen)),
+    ];
+    for tried in &deep.tried {
+        let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
+        let again =
+            tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with exact weights)"));
+        let text = format!(
+            "{}{again} on {} rows that were set aside; noise {:.4}, {} steps (best after {}), ended by {}, {:.1} s",
+            score(tried.nll),
+            deep.validation_rows,
+            tried.noise.sqrt(),
+            tried.steps[0],
+            tried.steps[1],
+            tried.ended,
+            tried.seconds
+        );
+        rows.push(SummaryRow::new(format!("tried {}", tried.name), text));
     }
     rows
 }
@@ -320,8 +365,14 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     }
     let noise =
         header.hyperparameter("noise_variance").and_then(|v| v.first()).copied().unwrap_or(f64::INFINITY);
+    let learned = header.fit.scalable.as_ref().is_some_and(|large| large.deep.is_some());
     if noise <= header.noise_floor * 1.01 {
-        out.push(Note::warning("the noise is at its floor: the data look noiseless to this kernel"));
+        out.push(match learned {
+            true => Note::information(
+                "the noise that all rows share is at its floor: how sure a prediction is comes from its features alone",
+            ),
+            false => Note::warning("the noise is at its floor: the data look noiseless to this kernel"),
+        });
     }
     if header.fit.reason == Reason::Steps && header.fit.scalable.is_none() {
         out.push(Note::warning(
@@ -330,6 +381,9 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     }
     if let Some(check) = &header.fit.check {
         out.extend(check.warnings.iter().map(Note::warning));
+    }
+    if let Some(deep) = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
+        out.extend(deep.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &header.fit.at_bounds {
         out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));

@@ -74,6 +74,7 @@ pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
         ProcessPosterior::Single(posterior) => pathwise_tensors(posterior, &mut tensors),
         ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
         ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
+        ProcessPosterior::LowRank(posterior) => super::deep::file::tensors(posterior, &mut tensors),
     }
     tensors
 }

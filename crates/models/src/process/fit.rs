@@ -43,6 +43,8 @@ pub enum FitStage {
     Solve,
     /// A stochastic bound, whose value is averaged over recent steps.
     Bound,
+    /// Training of features, whose value is the objective for each row; its parts are the ways that are tried.
+    Features,
 }
 
 /// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
@@ -211,7 +213,7 @@ impl ProcessModel {
             streamed: None,
             fit: FitSummary {
                 log_evidence: None,
-                criterion: evidence.map(|e| e.objective).unwrap_or_default(),
+                criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
                 criterion_value: None,
                 hyperpriors: request.hyperpriors.clone(),
                 optimizer: evidence.map(EvidenceOptions::optimizer).unwrap_or_default(),
@@ -282,10 +284,10 @@ fn plan_of(request: &FitRequest, method: &Method, rows: usize, features: usize) 
 }
 
 fn exact_plan(evidence: &EvidenceOptions, rows: usize, features: usize) -> Plan {
-    match evidence.objective {
-        posterior_gp::exact::Criterion::Evidence => saved_plan(rows, features),
+    match evidence.criterion() {
         // Two further matrices are given back before anything is saved.
-        posterior_gp::exact::Criterion::LeaveOneOut => Plan::leave_one_out(rows, features, 1),
+        Ok(posterior_gp::exact::Criterion::LeaveOneOut) => Plan::leave_one_out(rows, features, 1),
+        _ => saved_plan(rows, features),
     }
 }
 

@@ -15,10 +15,12 @@
 //! | `file` | model to container and back, bit for bit |
 //! | `posterior` | the posteriors that a model may hold |
 //! | `scalable` | methods for large tables |
+//! | `deep` | learned features |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
 mod asked;
 mod check;
+mod deep;
 mod describe;
 mod file;
 mod fit;
@@ -33,6 +35,7 @@ mod scalable;
 mod streaming;
 
 pub use check::{CheckScores, CheckedOn, FitCheck, TriedMethod};
+pub use deep::{DeepSummary, TriedSetting};
 pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
 pub use generalised::{

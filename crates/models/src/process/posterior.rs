@@ -9,6 +9,7 @@ use posterior_gp::iterative::{Budget, PathwisePosterior, SolvedVariances};
 use posterior_gp::{GpError, JointPrediction, Posterior, Prediction};
 use posterior_linalg::Real;
 use posterior_linalg::random::ChaCha8Rng;
+use posterior_linear::low_rank::LowRankPosterior;
 
 /// A posterior over functions, by one of the methods.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum ProcessPosterior {
     Double(PathwisePosterior<f64>),
     /// Inducing points.
     Inducing(InducingPosterior),
+    /// Learned features.
+    LowRank(LowRankPosterior),
 }
 
 impl ProcessPosterior {
@@ -30,6 +33,7 @@ impl ProcessPosterior {
             Self::Single(posterior) => posterior,
             Self::Double(posterior) => posterior,
             Self::Inducing(posterior) => posterior,
+            Self::LowRank(posterior) => posterior,
         }
     }
 
@@ -56,7 +60,7 @@ impl ProcessPosterior {
             Self::Exact(posterior) => posterior.data(),
             Self::Single(posterior) => posterior.data(),
             Self::Double(posterior) => posterior.data(),
-            Self::Inducing(_) => return None,
+            Self::Inducing(_) | Self::LowRank(_) => return None,
         };
         Some((data.inputs(), data.targets()))
     }
@@ -66,7 +70,7 @@ impl ProcessPosterior {
         match self {
             Self::Single(posterior) => Some(posterior.settings().samples),
             Self::Double(posterior) => Some(posterior.settings().samples),
-            Self::Exact(_) | Self::Inducing(_) => None,
+            Self::Exact(_) | Self::Inducing(_) | Self::LowRank(_) => None,
         }
     }
 }

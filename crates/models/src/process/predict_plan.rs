@@ -65,7 +65,7 @@ impl ProcessModel {
         let bytes = match &*self.posterior {
             ProcessPosterior::Single(posterior) => posterior.exact_variance_bytes(),
             ProcessPosterior::Double(posterior) => posterior.exact_variance_bytes(),
-            ProcessPosterior::Exact(_) | ProcessPosterior::Inducing(_) => return (0, 0.0),
+            _ => return (0, 0.0),
         };
         let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
         let blocks = rows.div_ceil(SOLVED_AT_ONCE) as f64;
@@ -87,6 +87,10 @@ impl ProcessModel {
             ProcessPosterior::Inducing(posterior) => {
                 let pair = seconds_of_pair(posterior.kernel(), posterior.inducing(), 1);
                 m * n * pair + dense(2.0 * m * n * n) + drawn(request.samples)
+            }
+            ProcessPosterior::LowRank(posterior) => {
+                let weights = posterior.features().unconstrained().len() as f64;
+                dense(m * (2.0 * weights + n * n)) + drawn(request.samples)
             }
             ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
             ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
@@ -116,6 +120,10 @@ impl ProcessModel {
         if s == 0 {
             return 0;
         }
+        if let ProcessPosterior::LowRank(_) = &*self.posterior {
+            // Weights of functions, and their values twice.
+            return numbers(&[2, self.support() as u64, s]).saturating_add(numbers(&[3, m, s]));
+        }
         match self.posterior.stored_samples() {
             // Every kept sample at every row, prior and update, and the choice of them twice.
             Some(kept) => numbers(&[4, m, kept as u64]).saturating_add(numbers(&[2, m, s])),
@@ -128,6 +136,9 @@ impl ProcessModel {
 
     fn sample_flops(&self, rows: usize, count: usize) -> f64 {
         let (m, n, s) = (rows as f64, self.support() as f64, count as f64);
+        if let ProcessPosterior::LowRank(_) = &*self.posterior {
+            return 2.0 * m * n * s;
+        }
         match self.posterior.stored_samples() {
             Some(kept) => 2.0 * m * n * kept as f64,
             None => n * n * m + 2.0 * n * m * m + m * m * m / 3.0 + m * m * s,
@@ -138,6 +149,7 @@ impl ProcessModel {
     fn support(&self) -> usize {
         match (&*self.posterior, self.posterior.training()) {
             (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
+            (ProcessPosterior::LowRank(posterior), _) => posterior.features().rank(),
             (_, Some((inputs, _))) => inputs.nrows(),
             _ => self.header.rows,
         }
@@ -153,6 +165,13 @@ impl ProcessModel {
             }
             (ProcessPosterior::Inducing(_), _) => {
                 (3 * NUMBER * m.min(1024).saturating_mul(n), 2.0 * m as f64 * (n * n) as f64)
+            }
+            (ProcessPosterior::LowRank(posterior), _) => {
+                let features = posterior.features();
+                let rows = m.min(features.rows_at_once() as u64);
+                let weights = features.unconstrained().len() as f64;
+                let bytes = rows.saturating_mul(features.bytes_of_row() as u64 + 2 * NUMBER * n);
+                (bytes, m as f64 * (2.0 * weights + (n * n) as f64))
             }
             (_, kept) => {
                 let kept = kept.unwrap_or(0) as u64 + 1;

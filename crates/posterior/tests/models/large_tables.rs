@@ -219,7 +219,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let mut seen = 0;
         let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
             let late = match stage {
-                FitStage::Solve | FitStage::Bound => true,
+                FitStage::Solve | FitStage::Bound | FitStage::Features => true,
                 FitStage::Search => method == MethodName::Sgpr,
                 FitStage::Blocks { .. } | FitStage::Neighbourhoods | FitStage::EvidenceSearch { .. } => false,
             };

@@ -2,6 +2,7 @@
 
 mod automatic;
 mod counts;
+mod deep;
 mod experiment_files;
 mod experiments;
 mod face;

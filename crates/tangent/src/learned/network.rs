@@ -15,9 +15,12 @@ pub struct NetworkFeatures<T: Precision> {
 /// The rows of x as inputs of a network.
 pub(super) fn inputs<T: Precision>(network: &Network<T>, x: MatRef<'_, f64>) -> Array<T> {
     let shape = [&[x.nrows()], network.graph().input_shape()].concat();
-    let (rows, columns) = x.shape();
-    let values = (0..rows).flat_map(|i| (0..columns).map(move |j| T::from_f64(x[(i, j)]))).collect();
-    Array::new(shape, values)
+    // A buffer that was used before: those that come back at every step and are never taken would wait by the hundred.
+    let mut out = Array::zeros(shape);
+    for (i, row) in out.values_mut().chunks_exact_mut(x.ncols().max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(j, v)| *v = T::from_f64(x[(i, j)]));
+    }
+    out
 }
 
 /// Outputs as columns, one for each row.
@@ -28,8 +31,11 @@ pub(super) fn columns<T: Precision>(outputs: &Array<T>) -> Mat<f64> {
 
 /// The other way round.
 pub(super) fn cotangents<T: Precision>(columns: MatRef<'_, f64>, like: &Array<T>) -> Array<T> {
-    let values = (0..columns.ncols()).flat_map(|i| columns.col(i).iter().map(|v| T::from_f64(*v))).collect();
-    Array::new(like.shape().to_vec(), values)
+    let mut out = Array::zeros(like.shape().to_vec());
+    for (i, row) in out.values_mut().chunks_exact_mut(columns.nrows().max(1)).enumerate() {
+        row.iter_mut().zip(columns.col(i).iter()).for_each(|(v, c)| *v = T::from_f64(*c));
+    }
+    out
 }
 
 pub(super) fn failed(error: NetworkError) -> LinearError {

@@ -145,6 +145,12 @@ impl InferencePlan {
                     named.name()
                 ));
             }
+            (_, named) if named.deep().is_some() => {
+                return refuse(format!(
+                    "{} learns features of numbers with Gaussian noise; for labels and counts take another --method, or train a network and take `posterior fit laplace`",
+                    named.name()
+                ));
+            }
             (_, Method::Svgp(_)) => {
                 return refuse(
                     "gaussianised inference with inducing points has a closed form: take --method sgpr, or --inference variational for the stochastic bound".into(),
@@ -244,7 +250,7 @@ fn no_noise(request: &FitRequest) -> Result<(), ModelError> {
 
 /// Refuses criteria and searches that there are for Gaussian noise only.
 fn searched_by_blocks(method: &Method) -> Result<(), ModelError> {
-    if method.evidence().is_some_and(|evidence| evidence.objective != Criterion::Evidence) {
+    if method.evidence().is_some_and(|evidence| !matches!(evidence.criterion(), Ok(Criterion::Evidence))) {
         let problem =
             "--objective leave-one-out is for numbers with Gaussian noise; other targets have the evidence";
         return Err(ModelError::Usage(problem.into()));

@@ -45,6 +45,12 @@ pub(in crate::process) fn read(
 ) -> Result<ProcessPosterior, StoreError> {
     match (&summary.solver, summary.precision) {
         (Solver::Collapsed | Solver::Stochastic { .. }, _) => read_inducing(header, summary, tensors),
+        (Solver::Features, _) => match &summary.deep {
+            Some(deep) => {
+                Ok(ProcessPosterior::LowRank(crate::process::deep::file::read(header, deep, tensors)?))
+            }
+            None => Err(tensors.corrupt("its features are not described")),
+        },
         (_, KernelPrecision::Single) => read_pathwise::<f32>(header, summary, tensors),
         (_, KernelPrecision::Double) => read_pathwise::<f64>(header, summary, tensors),
     }
@@ -113,7 +119,9 @@ fn read_pathwise<T: SolverPrecision>(
             (m, Support::Inducing(z, options.clone()))
         }
         Solver::Rows(method) => (header.rows, Support::Rows(method.clone())),
-        Solver::Collapsed | Solver::Stochastic { .. } => return Err(tensors.corrupt("its solver is none")),
+        Solver::Collapsed | Solver::Stochastic { .. } | Solver::Features => {
+            return Err(tensors.corrupt("its solver is none"));
+        }
     };
     let columns = settings.samples.checked_add(1).ok_or_else(|| tensors.corrupt("its size overflows"))?;
     // Features are drawn anew: their number is a declared size like any other.

@@ -20,8 +20,9 @@ mod plan;
 mod precision;
 mod summary;
 
+pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::{fit_scalable, set_hyperparameters};
+pub(super) use fit::{ScalableFit, fit_scalable, set_hyperparameters};
 pub use plan::ScalablePlan;
 pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

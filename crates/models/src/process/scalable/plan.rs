@@ -3,12 +3,14 @@
 use super::EXACT_ROWS;
 use super::fit::{few_rows_memory, refining_memory};
 use crate::options::{
-    BatchOptions, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
+    BatchOptions, FIRST_ROUND, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
     KernelPrecision, MethodName, PreconditionerName,
 };
+use crate::process::deep;
 use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
+use posterior_linear::low_rank::Training;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -46,7 +48,7 @@ impl ScalablePlan {
         let product = |a: u64, b: u64| a.saturating_mul(b);
         // The table's numbers as read, as standardised, and in the kernel's precision.
         let data = product(n, (2 * d + 4) * 8 + d * number);
-        let steps = method.steps();
+        let steps = deep_steps(method, rows).unwrap_or(method.steps());
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
@@ -62,9 +64,9 @@ impl ScalablePlan {
                 let system = &options.iterative.system;
                 let rank = match system.preconditioner {
                     PreconditionerName::None => 0,
-                    PreconditionerName::PivotedCholesky => system.rank,
+                    PreconditionerName::PivotedCholesky => system.rank(),
                     // The basis, its image and what is orthonormalised and decomposed, in f64: so much is measured.
-                    PreconditionerName::Nystrom => system.rank.saturating_mul(16),
+                    PreconditionerName::Nystrom => system.rank().saturating_mul(16),
                 };
                 let rank = rank.min(rows.saturating_mul(16)) as u64;
                 (
@@ -94,6 +96,7 @@ impl ScalablePlan {
                     posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
                 (plan.peak_bytes, plan.flops_per_step)
             }
+            _ if method.deep().is_some() => deep_plan(method, rows, inputs),
             // Look-ahead, velocity, average, targets, and the draws they come from.
             _ => (
                 product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
@@ -164,6 +167,47 @@ impl ScalablePlan {
             flops_per_evaluation: self.flops_per_step,
         }
     }
+}
+
+/// Steps of all ways in which features are trained.
+fn deep_steps(method: &Method, rows: usize) -> Option<usize> {
+    let (options, kind, _) = method.deep()?;
+    let settings = options.settings(kind, rows, 0);
+    let mut steps: Vec<usize> = settings.iter().map(|setting| setting.options.steps).collect();
+    if settings.len() > FIRST_ROUND.1 {
+        // All begin, and some go on.
+        let begun = settings.iter().map(|s| s.options.steps.min(FIRST_ROUND.0 * s.per_pass)).sum();
+        steps.sort_by(|a, b| b.cmp(a));
+        steps.truncate(FIRST_ROUND.1);
+        steps.push(begun);
+    }
+    Some(steps.iter().sum())
+}
+
+/// Bytes of learned features, and operations of a step as an average over all ways in which they are trained.
+fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
+    let Some((options, kind, embedding)) = method.deep() else { return (0, 0.0) };
+    let (activations, weights) = deep::activations(options, kind, embedding);
+    let weights = weights + inputs * activations / 4;
+    let m = options.rank.unwrap_or(128);
+    let row = (4 * activations + 16 * m) as u64;
+    let settings = options.settings(kind, rows, 0);
+    let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
+    for setting in &settings {
+        let (b, full) = match setting.options.training {
+            Training::Evidence => (rows, true),
+            Training::Batches { size, .. } | Training::Point { size } => (size, false),
+        };
+        let (b64, m64) = (b as f64, m as f64);
+        let dense = if full { 6.0 } else { 8.0 } * b64 * m64 * m64 + 4.0 * m64.powi(3);
+        flops += setting.options.steps as f64 * (6.0 * b64 * weights as f64 + dense);
+        steps += setting.options.steps as f64;
+        let kept = if full { setting.options.kept_bytes as u64 } else { u64::MAX };
+        bytes = bytes.max((b as u64).saturating_mul(row).min(kept));
+    }
+    // Weights with their moments and the best of them; factors.
+    let fixed = (weights as u64 + (m * m) as u64).saturating_mul(8 * 12);
+    (bytes.saturating_add(fixed).saturating_add(WORKING_BYTES), flops / f64::max(steps, 1.0))
 }
 
 /// Evaluations of a search that are planned for.

@@ -1,6 +1,7 @@
 //! What became of a fit to a large table.
 
 use crate::options::KernelPrecision;
+use crate::process::DeepSummary;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{BlockFit, InducingDescentOptions, Method as SolveMethod, PathwiseSettings};
 use posterior_optim::Reason;
@@ -38,6 +39,8 @@ pub enum Solver {
         /// What moved the distribution of inducing values.
         optimizer: VariationalOptimizer,
     },
+    /// Training of features.
+    Features,
 }
 
 /// How a fit to a large table went; part of the header.
@@ -83,4 +86,7 @@ pub struct ScalableSummary {
     pub seconds: [f64; 2],
     /// Steps that an earlier, interrupted run had taken.
     pub resumed_from: usize,
+    /// Learned features, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deep: Option<DeepSummary>,
 }

@@ -20,7 +20,8 @@ use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
 };
-use crate::process::check::FitCheck;
+use crate::process::check::{CheckedOn, FitCheck};
+use crate::process::deep;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
@@ -96,6 +97,17 @@ pub(in crate::process) fn fit_scalable(
         }
         Method::Svgp(options) => {
             bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
+        }
+        _ if method.deep().is_some() => {
+            let fit = deep::fit(prepared, (request, method), allowance.left(), checkpoints, observer)?;
+            let check = match held.filter(|_| fit.reason != Reason::Interrupted) {
+                Some(held) => {
+                    let scores = held.scores(&held.predictions(&fit.posterior)?)?;
+                    Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None))
+                }
+                None => None,
+            };
+            Ok(ScalableFit { check, ..fit })
         }
         _ => match method.precision() {
             KernelPrecision::Single => {

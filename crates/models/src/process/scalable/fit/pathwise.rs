@@ -152,6 +152,7 @@ pub(super) fn fit<T: SolverPrecision>(
         bound: None,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
+        deep: None,
     };
     if stopped != Outlook::Open {
         reason = Reason::Value;

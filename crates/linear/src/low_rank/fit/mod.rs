@@ -1,0 +1,478 @@
+//! Training: features, noise and weights together, by Adam on the evidence or on batches; rows held back say when it is enough.
+//!
+//! | file | what |
+//! |---|---|
+//! | `data` | rows, whole or by batches |
+//! | `options` | what is maximised, and how |
+//! | `gradient` | the objective and its gradient, in two passes over all rows or of a batch |
+
+mod data;
+mod gradient;
+mod options;
+
+pub use data::LowRankData;
+pub use options::{Correction, LowRankOptions, Training};
+
+use super::{
+    DataTermBuffers, FeatureDiagnostics, LearnedFeatures, LowRankPosterior, Rest, WeightDistribution,
+};
+use crate::LinearError;
+use crate::check::same;
+use faer::Mat;
+use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
+use gradient::{Evaluated, squares};
+use posterior_likelihoods::Likelihood;
+use posterior_linalg::tiles::pieces;
+use posterior_linalg::triangular::add_lower_product;
+use posterior_optim::{
+    Adam, Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Run, Sampling, Step, drive,
+};
+use serde::{Deserialize, Serialize};
+
+/// What the step size is multiplied by where patience is at its end.
+const DROP: f64 = 0.2;
+
+/// The deviation that weights of [`Training::Point`] have, so that a posterior can be made of them.
+const POINT: f64 = 1e-6;
+
+/// A look at the rows held back.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// Steps before it.
+    pub step: usize,
+    /// Mean of `-log p(y)` of the rows, nats; infinite where a density was no number.
+    pub nll: f64,
+}
+
+/// All that a run needs to go on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LowRankState {
+    /// Steps taken.
+    pub step: usize,
+    /// Parameters: of features, likelihood, and q.
+    theta: Vec<f64>,
+    adam: Adam,
+    /// The best look with the parameters then.
+    best: Option<(Look, Vec<f64>)>,
+    /// All looks.
+    pub looks: Vec<Look>,
+    /// Steps at which the step size became smaller.
+    pub drops: Vec<usize>,
+    seconds: f64,
+}
+
+impl LowRankState {
+    /// Seconds so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+}
+
+/// What came of training.
+#[derive(Debug)]
+pub struct LowRankFit {
+    /// The posterior at the best look, or after the last step where nothing was held back.
+    pub posterior: LowRankPosterior,
+    /// Evidence with its penalty, or the objective's average over the last epoch of batches, for each row, in nats.
+    pub objective: f64,
+    /// Why it ended.
+    pub reason: Reason,
+    /// Steps taken.
+    pub steps: usize,
+    /// Steps before the best look.
+    pub best: Option<Look>,
+    /// All looks.
+    pub looks: Vec<Look>,
+    /// Effective rank and range of variances on the training rows.
+    pub diagnostics: FeatureDiagnostics,
+    /// Largest amount added to the diagonal of W, relative to its mean.
+    pub largest_jitter: f64,
+    /// Where it stands, to go on from with more steps.
+    pub state: LowRankState,
+}
+
+/// A run under way.
+pub struct LowRankTraining<'a> {
+    features: Box<dyn LearnedFeatures>,
+    likelihood: Box<dyn Likelihood>,
+    q: WeightDistribution,
+    data: &'a LowRankData<'a>,
+    held: Option<&'a LowRankData<'a>>,
+    options: &'a LowRankOptions,
+    decays: Vec<bool>,
+    batches: Batches,
+    buffers: DataTermBuffers,
+    state: LowRankState,
+    value: Option<f64>,
+    average: f64,
+    largest_jitter: f64,
+}
+
+/// Trains features and likelihood on `data`, judged by `held`, from their present parameters or from a saved state, bit for bit. The observer sees every step and may stop the run.
+///
+/// Cost of a step on the evidence of n rows: `6 n m²` flops and three passes through the features; on a batch of b rows `8 b m²` and `2 m³`. Memory: `O(m²)`, and the features' own for some rows.
+///
+/// # Errors
+/// For data that do not fit, settings that do not go together, features that fail, and where the objective stops being a number.
+pub fn fit_low_rank<'a>(
+    features: Box<dyn LearnedFeatures>,
+    likelihood: Box<dyn Likelihood>,
+    data: &'a LowRankData<'a>,
+    held: Option<&'a LowRankData<'a>>,
+    options: &'a LowRankOptions,
+    state: Option<LowRankState>,
+    observer: &mut Observer<'_, LowRankTraining<'a>>,
+) -> Result<LowRankFit, LinearError> {
+    let clock = Clock::after(state.as_ref().map_or(0.0, |s| s.seconds));
+    data.check(&*features, &*likelihood)?;
+    held.map_or(Ok(()), |held| held.check(&*features, &*likelihood))?;
+    options.check(&*likelihood)?;
+    let mut training = LowRankTraining::new(features, likelihood, data, held, options, state)?;
+    let limits = Limits { steps: options.steps, time: options.time };
+    let (reason, _) = drive(&mut training, limits, clock, observer)?;
+    training.finish(reason)
+}
+
+/// The objective of all rows for each of them, its gradient, and the parameters that both are at: `theta`, or where it is empty those that features and likelihood have, with q as the prior is. What is
+/// maximised, as tests and plots want it; without weight decay.
+///
+/// # Errors
+/// As [`fit_low_rank`].
+pub fn objective(
+    features: &dyn LearnedFeatures,
+    likelihood: &dyn Likelihood,
+    data: &LowRankData<'_>,
+    options: &LowRankOptions,
+    theta: &[f64],
+) -> Result<(f64, Vec<f64>, Vec<f64>), LinearError> {
+    data.check(features, likelihood)?;
+    options.check(likelihood)?;
+    let (features, likelihood) = (features.clone_box(), likelihood.clone_box());
+    let mut training = LowRankTraining::new(features, likelihood, data, None, options, None)?;
+    if !theta.is_empty() {
+        same("parameters", training.state.theta.len(), theta.len())?;
+        training.take(theta)?;
+        training.state.theta = theta.to_vec();
+    }
+    let (value, mut gradient) = match options.training {
+        Training::Evidence => {
+            let Evaluated { value, gradient, .. } = training.evidence_and_gradient()?;
+            (value, gradient)
+        }
+        Training::Batches { power, divergence_weight, .. } => {
+            let all: Vec<usize> = (0..data.rows()).collect();
+            training.batch_and_gradient(&all, (power, divergence_weight), &mut DataTermBuffers::default())?
+        }
+        Training::Point { .. } => {
+            let all: Vec<usize> = (0..data.rows()).collect();
+            training.batch_and_gradient(&all, (0.0, 0.0), &mut DataTermBuffers::default())?
+        }
+    };
+    let scale = 1.0 / data.rows() as f64;
+    gradient.iter_mut().for_each(|g| *g *= scale);
+    Ok((value, gradient, training.state.theta))
+}
+
+/// The exact posterior of the weights for features and noise as they are: what a frozen basis has, and what evens out the last steps of training by batches. One pass over the data; Gaussian noise of one target.
+///
+/// # Errors
+/// As [`fit_low_rank`].
+pub fn refit(
+    features: Box<dyn LearnedFeatures>,
+    likelihood: Box<dyn Likelihood>,
+    data: &LowRankData<'_>,
+    options: &LowRankOptions,
+) -> Result<LowRankPosterior, LinearError> {
+    let options = LowRankOptions { training: Training::Evidence, ..options.clone() };
+    data.check(&*features, &*likelihood)?;
+    options.check(&*likelihood)?;
+    let training = LowRankTraining::new(features, likelihood, data, None, &options, None)?;
+    let (sums, _, most) = training.pass(false)?;
+    training.posterior(training.solve(sums)?.posterior()?, most.1)
+}
+
+impl Iteration for LowRankTraining<'_> {
+    type Error = LinearError;
+
+    fn progress(&self) -> Progress {
+        let value = self.value.map(|_| self.average);
+        Progress { step: self.state.step, value, ..Progress::default() }
+    }
+
+    fn converged(&self) -> Option<Reason> {
+        (self.is_exhausted() && self.state.drops.len() >= self.options.rate_drops).then_some(Reason::Patience)
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, LinearError> {
+        if self.is_exhausted() {
+            self.go_back()?;
+        }
+        let value = match self.options.training {
+            Training::Evidence => self.step_on_evidence(run.steps_planned())?,
+            Training::Batches { power, divergence_weight, .. } => {
+                self.step_on_batch(power, divergence_weight, run.steps_planned())?
+            }
+            Training::Point { .. } => self.step_on_batch(0.0, 0.0, run.steps_planned())?,
+        };
+        let memory = match self.options.training {
+            Training::Evidence => 1.0,
+            _ => 1.0 / self.batches.per_epoch().max(10) as f64,
+        };
+        self.average += memory.max(1.0 / (self.state.step + 1) as f64) * (value - self.average);
+        self.value = Some(value);
+        self.state.step += 1;
+        self.state.seconds = run.elapsed().as_secs_f64();
+        Ok(Step::Taken)
+    }
+}
+
+impl<'a> LowRankTraining<'a> {
+    fn new(
+        features: Box<dyn LearnedFeatures>,
+        likelihood: Box<dyn Likelihood>,
+        data: &'a LowRankData<'a>,
+        held: Option<&'a LowRankData<'a>>,
+        options: &'a LowRankOptions,
+        state: Option<LowRankState>,
+    ) -> Result<Self, LinearError> {
+        let size = match options.training {
+            Training::Evidence => data.rows(),
+            Training::Batches { size, .. } | Training::Point { size } => size,
+        };
+        let names = ["linear/epoch", "order"];
+        let batches = Batches::new(data.rows(), size, Sampling::Permutation, options.seed, names);
+        let mut q =
+            WeightDistribution::prior(features.rank(), likelihood.outputs(), likelihood.outputs() == 1);
+        let mut theta = [features.unconstrained(), likelihood.unconstrained()].concat();
+        match options.training {
+            Training::Evidence => {}
+            Training::Batches { .. } => q.unconstrained_into(&mut theta),
+            Training::Point { .. } => {
+                q = q.concentrated(POINT);
+                theta.resize(theta.len() + q.rank() * q.latents(), 0.0);
+            }
+        }
+        let length = theta.len();
+        let state = match state {
+            Some(state) if state.theta.len() == length && state.adam.check(length, state.step).is_ok() => {
+                state
+            }
+            Some(_) => return Err(LinearError::Foreign { what: "training" }),
+            None => LowRankState {
+                step: 0,
+                theta,
+                adam: Adam::new(options.learning_rate),
+                best: None,
+                looks: Vec::new(),
+                drops: Vec::new(),
+                seconds: 0.0,
+            },
+        };
+        let decays = features.decays();
+        let mut out = Self {
+            features,
+            likelihood,
+            q,
+            data,
+            held,
+            options,
+            decays,
+            batches,
+            buffers: DataTermBuffers::default(),
+            state,
+            value: None,
+            average: 0.0,
+            largest_jitter: 0.0,
+        };
+        let theta = std::mem::take(&mut out.state.theta);
+        out.take(&theta)?;
+        out.state.theta = theta;
+        Ok(out)
+    }
+
+    /// What could be saved here.
+    pub fn state(&self) -> &LowRankState {
+        &self.state
+    }
+
+    /// Gives all parts their parameters.
+    fn take(&mut self, theta: &[f64]) -> Result<(), LinearError> {
+        let (features, rest) = theta.split_at(self.decays.len());
+        let (likelihood, q) = rest.split_at(self.likelihood.unconstrained().len());
+        self.features.set_unconstrained(features)?;
+        self.likelihood.set_unconstrained(likelihood);
+        match self.options.training {
+            Training::Evidence => {}
+            Training::Batches { .. } => self.q.set_unconstrained(q),
+            Training::Point { .. } => self.q.set_means(q),
+        }
+        Ok(())
+    }
+
+    /// Moves everything against the gradient of minus the objective for each row.
+    fn descend(&mut self, mut gradient: Vec<f64>, planned: usize) -> Result<(), LinearError> {
+        let scale = -1.0 / self.data.rows() as f64;
+        gradient.iter_mut().for_each(|g| *g *= scale);
+        for ((g, decays), theta) in gradient.iter_mut().zip(&self.decays).zip(&self.state.theta) {
+            if *decays {
+                *g += self.options.weight_decay * theta;
+            }
+        }
+        if matches!(self.options.training, Training::Point { .. }) {
+            // The weights are a layer like others.
+            let start = self.decays.len() + self.likelihood.unconstrained().len();
+            let weights = gradient[start..].iter_mut().zip(&self.state.theta[start..]);
+            weights.for_each(|(g, theta)| *g += self.options.weight_decay * theta);
+        }
+        if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
+            return Err(LinearError::NotFinite {
+                what: "the gradient's number",
+                index,
+                value: gradient[index],
+            });
+        }
+        let mut theta = std::mem::take(&mut self.state.theta);
+        self.state.adam.step(&mut theta, &gradient, planned);
+        let taken = self.take(&theta);
+        self.state.theta = theta;
+        taken
+    }
+
+    fn step_on_evidence(&mut self, planned: usize) -> Result<f64, LinearError> {
+        let Evaluated { value, gradient, jitter, nll } = self.evidence_and_gradient()?;
+        self.largest_jitter = self.largest_jitter.max(jitter);
+        if let Some(nll) = nll {
+            self.note(nll);
+        }
+        self.descend(gradient, planned)?;
+        Ok(value)
+    }
+
+    fn step_on_batch(&mut self, power: f64, kl: f64, planned: usize) -> Result<f64, LinearError> {
+        if self.is_due() {
+            let most = self.most()?.1;
+            if let Some(nll) = self.judged(&self.q, most)? {
+                self.note(nll);
+            }
+        }
+        let rows = self.batches.batch(self.state.step);
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let evaluated = self.batch_and_gradient(&rows, (power, kl), &mut buffers);
+        self.buffers = buffers;
+        let (value, gradient) = evaluated?;
+        self.descend(gradient, planned)?;
+        Ok(value)
+    }
+
+    /// Whether patience is at its end, at the present step size.
+    fn is_exhausted(&self) -> bool {
+        let Some((best, _)) = &self.state.best else { return false };
+        let since = self.state.drops.last().map_or(best.step, |drop| best.step.max(*drop));
+        self.state.step >= since + self.options.patience
+    }
+
+    /// Goes on from the best parameters with a smaller step size and no memory of the steps before.
+    fn go_back(&mut self) -> Result<(), LinearError> {
+        if let Some((_, theta)) = self.state.best.clone() {
+            self.take(&theta)?;
+            self.state.theta = theta;
+        }
+        self.state.drops.push(self.state.step);
+        let rate = self.options.learning_rate * DROP.powi(self.state.drops.len() as i32);
+        self.state.adam = Adam::new(rate);
+        Ok(())
+    }
+
+    fn is_due(&self) -> bool {
+        self.held.is_some() && self.state.step.is_multiple_of(self.options.check_every)
+    }
+
+    /// Mean of `-log p(y)` of the rows held back under these weights.
+    fn judged(&self, q: &WeightDistribution, most: f64) -> Result<Option<f64>, LinearError> {
+        let Some(held) = self.held else { return Ok(None) };
+        let posterior = self.posterior(q.clone(), most)?;
+        Ok(Some(-posterior.log_predictive_density(held.inputs, &held.observed)? / held.rows() as f64))
+    }
+
+    fn posterior(&self, q: WeightDistribution, most: f64) -> Result<LowRankPosterior, LinearError> {
+        let rest = match self.options.correction {
+            Correction::Uniform if self.options.corrected => Rest::Uniform { largest: most },
+            Correction::Own if self.options.corrected => Rest::Own,
+            _ => Rest::None,
+        };
+        LowRankPosterior::new(self.features.clone_box(), q, self.likelihood.clone_box(), rest)
+    }
+
+    /// Keeps a look, and the parameters where it is the best.
+    fn note(&mut self, nll: f64) {
+        let nll = if nll.is_finite() { nll } else { f64::INFINITY };
+        let look = Look { step: self.state.step, nll };
+        self.state.looks.push(look);
+        if self.state.best.as_ref().is_none_or(|(best, _)| nll < best.nll) {
+            self.state.best = Some((look, self.state.theta.clone()));
+        }
+    }
+
+    fn finish(mut self, reason: Reason) -> Result<LowRankFit, LinearError> {
+        // The last parameters have not been looked at.
+        if self.held.is_some() && self.state.looks.last().is_none_or(|look| look.step < self.state.step) {
+            let most = self.most()?.1;
+            let nll = match self.options.training {
+                Training::Evidence => {
+                    let (sums, _, most) = self.pass(false)?;
+                    self.judged(&self.solve(sums)?.posterior()?, most.1)?
+                }
+                _ => self.judged(&self.q, most)?,
+            };
+            if let Some(nll) = nll {
+                self.note(nll);
+            }
+        }
+        let best = self.state.best.clone();
+        if let Some((_, theta)) = &best {
+            self.take(theta)?;
+        }
+        let (posterior, objective) = match self.options.training {
+            Training::Evidence => {
+                let (sums, _, most) = self.pass(false)?;
+                let solved = self.solve(sums)?;
+                (self.posterior(solved.posterior()?, most.1)?, solved.value / self.data.rows() as f64)
+            }
+            _ => {
+                let most = self.most()?.1;
+                (self.posterior(self.q.clone(), most)?, self.average)
+            }
+        };
+        let diagnostics = self.diagnostics()?;
+        Ok(LowRankFit {
+            posterior,
+            objective,
+            reason,
+            steps: self.state.step,
+            best: best.map(|(look, _)| look),
+            looks: self.state.looks.clone(),
+            diagnostics,
+            largest_jitter: self.largest_jitter,
+            state: self.state,
+        })
+    }
+
+    fn diagnostics(&self) -> Result<FeatureDiagnostics, LinearError> {
+        let m = self.features.rank();
+        let mut gram = Mat::zeros(m, m);
+        let mut range = (f64::INFINITY, 0.0_f64);
+        for rows in pieces(self.data.rows(), self.features.rows_at_once()) {
+            let values = self.features.values(self.data.slice(rows).inputs)?;
+            let a = values.features.as_ref();
+            add_lower_product(&mut gram, (a, Rectangular), (a.transpose(), Rectangular), 1.0);
+            squares(&values.features).into_iter().for_each(|k| range = (range.0.min(k), range.1.max(k)));
+        }
+        FeatureDiagnostics::new(gram.as_ref(), range)
+    }
+}
+
+impl std::fmt::Debug for LowRankTraining<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LowRankTraining").field("step", &self.state.step).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! How to train.
+
+use crate::LinearError;
+use posterior_likelihoods::Likelihood;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a step looks at, and what it maximises.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Training {
+    /// The evidence of all rows, with the weights integrated out: Gaussian noise, one target.
+    Evidence,
+    /// `Σ (1/α) log E_q[p(y | f)^α] - β KL(q ‖ prior)` as batches estimate it, with a free Gaussian q over the weights.
+    Batches {
+        /// Rows of a batch.
+        size: usize,
+        /// α: 0 for the bound on the evidence, 1 for predictive training.
+        power: f64,
+        /// β: 1 for the bound.
+        divergence_weight: f64,
+    },
+    /// The log density of batches at one value of the weights: a network alone with a learned noise, which every other way has to beat.
+    Point {
+        /// Rows of a batch.
+        size: usize,
+    },
+}
+
+/// What the process knows beyond its features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Correction {
+    /// Nothing: the kernel is that of the features.
+    None,
+    /// Variance is the same everywhere: what `|a(x)|²` is short of its largest value is a rest.
+    Uniform,
+    /// The process's own variance is known: `k(x, x) - |a(x)|²` is a rest.
+    Own,
+}
+
+/// How to train.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LowRankOptions {
+    /// What is maximised.
+    pub training: Training,
+    /// Where the rest comes from.
+    pub correction: Correction,
+    /// The share of the rest that training is told of: 1 for the bound on the corrected process's evidence, 0 for none.
+    pub trace_weight: f64,
+    /// Whether rests count as noise of their rows in the evidence, so that their sum is no penalty (FITC; with the uniform correction, the corrected process itself).
+    pub rest_as_noise: bool,
+    /// Whether predictions have the rest.
+    pub corrected: bool,
+    /// Step size of Adam.
+    pub learning_rate: f64,
+    /// Times the weights of a network, added to the gradient of the objective for each row.
+    pub weight_decay: f64,
+    /// Steps at most.
+    pub steps: usize,
+    /// Steps between looks at the rows held back.
+    pub check_every: usize,
+    /// Steps without a better look after which training goes back to the best parameters with a smaller step size, or ends.
+    pub patience: usize,
+    /// How often the step size is divided by five before it ends.
+    pub rate_drops: usize,
+    /// Most time.
+    pub time: Option<Duration>,
+    /// Where batches come from.
+    pub seed: u64,
+    /// Bytes that may be kept of rows between the two passes of the evidence; rows beyond are computed twice.
+    pub kept_bytes: usize,
+}
+
+impl Default for LowRankOptions {
+    fn default() -> Self {
+        Self {
+            training: Training::Evidence,
+            correction: Correction::None,
+            trace_weight: 0.0,
+            rest_as_noise: false,
+            corrected: false,
+            learning_rate: 1e-3,
+            weight_decay: 1e-4,
+            steps: 10_000,
+            check_every: 100,
+            patience: 2_000,
+            rate_drops: 2,
+            time: None,
+            seed: 0,
+            kept_bytes: 1 << 29,
+        }
+    }
+}
+
+impl LowRankOptions {
+    pub(super) fn check(&self, likelihood: &dyn Likelihood) -> Result<(), LinearError> {
+        let option = |name, value, expected| Err(LinearError::Option { name, value, expected });
+        let shared = likelihood.shared_noise_variance().is_some();
+        match self.training {
+            Training::Evidence if !shared || likelihood.outputs() != 1 => {
+                return option(
+                    "likelihood",
+                    f64::NAN,
+                    "Gaussian noise of one target, for the exact evidence",
+                );
+            }
+            Training::Batches { power, .. } if !(0.0..=1.0).contains(&power) => {
+                return option("power", power, "between 0 and 1");
+            }
+            Training::Batches { divergence_weight, .. }
+                if divergence_weight.is_nan() || divergence_weight < 0.0 =>
+            {
+                return option("divergence weight", divergence_weight, "0 or above");
+            }
+            Training::Batches { size: 0, .. } | Training::Point { size: 0 } => {
+                return option("batch", 0.0, "at least 1");
+            }
+            _ => {}
+        }
+        for (name, value) in [("trace weight", self.trace_weight), ("weight decay", self.weight_decay)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return option(name, value, "0 or above");
+            }
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return option("learning rate", self.learning_rate, "above 0");
+        }
+        if self.check_every == 0 {
+            return option("steps between looks", 0.0, "at least 1");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Learned features: what deep kernels are told.
+
+use super::groups::{BatchOptions, LargeTableOptions};
+#[cfg(feature = "clap")]
+use super::numbers::{self, MOST_KEPT};
+use super::search::ObjectiveName;
+use posterior_linear::low_rank::{Correction, LowRankOptions, Training};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a process knows beyond its learned features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum CorrectionName {
+    /// Nothing: variance is that of the features (SoR)
+    None,
+    /// A penalty for what features leave out, in training only
+    Training,
+    /// What features leave out is added to predicted variances only (DTC)
+    Prediction,
+    /// Both (of inducing points VFE)
+    Full,
+    /// What features leave out counts as noise of its rows, in training and prediction (FITC)
+    Noise,
+}
+
+/// Learned features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct DbkOptions {
+    /// Steps, rows to judge by, checkpoints.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub large: LargeTableOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub objective: Option<ObjectiveName>,
+    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of width 128]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub basis: Option<PathBuf>,
+    /// Keep the network of --basis as it is: Bayesian regression on its outputs
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub freeze_basis: bool,
+    /// Rank of the preconditioner [default: 100]; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
+    pub rank: Option<usize>,
+    /// What a process knows beyond its features [default: none of dbk, full of dkl]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub correction: Option<CorrectionName>,
+    /// The share of the correction's penalty that training is told of [default: 1]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::from_none_to_all))]
+    pub trace_weight: Option<f64>,
+    /// Weight of the divergence from the prior in predictive training [default: chosen by rows that are set aside]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative))]
+    pub divergence_weight: Option<f64>,
+    /// Weight decay of the network
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().weight_decay))]
+    pub weight_decay: f64,
+    /// Passes over the rows (steps on all rows: hundreds of them) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000), default_value_t = Self::default().patience))]
+    pub patience: usize,
+}
+
+impl Default for DbkOptions {
+    fn default() -> Self {
+        Self {
+            large: LargeTableOptions::default(),
+            batches: BatchOptions::default(),
+            objective: None,
+            basis: None,
+            freeze_basis: false,
+            rank: None,
+            correction: None,
+            trace_weight: None,
+            divergence_weight: None,
+            weight_decay: 1e-4,
+            patience: 40,
+        }
+    }
+}
+
+/// Inducing points behind a network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct DklOptions {
+    /// Learned features.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub deep: DbkOptions,
+    /// Outputs of the network, on which the kernel acts
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1024), default_value_t = Self::default().embedding))]
+    pub embedding: usize,
+}
+
+impl Default for DklOptions {
+    fn default() -> Self {
+        Self { deep: DbkOptions::default(), embedding: 2 }
+    }
+}
+
+/// One way to train, with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setting {
+    /// In words.
+    pub(crate) name: String,
+    /// Where noise begins.
+    pub(crate) noise: f64,
+    pub(crate) options: LowRankOptions,
+    /// Steps in one pass over the rows.
+    pub(crate) per_pass: usize,
+}
+
+/// Which features, and whether all rows are looked at in each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeepKind {
+    /// Inducing points behind the network.
+    pub(crate) inducing: bool,
+    /// The exact evidence where evidence is asked for.
+    pub(crate) exact: bool,
+}
+
+/// The trace weight that is tried where nobody names one: with all of it, training takes several times as many steps.
+const TRACE_WEIGHT: f64 = 0.1;
+
+/// Passes over the rows at most.
+const PASSES: usize = 1000;
+
+/// Passes after which ways are compared, and how many of them go on.
+pub(crate) const FIRST_ROUND: (usize, usize) = (40, 2);
+
+/// Steps on all rows at most, and between two looks.
+const FULL_STEPS: (usize, usize) = (3000, 50);
+
+impl DbkOptions {
+    fn corrected(&self, kind: DeepKind) -> (CorrectionName, f64) {
+        let usual = if kind.inducing { CorrectionName::Full } else { CorrectionName::None };
+        (self.correction.unwrap_or(usual), self.trace_weight.unwrap_or(1.0))
+    }
+
+    /// All ways that are tried on `rows` rows: one where the objective is given (and β, if it is predictive), else those that a user would compare.
+    pub(crate) fn settings(&self, kind: DeepKind, rows: usize, seed: u64) -> Vec<Setting> {
+        let size = self.batches.batch.unwrap_or(256).min(rows).max(1);
+        let learning_rate = self.batches.step_size.unwrap_or(1e-3);
+        let (correction, trace_weight) = self.corrected(kind);
+        let rest = if kind.inducing { Correction::Own } else { Correction::Uniform };
+        let of = |name: String, training: Training| {
+            let full = matches!(training, Training::Evidence);
+            let per_pass = if full { 1 } else { rows.div_ceil(size) };
+            let (most, every) = if full { FULL_STEPS } else { (PASSES * per_pass, per_pass) };
+            let patience = self.patience * if full { 25 } else { per_pass };
+            let (told, seen) = match correction {
+                CorrectionName::None => (0.0, false),
+                CorrectionName::Training => (trace_weight, false),
+                CorrectionName::Prediction => (0.0, true),
+                CorrectionName::Full | CorrectionName::Noise => (trace_weight, true),
+            };
+            let options = LowRankOptions {
+                training,
+                correction: if correction == CorrectionName::None { Correction::None } else { rest },
+                trace_weight: told,
+                rest_as_noise: correction == CorrectionName::Noise,
+                corrected: seen,
+                learning_rate,
+                weight_decay: self.weight_decay,
+                steps: self.large.iterations.unwrap_or(most),
+                check_every: every.max(1),
+                patience,
+                time: None,
+                seed,
+                ..LowRankOptions::default()
+            };
+            Setting { name, noise: 0.3, options, per_pass }
+        };
+        let batches = |power, divergence_weight| Training::Batches { size, power, divergence_weight };
+        let bound = || of("the bound on the evidence".into(), batches(0.0, 1.0));
+        let evidence = || match kind.exact {
+            true => of("the evidence of all rows".into(), Training::Evidence),
+            false => bound(),
+        };
+        let predictive = |beta: f64| of(format!("predictive, divergence weight {beta}"), batches(1.0, beta));
+        let betas = match self.divergence_weight {
+            Some(beta) => vec![beta],
+            None => vec![1.0, 0.05],
+        };
+        let point = || of("the network alone with a learned noise".into(), Training::Point { size });
+        match self.objective {
+            Some(ObjectiveName::Point) => vec![point()],
+            Some(ObjectiveName::Predictive) => betas.into_iter().map(predictive).collect(),
+            Some(_) => vec![evidence()],
+            None => {
+                let mut all =
+                    vec![of("the network alone with a learned noise".into(), Training::Point { size })];
+                all.extend(betas.into_iter().map(predictive));
+                // Batches lead where all rows at a time lead, in a tenth of the time; weights are exact in the end.
+                all.push(bound());
+                if !kind.inducing && self.correction.is_none() {
+                    let told = self.trace_weight.unwrap_or(TRACE_WEIGHT);
+                    let mut corrected = bound();
+                    corrected.name = format!("the bound, variance corrected, trace weight {told}");
+                    let LowRankOptions { correction, trace_weight, corrected: seen, .. } =
+                        &mut corrected.options;
+                    (*correction, *trace_weight, *seen) = (rest, told, true);
+                    all.push(corrected);
+                }
+                all
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! **Learned features**: deep basis kernels, and inducing points behind a network, from the request to the posterior and its file.
+//!
+//! | file | what |
+//! |---|---|
+//! | `basis` | the network: drawn, described or trained elsewhere |
+//! | `fit` | training in several ways, of which rows that are set aside choose one |
+//! | `summary` | what became of that, for the header |
+//! | `file` | features and weights as tensors |
+
+mod basis;
+pub(super) mod file;
+mod fit;
+mod summary;
+
+pub(super) use basis::{Basis, activations};
+pub(super) use fit::fit;
+pub use summary::{DeepSummary, TriedSetting};
