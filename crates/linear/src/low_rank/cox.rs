@@ -169,7 +169,7 @@ mod tests {
     /// 1, cos and sin of some frequencies.
     fn waves(at: &[f64]) -> Mat<f64> {
         Mat::from_fn(7, at.len(), |j, i| {
-            let frequency = ((j + 1) / 2) as f64 * std::f64::consts::PI;
+            let frequency = j.div_ceil(2) as f64 * std::f64::consts::PI;
             match (j, j % 2) {
                 (0, _) => 1.0,
                 (_, 1) => (frequency * at[i]).cos(),
