@@ -3,13 +3,11 @@
 use super::{InducingDistribution, InducingError};
 use crate::data::{check_finite, same_width};
 use crate::{GpError, JointPrediction, Mean, Posterior, Prediction};
-use faer::linalg::matmul::triangular::{BlockStructure, matmul};
-use faer::{Accum, Mat, MatRef};
+use faer::{Mat, MatRef};
 use posterior_kernels::inducing::Whitening;
 use posterior_kernels::{Kernel, diagonal, gram};
 use posterior_likelihoods::{Likelihood, LikelihoodError, Prediction as Observation};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::dense::parallelism;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
@@ -122,23 +120,6 @@ impl InducingPosterior {
         self.whitening.features(self.kernel(), self.inducing(), x)
     }
 
-    /// `Rᵀ A` for root `index`.
-    fn rooted(&self, index: usize, features: &Mat<f64>) -> Mat<f64> {
-        let mut out = Mat::zeros(features.nrows(), features.ncols());
-        matmul(
-            out.as_mut(),
-            BlockStructure::Rectangular,
-            Accum::Replace,
-            self.distribution.roots()[index].transpose(),
-            BlockStructure::TriangularUpper,
-            features.as_ref(),
-            BlockStructure::Rectangular,
-            1.0,
-            parallelism(features.nrows(), features.ncols()),
-        );
-        out
-    }
-
     /// Marginals of the latent functions at the rows of `x` (k x D). Cost `(1 + roots) k m²` flops.
     ///
     /// # Errors
@@ -185,7 +166,7 @@ impl InducingPosterior {
         let mut target = out.mean.as_mut().subrows_mut(start, features.ncols());
         target += features.transpose() * self.distribution.mean();
         for index in 0..self.distribution.roots().len() {
-            let rooted = self.rooted(index, features);
+            let rooted = self.distribution.rooted(index, features.as_ref());
             for i in 0..features.ncols() {
                 let explained = features.col(i).squared_norm_l2() - rooted.col(i).squared_norm_l2();
                 let value = prior[i] - explained;
@@ -243,7 +224,7 @@ impl InducingPosterior {
 
     /// The covariance of latent function `latent` at the rows of x, k x k.
     fn covariance(&self, x: MatRef<'_, f64>, features: &Mat<f64>, latent: usize) -> Mat<f64> {
-        let rooted = self.rooted(self.distribution.root_of(latent), features);
+        let rooted = self.distribution.rooted(self.distribution.root_of(latent), features.as_ref());
         gram(self.kernel(), x) - features.transpose() * features + rooted.transpose() * &rooted
     }
 }

@@ -93,7 +93,7 @@ impl WeightDistribution {
     pub fn intensities(&self, points: CoxPoints<'_>) -> Result<Vec<f64>, LinearError> {
         same("features of the points", self.rank(), points.features.nrows())?;
         same("prior means of the points", points.features.ncols(), points.means.len())?;
-        let rooted = self.roots()[0].transpose() * points.features;
+        let rooted = self.rooted(0, points.features);
         let fitted = points.features.transpose() * self.mean().col(0);
         let rate = |i: usize| {
             let value = (points.means[i] + fitted[i] + 0.5 * rooted.col(i).squared_norm_l2()).exp();
@@ -137,8 +137,7 @@ pub fn cox_slopes(
     add_lower_product(&mut covariance, (scaled.as_ref(), Rectangular), transposed, -0.5);
     mirror_lower(covariance.as_mut());
 
-    let root = &q.roots()[0];
-    let turned = root * (root.transpose() * nodes.features);
+    let turned = &q.roots()[0] * q.rooted(0, nodes.features);
     Ok(CoxSlopes {
         value,
         of_q: DataGradient { mean: of_mean, covariances: vec![covariance] },

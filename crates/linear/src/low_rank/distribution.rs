@@ -2,9 +2,9 @@
 
 use crate::LinearError;
 use crate::check::{finite_matrix, same};
-use faer::linalg::matmul::triangular::BlockStructure;
-use faer::{Mat, MatRef};
-use posterior_linalg::dense::product;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul};
+use faer::{Accum, Mat, MatRef};
+use posterior_linalg::dense::{parallelism, product};
 use posterior_linalg::triangular::{
     inverse_of_lower, pack_lower, root_of_inverse, symmetric_product, unpack_lower,
 };
@@ -116,6 +116,23 @@ impl WeightDistribution {
     /// How many functions share each root.
     pub fn sharing(&self) -> usize {
         self.latents() / self.roots.len()
+    }
+
+    /// `Rᵀ A` of root `index` for features A (m x k): the squared length of a column is the variance that the features say there. Cost `m²` flops a column.
+    pub fn rooted(&self, index: usize, features: MatRef<'_, f64>) -> Mat<f64> {
+        let mut out = Mat::zeros(features.nrows(), features.ncols());
+        matmul(
+            out.as_mut(),
+            BlockStructure::Rectangular,
+            Accum::Replace,
+            self.roots[index].transpose(),
+            BlockStructure::TriangularUpper,
+            features,
+            BlockStructure::Rectangular,
+            1.0,
+            parallelism(features.nrows(), features.ncols()),
+        );
+        out
     }
 
     /// The root that function `latent` uses.

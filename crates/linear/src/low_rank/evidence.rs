@@ -59,18 +59,21 @@ impl ScaledRows {
     }
 }
 
-/// Sums over rows.
+/// Sums over rows: filled by [`Self::add`], or by who has them for less.
 #[derive(Clone, Debug)]
 pub struct EvidenceSums {
-    /// Ψ; its lower triangle.
-    psi: Mat<f64>,
+    /// Ψ, m x m; its lower triangle.
+    pub psi: Mat<f64>,
     /// P, m x T.
-    projected: Mat<f64>,
-    /// `Σ log 2πs`, `Σ v/s`, `Σ r²/s`.
-    log_noise: f64,
-    variances: f64,
-    squares: f64,
-    rows: usize,
+    pub projected: Mat<f64>,
+    /// `Σ log 2πs`.
+    pub log_noise: f64,
+    /// `Σ v/s`.
+    pub variances: f64,
+    /// `Σ r²/s`, over all targets.
+    pub squares: f64,
+    /// How many.
+    pub rows: usize,
 }
 
 impl EvidenceSums {
@@ -89,11 +92,6 @@ impl EvidenceSums {
         self.variances += rows.variances.iter().zip(&rows.noise).map(|(v, s)| v / s).sum::<f64>();
         self.squares += rows.residuals.squared_norm_l2();
         self.rows += rows.noise.len();
-    }
-
-    /// Rows so far.
-    pub fn rows(&self) -> usize {
-        self.rows
     }
 
     /// The evidence with its penalty of weight λ. Cost `m³/3` flops.
@@ -124,7 +122,6 @@ impl EvidenceSums {
             value,
             trace_weight,
             log_noise: self.log_noise,
-            rows: self.rows,
         })
     }
 }
@@ -141,7 +138,6 @@ pub struct SolvedEvidence {
     pub value: f64,
     trace_weight: f64,
     log_noise: f64,
-    rows: usize,
 }
 
 impl SolvedEvidence {
@@ -174,7 +170,7 @@ impl SolvedEvidence {
 
     /// What the second pass needs. Cost `2m³` flops.
     pub fn gradient(self) -> EvidenceGradient {
-        let Self { psi, w, projected, weights, trace_weight, rows, .. } = self;
+        let Self { psi, w, projected, weights, trace_weight, .. } = self;
         let (m, targets) = (psi.nrows(), weights.ncols() as f64);
         let c = weights.as_ref();
         let mut gamma = w.into_inverse();
@@ -184,7 +180,7 @@ impl SolvedEvidence {
         }
         add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
         mirror_lower(gamma.as_mut());
-        EvidenceGradient { psi, gamma, projected, weights, trace_weight, rows }
+        EvidenceGradient { psi, gamma, projected, weights, trace_weight }
     }
 }
 
@@ -196,7 +192,6 @@ pub struct EvidenceGradient {
     projected: Mat<f64>,
     weights: Mat<f64>,
     trace_weight: f64,
-    rows: usize,
 }
 
 /// The gradient of evidence and penalty in what a block of rows was made of.
@@ -215,9 +210,14 @@ pub struct BlockGradient {
 }
 
 impl EvidenceGradient {
-    /// Rows of the data.
-    pub fn rows(&self) -> usize {
-        self.rows
+    /// Γ, the slope in Ψ, both triangles.
+    pub fn of_psi(&self) -> MatRef<'_, f64> {
+        self.gamma.as_ref()
+    }
+
+    /// `C = W⁻¹P`, the slope in P.
+    pub fn of_projected(&self) -> MatRef<'_, f64> {
+        self.weights.as_ref()
     }
 
     /// `2ΓΨ + C Pᵀ`: the outer product of all rows' feature gradients with their features; its lower triangle. Cost `m³` flops.

@@ -46,8 +46,8 @@ pub use evidence::{
     BlockGradient, EvidenceGradient, EvidenceSums, ScaledRows, SolvedEvidence, TriangularSums,
 };
 pub use fit::{
-    Correction, Look, LowRankData, LowRankFit, LowRankOptions, LowRankState, LowRankTraining, Training,
-    fit_low_rank, objective, refit,
+    Correction, Look, LowRankData, LowRankFit, LowRankOptions, LowRankState, LowRankTraining, OnBatches,
+    Training, fit_low_rank, objective, refit,
 };
 pub use learned_features::{FeatureDiagnostics, FeatureValues, FeaturesAt, LearnedFeatures};
 pub use natural::{DataGradient, natural_step};

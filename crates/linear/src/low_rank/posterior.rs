@@ -3,10 +3,8 @@
 use super::{FeatureValues, LearnedFeatures, ObservedRows, WeightDistribution};
 use crate::LinearError;
 use crate::check::{finite_matrix, same};
-use faer::linalg::matmul::triangular::{BlockStructure, matmul};
-use faer::{Accum, Mat, MatRef};
+use faer::{Mat, MatRef};
 use posterior_likelihoods::Likelihood;
-use posterior_linalg::dense::parallelism;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
@@ -101,23 +99,6 @@ impl LowRankPosterior {
         }
     }
 
-    /// `Rᵀ A` for root `index`.
-    fn rooted(&self, index: usize, features: &Mat<f64>) -> Mat<f64> {
-        let mut out = Mat::zeros(features.nrows(), features.ncols());
-        matmul(
-            out.as_mut(),
-            BlockStructure::Rectangular,
-            Accum::Replace,
-            self.distribution.roots()[index].transpose(),
-            BlockStructure::TriangularUpper,
-            features.as_ref(),
-            BlockStructure::Rectangular,
-            1.0,
-            parallelism(features.nrows(), features.ncols()),
-        );
-        out
-    }
-
     fn check(&self, x: MatRef<'_, f64>) -> Result<(), LinearError> {
         same("columns of the inputs", self.features.inputs(), x.ncols())?;
         finite_matrix("an input", x)
@@ -137,7 +118,7 @@ impl LowRankPosterior {
             let own = values.features.transpose() * self.distribution.mean();
             mean.as_mut().subrows_mut(rows.start, rows.len()).copy_from(own);
             for index in 0..self.distribution.roots().len() {
-                let rooted = self.rooted(index, &values.features);
+                let rooted = self.distribution.rooted(index, values.features.as_ref());
                 for latent in (0..latents).filter(|&c| self.distribution.root_of(c) == index) {
                     for (i, rest) in rest.iter().enumerate() {
                         variance[(rows.start + i, latent)] = rooted.col(i).squared_norm_l2() + rest;
@@ -181,7 +162,7 @@ impl LowRankPosterior {
     pub fn joint(&self, x: MatRef<'_, f64>, latent: usize) -> Result<(Mat<f64>, Mat<f64>), LinearError> {
         self.check(x)?;
         let values = self.features.values(x)?;
-        let rooted = self.rooted(self.distribution.root_of(latent), &values.features);
+        let rooted = self.distribution.rooted(self.distribution.root_of(latent), values.features.as_ref());
         let mut covariance = rooted.transpose() * &rooted;
         for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
             covariance[(i, i)] += rest;

@@ -4,6 +4,7 @@ use super::groups::{BatchOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT};
 use super::search::ObjectiveName;
+use crate::ModelError;
 use posterior_linear::low_rank::{Correction, LowRankOptions, Training};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -86,7 +87,7 @@ impl Default for DbkOptions {
 }
 
 /// Inducing points behind a network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DklOptions {
@@ -94,15 +95,9 @@ pub struct DklOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub deep: DbkOptions,
-    /// Outputs of the network, on which the kernel acts
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1024), default_value_t = Self::default().embedding))]
-    pub embedding: usize,
-}
-
-impl Default for DklOptions {
-    fn default() -> Self {
-        Self { deep: DbkOptions::default(), embedding: 2 }
-    }
+    /// Outputs of the network, on which the kernel acts [default: 2, or the outputs of --basis]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1024)))]
+    pub embedding: Option<usize>,
 }
 
 /// One way to train, with its name.
@@ -142,6 +137,39 @@ impl DbkOptions {
     fn corrected(&self, kind: DeepKind) -> (CorrectionName, f64) {
         let usual = if kind.inducing { CorrectionName::Full } else { CorrectionName::None };
         (self.correction.unwrap_or(usual), self.trace_weight.unwrap_or(1.0))
+    }
+
+    /// Whether everything that was said has a meaning beside the rest.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] with what to do.
+    pub(crate) fn check(&self, kind: DeepKind) -> Result<(), ModelError> {
+        let refuse = |problem: &str| Err(ModelError::Request(problem.into()));
+        let (correction, _) = self.corrected(kind);
+        let penalised = matches!(correction, CorrectionName::Training | CorrectionName::Full);
+        let tried = self.objective.is_none() && self.correction.is_none();
+        if self.objective == Some(ObjectiveName::LeaveOneOut) {
+            return refuse(
+                "--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
+            );
+        }
+        if self.trace_weight.is_some() && !penalised && !tried {
+            return refuse(
+                "--trace-weight is the share of a correction's penalty: ask for one with --correction full or training",
+            );
+        }
+        if self.divergence_weight.is_some()
+            && !matches!(self.objective, None | Some(ObjectiveName::Predictive))
+        {
+            return refuse("--divergence-weight belongs to --objective predictive: of a bound it is 1");
+        }
+        let exact = kind.exact && self.objective == Some(ObjectiveName::Evidence);
+        if correction == CorrectionName::Noise && !exact {
+            return refuse(
+                "--correction noise changes the noise of every row in the exact evidence: take --objective evidence with --method dbk or dkl",
+            );
+        }
+        Ok(())
     }
 
     /// All ways that are tried on `rows` rows: one where the objective is given (and β, if it is predictive), else those that a user would compare.
@@ -195,8 +223,7 @@ impl DbkOptions {
             Some(ObjectiveName::Predictive) => betas.into_iter().map(predictive).collect(),
             Some(_) => vec![evidence()],
             None => {
-                let mut all =
-                    vec![of("the network alone with a learned noise".into(), Training::Point { size })];
+                let mut all = vec![point()];
                 all.extend(betas.into_iter().map(predictive));
                 // Batches lead where all rows at a time lead, in a tenth of the time; weights are exact in the end.
                 all.push(bound());

@@ -188,11 +188,11 @@ impl Method {
     }
 
     /// What methods with learned features are told: which features, and how wide the embedding is.
-    pub(crate) fn deep(&self) -> Option<(&DbkOptions, DeepKind, usize)> {
+    pub(crate) fn deep(&self) -> Option<(&DbkOptions, DeepKind, Option<usize>)> {
         let kind = |inducing, exact| DeepKind { inducing, exact };
         match self {
-            Self::Dbk(options) => Some((options, kind(false, true), 0)),
-            Self::Svdbk(options) => Some((options, kind(false, false), 0)),
+            Self::Dbk(options) => Some((options, kind(false, true), None)),
+            Self::Svdbk(options) => Some((options, kind(false, false), None)),
             Self::Dkl(options) => Some((&options.deep, kind(true, true), options.embedding)),
             Self::Svdkl(options) => Some((&options.deep, kind(true, false), options.embedding)),
             _ => None,

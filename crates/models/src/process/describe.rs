@@ -382,7 +382,10 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     if let Some(check) = &header.fit.check {
         out.extend(check.warnings.iter().map(Note::warning));
     }
-    if let Some(deep) = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
+    // Learned features use few directions nearly always, and facts say how many; where intervals do not fit, that is why.
+    let narrow = header.fit.check.as_ref().is_none_or(|check| check.scores.coverage_95 < check.chance[0]);
+    if let Some(deep) = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|_| narrow)
+    {
         out.extend(deep.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &header.fit.at_bounds {

@@ -97,7 +97,7 @@ pub struct FitSummary {
 /// A model's description: all of it but the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The method: `exact`, `cg`, `sgd`, `sdd`, `inducing-sgd`, `sgpr` or `svgp`.
+    /// The method: a name of [`MethodName`](crate::options::MethodName) other than `auto`.
     pub method: String,
     /// Rows trained on.
     pub rows: usize,

@@ -70,6 +70,12 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         // Better than the mean of the target, on rows that nobody has seen.
         let check = header.fit.check.as_ref().unwrap();
         assert!(check.scores.rmse < 0.75, "{method} {change}: {:?}", check.scores);
+        // Beside it, what a plain process says of the same rows.
+        assert_eq!(check.tried.len(), 1);
+        assert_eq!((check.tried[0].method.as_str(), check.tried[0].outcome.as_str()), ("exact", "360 rows"));
+        let worse = check.scores.nll > check.tried[0].scores.unwrap().nll;
+        let told = check.warnings.iter().any(|w| w.contains("an exact process of 360 rows"));
+        assert!(worse || !told, "{:?}", check.warnings);
         let predictions = model.predict(&fresh, None).unwrap();
         assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
         let again = saved(&model, &folder.path().join("model.posterior"));
@@ -143,10 +149,35 @@ fn trained_networks_are_begun_from_or_kept_and_what_does_not_fit_is_refused() {
         let error = with(change).unwrap_err();
         assert!(error.contains(message), "{error}");
     }
+    // Behind inducing points the outputs of a file are the embedding, whether it is kept or learned.
+    let behind = |change: Value| {
+        let mut all = json!({"rank": 8, "objective": "evidence", "basis": path});
+        all.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        fit(&request(MethodName::Dkl, all))
+    };
+    let kept = behind(json!({"freeze-basis": true})).unwrap();
+    let learned = behind(json!({})).unwrap();
+    let fresh = table(20, 3);
+    assert_ne!(kept.predict(&fresh, None).unwrap().mean, learned.predict(&fresh, None).unwrap().mean);
+    assert!(
+        behind(json!({"embedding": 3})).unwrap_err().contains("has 6 outputs, and --embedding asks for 3")
+    );
     let narrow = folder.path().join("narrow.toml");
     std::fs::write(&narrow, "kind = 'perceptron'\ninputs = 3\nhidden = [4]\noutputs = 2").unwrap();
     let error = with(json!({"basis": narrow})).unwrap_err();
     assert!(error.contains("takes 3 inputs, the table has 10 columns"), "{error}");
+    for (method, change, message) in [
+        (MethodName::Dbk, json!({"objective": "evidence", "trace-weight": 0.5}), "--trace-weight"),
+        (MethodName::Dbk, json!({"objective": "evidence", "divergence-weight": 0.5}), "--divergence-weight"),
+        (MethodName::Svdkl, json!({"objective": "evidence", "correction": "noise"}), "--correction noise"),
+        (MethodName::Dkl, json!({"correction": "noise"}), "--correction noise"),
+    ] {
+        let error = fit(&request(method, change)).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+    let mut strange = request(MethodName::Dbk, json!({}));
+    strange.kernel = "se".parse().unwrap();
+    assert!(fit(&strange).unwrap_err().contains("--kernel says nothing to dbk"));
     let points = fit(&request(MethodName::Dkl, json!({"rank": 5000, "objective": "evidence"}))).unwrap_err();
     assert!(points.contains("5000 inducing points"), "{points}");
     let mut exact = request(MethodName::Exact, json!({}));

@@ -1,6 +1,8 @@
 //! Inducing points, behind a network or at the rows themselves.
 
-use super::network::{add_gradient, columns, cotangents, failed, inputs, rows_at_once, set_weights, weights};
+use super::network::{
+    add_gradient, columns, cotangents, failed, inputs, nothing, rows_at_once, set_weights, weights,
+};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Mat, MatRef};
 use posterior_kernels::inducing::Whitening;
@@ -63,6 +65,14 @@ impl<T: Precision> DeepInducing<T> {
             (network, selection)
         });
         Ok(Self { network, kernel, points, whitening, inputs })
+    }
+
+    /// The same with the network as it is: kernel and inducing points are learned.
+    pub fn with_frozen_network(mut self) -> Self {
+        if let Some((network, selection)) = &mut self.network {
+            *selection = nothing(network);
+        }
+        self
     }
 
     /// What the network makes of rows (n x D), n x h.

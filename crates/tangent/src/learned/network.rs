@@ -68,6 +68,13 @@ pub(super) fn set_weights<T: Precision>(network: &mut Network<T>, selection: &Se
     selection.assign(&flat, network.parameters_mut());
 }
 
+/// None of the weights.
+pub(super) fn nothing<T: Precision>(network: &Network<T>) -> Selection {
+    let all = Selection::all(network.graph());
+    let none = vec![false; all.len()];
+    all.masked(network.graph(), &none)
+}
+
 /// Rows whose activations take some megabytes.
 pub(super) fn rows_at_once<T: Precision>(network: &Network<T>) -> usize {
     network.examples_at_once().clamp(64, 4096)
@@ -82,8 +89,7 @@ impl<T: Precision> NetworkFeatures<T> {
 
     /// The network stays as it is: Bayesian regression on its outputs.
     pub fn frozen(network: Network<T>) -> Self {
-        let none = vec![false; Selection::all(network.graph()).len()];
-        let selection = Selection::all(network.graph()).masked(network.graph(), &none);
+        let selection = nothing(&network);
         Self { network, selection }
     }
 

@@ -88,6 +88,10 @@ fn frozen_features_have_nothing_to_learn_and_widths_are_checked() {
     let mut none: Vec<f64> = Vec::new();
     let x = normal(2, 3, "rows");
     frozen.at(x.as_ref()).unwrap().pull_back(Mat::zeros(4, 2), &[0.0, 0.0], &mut none).unwrap();
+    let behind =
+        DeepInducing::new(Some(network(2)), kernel(2), normal(4, 2, "z")).unwrap().with_frozen_network();
+    assert!(behind.decays().iter().all(|decays| !decays));
+    check_way_back(Box::new(behind));
     let error = DeepInducing::new(Some(network(2)), kernel(3), normal(4, 3, "z")).unwrap_err();
     assert!(error.to_string().contains("expected 2, found 3"), "{error}");
 }
@@ -136,10 +140,8 @@ mod training {
         fit_low_rank(features.clone_box(), likelihood, &data, Some(&held), options, None, observer).unwrap()
     }
 
-    /// The first step of Adam has the sign of the gradient in every parameter, times the step size: what moves says whether gradients are those of the objective. So differences are taken of
-    /// the objective itself, along the gradient that two nearby runs imply.
     #[test]
-    fn every_objective_climbs_along_its_gradient() {
+    fn gradients_of_every_objective_are_finite_differences() {
         for (features, corrections) in all_features() {
             for correction in corrections {
                 let trainings = [
@@ -259,6 +261,26 @@ mod training {
     }
 
     #[test]
+    fn a_look_without_a_density_is_saved_as_others_are() {
+        let (x, y) = steps(40, "train");
+        let (there, mut then) = steps(10, "held");
+        // Its square is beyond all numbers.
+        then[(3, 0)] = 1e200;
+        let data = LowRankData { inputs: x.as_ref(), observed: observed(&y) };
+        let held = LowRankData { inputs: there.as_ref(), observed: observed(&then) };
+        let options = LowRankOptions { steps: 3, check_every: 1, ..LowRankOptions::default() };
+        let features = Box::new(NetworkFeatures::new(network(4)));
+        let likelihood = Box::new(Gaussian::new(0.3, 1e-6));
+        let fit = fit_low_rank(features, likelihood, &data, Some(&held), &options, None, &mut |_, _| {
+            Signal::Continue
+        });
+        let state = fit.unwrap().state;
+        assert!(state.looks.iter().all(|look| look.nll == f64::MAX));
+        let text = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<LowRankState>(&text).unwrap(), state);
+    }
+
+    #[test]
     fn classes_are_learned_from_batches() {
         let (x, y) = steps(300, "train");
         let y = Mat::from_fn(300, 1, |i, _| f64::from(u8::from(y[(i, 0)] > 0.0)));
@@ -276,6 +298,12 @@ mod training {
                 .unwrap();
         let found = fit.posterior.log_predictive_density(x.as_ref(), &data.observed).unwrap() / 300.0;
         assert!(found > -0.25, "{found}");
+        let as_noise = LowRankOptions { rest_as_noise: true, ..options.clone() };
+        let likelihood: Box<dyn Likelihood> = Box::new(Bernoulli::new(1, Link::Logit).unwrap());
+        let features = Box::new(NetworkFeatures::new(network(4)));
+        let refused =
+            fit_low_rank(features, likelihood, &data, None, &as_noise, None, &mut |_, _| Signal::Continue);
+        assert!(refused.unwrap_err().to_string().contains("exact evidence only"));
         let evidence = LowRankOptions { training: Training::Evidence, ..options };
         let likelihood: Box<dyn Likelihood> = Box::new(Bernoulli::new(1, Link::Logit).unwrap());
         let features = Box::new(NetworkFeatures::new(network(4)));

@@ -11,7 +11,7 @@ mod gradient;
 mod options;
 
 pub use data::LowRankData;
-pub use options::{Correction, LowRankOptions, Training};
+pub use options::{Correction, LowRankOptions, OnBatches, Training};
 
 use super::{
     DataTermBuffers, FeatureDiagnostics, LearnedFeatures, LowRankPosterior, Rest, WeightDistribution,
@@ -40,7 +40,7 @@ const POINT: f64 = 1e-6;
 pub struct Look {
     /// Steps before it.
     pub step: usize,
-    /// Mean of `-log p(y)` of the rows, nats; infinite where a density was no number.
+    /// Mean of `-log p(y)` of the rows, nats; the largest number where a density was none (states are saved as text, which has no infinity).
     pub nll: f64,
 }
 
@@ -58,6 +58,8 @@ pub struct LowRankState {
     pub looks: Vec<Look>,
     /// Steps at which the step size became smaller.
     pub drops: Vec<usize>,
+    /// Largest amount added to the diagonal of W.
+    largest_jitter: f64,
     seconds: f64,
 }
 
@@ -85,7 +87,7 @@ pub struct LowRankFit {
     pub looks: Vec<Look>,
     /// Effective rank and range of variances on the training rows.
     pub diagnostics: FeatureDiagnostics,
-    /// Largest amount added to the diagonal of W, relative to its mean.
+    /// Largest amount added to the diagonal of W, of which no entry is below 1.
     pub largest_jitter: f64,
     /// Where it stands, to go on from with more steps.
     pub state: LowRankState,
@@ -105,7 +107,6 @@ pub struct LowRankTraining<'a> {
     state: LowRankState,
     value: Option<f64>,
     average: f64,
-    largest_jitter: f64,
 }
 
 /// Trains features and likelihood on `data`, judged by `held`, from their present parameters or from a saved state, bit for bit. The observer sees every step and may stop the run.
@@ -154,18 +155,14 @@ pub fn objective(
         training.take(theta)?;
         training.state.theta = theta.to_vec();
     }
-    let (value, mut gradient) = match options.training {
-        Training::Evidence => {
+    let (value, mut gradient) = match options.training.on_batches() {
+        None => {
             let Evaluated { value, gradient, .. } = training.evidence_and_gradient()?;
             (value, gradient)
         }
-        Training::Batches { power, divergence_weight, .. } => {
+        Some(batches) => {
             let all: Vec<usize> = (0..data.rows()).collect();
-            training.batch_and_gradient(&all, (power, divergence_weight), &mut DataTermBuffers::default())?
-        }
-        Training::Point { .. } => {
-            let all: Vec<usize> = (0..data.rows()).collect();
-            training.batch_and_gradient(&all, (0.0, 0.0), &mut DataTermBuffers::default())?
+            training.batch_and_gradient(&all, batches.power_and_weight, &mut DataTermBuffers::default())?
         }
     };
     let scale = 1.0 / data.rows() as f64;
@@ -207,16 +204,12 @@ impl Iteration for LowRankTraining<'_> {
         if self.is_exhausted() {
             self.go_back()?;
         }
-        let value = match self.options.training {
-            Training::Evidence => self.step_on_evidence(run.steps_planned())?,
-            Training::Batches { power, divergence_weight, .. } => {
-                self.step_on_batch(power, divergence_weight, run.steps_planned())?
+        let (value, memory) = match self.options.training.on_batches() {
+            None => (self.step_on_evidence(run.steps_planned())?, 1.0),
+            Some(batches) => {
+                let value = self.step_on_batch(batches.power_and_weight, run.steps_planned())?;
+                (value, 1.0 / self.batches.per_epoch().max(10) as f64)
             }
-            Training::Point { .. } => self.step_on_batch(0.0, 0.0, run.steps_planned())?,
-        };
-        let memory = match self.options.training {
-            Training::Evidence => 1.0,
-            _ => 1.0 / self.batches.per_epoch().max(10) as f64,
         };
         self.average += memory.max(1.0 / (self.state.step + 1) as f64) * (value - self.average);
         self.value = Some(value);
@@ -235,10 +228,7 @@ impl<'a> LowRankTraining<'a> {
         options: &'a LowRankOptions,
         state: Option<LowRankState>,
     ) -> Result<Self, LinearError> {
-        let size = match options.training {
-            Training::Evidence => data.rows(),
-            Training::Batches { size, .. } | Training::Point { size } => size,
-        };
+        let size = options.training.on_batches().map_or(data.rows(), |batches| batches.size);
         let names = ["linear/epoch", "order"];
         let batches = Batches::new(data.rows(), size, Sampling::Permutation, options.seed, names);
         let mut q =
@@ -265,6 +255,7 @@ impl<'a> LowRankTraining<'a> {
                 best: None,
                 looks: Vec::new(),
                 drops: Vec::new(),
+                largest_jitter: 0.0,
                 seconds: 0.0,
             },
         };
@@ -282,7 +273,6 @@ impl<'a> LowRankTraining<'a> {
             state,
             value: None,
             average: 0.0,
-            largest_jitter: 0.0,
         };
         let theta = std::mem::take(&mut out.state.theta);
         out.take(&theta)?;
@@ -340,7 +330,7 @@ impl<'a> LowRankTraining<'a> {
 
     fn step_on_evidence(&mut self, planned: usize) -> Result<f64, LinearError> {
         let Evaluated { value, gradient, jitter, nll } = self.evidence_and_gradient()?;
-        self.largest_jitter = self.largest_jitter.max(jitter);
+        self.state.largest_jitter = self.state.largest_jitter.max(jitter);
         if let Some(nll) = nll {
             self.note(nll);
         }
@@ -348,7 +338,7 @@ impl<'a> LowRankTraining<'a> {
         Ok(value)
     }
 
-    fn step_on_batch(&mut self, power: f64, kl: f64, planned: usize) -> Result<f64, LinearError> {
+    fn step_on_batch(&mut self, objective: (f64, f64), planned: usize) -> Result<f64, LinearError> {
         if self.is_due() {
             let most = self.most()?.1;
             if let Some(nll) = self.judged(&self.q, most)? {
@@ -357,7 +347,7 @@ impl<'a> LowRankTraining<'a> {
         }
         let rows = self.batches.batch(self.state.step);
         let mut buffers = std::mem::take(&mut self.buffers);
-        let evaluated = self.batch_and_gradient(&rows, (power, kl), &mut buffers);
+        let evaluated = self.batch_and_gradient(&rows, objective, &mut buffers);
         self.buffers = buffers;
         let (value, gradient) = evaluated?;
         self.descend(gradient, planned)?;
@@ -405,7 +395,7 @@ impl<'a> LowRankTraining<'a> {
 
     /// Keeps a look, and the parameters where it is the best.
     fn note(&mut self, nll: f64) {
-        let nll = if nll.is_finite() { nll } else { f64::INFINITY };
+        let nll = if nll.is_finite() { nll } else { f64::MAX };
         let look = Look { step: self.state.step, nll };
         self.state.looks.push(look);
         if self.state.best.as_ref().is_none_or(|(best, _)| nll < best.nll) {
@@ -452,7 +442,7 @@ impl<'a> LowRankTraining<'a> {
             best: best.map(|(look, _)| look),
             looks: self.state.looks.clone(),
             diagnostics,
-            largest_jitter: self.largest_jitter,
+            largest_jitter: self.state.largest_jitter,
             state: self.state,
         })
     }

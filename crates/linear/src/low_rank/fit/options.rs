@@ -27,6 +27,28 @@ pub enum Training {
     },
 }
 
+/// What a step on a batch is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnBatches {
+    /// Rows of a batch.
+    pub size: usize,
+    /// α and β; of a single value of the weights neither matters.
+    pub power_and_weight: (f64, f64),
+}
+
+impl Training {
+    /// What steps on batches are told; None where each step looks at all rows.
+    pub fn on_batches(self) -> Option<OnBatches> {
+        match self {
+            Self::Evidence => None,
+            Self::Batches { size, power, divergence_weight } => {
+                Some(OnBatches { size, power_and_weight: (power, divergence_weight) })
+            }
+            Self::Point { size } => Some(OnBatches { size, power_and_weight: (0.0, 0.0) }),
+        }
+    }
+}
+
 /// What the process knows beyond its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -112,6 +134,13 @@ impl LowRankOptions {
                 if divergence_weight.is_nan() || divergence_weight < 0.0 =>
             {
                 return option("divergence weight", divergence_weight, "0 or above");
+            }
+            Training::Batches { .. } | Training::Point { .. } if self.rest_as_noise => {
+                return option(
+                    "rest as noise",
+                    1.0,
+                    "0 on batches: rests are noise in the exact evidence only",
+                );
             }
             Training::Batches { size: 0, .. } | Training::Point { size: 0 } => {
                 return option("batch", 0.0, "at least 1");

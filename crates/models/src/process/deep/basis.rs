@@ -16,6 +16,9 @@ use std::path::Path;
 /// Basis functions and inducing points that are taken where nobody says how many.
 const RANK: usize = 128;
 
+/// Outputs of a network that inducing points stand behind.
+const EMBEDDING: usize = 2;
+
 /// Width of the network that is taken where nobody gives one.
 const WIDTH: usize = 128;
 
@@ -30,14 +33,36 @@ pub(in crate::process) struct Basis {
     frozen: bool,
 }
 
-/// Activations of one row, for plans: of the network that nobody gave, or where one is given of that.
-pub(in crate::process) fn activations(
-    options: &DbkOptions,
-    kind: DeepKind,
-    embedding: usize,
+/// Values of all nodes for one row, and weights, for plans: of the network that is named (as far as its file can be read), or of the one that is taken where nobody names one.
+pub(in crate::process) fn sizes(
+    (options, kind, embedding): (&DbkOptions, DeepKind, Option<usize>),
+    inputs: usize,
 ) -> (usize, usize) {
-    let outputs = if kind.inducing { embedding } else { options.rank.unwrap_or(RANK) };
-    (4 * WIDTH + outputs, WIDTH * (WIDTH + outputs))
+    let named = options.basis.as_deref().and_then(|path| opened(path, false, 0).ok());
+    let network =
+        named.map_or_else(|| drawn(inputs, outputs(options, kind, embedding), 0), |(network, _)| Ok(network));
+    network.map_or((0, 0), |network| {
+        let weights = network.parameters().iter().map(posterior_networks::Array::len).sum();
+        (network.graph().activations(), weights)
+    })
+}
+
+/// Outputs of the network where nobody names one.
+fn outputs(options: &DbkOptions, kind: DeepKind, embedding: Option<usize>) -> usize {
+    if kind.inducing { embedding.unwrap_or(EMBEDDING) } else { options.rank.unwrap_or(RANK) }
+}
+
+/// The network that is taken where nobody names one.
+fn drawn(inputs: usize, outputs: usize, seed: u64) -> Result<Network<f32>, ModelError> {
+    let architecture = Architecture::ResidualPerceptron(ResidualPerceptron {
+        inputs: Inputs(vec![inputs]),
+        width: WIDTH,
+        blocks: 1,
+        outputs,
+        activation: Activation::Tanh,
+        scale_outputs: false,
+    });
+    Ok(Network::initialised(architecture.graph()?, Streams::new(seed))?)
 }
 
 fn refuse<T>(problem: String) -> Result<T, ModelError> {
@@ -47,7 +72,7 @@ fn refuse<T>(problem: String) -> Result<T, ModelError> {
 impl Basis {
     /// The network for so many inputs, named as columns are.
     pub(in crate::process) fn new(
-        (options, kind, embedding): (&DbkOptions, DeepKind, usize),
+        (options, kind, embedding): (&DbkOptions, DeepKind, Option<usize>),
         names: &[String],
         seed: u64,
     ) -> Result<Self, ModelError> {
@@ -55,7 +80,6 @@ impl Basis {
         if asked == Some(0) {
             return Err(ModelError::Setting { what: "the rank", value: 0.0, expected: "at least 1" });
         }
-        let wanted = if kind.inducing { embedding } else { asked.unwrap_or(RANK) };
         let (network, origin) = match &options.basis {
             None if options.freeze_basis => {
                 return refuse(
@@ -63,21 +87,13 @@ impl Basis {
                 );
             }
             None => {
-                let architecture = Architecture::ResidualPerceptron(ResidualPerceptron {
-                    inputs: Inputs(vec![names.len()]),
-                    width: WIDTH,
-                    blocks: 1,
-                    outputs: wanted,
-                    activation: Activation::Tanh,
-                    scale_outputs: false,
-                });
-                let network = Network::initialised(architecture.graph()?, Streams::new(seed))?;
+                let network = drawn(names.len(), outputs(options, kind, embedding), seed)?;
                 (network, format!("a residual perceptron of width {WIDTH}"))
             }
             Some(path) => opened(path, options.freeze_basis, seed)?,
         };
         let graph = network.graph();
-        let (inputs, outputs): (usize, usize) =
+        let (inputs, found): (usize, usize) =
             (graph.input_shape().iter().product(), graph.output_shape().iter().product());
         let file = || options.basis.as_deref().unwrap_or(Path::new("")).display().to_string();
         if inputs != names.len() {
@@ -88,16 +104,14 @@ impl Basis {
                 names.join(", ")
             ));
         }
-        let fits =
-            if kind.inducing { outputs == embedding } else { asked.is_none_or(|rank| rank == outputs) };
-        if !fits {
-            let what = if kind.inducing { "--embedding" } else { "--rank" };
+        let (what, wanted) = if kind.inducing { ("--embedding", embedding) } else { ("--rank", asked) };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
             return refuse(format!(
-                "{} has {outputs} outputs, and {what} asks for {wanted}: leave {what} out or give {outputs}",
+                "{} has {found} outputs, and {what} asks for {wanted}: leave {what} out or give {found}",
                 file()
             ));
         }
-        let rank = if kind.inducing { asked.unwrap_or(RANK) } else { outputs };
+        let rank = if kind.inducing { asked.unwrap_or(RANK) } else { found };
         Ok(Self { network, origin, rank, kind, frozen: options.freeze_basis })
     }
 
@@ -133,7 +147,8 @@ impl Basis {
         let points = InducingChoice::KMeans
             .points(&*kernel, embedded.as_ref(), self.rank, Streams::new(seed))
             .map_err(|e| ModelError::Inducing(e.to_string()))?;
-        Ok(Box::new(DeepInducing::new(Some(network), kernel, points)?))
+        let features = DeepInducing::new(Some(network), kernel, points)?;
+        Ok(Box::new(if self.frozen { features.with_frozen_network() } else { features }))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
 use super::{Basis, DeepSummary, TriedSetting};
-use crate::options::{FIRST_ROUND, KernelPrecision, ObjectiveName, Setting};
+use crate::options::{DeepKind, FIRST_ROUND, KernelPrecision, Setting};
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Solver, Stage};
+use crate::process::scalable::{
+    CheckpointWriter, Found, ScalableFit, ScalableSummary, Solver, Stage, drawn_apart,
+};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::{Mat, MatRef};
@@ -16,7 +18,6 @@ use posterior_linear::low_rank::{
     Rest, Training, WeightDistribution, fit_low_rank, refit,
 };
 use posterior_optim::{Observer, Parameters, Progress, Reason};
-use rand::seq::index;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -74,17 +75,14 @@ fn data(observations: &Observations) -> LowRankData<'_> {
 /// Rows to learn from, and rows to stop and to choose by.
 fn set_aside(all: &Observations, seed: u64) -> Result<(Observations, Observations), ModelError> {
     let n = all.rows();
-    let count = (n / 10).clamp(1, MOST_SET_ASIDE);
     if n < 10 {
         return Err(ModelError::Request(format!(
             "learned features need rows to learn from and others to stop by; {n} are too few: take --method exact"
         )));
     }
-    let mut out = vec![false; n];
-    let mut rng = Streams::new(seed).stream("model/set-aside");
-    index::sample(&mut rng, n, count).into_iter().for_each(|i| out[i] = true);
-    let rows = |of: bool| -> Vec<usize> { (0..n).filter(|&i| out[i] == of).collect() };
-    Ok((all.select(&rows(false))?, all.select(&rows(true))?))
+    let (rest, aside) =
+        drawn_apart(n, (n / 10).clamp(1, MOST_SET_ASIDE), Streams::new(seed).stream("model/set-aside"));
+    Ok((all.select(&rest)?, all.select(&aside)?))
 }
 
 /// Trains features on prepared rows, within `seconds` where there is a limit.
@@ -104,12 +102,8 @@ pub(in crate::process) fn fit(
             method.name()
         )));
     }
-    if options.objective == Some(ObjectiveName::LeaveOneOut) {
-        return Err(ModelError::Request(format!(
-            "--objective leave-one-out belongs to exact processes; {} takes evidence or predictive",
-            method.name()
-        )));
-    }
+    options.check(kind)?;
+    taken(request, method)?;
     let started = Instant::now();
     let names = prepared.schema.feature_names();
     let basis = Basis::new((options, kind, embedding), &names, request.seed)?;
@@ -247,6 +241,28 @@ pub(in crate::process) fn fit(
     })
 }
 
+/// What a request says of functions that there are none of here.
+fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+    let usual = FitRequest::default();
+    let inducing = matches!(method.deep(), Some((_, DeepKind { inducing: true, .. }, _)));
+    let strangers = [
+        ("--kernel", !inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
+        ("--mean", request.mean != usual.mean, "features have their own level"),
+        ("--hyperprior", request.hyperpriors != usual.hyperpriors, "its weights have the prior N(0, 1)"),
+        (
+            "--lengthscale-prior",
+            request.lengthscale_prior != usual.lengthscale_prior,
+            "it has no beliefs to be told",
+        ),
+    ];
+    match strangers.iter().find(|(_, given, _)| *given) {
+        Some((flag, _, why)) => {
+            Err(ModelError::Request(format!("{flag} says nothing to {}: {why}", method.name())))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The least noise variance: without one the likelihood of a network is unbounded.
 const FLOOR: f64 = 1e-6;
 
@@ -291,7 +307,7 @@ impl Way {
         before: Option<&Self>,
     ) -> Result<Self, ModelError> {
         let own = nll(&fit.posterior, aside)?;
-        let by_batches = !matches!(setting.options.training, Training::Evidence);
+        let by_batches = setting.options.training.on_batches().is_some();
         let again = |as_noise: bool| {
             let options = LowRankOptions { rest_as_noise: as_noise, ..setting.options.clone() };
             let (features, likelihood) =

@@ -12,6 +12,7 @@ pub(super) mod file;
 mod fit;
 mod summary;
 
-pub(super) use basis::{Basis, activations};
+use basis::Basis;
+pub(super) use basis::sizes;
 pub(super) use fit::fit;
 pub use summary::{DeepSummary, TriedSetting};

@@ -1,6 +1,7 @@
 //! Where an interrupted fit stands: one file, written in one step, read only by the same fit.
 
 use super::{EvidenceSearchSummary, SolverPrecision};
+use crate::network::digest;
 use crate::process::Hyperparameter;
 use crate::{FitRequest, Method, ModelError};
 use faer::MatRef;
@@ -42,6 +43,10 @@ pub(in crate::process) fn identity(
     let mut settings = serde_json::to_value(&request).map_err(StoreError::from)?;
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());
+        // The same name may be another network by now.
+        if let Some(path) = method.deep().and_then(|(options, ..)| options.basis.as_ref()) {
+            settings.insert("network".into(), digest(path).unwrap_or_default().into());
+        }
     }
     let schema = serde_json::to_string(schema).map_err(StoreError::from)?;
     let columns = |m: MatRef<'_, f64>| -> Vec<f64> {

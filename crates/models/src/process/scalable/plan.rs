@@ -1,7 +1,7 @@
 //! Memory and work of a fit to a large table.
 
 use super::EXACT_ROWS;
-use super::fit::{few_rows_memory, refining_memory};
+use super::fit::{PLAIN_ROWS, few_rows_memory, refining_memory};
 use crate::options::{
     BatchOptions, FIRST_ROUND, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
     KernelPrecision, MethodName, PreconditionerName,
@@ -10,7 +10,6 @@ use crate::process::deep;
 use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
-use posterior_linear::low_rank::Training;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -187,17 +186,16 @@ fn deep_steps(method: &Method, rows: usize) -> Option<usize> {
 /// Bytes of learned features, and operations of a step as an average over all ways in which they are trained.
 fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
     let Some((options, kind, embedding)) = method.deep() else { return (0, 0.0) };
-    let (activations, weights) = deep::activations(options, kind, embedding);
-    let weights = weights + inputs * activations / 4;
+    let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
     let m = options.rank.unwrap_or(128);
-    let row = (4 * activations + 16 * m) as u64;
+    // Looks at the rows set aside pass as many of them at a time as predictions do.
+    let looks = rows.min(4096) as u64;
+    let row = (4 * activations + 24 * m) as u64;
     let settings = options.settings(kind, rows, 0);
     let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
     for setting in &settings {
-        let (b, full) = match setting.options.training {
-            Training::Evidence => (rows, true),
-            Training::Batches { size, .. } | Training::Point { size } => (size, false),
-        };
+        let batches = setting.options.training.on_batches();
+        let (b, full) = (batches.map_or(rows, |batches| batches.size), batches.is_none());
         let (b64, m64) = (b as f64, m as f64);
         let dense = if full { 6.0 } else { 8.0 } * b64 * m64 * m64 + 4.0 * m64.powi(3);
         flops += setting.options.steps as f64 * (6.0 * b64 * weights as f64 + dense);
@@ -207,7 +205,10 @@ fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
     }
     // Weights with their moments and the best of them; factors.
     let fixed = (weights as u64 + (m * m) as u64).saturating_mul(8 * 12);
-    (bytes.saturating_add(fixed).saturating_add(WORKING_BYTES), flops / f64::max(steps, 1.0))
+    let training = bytes.saturating_add(looks.saturating_mul(row)).saturating_add(fixed);
+    // A plain process is fitted to some rows afterwards.
+    let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
+    (bytes.saturating_add(WORKING_BYTES), flops / f64::max(steps, 1.0))
 }
 
 /// Evaluations of a search that are planned for.

@@ -4,7 +4,7 @@ use crate::process::ModelError;
 use crate::process::check::CheckScores;
 use faer::Mat;
 use posterior_gp::{Observations, Posterior};
-use posterior_linalg::random::Streams;
+use posterior_linalg::random::{ChaCha8Rng, Streams};
 use rand::seq::index;
 
 /// Rows that a fit does not see.
@@ -23,6 +23,17 @@ pub(super) struct HeldBackPredictions {
     pub(super) variance: Vec<f64>,
 }
 
+/// The numbers of `n` rows without `count` that are drawn at random, and those, each in their order.
+pub(in crate::process) fn drawn_apart(
+    n: usize,
+    count: usize,
+    mut rng: ChaCha8Rng,
+) -> (Vec<usize>, Vec<usize>) {
+    let mut out = vec![false; n];
+    index::sample(&mut rng, n, count).into_iter().for_each(|i| out[i] = true);
+    (0..n).partition(|&i| !out[i])
+}
+
 impl HeldBack {
     /// Draws `count` rows and leaves the others to learn from; nothing where that would leave none.
     pub(super) fn draw(
@@ -34,17 +45,14 @@ impl HeldBack {
         if count == 0 || count >= n {
             return Ok((data, None));
         }
-        let mut rng = Streams::new(seed).stream("model/held-back");
-        let mut out = vec![false; n];
-        index::sample(&mut rng, n, count).into_iter().for_each(|i| out[i] = true);
-        let rows = |held: bool| -> Vec<usize> { (0..n).filter(|&i| out[i] == held).collect() };
-        let held = data.select(&rows(true))?;
+        let (rest, held) = drawn_apart(n, count, Streams::new(seed).stream("model/held-back"));
+        let held = data.select(&held)?;
         let own = Self {
             inputs: held.inputs().to_owned(),
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
         };
-        Ok((data.select(&rows(false))?, Some(own)))
+        Ok((data.select(&rest)?, Some(own)))
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -63,6 +71,14 @@ impl HeldBack {
             mean: found.mean.col(0).iter().copied().collect(),
             variance: found.latent_variance.iter().enumerate().map(variance).collect(),
         })
+    }
+
+    /// `-log p(y)` of each row, in nats.
+    pub(super) fn surprises(&self, predictions: &HeldBackPredictions) -> Vec<f64> {
+        let of = |((m, v), y): ((&f64, &f64), &f64)| {
+            0.5 * ((2.0 * std::f64::consts::PI * v).ln() + (y - m).powi(2) / v)
+        };
+        predictions.mean.iter().zip(&predictions.variance).zip(&self.targets).map(of).collect()
     }
 
     pub(super) fn scores(&self, predictions: &HeldBackPredictions) -> Result<CheckScores, ModelError> {

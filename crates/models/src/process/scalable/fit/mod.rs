@@ -7,11 +7,13 @@
 //! | `judge` | rows that are held back, and what they say of a solver on its way |
 //! | `pathwise` | weights by iterative solvers |
 //! | `bounds` | inducing points: hyperparameters and posterior from one bound |
+//! | `learned` | learned features, and a plain process beside them |
 
 mod automatic;
 mod bounds;
 mod hyperparameters;
 mod judge;
+mod learned;
 mod pathwise;
 
 use super::budget::Allowance;
@@ -20,8 +22,7 @@ use super::{ScalablePlan, ScalableSummary, SolverPrecision};
 use crate::options::{
     IterativeOptions, KernelPrecision, LargeTableOptions, MethodName, SvgpOptions, VariationalName,
 };
-use crate::process::check::{CheckedOn, FitCheck};
-use crate::process::deep;
+use crate::process::check::FitCheck;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
@@ -35,6 +36,8 @@ use pathwise::Judging;
 pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
+pub(in crate::process) use judge::drawn_apart;
+pub(super) use learned::ROWS as PLAIN_ROWS;
 
 /// What a fit leaves behind.
 pub(in crate::process) struct ScalableFit {
@@ -99,15 +102,7 @@ pub(in crate::process) fn fit_scalable(
             bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
         }
         _ if method.deep().is_some() => {
-            let fit = deep::fit(prepared, (request, method), allowance.left(), checkpoints, observer)?;
-            let check = match held.filter(|_| fit.reason != Reason::Interrupted) {
-                Some(held) => {
-                    let scores = held.scores(&held.predictions(&fit.posterior)?)?;
-                    Some(FitCheck::new(CheckedOn::HeldBack, held.rows(), scores, None))
-                }
-                None => None,
-            };
-            Ok(ScalableFit { check, ..fit })
+            learned::fit(prepared, (request, method), held, allowance, checkpoints, observer)
         }
         _ => match method.precision() {
             KernelPrecision::Single => {

@@ -1,0 +1,94 @@
+//! Learned features, and what a plain process says beside them.
+//!
+//! Features that are learned can fit anything, and on few rows an exact process under a kernel from a book is often better: whoever asks for the first is told of the second.
+
+use super::ScalableFit;
+use super::hyperparameters::{beliefs, initial};
+use super::judge::HeldBack;
+use crate::options::{EvidenceOptions, MethodName};
+use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
+use crate::process::deep;
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::budget::Allowance;
+use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::{FitRequest, Method, ModelError};
+use posterior_gp::exact;
+use posterior_gp::iterative::Blocks;
+use posterior_optim::{Observer, Reason};
+use std::time::Instant;
+
+/// Rows of the plain process: seconds.
+pub(in crate::process::scalable) const ROWS: usize = 800;
+
+/// Trains features; judged on the rows held back, beside an exact process of some rows.
+pub(super) fn fit(
+    prepared: &Prepared,
+    (request, method): (&FitRequest, &Method),
+    held: Option<&HeldBack>,
+    allowance: &Allowance,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let fit = deep::fit(prepared, (request, method), allowance.left(), checkpoints, observer)?;
+    let Some(held) = held.filter(|_| fit.reason != Reason::Interrupted) else { return Ok(fit) };
+    let predictions = held.predictions(&fit.posterior)?;
+    let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&predictions)?, None);
+    let worth = allowance.left().is_none_or(|left| left > 0.0);
+    if worth && let Some((tried, surprises)) = plain(prepared, request, held, allowance, observer) {
+        let differences: Vec<f64> =
+            held.surprises(&predictions).iter().zip(&surprises).map(|(own, plain)| own - plain).collect();
+        let n = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / n;
+        let square = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n;
+        let error = (square / n).sqrt();
+        if mean > error {
+            check.warnings.push(format!(
+                "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: these features are not worth their while here, leave --method out",
+                tried.outcome
+            ));
+        }
+        check.tried.push(tried);
+    }
+    Ok(ScalableFit { check: Some(check), ..fit })
+}
+
+/// An exact process of some rows, and how surprised it is by each row held back; None where it cannot be had (no memory, an interruption, a kernel that does not fit the columns): it is a comparison and no part of the fit.
+fn plain(
+    prepared: &Prepared,
+    request: &FitRequest,
+    held: &HeldBack,
+    allowance: &Allowance,
+    observer: &mut Observer<'_, FitStage>,
+) -> Option<(TriedMethod, Vec<f64>)> {
+    let started = Instant::now();
+    let size = ROWS.min(prepared.data.rows());
+    let rows = Blocks { uniform: 1, neighbourhoods: 0, size, seed: request.seed }
+        .rows(&prepared.data)
+        .ok()?
+        .pop()?;
+    // Under what it would be without anything said.
+    let request = FitRequest {
+        noise_floor: request.noise_floor,
+        memory: request.memory,
+        seed: request.seed,
+        ..FitRequest::default()
+    };
+    let model = initial(prepared, &request).ok()?;
+    let mut options = request.fit_options(&EvidenceOptions::default());
+    options.hyperpriors = beliefs(prepared, &request, &model);
+    options.steps.time = Allowance::duration(allowance.left());
+    let data = prepared.data.select(&rows).ok()?;
+    let fitted =
+        exact::fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search)).ok()?;
+    if fitted.reason == Reason::Interrupted {
+        return None;
+    }
+    let predictions = held.predictions(&fitted.posterior).ok()?;
+    let tried = TriedMethod {
+        method: MethodName::Exact.to_string(),
+        scores: held.scores(&predictions).ok(),
+        seconds: started.elapsed().as_secs_f64(),
+        outcome: format!("{size} rows"),
+    };
+    Some((tried, held.surprises(&predictions)))
+}
