@@ -59,12 +59,12 @@ pub use posterior_store::{FORMAT_VERSION, StoreError};
 pub use predictive::{Predicted, PredictedKind, Predictive};
 pub use process::{
     BadRow, BoundSummary, BoundedPseudoCount, CheckScores, CheckedOn, Chosen, ChosenLikelihood, DeepSummary,
-    EXACT_ROWS, EvidenceSearchSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader, GeneralisedModel,
-    GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores, LatentPosterior,
-    LearnedNoise, ModeSummary, Observed, ParsedRows, PredictOptions, Predictions, Prepared, ProcessModel,
-    ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary, ScoreSums, Solver, StandInSummary,
-    StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan, StreamState, StreamedRows, TakenRows,
-    Target, TriedInference, TriedMethod, TriedPseudoCount, TriedSetting, VarianceMethod, VarianceSolves,
-    choose, choose_likelihood, no_exposure,
+    EXACT_ROWS, EvidenceSearchSummary, FeatureSummary, FitCheck, FitStage, FitSummary, GeneralisedHeader,
+    GeneralisedModel, GeneralisedSummary, Header, Hyperparameter, InferencePlan, LabelCheck, LabelScores,
+    LatentPosterior, LearnedNoise, ModeSummary, Observed, ParsedRows, PlainProcess, PredictOptions,
+    Predictions, Prepared, ProcessModel, ProcessPosterior, RunningScore, ScalablePlan, ScalableSummary,
+    ScoreSums, Solver, StandInSummary, StreamCounts, StreamInput, StreamModel, StreamOutput, StreamPlan,
+    StreamState, StreamedRows, TakenRows, Target, TriedInference, TriedMethod, TriedPseudoCount,
+    TriedSetting, VarianceMethod, VarianceSolves, choose, choose_likelihood, no_exposure,
 };
 pub use shift::Shift;

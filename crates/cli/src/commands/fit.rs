@@ -251,6 +251,7 @@ fn generalised_report(model: &GeneralisedModel, seconds: f64, out: &Path) -> Val
         "labels_as_numbers": stand_ins,
         "bound": fit.bound,
         "mode": fit.mode,
+        "learned_features": fit.features,
         // How good it is on rows that had no part in it.
         "check": fit.check,
         "weights": fit.weights,

@@ -1,6 +1,6 @@
 //! What is known after a fit: predictions, joint covariances, functions.
 
-use super::{FeatureValues, LearnedFeatures, ObservedRows, WeightDistribution};
+use super::{FeatureValues, LearnedFeatures, LowRankData, ObservedRows, WeightDistribution};
 use crate::LinearError;
 use crate::check::{finite_matrix, same};
 use faer::{Mat, MatRef};
@@ -8,7 +8,12 @@ use posterior_likelihoods::Likelihood;
 use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::tiles::pieces;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Rows that one thread scores before it takes others.
+const SCORED_AT_ONCE: usize = 64;
 
 /// What is added to the variance that features can say, `|Rᵀ a(x)|²`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,7 +134,7 @@ impl LowRankPosterior {
         Ok(WeightMarginals { mean, variance })
     }
 
-    /// The sum over rows of the log predictive densities of what was observed at the rows of x, nats.
+    /// The sum over rows of the log predictive densities of what was observed at the rows of x, times their weights, nats.
     ///
     /// # Errors
     /// As [`Self::latent`].
@@ -140,19 +145,35 @@ impl LowRankPosterior {
     ) -> Result<f64, LinearError> {
         let WeightMarginals { mean, variance } = self.latent(x)?;
         let (latents, width) = (self.distribution.latents(), observed.targets.ncols());
-        let (mut y, mut m, mut v) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
-        let mut sum = 0.0;
-        for i in 0..x.nrows() {
-            y.iter_mut().enumerate().for_each(|(j, y)| *y = observed.targets[(i, j)]);
-            let offset = observed.offsets.map_or(0.0, |offsets| offsets[i]);
-            for c in 0..latents {
-                (m[c], v[c]) = (mean[(i, c)] + offset, variance[(i, c)]);
+        let ranges: Vec<_> = pieces(x.nrows(), SCORED_AT_ONCE).collect();
+        let piece = |rows: &Range<usize>| {
+            let (mut y, mut m, mut v) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
+            let mut sum = 0.0;
+            for i in rows.clone() {
+                y.iter_mut().enumerate().for_each(|(j, y)| *y = observed.targets[(i, j)]);
+                let offset = observed.offsets.map_or(0.0, |offsets| offsets[i]);
+                for c in 0..latents {
+                    (m[c], v[c]) = (mean[(i, c)] + offset, variance[(i, c)]);
+                }
+                let noisier = observed.noise.and_then(|noise| self.likelihood.with_row_noise(noise[i]));
+                let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*self.likelihood);
+                let weight = observed.weights.map_or(1.0, |weights| weights[i]);
+                sum += weight * likelihood.log_predictive_density(&y, &m, &v);
             }
-            let noisier = observed.noise.and_then(|noise| self.likelihood.with_row_noise(noise[i]));
-            let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(&*self.likelihood);
-            sum += likelihood.log_predictive_density(&y, &m, &v);
-        }
-        Ok(sum)
+            sum
+        };
+        // Pieces are summed in their order, so that the result does not depend on the number of threads.
+        Ok(ranges.par_iter().map(piece).collect::<Vec<f64>>().into_iter().sum())
+    }
+
+    /// The mean of `-log p(y)` of rows, each as often as its weight says, nats: what training is stopped by and ways to train are compared by.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn surprise(&self, data: &LowRankData<'_>) -> Result<f64, LinearError> {
+        let rows = data.inputs.nrows() as f64;
+        let all = data.observed.weights.map_or(rows, |weights| weights.iter().sum());
+        Ok(-self.log_predictive_density(data.inputs, &data.observed)? / all)
     }
 
     /// Means (k x C) and the covariance (k x k) of function `latent` at the rows of x. Cost `k m² + k² m` flops.

@@ -3,7 +3,9 @@
 use super::*;
 use faer::Mat;
 use faer::linalg::solvers::DenseSolveCore;
-use posterior_likelihoods::{Bernoulli, Gaussian, Likelihood, Link, Poisson};
+use posterior_likelihoods::{
+    Bernoulli, Categorical, Gaussian, Likelihood, Link, NegativeBinomial, Poisson, StudentT,
+};
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, check};
@@ -256,17 +258,25 @@ type Case = (Box<dyn Likelihood>, fn(f64) -> f64);
 fn slopes_of_every_power_and_likelihood_are_finite_differences() {
     let (n, m) = (5, 3);
     let (phi, z) = (normal(m, n, "phi"), normal(n, 1, "y"));
-    let cases: [Case; 3] = [
-        (Box::new(Gaussian::new(0.3, 0.0)), |z| z),
-        (Box::new(Bernoulli::new(1, Link::Logit).unwrap()), |z| f64::from(u8::from(z > 0.0))),
-        (Box::new(Poisson::new(1).unwrap()), |z| (z.abs() * 3.0).floor()),
+    let classes = || Box::new(Categorical::new(3).unwrap());
+    let class = |z: f64| (z.abs() * 2.0).floor().min(2.0);
+    // Whether functions share one covariance of their weights.
+    let cases: [(Case, bool); 7] = [
+        ((Box::new(Gaussian::new(0.3, 0.0)), |z| z), true),
+        ((Box::new(Bernoulli::new(1, Link::Logit).unwrap()), |z| f64::from(u8::from(z > 0.0))), true),
+        ((Box::new(Poisson::new(1).unwrap()), |z| (z.abs() * 3.0).floor()), true),
+        ((Box::new(NegativeBinomial::new(1.7).unwrap()), |z| (z.abs() * 3.0).floor()), true),
+        ((Box::new(StudentT::new(0.4, 4.0).unwrap()), |z| z), true),
+        ((classes(), class), true),
+        ((classes(), class), false),
     ];
-    for (likelihood, of) in cases {
+    for ((likelihood, of), shared) in cases {
+        let latents = likelihood.outputs();
         let y = Mat::from_fn(n, 1, |i, _| of(z[(i, 0)]));
         let rows = ObservedRows { targets: y.as_ref(), noise: None, weights: None, offsets: None };
         for power in [0.0, 0.5, 1.0] {
-            let mut q = WeightDistribution::prior(m, 1, true);
-            let start: Vec<f64> = (0..q.unconstrained_len()).map(|i| 0.3 - 0.11 * i as f64).collect();
+            let mut q = WeightDistribution::prior(m, latents, shared);
+            let start: Vec<f64> = (0..q.unconstrained_len()).map(|i| 0.3 - 0.11 * (i % 9) as f64).collect();
             let own = likelihood.unconstrained().len();
             let point: Vec<f64> = [
                 start,
@@ -276,7 +286,7 @@ fn slopes_of_every_power_and_likelihood_are_finite_differences() {
             .concat();
             let length = q.unconstrained_len();
             let mut value = |point: &[f64]| {
-                let mut q = WeightDistribution::prior(m, 1, true);
+                let mut q = WeightDistribution::prior(m, latents, shared);
                 let mut likelihood = likelihood.clone_box();
                 q.set_unconstrained(&point[..length]);
                 likelihood.set_unconstrained(&point[length + m * n..]);
@@ -284,7 +294,7 @@ fn slopes_of_every_power_and_likelihood_are_finite_differences() {
                 let term = DataTerm::new(&q, &*likelihood, power);
                 let k = squares(&phi);
                 let mut buffers = DataTermBuffers::default();
-                1.5 * term.value(phi.as_ref(), Mat::zeros(n, 1), &k, &rows, &mut buffers)
+                1.5 * term.value(phi.as_ref(), Mat::zeros(n, latents), &k, &rows, &mut buffers)
                     - 0.7 * q.divergence()
             };
             let numeric = check::gradient(&mut value, &point);
@@ -292,7 +302,7 @@ fn slopes_of_every_power_and_likelihood_are_finite_differences() {
             let term = DataTerm::new(&q, &*likelihood, power);
             let mut buffers = DataTermBuffers::default();
             let slopes =
-                term.slopes(phi.as_ref(), Mat::zeros(n, 1), &squares(&phi), &rows, 1.5, &mut buffers);
+                term.slopes(phi.as_ref(), Mat::zeros(n, latents), &squares(&phi), &rows, 1.5, &mut buffers);
             let mut exact = Vec::new();
             slopes.of_q.unconstrained_into(&q, 0.7, 1.0, &mut exact);
             let h = slopes.of_prior_variances();

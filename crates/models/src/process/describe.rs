@@ -4,6 +4,7 @@ use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSumma
 use crate::text::{number, table};
 use posterior_data::{Feature, Schema, Standardisation};
 use posterior_gp::MeanForm;
+use posterior_kernels::KernelExpression;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_linear::low_rank::Rest;
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
@@ -121,7 +122,7 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
     let fit = &header.fit;
     let mut rows = vec![SummaryRow::new("method", &fit.choice)];
     match fit.scalable.as_ref().and_then(|large| large.deep.as_ref()) {
-        Some(deep) => rows.extend(features(deep, header)),
+        Some(deep) => rows.extend(features(deep, &header.kernel)),
         None => rows.extend([
             SummaryRow::new("kernel", header.kernel.to_string()),
             SummaryRow::new("mean", mean_form(header.mean)),
@@ -203,9 +204,9 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
 }
 
 /// The facts about learned features.
-fn features(deep: &DeepSummary, header: &Header) -> Vec<SummaryRow> {
+pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<SummaryRow> {
     let what = match deep.inducing {
-        true => format!("{} inducing points under {} behind {}", deep.rank, header.kernel, deep.origin),
+        true => format!("{} inducing points under {} behind {}", deep.rank, kernel, deep.origin),
         false => format!("{} outputs of {}", deep.rank, deep.origin),
     };
     let d = deep.diagnostics;
@@ -228,11 +229,11 @@ fn features(deep: &DeepSummary, header: &Header) -> Vec<SummaryRow> {
         let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
         let again =
             tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with exact weights)"));
+        let noise = tried.noise.map_or_else(String::new, |noise| format!(" noise {:.4},", noise.sqrt()));
         let text = format!(
-            "{}{again} on {} rows that were set aside; noise {:.4}, {} steps (best after {}), ended by {}, {:.1} s",
+            "{}{again} on {} rows that were set aside;{noise} {} steps (best after {}), ended by {}, {:.1} s",
             score(tried.nll),
             deep.validation_rows,
-            tried.noise.sqrt(),
             tried.steps[0],
             tried.steps[1],
             tried.ended,

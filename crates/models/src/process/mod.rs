@@ -39,9 +39,9 @@ pub use deep::{DeepSummary, TriedSetting};
 pub(crate) use file::{add_fingerprints, fingerprints};
 pub use fit::{FitStage, Prepared};
 pub use generalised::{
-    BoundSummary, BoundedPseudoCount, ChosenLikelihood, GeneralisedHeader, GeneralisedModel,
+    BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    StandInSummary, Target, TriedInference, TriedPseudoCount, choose_likelihood, no_exposure,
+    PlainProcess, StandInSummary, Target, TriedInference, TriedPseudoCount, choose_likelihood, no_exposure,
 };
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;

@@ -231,8 +231,10 @@ impl<'a> LowRankTraining<'a> {
         let size = options.training.on_batches().map_or(data.rows(), |batches| batches.size);
         let names = ["linear/epoch", "order"];
         let batches = Batches::new(data.rows(), size, Sampling::Permutation, options.seed, names);
-        let mut q =
-            WeightDistribution::prior(features.rank(), likelihood.outputs(), likelihood.outputs() == 1);
+        let latents = likelihood.outputs();
+        let shared =
+            latents == 1 || options.shared_root || matches!(options.training, Training::Point { .. });
+        let mut q = WeightDistribution::prior(features.rank(), latents, shared);
         let mut theta = [features.unconstrained(), likelihood.unconstrained()].concat();
         match options.training {
             Training::Evidence => {}
@@ -377,11 +379,10 @@ impl<'a> LowRankTraining<'a> {
         self.held.is_some() && self.state.step.is_multiple_of(self.options.check_every)
     }
 
-    /// Mean of `-log p(y)` of the rows held back under these weights.
+    /// [`LowRankPosterior::surprise`] of the rows held back under these weights.
     fn judged(&self, q: &WeightDistribution, most: f64) -> Result<Option<f64>, LinearError> {
         let Some(held) = self.held else { return Ok(None) };
-        let posterior = self.posterior(q.clone(), most)?;
-        Ok(Some(-posterior.log_predictive_density(held.inputs, &held.observed)? / held.rows() as f64))
+        Ok(Some(self.posterior(q.clone(), most)?.surprise(held)?))
     }
 
     fn posterior(&self, q: WeightDistribution, most: f64) -> Result<LowRankPosterior, LinearError> {

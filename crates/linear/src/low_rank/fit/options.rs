@@ -90,6 +90,9 @@ pub struct LowRankOptions {
     pub time: Option<Duration>,
     /// Where batches come from.
     pub seed: u64,
+    /// Whether all functions share one covariance of their weights, which makes a step on C functions cost little more than on one; each has its own otherwise. Single values of the weights need none.
+    #[serde(default)]
+    pub shared_root: bool,
     /// Bytes that may be kept of rows between the two passes of the evidence; rows beyond are computed twice.
     pub kept_bytes: usize,
 }
@@ -110,6 +113,7 @@ impl Default for LowRankOptions {
             rate_drops: 2,
             time: None,
             seed: 0,
+            shared_root: false,
             kept_bytes: 1 << 29,
         }
     }

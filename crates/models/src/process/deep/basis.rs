@@ -47,9 +47,14 @@ pub(in crate::process) fn sizes(
     })
 }
 
+/// Features, for plans: as asked, or as many as there are where nobody says.
+pub(in crate::process) fn rank(options: &DbkOptions) -> usize {
+    options.rank.unwrap_or(RANK)
+}
+
 /// Outputs of the network where nobody names one.
 fn outputs(options: &DbkOptions, kind: DeepKind, embedding: Option<usize>) -> usize {
-    if kind.inducing { embedding.unwrap_or(EMBEDDING) } else { options.rank.unwrap_or(RANK) }
+    if kind.inducing { embedding.unwrap_or(EMBEDDING) } else { rank(options) }
 }
 
 /// The network that is taken where nobody names one.

@@ -4,7 +4,8 @@ use super::DeepSummary;
 use super::basis::embedding_kernel;
 use crate::network::{add_network, take_network};
 use crate::process::Header;
-use posterior_likelihoods::Gaussian;
+use posterior_kernels::KernelExpression;
+use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{LearnedFeatures, LowRankPosterior, WeightDistribution};
 use posterior_networks::Architecture;
 use posterior_optim::Parameters;
@@ -25,12 +26,35 @@ pub(in crate::process) fn tensors(posterior: &LowRankPosterior, tensors: &mut Te
     }
     let q = posterior.distribution();
     tensors.insert_matrix("weights", q.mean());
-    tensors.insert_triangle("weight_root", q.roots()[0].as_ref());
+    for (index, root) in q.roots().iter().enumerate() {
+        tensors.insert_triangle(root_name(q.roots().len(), index), root.as_ref());
+    }
 }
 
-/// The posterior that a header and its arrays describe.
+/// The name of a root of so many.
+fn root_name(count: usize, index: usize) -> String {
+    if count == 1 { "weight_root".into() } else { format!("weight_root_{index}") }
+}
+
+/// The posterior of numbers with Gaussian noise that a header and its arrays describe.
 pub(in crate::process) fn read(
     header: &Header,
+    summary: &DeepSummary,
+    tensors: &mut Tensors,
+) -> Result<LowRankPosterior, StoreError> {
+    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
+    if !(noise > 0.0 && noise.is_finite()) {
+        return Err(tensors.corrupt(format!("its noise variance {noise} is not positive")));
+    }
+    let mut likelihood = Gaussian::new(noise, 0.0);
+    likelihood.set_values(&[noise]);
+    read_under(Box::new(likelihood), &header.kernel, summary, tensors)
+}
+
+/// The posterior under any likelihood.
+pub(in crate::process) fn read_under(
+    likelihood: Box<dyn Likelihood>,
+    kernel: &KernelExpression,
     summary: &DeepSummary,
     tensors: &mut Tensors,
 ) -> Result<LowRankPosterior, StoreError> {
@@ -40,7 +64,7 @@ pub(in crate::process) fn read(
     let m = summary.rank;
     let outputs: usize = network.graph().output_shape().iter().product();
     let features: Box<dyn LearnedFeatures> = if summary.inducing {
-        let mut kernel = embedding_kernel(&header.kernel, outputs).map_err(|e| tensors.corrupt(e))?;
+        let mut kernel = embedding_kernel(kernel, outputs).map_err(|e| tensors.corrupt(e))?;
         let values = tensors.vector("kernel", kernel.values().len())?;
         if values.iter().any(|v| !(v.is_finite() && *v > 0.0)) {
             return Err(tensors.corrupt("a hyperparameter is not a positive finite number"));
@@ -51,14 +75,15 @@ pub(in crate::process) fn read(
     } else {
         Box::new(NetworkFeatures::new(network))
     };
-    let noise = header.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
-    if !(noise > 0.0 && noise.is_finite()) {
-        return Err(tensors.corrupt(format!("its noise variance {noise} is not positive")));
+    let functions = likelihood.outputs();
+    if summary.roots != 1 && summary.roots != functions {
+        return Err(
+            tensors.corrupt(format!("{functions} functions cannot have {} covariances", summary.roots))
+        );
     }
-    let mut likelihood = Gaussian::new(noise, 0.0);
-    likelihood.set_values(&[noise]);
-    let mean = tensors.matrix("weights", m, 1)?;
-    let root = tensors.factor("weight_root", m)?;
-    let q = WeightDistribution::new(mean, vec![root]).map_err(|e| tensors.corrupt(e))?;
-    LowRankPosterior::new(features, q, Box::new(likelihood), summary.rest).map_err(|e| tensors.corrupt(e))
+    let mean = tensors.matrix("weights", m, functions)?;
+    let roots = (0..summary.roots).map(|k| tensors.factor(&root_name(summary.roots, k), m));
+    let roots = roots.collect::<Result<Vec<_>, _>>()?;
+    let q = WeightDistribution::new(mean, roots).map_err(|e| tensors.corrupt(e))?;
+    LowRankPosterior::new(features, q, likelihood, summary.rest).map_err(|e| tensors.corrupt(e))
 }

@@ -1,23 +1,25 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
+use super::targets::{Targets, Watched, settings};
 use super::{Basis, DeepSummary, TriedSetting};
-use crate::options::{DeepKind, FIRST_ROUND, KernelPrecision, Setting};
+use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::scalable::{
-    CheckpointWriter, Found, ScalableFit, ScalableSummary, Solver, Stage, drawn_apart,
-};
+use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary, Solver, drawn_apart};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::{Mat, MatRef};
 use posterior_gp::Observations;
-use posterior_likelihoods::Gaussian;
+use posterior_likelihoods::Likelihood;
 use posterior_linalg::random::Streams;
+use posterior_linalg::triangular::{pack_lower, unpack_lower};
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
     LearnedFeatures, LowRankData, LowRankFit, LowRankOptions, LowRankPosterior, LowRankState, ObservedRows,
     Rest, Training, WeightDistribution, fit_low_rank, refit,
 };
-use posterior_optim::{Observer, Parameters, Progress, Reason};
+use posterior_optim::Parameters as _;
+use posterior_optim::{Observer, Progress, Reason};
+use posterior_store::StoreError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -56,9 +58,12 @@ struct Best {
     nll: f64,
     refitted: bool,
     features: Vec<f64>,
-    noise: f64,
+    /// What was learned of the likelihood.
+    likelihood: Vec<f64>,
+    /// By columns, one for each function.
     mean: Vec<f64>,
-    root: Vec<f64>,
+    /// Lower triangles, one for each function or one for all.
+    roots: Vec<Vec<f64>>,
     rest: Rest,
     objective: f64,
     reason: Reason,
@@ -66,23 +71,52 @@ struct Best {
     diagnostics: posterior_linear::low_rank::FeatureDiagnostics,
 }
 
+/// The rows that are learned from.
+pub(in crate::process) struct Task<'a> {
+    pub(in crate::process) request: &'a FitRequest,
+    /// With learned features.
+    pub(in crate::process) method: &'a Method,
+    /// The columns of the inputs.
+    pub(in crate::process) names: &'a [String],
+    /// Rows to learn from, and rows to stop and to choose by.
+    pub(in crate::process) rows: (&'a Observations, &'a Observations),
+    pub(in crate::process) targets: Targets<'a>,
+}
+
+/// What training led to.
+pub(in crate::process) struct Trained {
+    pub(in crate::process) posterior: LowRankPosterior,
+    pub(in crate::process) summary: DeepSummary,
+    /// The evidence where all rows were looked at in each step.
+    pub(in crate::process) evidence: Option<f64>,
+    /// The objective of the way that was chosen, for each row.
+    pub(in crate::process) objective: f64,
+    /// Steps of all ways.
+    pub(in crate::process) steps: usize,
+    /// Those of earlier runs.
+    pub(in crate::process) resumed_from: usize,
+    pub(in crate::process) reason: Reason,
+    pub(in crate::process) jitter: f64,
+}
+
 fn data(observations: &Observations) -> LowRankData<'_> {
-    let (targets, noise) = (observations.targets(), observations.noise_variances());
-    let observed = ObservedRows { targets, noise, weights: None, offsets: None };
+    let observed = ObservedRows {
+        targets: observations.targets(),
+        noise: observations.noise_variances(),
+        weights: observations.weights(),
+        offsets: observations.offsets(),
+    };
     LowRankData { inputs: observations.inputs(), observed }
 }
 
-/// Rows to learn from, and rows to stop and to choose by.
-fn set_aside(all: &Observations, seed: u64) -> Result<(Observations, Observations), ModelError> {
-    let n = all.rows();
-    if n < 10 {
+/// Rows that are set aside of so many, to stop and to choose by.
+pub(in crate::process) fn set_aside(rows: usize) -> Result<usize, ModelError> {
+    if rows < 10 {
         return Err(ModelError::Request(format!(
-            "learned features need rows to learn from and others to stop by; {n} are too few: take --method exact"
+            "learned features need rows to learn from and others to stop by; {rows} are too few: take --method exact"
         )));
     }
-    let (rest, aside) =
-        drawn_apart(n, (n / 10).clamp(1, MOST_SET_ASIDE), Streams::new(seed).stream("model/set-aside"));
-    Ok((all.select(&rest)?, all.select(&aside)?))
+    Ok((rows / 10).clamp(1, MOST_SET_ASIDE))
 }
 
 /// Trains features on prepared rows, within `seconds` where there is a limit.
@@ -93,138 +127,34 @@ pub(in crate::process) fn fit(
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let Some((options, kind, embedding)) = method.deep() else {
-        return Err(ModelError::NotIterative { method: method.name() });
-    };
-    if request.hyperparameters.is_some() {
-        return Err(ModelError::Request(format!(
-            "{} learns its features: leave --hyperparameters out; a network that exists is --basis, with --freeze-basis it stays as it is",
-            method.name()
-        )));
-    }
-    options.check(kind)?;
-    taken(request, method)?;
     let started = Instant::now();
-    let names = prepared.schema.feature_names();
-    let basis = Basis::new((options, kind, embedding), &names, request.seed)?;
-    let (train, aside) = set_aside(&prepared.data, request.seed)?;
-    let (train_data, aside_data) = (data(&train), data(&aside));
-    let start = basis.features(&request.kernel, train.inputs(), request.seed)?;
-    let settings = options.settings(kind, train.rows(), request.seed);
-
-    let mut state: DeepState = match checkpoints.load()? {
-        Some(mut saved) => saved.bound()?.unwrap_or_default(),
-        None => DeepState::default(),
-    };
-    let steps_of = |state: &DeepState| -> usize { state.runs.iter().map(|way| way.tried.steps[0]).sum() };
-    let resumed_from = steps_of(&state) + state.running.as_ref().map_or(0, |s| s.step);
-    let mut interrupted = false;
-    let rounds = if settings.len() > FIRST_ROUND.1 { 2 } else { 1 };
-    while state.round < rounds && !interrupted {
-        let last = state.round + 1 == rounds;
-        let order = state.order(settings.len());
-        for (place, &index) in order.iter().enumerate().skip(state.over) {
-            let (setting, begun) = (&settings[index], Instant::now());
-            let mut told = setting.options.clone();
-            if !last {
-                told.steps = told.steps.min(FIRST_ROUND.0 * setting.per_pass);
-            }
-            let left = seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(0.0));
-            // The first round has half of the time.
-            let runs = (order.len() - place) as f64 * if last { 1.0 } else { 2.0 };
-            told.time = left.map(|left| Duration::from_secs_f64(left / runs));
-            told.kept_bytes = kept_bytes(request.memory);
-            let likelihood = Box::new(Gaussian::new(noise(setting, request), request.noise_floor.max(FLOOR)));
-            let running = state.running.take().or_else(|| state.runs.get(index)?.state.clone());
-            if let (Some(running), Some(time)) = (&running, &mut told.time) {
-                // A run counts its own time from its beginning.
-                *time += Duration::from_secs_f64(running.seconds().clamp(0.0, 1e9));
-            }
-            let so_far = state.clone();
-            let outcome = fit_low_rank(
-                start.clone_box(),
-                likelihood,
-                &train_data,
-                Some(&aside_data),
-                &told,
-                running,
-                &mut |progress, training| {
-                    let shown = Progress { part: index, parts: settings.len(), ..*progress };
-                    let signal = observer(&shown, &FitStage::Features);
-                    checkpoints.observe::<f64>(signal, &Found::default(), || {
-                        let running = Some(training.state().clone());
-                        Ok(Stage::Bound(serde_json::to_value(DeepState { running, ..so_far.clone() })?))
-                    })
-                },
-            );
-            checkpoints.finish()?;
-            let way = match outcome {
-                Ok(fit) => {
-                    interrupted = fit.reason == Reason::Interrupted;
-                    Way::new(setting, fit, (&train_data, &aside_data), begun, state.runs.get(index))?
-                }
-                // What diverges is no reason to lose the others.
-                Err(error) if settings.len() > 1 => Way::failed(setting, &error, begun),
-                Err(error) => return Err(error.into()),
-            };
-            match state.runs.get_mut(index) {
-                Some(old) => *old = way,
-                None => state.runs.push(way),
-            }
-            state.over += 1;
-            if interrupted {
-                break;
-            }
-        }
-        if !interrupted {
-            (state.round, state.over) = (state.round + 1, 0);
-        }
-    }
-    let steps = steps_of(&state);
-    let chosen = (0..state.runs.len()).min_by(|a, b| state.runs[*a].nll().total_cmp(&state.runs[*b].nll()));
-    let chosen = chosen.filter(|index| state.runs[*index].best.is_some());
-    let tried: Vec<TriedSetting> = state.runs.iter().map(|way| way.tried.clone()).collect();
-    let Some((index, best)) = chosen.and_then(|index| Some((index, state.runs[index].best.clone()?))) else {
-        let all: Vec<String> = tried.iter().map(|t| format!("{}: {}", t.name, t.ended)).collect();
-        return Err(ModelError::Request(format!(
-            "no way to train these features led anywhere: {}",
-            all.join("; ")
-        )));
-    };
-    let posterior = best.posterior(&*start, request.noise_floor.max(FLOOR))?;
-    let chosen = settings[index].name.clone();
-    let deep = DeepSummary {
-        origin: basis.origin.clone(),
-        architecture: basis.architecture()?,
-        inducing: kind.inducing,
-        rank: basis.rank,
-        rest: best.rest,
-        chosen,
-        refitted: best.refitted,
-        tried,
-        validation_rows: aside.rows(),
-        diagnostics: best.diagnostics,
-    };
-    let reason = if interrupted { Reason::Interrupted } else { best.reason };
+    let (names, all) = (prepared.schema.feature_names(), &prepared.data);
+    let (rest, aside) =
+        drawn_apart(all.rows(), set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
+    let (train, aside) = (all.select(&rest)?, all.select(&aside)?);
+    let rows = (&train, &aside);
+    let task = Task { request, method, names: &names, rows, targets: Targets::Numbers };
+    let trained = task.train(seconds, (checkpoints, observer))?;
+    let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
+    let noise = posterior.likelihood().values();
     let summary = ScalableSummary {
         solver: Solver::Features,
         settings: None,
         precision: KernelPrecision::Single,
-        hyperparameter_source: format!("{} rows that were set aside", aside.rows()),
+        hyperparameter_source: format!("{} rows that were set aside", deep.validation_rows),
         blocks: Vec::new(),
         noise_raised_from: None,
         neighbourhood_evidences: Vec::new(),
         search: None,
-        inducing: if kind.inducing { basis.rank } else { 0 },
+        inducing: if deep.inducing { deep.rank } else { 0 },
         inducing_radius: None,
-        inducing_moved: kind.inducing,
+        inducing_moved: deep.inducing,
         steps,
         ended: reason.to_string(),
         residual: None,
         step_size: None,
         restarts: 0,
-        bound: matches!(settings[index].options.training, Training::Evidence)
-            .then_some(best.objective * train.rows() as f64),
+        bound: evidence,
         seconds: [0.0, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: Some(deep),
@@ -233,12 +163,173 @@ pub(in crate::process) fn fit(
         method: method.name(),
         check: None,
         posterior: ProcessPosterior::LowRank(posterior),
-        hyperparameters: vec![Hyperparameter { name: "noise_variance".into(), values: vec![best.noise] }],
+        hyperparameters: vec![Hyperparameter { name: "noise_variance".into(), values: noise }],
         hyperpriors: Vec::new(),
         summary: Some(summary),
         reason,
-        largest_jitter: best.jitter,
+        largest_jitter: jitter,
     })
+}
+
+impl Task<'_> {
+    /// Trains in several ways, within `seconds` where there is a limit, and takes the one that predicts the rows set aside best.
+    ///
+    /// # Errors
+    /// What means nothing beside the rest, networks that do not fit, and where no way led anywhere.
+    pub(in crate::process) fn train(
+        &self,
+        seconds: Option<f64>,
+        (keeping, observer): Watched<'_, '_>,
+    ) -> Result<Trained, ModelError> {
+        let Self { request, method, names, rows: (train, aside), targets } = self;
+        let Some((options, kind, embedding)) = method.deep() else {
+            return Err(ModelError::NotIterative { method: method.name() });
+        };
+        self.check()?;
+        let started = Instant::now();
+        let basis = Basis::new((options, kind, embedding), names, request.seed)?;
+        let (train_data, aside_data) = (data(train), data(aside));
+        let start = basis.features(&request.kernel, train.inputs(), request.seed)?;
+        let functions = targets.functions();
+        let size = (train.rows(), basis.rank);
+        let settings = settings((options, kind), functions, size, request.seed);
+
+        let mut state: DeepState = match keeping.state()? {
+            Some(saved) => serde_json::from_value(saved).map_err(StoreError::from)?,
+            None => DeepState::default(),
+        };
+        let steps_of = |state: &DeepState| -> usize { state.runs.iter().map(|way| way.tried.steps[0]).sum() };
+        let resumed_from = steps_of(&state) + state.running.as_ref().map_or(0, |s| s.step);
+        let mut interrupted = false;
+        let rounds = if settings.len() > FIRST_ROUND.1 { 2 } else { 1 };
+        while state.round < rounds && !interrupted {
+            let last = state.round + 1 == rounds;
+            let order = state.order(settings.len());
+            for (place, &index) in order.iter().enumerate().skip(state.over) {
+                let (setting, begun) = (&settings[index], Instant::now());
+                let mut told = setting.options.clone();
+                if !last {
+                    told.steps = told.steps.min(FIRST_ROUND.0 * setting.per_pass);
+                }
+                let left = seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(0.0));
+                // The first round has half of the time.
+                let runs = (order.len() - place) as f64 * if last { 1.0 } else { 2.0 };
+                told.time = left.map(|left| Duration::from_secs_f64(left / runs));
+                told.kept_bytes = kept_bytes(request.memory);
+                let likelihood = targets.likelihood(setting, request);
+                let running = state.running.take().or_else(|| state.runs.get(index)?.state.clone());
+                if let (Some(running), Some(time)) = (&running, &mut told.time) {
+                    // A run counts its own time from its beginning.
+                    *time += Duration::from_secs_f64(running.seconds().clamp(0.0, 1e9));
+                }
+                let so_far = state.clone();
+                let outcome = fit_low_rank(
+                    start.clone_box(),
+                    likelihood,
+                    &train_data,
+                    Some(&aside_data),
+                    &told,
+                    running,
+                    &mut |progress, training| {
+                        let shown = Progress { part: index, parts: settings.len(), ..*progress };
+                        let signal = observer(&shown, &FitStage::Features);
+                        keeping.observe(signal, &mut || {
+                            let running = Some(training.state().clone());
+                            serde_json::to_value(DeepState { running, ..so_far.clone() })
+                        })
+                    },
+                );
+                keeping.failure()?;
+                let way = match outcome {
+                    Ok(fit) => {
+                        interrupted = fit.reason == Reason::Interrupted;
+                        let before = state.runs.get(index);
+                        Way::new(
+                            (setting, functions.is_none()),
+                            fit,
+                            (&train_data, &aside_data),
+                            begun,
+                            before,
+                        )?
+                    }
+                    // What diverges is no reason to lose the others.
+                    Err(error) if settings.len() > 1 => Way::failed(setting, &error, begun),
+                    Err(error) => return Err(error.into()),
+                };
+                match state.runs.get_mut(index) {
+                    Some(old) => *old = way,
+                    None => state.runs.push(way),
+                }
+                state.over += 1;
+                if interrupted {
+                    break;
+                }
+            }
+            if !interrupted {
+                (state.round, state.over) = (state.round + 1, 0);
+            }
+        }
+        let steps = steps_of(&state);
+        let chosen =
+            (0..state.runs.len()).min_by(|a, b| state.runs[*a].nll().total_cmp(&state.runs[*b].nll()));
+        let chosen = chosen.filter(|index| state.runs[*index].best.is_some());
+        let tried: Vec<TriedSetting> = state.runs.iter().map(|way| way.tried.clone()).collect();
+        let Some((index, best)) = chosen.and_then(|index| Some((index, state.runs[index].best.clone()?)))
+        else {
+            let all: Vec<String> = tried.iter().map(|t| format!("{}: {}", t.name, t.ended)).collect();
+            return Err(ModelError::Request(format!(
+                "no way to train these features led anywhere: {}",
+                all.join("; ")
+            )));
+        };
+        let posterior = best.posterior(&*start, targets.likelihood(&settings[index], request))?;
+        let summary = DeepSummary {
+            origin: basis.origin.clone(),
+            architecture: basis.architecture()?,
+            inducing: kind.inducing,
+            rank: basis.rank,
+            rest: best.rest,
+            roots: best.roots.len(),
+            chosen: settings[index].name.clone(),
+            refitted: best.refitted,
+            tried,
+            validation_rows: aside.rows(),
+            diagnostics: best.diagnostics,
+        };
+        let full = matches!(settings[index].options.training, Training::Evidence);
+        Ok(Trained {
+            posterior,
+            summary,
+            evidence: full.then_some(best.objective * train.rows() as f64),
+            objective: best.objective,
+            steps,
+            resumed_from,
+            reason: if interrupted { Reason::Interrupted } else { best.reason },
+            jitter: best.jitter,
+        })
+    }
+
+    /// Refuses what means nothing beside the rest.
+    fn check(&self) -> Result<(), ModelError> {
+        let Self { request, method, targets, .. } = self;
+        if request.hyperparameters.is_some() {
+            return Err(ModelError::Request(format!(
+                "{} learns its features: leave --hyperparameters out; a network that exists is --basis, with --freeze-basis it stays as it is",
+                method.name()
+            )));
+        }
+        let Some((options, kind, _)) = method.deep() else { return Ok(()) };
+        if options.correction == Some(CorrectionName::Noise)
+            && let Targets::Other(likelihood) = targets
+        {
+            return Err(ModelError::Request(format!(
+                "--correction noise is noise of rows, which {} targets have none of: take training, prediction or full",
+                likelihood.name()
+            )));
+        }
+        options.check(kind)?;
+        taken(request, method)
+    }
 }
 
 /// What a request says of functions that there are none of here.
@@ -263,22 +354,8 @@ fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     }
 }
 
-/// The least noise variance: without one the likelihood of a network is unbounded.
-const FLOOR: f64 = 1e-6;
-
-fn noise(setting: &Setting, request: &FitRequest) -> f64 {
-    // What a user says comes before what is usual.
-    let given = FitRequest::default().initial_noise;
-    if request.initial_noise == given { setting.noise } else { request.initial_noise.max(2.0 * FLOOR) }
-}
-
 fn kept_bytes(memory: u64) -> usize {
     usize::try_from(memory / 8).unwrap_or(usize::MAX).min(LowRankOptions::default().kept_bytes)
-}
-
-fn nll(posterior: &LowRankPosterior, data: &LowRankData<'_>) -> Result<f64, LinearError> {
-    let sum = posterior.log_predictive_density(data.inputs, &data.observed)?;
-    Ok(-sum / data.inputs.nrows() as f64)
 }
 
 impl DeepState {
@@ -298,15 +375,15 @@ impl DeepState {
 }
 
 impl Way {
-    /// What a run led to: as it is, or with the exact posterior of its weights where that is better on the rows set aside.
+    /// What a run led to: as it is, or with the exact posterior of its weights, where there is one and it is better on the rows set aside.
     fn new(
-        setting: &Setting,
+        (setting, exact): (&Setting, bool),
         fit: LowRankFit,
         (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
         begun: Instant,
         before: Option<&Self>,
     ) -> Result<Self, ModelError> {
-        let own = nll(&fit.posterior, aside)?;
+        let own = fit.posterior.surprise(aside)?;
         let by_batches = setting.options.training.on_batches().is_some();
         let again = |as_noise: bool| {
             let options = LowRankOptions { rest_as_noise: as_noise, ..setting.options.clone() };
@@ -316,9 +393,9 @@ impl Way {
         };
         // After training on the evidence with a correction, its rests are the noise of the corrected process.
         let corrected = setting.options.corrected && matches!(fit.posterior.rest(), Rest::Uniform { .. });
-        let other = (by_batches || corrected).then(|| again(corrected)).transpose().ok().flatten();
-        let refitted_nll = other.as_ref().map(|p| nll(p, aside)).transpose()?.filter(|v| v.is_finite());
-        let noise = fit.posterior.likelihood().shared_noise_variance().unwrap_or(f64::NAN);
+        let other = (exact && (by_batches || corrected)).then(|| again(corrected)).transpose().ok().flatten();
+        let refitted_nll = other.as_ref().map(|p| p.surprise(aside)).transpose()?.filter(|v| v.is_finite());
+        let noise = fit.posterior.likelihood().shared_noise_variance();
         let (chosen, refitted) = match (other, refitted_nll) {
             (Some(other), Some(score)) if score < own || !own.is_finite() => (other, true),
             _ => (fit.posterior, false),
@@ -339,15 +416,18 @@ impl Way {
         };
         let best = score.is_finite().then(|| {
             let q = chosen.distribution();
-            let mut root = Vec::new();
-            posterior_linalg::triangular::pack_lower(q.roots()[0].as_ref(), &mut root);
+            let packed = |root: &Mat<f64>| {
+                let mut out = Vec::new();
+                pack_lower(root.as_ref(), &mut out);
+                out
+            };
             Best {
                 nll: score,
                 refitted,
                 features: chosen.features().unconstrained(),
-                noise,
-                mean: q.mean_of(0).to_vec(),
-                root,
+                likelihood: chosen.likelihood().values(),
+                mean: (0..q.latents()).flat_map(|c| q.mean_of(c).to_vec()).collect(),
+                roots: q.roots().iter().map(packed).collect(),
                 rest: chosen.rest(),
                 objective: fit.objective,
                 reason: fit.reason,
@@ -366,7 +446,7 @@ impl Way {
             refitted_nll: None,
             first_nll: f64::MAX,
             first_ended: error.to_string(),
-            noise: 0.0,
+            noise: None,
             steps: [0, 0],
             looks: Vec::new(),
             ended: error.to_string(),
@@ -377,15 +457,18 @@ impl Way {
 }
 
 impl Best {
-    fn posterior(&self, start: &dyn LearnedFeatures, floor: f64) -> Result<LowRankPosterior, ModelError> {
+    fn posterior(
+        &self,
+        start: &dyn LearnedFeatures,
+        mut likelihood: Box<dyn Likelihood>,
+    ) -> Result<LowRankPosterior, ModelError> {
         let mut features = start.clone_box();
         features.set_unconstrained(&self.features)?;
         let m = features.rank();
-        let mean: Mat<f64> = MatRef::from_column_major_slice(&self.mean, m, 1).to_owned();
-        let root = posterior_linalg::triangular::unpack_lower(&self.root, m);
-        let q = WeightDistribution::new(mean, vec![root])?;
-        let mut likelihood = Gaussian::new(self.noise.max(2.0 * floor), floor);
-        likelihood.set_values(&[self.noise]);
-        Ok(LowRankPosterior::new(features, q, Box::new(likelihood), self.rest)?)
+        let mean = MatRef::from_column_major_slice(&self.mean, m, self.mean.len() / m).to_owned();
+        let roots = self.roots.iter().map(|root| unpack_lower(root, m)).collect();
+        let q = WeightDistribution::new(mean, roots)?;
+        likelihood.set_values(&self.likelihood);
+        Ok(LowRankPosterior::new(features, q, likelihood, self.rest)?)
     }
 }

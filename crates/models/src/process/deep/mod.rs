@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `basis` | the network: drawn, described or trained elsewhere |
 //! | `fit` | training in several ways, of which rows that are set aside choose one |
+//! | `targets` | what depends on how targets scatter |
 //! | `summary` | what became of that, for the header |
 //! | `file` | features and weights as tensors |
 
@@ -11,8 +12,10 @@ mod basis;
 pub(super) mod file;
 mod fit;
 mod summary;
+mod targets;
 
 use basis::Basis;
-pub(super) use basis::sizes;
-pub(super) use fit::fit;
+pub(super) use basis::{rank, sizes};
+pub(super) use fit::{Task, Trained, fit, set_aside};
 pub use summary::{DeepSummary, TriedSetting};
+pub(super) use targets::{Targets, settings};

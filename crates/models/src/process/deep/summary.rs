@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct TriedSetting {
     /// In words.
     pub name: String,
-    /// Mean of `-log p(y)` of the rows set aside, nats, of the standardised target, at its best look.
+    /// Mean of `-log p(y)` of the rows set aside, nats, of the standardised target or of labels and counts, at its best look.
     pub nll: f64,
     /// The same with the exact posterior of the weights for the features and noise then.
     pub refitted_nll: Option<f64>,
@@ -16,8 +16,8 @@ pub struct TriedSetting {
     pub first_nll: f64,
     /// Why the first round ended.
     pub first_ended: String,
-    /// Noise variance, in standard units.
-    pub noise: f64,
+    /// Noise variance, in standard units; None of targets that have no Gaussian noise.
+    pub noise: Option<f64>,
     /// Steps taken, and before the best look.
     pub steps: [usize; 2],
     /// Looks, each with its step.
@@ -41,6 +41,9 @@ pub struct DeepSummary {
     pub rank: usize,
     /// What is added to the features' variance.
     pub rest: Rest,
+    /// Covariances of weights: one for each latent function, or one that all share.
+    #[serde(default = "one")]
+    pub roots: usize,
     /// The way that was chosen.
     pub chosen: String,
     /// Whether the weights are those of the exact posterior at the end, rather than those of training.
@@ -51,6 +54,10 @@ pub struct DeepSummary {
     pub validation_rows: usize,
     /// Effective rank and range of variances.
     pub diagnostics: FeatureDiagnostics,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// Features that use fewer directions than this have collapsed.

@@ -77,6 +77,10 @@ impl GeneralisedModel {
         let numbers = |counts: &[u64]| counts.iter().fold(8u64, |all, k| all.saturating_mul(*k));
         match count {
             0 => 0,
+            // Draws are functions of weights: no covariance is factored.
+            _ if matches!(*self.posterior, LatentPosterior::Learned { .. }) => numbers(&[4, m, count, c])
+                .saturating_add(numbers(&[2, n, count, c]))
+                .saturating_add(numbers(&[2, m.min(4096), n])),
             _ => numbers(&[4, m, m, together, together])
                 .saturating_add(numbers(&[2, m, n, together]))
                 .saturating_add(numbers(&[4, m, count, c])),
@@ -197,16 +201,24 @@ impl Model for GeneralisedModel {
         let columns = (5 + width).saturating_add(question.samples as u64);
         let leaving = (8 + question.into.bytes()).saturating_mul(m).saturating_mul(columns);
         let drawn = self.draw_bytes(m, question.samples as u64);
-        let parts = [numbers(&[3, m, d]), outputs, block, leaving, drawn, bytes, question.beside];
         let each =
             (n * n) as f64 * if matches!(*self.posterior, LatentPosterior::Inducing(_)) { 2.0 } else { 1.0 };
+        let (network, activations) = match &*self.posterior {
+            LatentPosterior::Learned { posterior, .. } => {
+                let features = posterior.features();
+                (2.0 * features.unconstrained().len() as f64, features.bytes_of_row() as u64)
+            }
+            _ => (0.0, 0),
+        };
+        let block = block.saturating_add(m.min(4096).saturating_mul(activations));
+        let parts = [numbers(&[3, m, d]), outputs, block, leaving, drawn, bytes, question.beside];
         let plan = PredictionPlan {
             rows: data.len(),
             samples: question.samples,
             peak_bytes: parts.into_iter().fold(32 << 20, u64::saturating_add),
             data_bytes: bytes,
             kept_bytes: bytes,
-            flops: m as f64 * c as f64 * each,
+            flops: m as f64 * (c as f64 * each + network),
             seconds: None,
         };
         plan.check(question.memory)?;

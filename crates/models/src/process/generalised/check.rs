@@ -1,8 +1,9 @@
 //! How good a fit is on rows that had no part in it.
 
 use super::header::baseline;
-use super::latents::Latents;
+use super::latents::{LatentPosterior, Latents};
 use super::observations::Observing;
+use super::observed::Observed;
 use super::target::Target;
 use crate::process::CheckedOn;
 use crate::{ModelError, Predicted};
@@ -98,4 +99,28 @@ impl LabelCheck {
         }
         Ok(Self { on, rows, scores, baseline_nll, warnings })
     }
+}
+
+/// Scores of rows that were held back.
+pub(super) fn judged(
+    posterior: &LatentPosterior,
+    likelihood: &OutputLikelihood,
+    held: &Observed,
+    marginal: &[f64],
+) -> Result<LabelCheck, ModelError> {
+    let latents = posterior.at(held.data.inputs())?;
+    let kind = (&held.target, likelihood);
+    LabelCheck::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
+}
+
+/// `-log p(y)` of each of these rows, nats.
+pub(super) fn surprises(
+    posterior: &LatentPosterior,
+    likelihood: &OutputLikelihood,
+    held: &Observed,
+) -> Result<Vec<f64>, ModelError> {
+    let latents = posterior.at(held.data.inputs())?.with_offsets(held.data.offsets());
+    let observing = Observing::new(likelihood, &held.target, None)?;
+    let found = observing.predictive(&latents, Some(&held.targets()))?;
+    Ok(found.log_density.unwrap_or_default().into_iter().map(|density| -density).collect())
 }

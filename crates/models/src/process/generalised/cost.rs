@@ -3,7 +3,7 @@
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
 use crate::options::{InferenceName, PseudoCount};
 use crate::process::rates;
-use crate::process::scalable::ScalablePlan;
+use crate::process::scalable::{DeepWork, ScalablePlan};
 use crate::{FitRequest, Method};
 use posterior_gp::exact::Plan;
 use posterior_gp::inducing;
@@ -17,6 +17,9 @@ const TRIALS: f64 = 8.0 * (2.0 * 20.0 / 8.0 + 2.0);
 
 /// Seconds of the expected log density of one row, for each class: integrals over latent values, whose nodes grow with their spread; so many are measured where classes separate well.
 const EXPECTATION: f64 = 1e-4;
+
+/// The same on batches of learned features, whose latent values spread little.
+const SOFTMAX: f64 = 5e-6;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +66,19 @@ impl Cost {
                 let steps = options.steps() as f64;
                 let each = if functions > 1 { EXPECTATION * (batch.min(n) * functions) as f64 } else { 0.0 };
                 Self { integrals: each * steps, ..none(plan, own.flops_per_step * steps) }
+            }
+            (InferenceName::Variational, _) if method.deep().is_some() => {
+                let Some(own) = DeepWork::of(method, Some(functions), n, d) else {
+                    return none(Plan::evidence(n, d, 1), 0.0);
+                };
+                let plan = Plan {
+                    peak_bytes: own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8)),
+                    flops_per_evaluation: own.flops_per_step,
+                    ..Plan::evidence(n, d, 1)
+                };
+                let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
+                let flops = own.flops_per_step * own.steps as f64;
+                Self { integrals: each * own.expectations, ..none(plan, flops) }
             }
             (_, Method::Exact(_)) => {
                 let evaluation = Plan::evidence(n, d, 1);

@@ -2,7 +2,7 @@
 
 use super::gaussianised::PSEUDO_COUNTS;
 use super::header::GeneralisedHeader;
-use super::{LabelCheck, Target};
+use super::{FeatureSummary, LabelCheck, LabelScores, Target};
 use crate::process::CheckedOn;
 use crate::process::describe::{self, reason};
 use crate::text::{number, table};
@@ -31,11 +31,16 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     let mut rows = vec![
         SummaryRow::new("target", format!("`{}`: {}", header.schema.target, fit.likelihood_choice)),
         SummaryRow::new("inference", &fit.choice),
-        SummaryRow::new("kernel", header.kernel.to_string()),
-        SummaryRow::new("mean", describe::mean_form(header.mean)),
-        SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
-        SummaryRow::new("rows learned from", header.rows.to_string()),
     ];
+    match &fit.features {
+        Some(features) => rows.extend(learned(features, header)),
+        None => rows.extend([
+            SummaryRow::new("kernel", header.kernel.to_string()),
+            SummaryRow::new("mean", describe::mean_form(header.mean)),
+            SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
+        ]),
+    }
+    rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
     if let Target::Classes { names } = &header.target {
         let share = |(name, share): (&String, &f64)| format!("{name} {:.1} %", 100.0 * share);
         let shown: Vec<String> = names.names().iter().zip(&header.marginal).take(12).map(share).collect();
@@ -123,13 +128,39 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
     rows
 }
 
-fn checked(check: &LabelCheck) -> SummaryRow {
-    let label = match check.on {
-        CheckedOn::HeldBack => "held-back rows",
-        CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
-    };
-    let s = &check.scores;
-    let mut parts = vec![format!("NLL {:.4} ({:.4} without inputs)", s.nll, check.baseline_nll)];
+/// The facts about learned features.
+fn learned(features: &FeatureSummary, header: &GeneralisedHeader) -> Vec<SummaryRow> {
+    let mut rows = describe::features(&features.learned, &header.kernel);
+    let functions = header.likelihood.outputs();
+    if functions > 1 {
+        let covariances = match features.learned.roots {
+            1 => "one covariance of their weights for all",
+            _ => "a covariance of the weights of each",
+        };
+        rows.push(SummaryRow::new("functions", format!("{functions} of the same features, {covariances}")));
+    } else if features.level != 0.0 {
+        rows.push(SummaryRow::new("level", format!("{:.4}, that of the training targets", features.level)));
+    }
+    rows.push(SummaryRow::new(
+        "objective",
+        format!("{:.4} for each row, of recent steps", features.objective),
+    ));
+    if features.resumed_from > 0 {
+        rows.push(SummaryRow::new("went on from", format!("step {}", features.resumed_from)));
+    }
+    if let Some(plain) = &features.plain {
+        let label = format!("a plain process of {} rows", plain.rows);
+        let text =
+            format!("{}: {}; {:.1} s", plain.inference.as_str(), scores(&plain.scores, None), plain.seconds);
+        rows.push(SummaryRow::new(label, text));
+    }
+    rows
+}
+
+/// Scores of rows, beside the NLL of a model without inputs.
+fn scores(s: &LabelScores, baseline: Option<f64>) -> String {
+    let beside = baseline.map_or_else(String::new, |nll| format!(" ({nll:.4} without inputs)"));
+    let mut parts = vec![format!("NLL {:.4}{beside}", s.nll)];
     if let Some(accuracy) = s.accuracy {
         parts.push(format!("accuracy {:.2} %", 100.0 * accuracy));
     }
@@ -139,7 +170,16 @@ fn checked(check: &LabelCheck) -> SummaryRow {
     if let Some(share) = s.within_two_deviations {
         parts.push(format!("{:.1} % within two standard deviations", 100.0 * share));
     }
-    SummaryRow::new(label, format!("{}: {}", check.rows, parts.join(", ")))
+    parts.join(", ")
+}
+
+fn checked(check: &LabelCheck) -> SummaryRow {
+    let label = match check.on {
+        CheckedOn::HeldBack => "held-back rows",
+        CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
+    };
+    let text = format!("{}: {}", check.rows, scores(&check.scores, Some(check.baseline_nll)));
+    SummaryRow::new(label, text)
 }
 
 /// Everything that was added, chosen, dropped or is odd.
@@ -155,12 +195,17 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         );
         out.push(Note::warning(text));
     }
-    if fit.reason == posterior_optim::Reason::Steps && fit.bound.is_none() {
+    if fit.reason == posterior_optim::Reason::Steps && fit.bound.is_none() && fit.features.is_none() {
         out.push(Note::warning(
             "the search ended at its limit of steps: more (--steps) may improve the model",
         ));
     }
     out.extend(fit.check.iter().flat_map(|check| &check.warnings).map(Note::warning));
+    // Learned features use few directions nearly always, and facts say how many; where predictions do not fit, that is why.
+    let doubtful = fit.check.as_ref().is_none_or(|check| !check.warnings.is_empty());
+    if let Some(features) = fit.features.as_ref().filter(|_| doubtful) {
+        out.extend(features.learned.warnings().iter().map(Note::warning));
+    }
     for (name, bound) in &fit.at_bounds {
         out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));
     }

@@ -2,10 +2,10 @@
 
 use super::header::GeneralisedHeader;
 use super::latents::LatentPosterior;
-use super::{GeneralisedModel, Target, laplace};
+use super::{FeatureSummary, GeneralisedModel, Target, laplace};
 use crate::process::file::{add_fingerprints, fingerprints};
 use crate::process::scalable::file::inducing_tensors;
-use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior};
+use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep};
 use posterior_gp::Mean;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_linalg::cholesky::Cholesky;
@@ -39,6 +39,7 @@ impl GeneralisedModel {
             }
             LatentPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
             LatentPosterior::Laplace(posterior) => laplace::tensors(posterior, &mut tensors),
+            LatentPosterior::Learned { posterior, .. } => deep::file::tensors(posterior, &mut tensors),
         }
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         Container { header: self.header.clone(), tensors }
@@ -70,6 +71,7 @@ impl GeneralisedModel {
                     .collect::<Result<_, _>>()?;
                 LatentPosterior::Apart { posteriors, offsets, scale }
             }
+            ("variational", _) if header.fit.features.is_some() => learned(&header, &mut tensors)?,
             ("variational", _) => LatentPosterior::Inducing(inducing(&header, &mut tensors)?),
             ("laplace process", _) => LatentPosterior::Laplace(laplace::read(&header, &mut tensors)?),
             (method, _) => return Err(tensors.corrupt(format!("its method `{method}` is not known"))),
@@ -146,6 +148,18 @@ pub(super) fn parts(
         }
     }
     Ok((kernel, mean))
+}
+
+fn learned(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<LatentPosterior, StoreError> {
+    let Some(FeatureSummary { learned, level, .. }) = &header.fit.features else {
+        return Err(tensors.corrupt("its features are not described"));
+    };
+    if !level.is_finite() {
+        return Err(tensors.corrupt("its level is no number"));
+    }
+    let likelihood = header.likelihood.clone_box();
+    let posterior = deep::file::read_under(likelihood, &header.kernel, learned, tensors)?;
+    Ok(LatentPosterior::Learned { posterior, level: *level })
 }
 
 fn inducing(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<InducingPosterior, StoreError> {

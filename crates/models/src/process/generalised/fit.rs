@@ -1,6 +1,7 @@
 //! From rows to a model.
 
-use super::check::LabelCheck;
+use super::check::{LabelCheck, judged};
+use super::features::{FeatureSummary, compared};
 use super::header::{
     BoundSummary, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary, TriedInference,
     marginal,
@@ -10,9 +11,9 @@ use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
-use super::{GeneralisedModel, gaussianised, laplace, variational};
+use super::{GeneralisedModel, features, gaussianised, laplace, variational};
 use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
-use crate::process::{CheckedOn, FitStage};
+use crate::process::FitStage;
 use crate::{FitRequest, Method, ModelError};
 use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
@@ -57,7 +58,17 @@ impl GeneralisedModel {
                 best = found;
             }
         }
-        let Inferred { inference, posterior, likelihood, told, mut check, stand_ins, bound, mode } = best;
+        let Inferred {
+            inference,
+            posterior,
+            likelihood,
+            told,
+            mut check,
+            stand_ins,
+            bound,
+            mode,
+            mut features,
+        } = best;
         let why = match inference == plan.inference {
             true => plan.why.clone(),
             false => format!(
@@ -69,7 +80,16 @@ impl GeneralisedModel {
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
-            check = Some(judged(&posterior, &likelihood, held, observed, &marginal)?);
+            let mut own = judged(&posterior, &likelihood, held, &marginal)?;
+            if let Some(features) = &mut features {
+                let left = request.time_budget.map(|budget| budget - journal.spent());
+                let mine = (&posterior, &likelihood);
+                if let Some((plain, warning)) = compared(mine, (observed, held), request, left, observer) {
+                    features.plain = Some(plain);
+                    own.warnings.extend(warning);
+                }
+            }
+            check = Some(own);
         }
         let Told {
             hyperparameters,
@@ -97,7 +117,10 @@ impl GeneralisedModel {
             seed: request.seed,
             fit: GeneralisedSummary {
                 likelihood_choice: observed.why.clone(),
-                choice: format!("{} by {}, {}", inference.as_str(), plan.solver(), why),
+                choice: match &features {
+                    Some(_) => format!("{}, {why}", plan.solver()),
+                    None => format!("{} by {}, {why}", inference.as_str(), plan.solver()),
+                },
                 tried,
                 hyperpriors,
                 hyperparameter_source: source,
@@ -115,6 +138,7 @@ impl GeneralisedModel {
                 stand_ins,
                 bound,
                 mode,
+                features,
             },
             streamed: None,
         };
@@ -125,15 +149,16 @@ impl GeneralisedModel {
 }
 
 /// What an inference leaves behind.
-struct Inferred {
-    inference: InferenceName,
-    posterior: LatentPosterior,
-    likelihood: OutputLikelihood,
+pub(super) struct Inferred {
+    pub(super) inference: InferenceName,
+    pub(super) posterior: LatentPosterior,
+    pub(super) likelihood: OutputLikelihood,
     told: Told,
     check: Option<LabelCheck>,
     stand_ins: Option<StandInSummary>,
     bound: Option<BoundSummary>,
     mode: Option<ModeSummary>,
+    features: Option<FeatureSummary>,
 }
 
 impl Inferred {
@@ -147,7 +172,7 @@ impl Inferred {
     }
 }
 
-fn infer(
+pub(super) fn infer(
     inference: InferenceName,
     observed: &mut Observed,
     request: &FitRequest,
@@ -166,6 +191,21 @@ fn infer(
                 stand_ins: Some(found.summary),
                 bound: None,
                 mode: None,
+                features: None,
+            }
+        }
+        InferenceName::Variational if plan.method.deep().is_some() => {
+            let found = features::fit(observed, (request, &plan.method), kept)?;
+            Inferred {
+                inference,
+                posterior: found.posterior,
+                likelihood: found.likelihood,
+                told: found.told,
+                check: None,
+                stand_ins: None,
+                bound: None,
+                mode: None,
+                features: Some(found.summary),
             }
         }
         InferenceName::Variational => {
@@ -179,6 +219,7 @@ fn infer(
                 stand_ins: None,
                 bound: Some(found.summary),
                 mode: None,
+                features: None,
             }
         }
         InferenceName::Laplace => {
@@ -192,6 +233,7 @@ fn infer(
                 stand_ins: None,
                 bound: None,
                 mode: Some(found.summary),
+                features: None,
             }
         }
     })
@@ -214,27 +256,11 @@ fn split(
     }
     let streams = Streams::new(request.seed).child("model/held-back", 0);
     let fraction = count as f64 / n as f64;
-    let split = match &observed.target {
-        super::Target::Classes { .. } => {
-            let classes: Vec<usize> = observed.targets().iter().map(|y| *y as usize).collect();
-            Split::stratified(&classes, fraction, streams)
-        }
-        _ => Split::random(n, fraction, streams),
+    let split = match observed.strata() {
+        Some(classes) => Split::stratified(&classes, fraction, streams),
+        None => Split::random(n, fraction, streams),
     };
     Ok((observed.select(&split.train)?, Some(observed.select(&split.test)?)))
-}
-
-/// Scores of rows that were held back.
-fn judged(
-    posterior: &LatentPosterior,
-    likelihood: &OutputLikelihood,
-    held: &Observed,
-    observed: &Observed,
-    marginal: &[f64],
-) -> Result<LabelCheck, ModelError> {
-    let latents = posterior.at(held.data.inputs())?;
-    let kind = (&observed.target, likelihood);
-    LabelCheck::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))
 }
 
 /// What rows count, in words.

@@ -1,6 +1,7 @@
 //! What stands in the file of a process under any likelihood besides arrays.
 
 use super::check::{LabelCheck, LabelScores};
+use super::features::FeatureSummary;
 use super::target::Target;
 use crate::options::InferenceName;
 use crate::process::{Header, Hyperparameter, StreamedRows};
@@ -130,6 +131,9 @@ pub struct GeneralisedSummary {
     pub bound: Option<BoundSummary>,
     /// Of the Laplace approximation.
     pub mode: Option<ModeSummary>,
+    /// Of features that were learned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<FeatureSummary>,
 }
 
 /// A model's description: all of it but the arrays.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The file, and what is in it.
-pub(super) struct Journal {
+pub(in crate::process) struct Journal {
     path: Option<PathBuf>,
     checkpoints: CheckpointWriter,
     found: Found,
@@ -111,7 +111,7 @@ impl Journal {
     ///
     /// # Errors
     /// Damaged files.
-    pub(super) fn bound<S: serde::de::DeserializeOwned>(&self) -> Result<Option<S>, StoreError> {
+    pub(in crate::process) fn bound<S: serde::de::DeserializeOwned>(&self) -> Result<Option<S>, StoreError> {
         match self.checkpoints.load()? {
             Some(mut saved) => saved.bound(),
             None => Ok(None),
@@ -119,21 +119,20 @@ impl Journal {
     }
 
     /// Keeps the state of a bound's optimiser where that is due or the last chance, and passes the signal on.
-    pub(super) fn observe_bound<S: serde::Serialize>(
+    pub(in crate::process) fn observe_bound(
         &mut self,
         signal: Signal,
-        state: impl FnOnce() -> S,
+        state: impl FnOnce() -> Result<serde_json::Value, serde_json::Error>,
     ) -> Signal {
         self.found.seconds = self.spent();
-        self.checkpoints
-            .observe::<f64>(signal, &self.found, || Ok(Stage::Bound(serde_json::to_value(state())?)))
+        self.checkpoints.observe::<f64>(signal, &self.found, || Ok(Stage::Bound(state()?)))
     }
 
     /// The failure of a file that could not be written, if there was one.
     ///
     /// # Errors
     /// That.
-    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
+    pub(in crate::process) fn finish(&mut self) -> Result<(), StoreError> {
         self.checkpoints.finish()
     }
 

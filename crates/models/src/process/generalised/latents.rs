@@ -1,4 +1,4 @@
-//! The posterior of the latent functions, by any of the three ways.
+//! The posterior of the latent functions, by any of the four ways.
 
 use crate::process::ProcessPosterior;
 use faer::{Mat, MatRef};
@@ -7,6 +7,7 @@ use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
 use posterior_gp::{GpError, Posterior};
 use posterior_likelihoods::Covariance;
 use posterior_linalg::random::Streams;
+use posterior_linear::low_rank::{LowRankPosterior, WeightMarginals};
 
 /// Posteriors over C latent functions.
 #[derive(Debug)]
@@ -24,6 +25,13 @@ pub enum LatentPosterior {
     Inducing(InducingPosterior),
     /// The curvature at the mode.
     Laplace(LaplacePosterior),
+    /// Learned features, which all functions share.
+    Learned {
+        /// Of their weights.
+        posterior: LowRankPosterior,
+        /// What is added to every latent value.
+        level: f64,
+    },
 }
 
 /// Gaussians over the latent values at m points, point by point.
@@ -147,6 +155,11 @@ impl LatentPosterior {
                 let outputs = mean.ncols();
                 Ok(Latents { clipped, ..Latents::of(by_rows(&mean), covariance, outputs) })
             }
+            Self::Learned { posterior, level } => {
+                let WeightMarginals { mean, variance } = posterior.latent(x)?;
+                let levels = vec![*level; x.nrows()];
+                Ok(Latents::independent(&mean, &variance, 0).with_offsets(Some(&levels)))
+            }
         }
     }
 
@@ -170,10 +183,16 @@ impl LatentPosterior {
                 .map(|c| posterior.sample(x, c, count, &mut stream(c)).map(|(draws, _)| draws))
                 .collect(),
             Self::Laplace(posterior) => posterior.sample(x, count, &mut stream(0)).map(|(draws, _)| draws),
+            Self::Learned { posterior, level } => (0..posterior.distribution().latents())
+                .map(|c| {
+                    let draws = posterior.draws(x, c, count, &mut stream(c))?;
+                    Ok(Mat::from_fn(draws.nrows(), count, |i, j| level + draws[(i, j)]))
+                })
+                .collect(),
         }
     }
 
-    /// Points whose kernels make a prediction.
+    /// Points whose kernels make a prediction, or features.
     pub(super) fn support(&self) -> usize {
         match self {
             Self::Apart { posteriors, .. } => match posteriors.first() {
@@ -183,6 +202,7 @@ impl LatentPosterior {
             },
             Self::Inducing(posterior) => posterior.inducing().nrows(),
             Self::Laplace(posterior) => posterior.inputs().nrows(),
+            Self::Learned { posterior, .. } => posterior.features().rank(),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
 //! | `learned` | their pseudo-count by a bound on the labels' evidence |
 //! | `variational`, `laplace` | the others |
+//! | `features` | features that are learned under the likelihood itself |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
 //! | `fit` | all of it |
@@ -26,6 +27,7 @@ mod check;
 mod cost;
 mod crossed;
 mod describe;
+mod features;
 mod file;
 mod fit;
 mod gaussianised;
@@ -43,10 +45,12 @@ mod target;
 mod variational;
 
 pub use check::{LabelCheck, LabelScores};
+pub use features::{FeatureSummary, PlainProcess};
 pub use header::{
     BoundSummary, BoundedPseudoCount, GeneralisedHeader, GeneralisedSummary, ModeSummary, StandInSummary,
     TriedInference, TriedPseudoCount,
 };
+pub(super) use journal::Journal;
 pub use latents::LatentPosterior;
 pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
@@ -81,7 +85,7 @@ impl GeneralisedModel {
                 posteriors.iter().map(latents::inducing).collect::<Option<_>>().unwrap_or_default()
             }
             LatentPosterior::Inducing(posterior) => vec![posterior],
-            LatentPosterior::Laplace(_) => Vec::new(),
+            LatentPosterior::Laplace(_) | LatentPosterior::Learned { .. } => Vec::new(),
         }
     }
 
@@ -101,7 +105,7 @@ impl GeneralisedModel {
                 offsets: offsets.clone(),
                 scale: *scale,
             },
-            LatentPosterior::Inducing(_) | LatentPosterior::Laplace(_) => match new.next() {
+            _ => match new.next() {
                 Some(posterior) => LatentPosterior::Inducing(posterior),
                 None => return,
             },

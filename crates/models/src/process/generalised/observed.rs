@@ -167,6 +167,14 @@ impl Observed {
         self.data.targets().col(0).iter().copied().collect()
     }
 
+    /// The class of each row, so that splits can leave out their share of each; None where there are no classes.
+    pub(super) fn strata(&self) -> Option<Vec<usize>> {
+        match &self.target {
+            Target::Classes { .. } => Some(self.targets().iter().map(|y| *y as usize).collect()),
+            Target::Counts { .. } | Target::Numbers { .. } => None,
+        }
+    }
+
     /// The given rows only.
     pub(super) fn select(&self, rows: &[usize]) -> Result<Self, ModelError> {
         Ok(Self { data: self.data.select(rows)?, ..self.clone() })

@@ -3,8 +3,8 @@
 use super::cost::{Cost, Size};
 use super::observed::Observed;
 use crate::options::{
-    ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName, PseudoCount, SgprOptions,
-    SvgpOptions,
+    ExactOptions, HyperparameterOptions, InferenceName, LikelihoodName, MethodName, ObjectiveName,
+    PseudoCount, SgprOptions, SvgpOptions,
 };
 use crate::process::time;
 use crate::{FitRequest, Method, ModelError};
@@ -70,6 +70,7 @@ impl InferencePlan {
         let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
             && asked.likelihood == LikelihoodName::Auto
             && matches!(asked.inference, InferenceName::Auto | InferenceName::Gaussianised)
+            && request.method.deep().is_none()
             && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
             && request.hyperparameters.is_none();
         let latents = match tries_two_classes {
@@ -83,7 +84,19 @@ impl InferencePlan {
         let work = |rows: usize| latents as f64 * (rows as f64).powi(3);
         let small = work(n) <= EXACT_WORK
             && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
+        let deep = request.method.deep().is_some();
         let (inference, mut why) = match (asked.inference, has_stand_ins) {
+            (InferenceName::Auto, _) if deep => {
+                let bound = match request.method.deep() {
+                    Some((options, kind, _))
+                        if kind.exact && options.objective == Some(ObjectiveName::Evidence) =>
+                    {
+                        "as asked; the evidence of labels and counts has no closed form, and its bound on batches stands for it"
+                    }
+                    _ => "as asked",
+                };
+                (InferenceName::Variational, bound.into())
+            }
             (InferenceName::Auto, true) => {
                 (InferenceName::Gaussianised, "because it costs what regression costs".to_string())
             }
@@ -100,6 +113,12 @@ impl InferencePlan {
         let refuse = |problem: String| Err(ModelError::Usage(problem));
         let other =
             |flag: &str| format!("--{flag} is for gaussianised inference; this is {}", inference.as_str());
+        if deep && matches!(inference, InferenceName::Gaussianised | InferenceName::Laplace) {
+            return refuse(format!(
+                "{} learns its features under the likelihood itself, by its expectation: leave --inference out, or take another --method",
+                request.method.name()
+            ));
+        }
         if inference != InferenceName::Gaussianised {
             if asked.matching.is_some() {
                 return refuse(other("matching"));
@@ -130,24 +149,19 @@ impl InferencePlan {
             }
             (InferenceName::Variational, Method::Auto(options)) => Method::Svgp(options.stochastic_bound()),
             (InferenceName::Laplace, Method::Auto(options)) => Method::Exact(options.exact()),
+            (InferenceName::Variational, named) if named.deep().is_some() => named.clone(),
             (InferenceName::Variational, Method::Svgp(_)) | (InferenceName::Laplace, Method::Exact(_)) => {
                 request.method.clone()
             }
             (InferenceName::Variational, named) => {
                 return refuse(format!(
-                    "--inference variational is the stochastic bound (--method svgp), not {}",
+                    "--inference variational is the stochastic bound (--method svgp) or learned features (svdbk, svdkl, ...), not {}",
                     named.name()
                 ));
             }
             (InferenceName::Laplace, named) => {
                 return refuse(format!(
                     "--inference laplace factors whole kernel matrices (--method exact), not {}: for many rows take --inference gaussianised or variational",
-                    named.name()
-                ));
-            }
-            (_, named) if named.deep().is_some() => {
-                return refuse(format!(
-                    "{} learns features of numbers with Gaussian noise; for labels and counts take another --method, or train a network and take `posterior fit laplace`",
                     named.name()
                 ));
             }
@@ -215,8 +229,11 @@ impl InferencePlan {
     pub fn describe(&self) -> String {
         let time = self.seconds.map_or_else(String::new, |s| format!(", about {} on this machine", time(s)));
         format!(
-            "{} with {}{} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
-            self.inference.as_str(),
+            "{}{}{} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
+            match self.method.deep() {
+                Some(_) => "learned features for ".into(),
+                None => format!("{} with ", self.inference.as_str()),
+            },
             if self.tries_two_classes { "1 or " } else { "" },
             self.latents,
             if self.latents == 1 { "" } else { "s" },

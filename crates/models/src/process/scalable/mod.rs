@@ -22,7 +22,10 @@ mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::{ScalableFit, drawn_apart, fit_scalable, set_hyperparameters};
+pub(super) use fit::{
+    PLAIN_ROWS, ScalableFit, check_numbers, drawn_apart, fit_scalable, set_hyperparameters,
+};
+pub(super) use plan::DeepWork;
 pub use plan::ScalablePlan;
 pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

@@ -10,6 +10,7 @@ use crate::process::deep;
 use crate::process::fit::saved_plan;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
+use posterior_linear::low_rank::Training;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,7 +48,8 @@ impl ScalablePlan {
         let product = |a: u64, b: u64| a.saturating_mul(b);
         // The table's numbers as read, as standardised, and in the kernel's precision.
         let data = product(n, (2 * d + 4) * 8 + d * number);
-        let steps = deep_steps(method, rows).unwrap_or(method.steps());
+        let learned = DeepWork::of(method, None, rows, inputs);
+        let steps = learned.as_ref().map_or_else(|| method.steps(), |learned| learned.steps);
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
@@ -95,7 +97,7 @@ impl ScalablePlan {
                     posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m as usize, 1, 1, rows_at_once);
                 (plan.peak_bytes, plan.flops_per_step)
             }
-            _ if method.deep().is_some() => deep_plan(method, rows, inputs),
+            _ if learned.is_some() => learned.map_or((0, 0.0), |own| (own.bytes, own.flops_per_step)),
             // Look-ahead, velocity, average, targets, and the draws they come from.
             _ => (
                 product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
@@ -168,47 +170,76 @@ impl ScalablePlan {
     }
 }
 
-/// Steps of all ways in which features are trained.
-fn deep_steps(method: &Method, rows: usize) -> Option<usize> {
-    let (options, kind, _) = method.deep()?;
-    let settings = options.settings(kind, rows, 0);
-    let mut steps: Vec<usize> = settings.iter().map(|setting| setting.options.steps).collect();
-    if settings.len() > FIRST_ROUND.1 {
-        // All begin, and some go on.
-        let begun = settings.iter().map(|s| s.options.steps.min(FIRST_ROUND.0 * s.per_pass)).sum();
-        steps.sort_by(|a, b| b.cmp(a));
-        steps.truncate(FIRST_ROUND.1);
-        steps.push(begun);
-    }
-    Some(steps.iter().sum())
+/// What training features takes.
+pub(in crate::process) struct DeepWork {
+    /// At the peak.
+    pub(in crate::process) bytes: u64,
+    /// Operations of a step, as an average over all ways in which features are trained.
+    pub(in crate::process) flops_per_step: f64,
+    /// Steps of all ways at most.
+    pub(in crate::process) steps: usize,
+    /// Expected log densities of rows that all steps together take at most, on a bound.
+    pub(in crate::process) expectations: f64,
 }
 
-/// Bytes of learned features, and operations of a step as an average over all ways in which they are trained.
-fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
-    let Some((options, kind, embedding)) = method.deep() else { return (0, 0.0) };
-    let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
-    let m = options.rank.unwrap_or(128);
-    // Looks at the rows set aside pass as many of them at a time as predictions do.
-    let looks = rows.min(4096) as u64;
-    let row = (4 * activations + 24 * m) as u64;
-    let settings = options.settings(kind, rows, 0);
-    let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
-    for setting in &settings {
-        let batches = setting.options.training.on_batches();
-        let (b, full) = (batches.map_or(rows, |batches| batches.size), batches.is_none());
-        let (b64, m64) = (b as f64, m as f64);
-        let dense = if full { 6.0 } else { 8.0 } * b64 * m64 * m64 + 4.0 * m64.powi(3);
-        flops += setting.options.steps as f64 * (6.0 * b64 * weights as f64 + dense);
-        steps += setting.options.steps as f64;
-        let kept = if full { setting.options.kept_bytes as u64 } else { u64::MAX };
-        bytes = bytes.max((b as u64).saturating_mul(row).min(kept));
+impl DeepWork {
+    /// Of numbers with Gaussian noise, or of so many functions under another likelihood; None where nothing is trained.
+    pub(in crate::process) fn of(
+        method: &Method,
+        functions: Option<usize>,
+        rows: usize,
+        inputs: usize,
+    ) -> Option<Self> {
+        let (options, kind, embedding) = method.deep()?;
+        let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
+        let (m, latents) = (deep::rank(options), functions.unwrap_or(1));
+        // Looks at the rows set aside pass as many of them at a time as predictions do.
+        let looks = rows.min(4096) as u64;
+        let row = (4 * activations + 24 * m) as u64;
+        let settings = deep::settings((options, kind), functions, (rows, m), 0);
+        let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
+        let (mut roots, mut expectations) = (1, 0.0);
+        for setting in &settings {
+            let options = &setting.options;
+            let batches = options.training.on_batches();
+            let (b, full) = (batches.map_or(rows, |batches| batches.size), batches.is_none());
+            let own = match options.training {
+                Training::Batches { .. } if !options.shared_root => latents,
+                _ => 1,
+            };
+            roots = roots.max(own);
+            let (b64, m64) = (b as f64, m as f64);
+            let dense = if full { 6.0 } else { 8.0 } * b64 * m64 * m64 + 4.0 * m64.powi(3);
+            flops += options.steps as f64 * (6.0 * b64 * weights as f64 + own as f64 * dense);
+            steps += options.steps as f64;
+            let kept = if full { options.kept_bytes as u64 } else { u64::MAX };
+            // Each root multiplies the batch's features.
+            let products = (8 * m * (own - 1)) as u64;
+            bytes = bytes.max((b as u64).saturating_mul(row.saturating_add(products)).min(kept));
+            if matches!(options.training, Training::Batches { power, .. } if power == 0.0) {
+                expectations += options.steps as f64 * b64;
+            }
+        }
+        let mut most: Vec<usize> = settings.iter().map(|setting| setting.options.steps).collect();
+        if settings.len() > FIRST_ROUND.1 {
+            // All begin, and some go on.
+            let begun = settings.iter().map(|s| s.options.steps.min(FIRST_ROUND.0 * s.per_pass)).sum();
+            most.sort_by(|a, b| b.cmp(a));
+            most.truncate(FIRST_ROUND.1);
+            most.push(begun);
+        }
+        // Weights with their moments and the best of them; factors.
+        let fixed = (weights as u64 + (roots * m * m) as u64).saturating_mul(8 * 12);
+        let training = bytes.saturating_add(looks.saturating_mul(row)).saturating_add(fixed);
+        // A plain process is fitted to some rows afterwards.
+        let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
+        Some(Self {
+            bytes: bytes.saturating_add(WORKING_BYTES),
+            flops_per_step: flops / f64::max(steps, 1.0),
+            steps: most.into_iter().sum(),
+            expectations,
+        })
     }
-    // Weights with their moments and the best of them; factors.
-    let fixed = (weights as u64 + (m * m) as u64).saturating_mul(8 * 12);
-    let training = bytes.saturating_add(looks.saturating_mul(row)).saturating_add(fixed);
-    // A plain process is fitted to some rows afterwards.
-    let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
-    (bytes.saturating_add(WORKING_BYTES), flops / f64::max(steps, 1.0))
 }
 
 /// Evaluations of a search that are planned for.

@@ -18,7 +18,7 @@ use posterior_optim::{Observer, Reason};
 use std::time::Instant;
 
 /// Rows of the plain process: seconds.
-pub(in crate::process::scalable) const ROWS: usize = 800;
+pub(in crate::process) const ROWS: usize = 800;
 
 /// Trains features; judged on the rows held back, beside an exact process of some rows.
 pub(super) fn fit(

@@ -37,7 +37,7 @@ pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(in crate::process) use judge::drawn_apart;
-pub(super) use learned::ROWS as PLAIN_ROWS;
+pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
 
 /// What a fit leaves behind.
 pub(in crate::process) struct ScalableFit {
@@ -149,8 +149,8 @@ fn by_rows<T: SolverPrecision>(
     pathwise::fit::<T>(prepared, request, method, (searched, saved), &judging, checkpoints, observer)
 }
 
-/// Refuses at once what would otherwise fail after a long search.
-fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+/// Refuses numbers that mean nothing.
+pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
     let large = method.large();
     for (what, value) in [
@@ -172,6 +172,13 @@ fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(
             return refuse(what, 0.0, "at least 1");
         }
     }
+    Ok(())
+}
+
+/// Refuses at once what would otherwise fail after a long search.
+fn check(prepared: &Prepared, request: &FitRequest, method: &Method) -> Result<(), ModelError> {
+    let refuse = |what, value, expected| Err(ModelError::Setting { what, value, expected });
+    check_numbers(request, method)?;
     if let Method::Svgp(SvgpOptions { variational: VariationalName::Natural, natural_length, .. }) = method
         && !(*natural_length > 0.0 && *natural_length <= 1.0)
     {

@@ -1,0 +1,130 @@
+//! What training is told of the targets: Gaussian noise, under which weights have an exact posterior, or any other likelihood, under which they have not.
+
+use super::super::fit::FitStage;
+use super::super::generalised::Journal;
+use super::super::scalable::{CheckpointWriter, Found, Stage};
+use crate::FitRequest;
+use crate::options::{DbkOptions, DeepKind, Setting};
+use posterior_likelihoods::{Gaussian, Likelihood};
+use posterior_linear::low_rank::Training;
+use posterior_optim::{Observer, Signal};
+use posterior_store::StoreError;
+use serde_json::Value;
+
+/// The least noise variance: without one the likelihood of a network is unbounded.
+const FLOOR: f64 = 1e-6;
+
+/// Numbers that covariances of the weights of all functions may have together before the functions share one: 31 functions of 128 features.
+const OWN_ROOTS: usize = 1 << 18;
+
+/// What the targets are.
+pub(in crate::process) enum Targets<'a> {
+    /// Numbers with Gaussian noise of a variance that is learned.
+    Numbers,
+    /// Labels, counts, numbers with outliers: their likelihood, to begin with.
+    Other(&'a dyn Likelihood),
+}
+
+/// All ways that are tried, of features of this rank: of numbers with Gaussian noise, or of so many functions under another likelihood, where the evidence of all rows has no closed form and its bound on batches stands for it.
+pub(in crate::process) fn settings(
+    (options, kind): (&DbkOptions, DeepKind),
+    functions: Option<usize>,
+    (rows, rank): (usize, usize),
+    seed: u64,
+) -> Vec<Setting> {
+    let Some(functions) = functions else { return options.settings(kind, rows, seed) };
+    let mut all = options.settings(DeepKind { exact: false, ..kind }, rows, seed);
+    let roots = functions.saturating_mul(rank * (rank + 1) / 2);
+    for Setting { name, options, .. } in &mut all {
+        options.shared_root = roots > OWN_ROOTS;
+        if matches!(options.training, Training::Point { .. }) {
+            *name = "the network alone".into();
+        }
+    }
+    all
+}
+
+impl Targets<'_> {
+    /// Latent functions of labels and the like; None of numbers with Gaussian noise.
+    pub(super) fn functions(&self) -> Option<usize> {
+        match self {
+            Self::Numbers => None,
+            Self::Other(likelihood) => Some(likelihood.outputs()),
+        }
+    }
+
+    /// Where the likelihood begins.
+    pub(super) fn likelihood(&self, setting: &Setting, request: &FitRequest) -> Box<dyn Likelihood> {
+        match self {
+            Self::Numbers => {
+                let floor = request.noise_floor.max(FLOOR);
+                // What a user says comes before what is usual.
+                let said = request.initial_noise != FitRequest::default().initial_noise;
+                let noise = if said { request.initial_noise.max(2.0 * FLOOR) } else { setting.noise };
+                Box::new(Gaussian::new(noise, floor))
+            }
+            Self::Other(likelihood) => likelihood.clone_box(),
+        }
+    }
+}
+
+/// Who keeps the state of training, so that an interrupted one goes on.
+pub(in crate::process) trait Keeping {
+    /// What an earlier run left.
+    ///
+    /// # Errors
+    /// Damaged files, and those of another fit.
+    fn state(&self) -> Result<Option<Value>, StoreError>;
+
+    /// Keeps a state where that is due or the last chance, and passes the signal on.
+    fn observe(
+        &mut self,
+        signal: Signal,
+        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
+    ) -> Signal;
+
+    /// The failure of a file that could not be written, if there was one.
+    ///
+    /// # Errors
+    /// That.
+    fn failure(&mut self) -> Result<(), StoreError>;
+}
+
+impl Keeping for CheckpointWriter {
+    fn state(&self) -> Result<Option<Value>, StoreError> {
+        self.load()?.map_or(Ok(None), |mut saved| saved.bound())
+    }
+
+    fn observe(
+        &mut self,
+        signal: Signal,
+        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
+    ) -> Signal {
+        CheckpointWriter::observe::<f64>(self, signal, &Found::default(), || Ok(Stage::Bound(state()?)))
+    }
+
+    fn failure(&mut self) -> Result<(), StoreError> {
+        self.finish()
+    }
+}
+
+impl Keeping for Journal {
+    fn state(&self) -> Result<Option<Value>, StoreError> {
+        self.bound()
+    }
+
+    fn observe(
+        &mut self,
+        signal: Signal,
+        state: &mut dyn FnMut() -> Result<Value, serde_json::Error>,
+    ) -> Signal {
+        self.observe_bound(signal, state)
+    }
+
+    fn failure(&mut self) -> Result<(), StoreError> {
+        self.finish()
+    }
+}
+
+/// Who is told how training goes, and who keeps it.
+pub(in crate::process) type Watched<'w, 'o> = (&'w mut dyn Keeping, &'w mut Observer<'o, FitStage>);
