@@ -13,7 +13,7 @@ tables   70, 10 and 20 in a hundred of a table's rows, drawn by --seeds, are lea
          epoch (torch-dbk: 100 steps), and end when 20 looks have brought nothing better. Ours is given the validation rows with the others.
 steps    median seconds of one step (its gradient and Adam, without validation) and of the prediction of one row, mean and deviation. Ours is the difference of
          two fits with unlike --iterations, and of predictions of all rows and of one, so that reading and planning cancel; writing a row stays in it.
-scaling  seconds and memory of a fixed number of steps on n rows of a curve with jumps.
+scaling  seconds and memory of a fixed number of steps on n rows of a curve with jumps; `page` draws what it wrote to --json (needs matplotlib).
 
 Each fit is a process of its own, ended after --seconds or when it wants more than --memory; the seconds of peers leave out imports, ours are those of the
 whole command. Memory is the peak of the process; peers are printed with what their libraries take before there are data. Threads are those that the
@@ -22,6 +22,7 @@ libraries take. Needs numpy, torch and gpytorch, and for ours the binary. Tables
     python3 benches/peers/deep_kernels.py tables pol protein --posterior target/release/posterior --seeds 0,1,2 [--methods torch-dbk,posterior-dbk]
     python3 benches/peers/deep_kernels.py steps protein --posterior target/release/posterior
     python3 benches/peers/deep_kernels.py scaling --posterior target/release/posterior --json scaling.json
+    python3 benches/peers/deep_kernels.py page scaling.json scaling.svg
 """
 
 import argparse
@@ -640,6 +641,33 @@ def scaling(arguments):
                     print(f"{n:9}  {method:16} {found['seconds']:9.2f}  {megabytes(found)}  {found.get('note', '')}", flush=True)
 
 
+def page(arguments):
+    """Seconds and megabytes against rows, a line for each method; a cross stands where one gave nothing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "posterior", "font.family": "sans-serif"})
+    from matplotlib import pyplot
+
+    rows = json.loads(arguments.results.read_text())
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    panels = zip(axes, ("seconds", "memory"), (f"seconds of {rows[0]['iterations']} steps", "megabytes of the process, libraries included"))
+    for axis, key, title in panels:
+        for k, method in enumerate(methods):
+            own = [row for row in rows if row["method"] == method]
+            done = [(row["n"], row[key] / (1e6 if key == "memory" else 1)) for row in own if "failed" not in row]
+            failed = next((row["n"] for row in own if "failed" in row), None)
+            (line,) = axis.loglog(*zip(*done), "o-" if method.startswith("posterior") else "s--", color=f"C{k}", label=method)
+            if failed:
+                axis.plot([failed], [axis.get_ylim()[1] if not done else done[-1][1] * 3], "x", color=line.get_color(), markersize=9, clip_on=False)
+        axis.set_xlabel("rows")
+        axis.set_title(title)
+        axis.grid(alpha=0.3, which="both", linewidth=0.4)
+    axes[0].legend(title="x: ended, by time or memory", fontsize=8)
+    figure.savefig(arguments.page, metadata={"Date": None})
+
+
 def main():
     def listed(kind):
         return lambda text: [kind(word) for word in text.split(",")]
@@ -673,7 +701,12 @@ def main():
     made.add_argument("sizes", nargs="*", type=int, default=[10**k for k in range(2, 7)], help="numbers of rows [100 1000 10000 100000 1000000]")
     made.add_argument("--iterations", type=int, default=100, help="steps of all methods [%(default)s]")
     made.add_argument("--seconds", type=float, default=600, help="of a process at most [%(default)s]")
+    made = kinds.add_parser("page")
+    made.add_argument("results", type=Path, help="what `scaling --json` wrote")
+    made.add_argument("page", type=Path, help="the picture: .svg, .pdf or .png")
     arguments = parser.parse_args()
+    if arguments.work == "page":
+        return page(arguments)
     libraries = f"PyTorch {torch.__version__} with {torch.get_num_threads()} threads, GPyTorch {gpytorch.__version__}"
     print(f"{os.cpu_count()} cores; {libraries}; at most {arguments.memory:g} GB and {arguments.seconds:g} s a process", flush=True)
     {"tables": tables, "steps": steps, "scaling": scaling}[arguments.work](arguments)

@@ -53,6 +53,9 @@ pub struct FitCheck {
     pub on: CheckedOn,
     /// How many.
     pub rows: usize,
+    /// Rows that were held back as well and equal rows that are learned from, to which they were given back: they tell how well a fit remembers.
+    #[serde(default)]
+    pub twins: usize,
     /// Their scores.
     pub scores: CheckScores,
     /// Shares inside 95 % intervals that chance explains, 99 times in 100, of so many rows.
@@ -119,6 +122,7 @@ impl FitCheck {
         Self {
             on,
             rows,
+            twins: 0,
             scores,
             chance,
             converged,

@@ -1,5 +1,6 @@
 //! A process in words: hyperparameters with units and meanings, notes, lengthscales.
 
+use super::apart::twins_in_words;
 use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
 use posterior_data::{Feature, Schema, Standardisation};
@@ -181,7 +182,8 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
             s.nll
         )
     };
-    let mut rows = vec![SummaryRow::new(label, format!("{}: {}", check.rows, scores(&check.scores)))];
+    let text = format!("{}: {}{}", check.rows, scores(&check.scores), twins_in_words(check.twins));
+    let mut rows = vec![SummaryRow::new(label, text)];
     if let (Some(converged), Some(drift)) = (check.converged, check.drift) {
         let verdict = if converged { "yes" } else { "NO" };
         let text = format!(
@@ -224,6 +226,10 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         SummaryRow::new("features", what),
         SummaryRow::new("prior variance", range),
         SummaryRow::new("trained by", format!("{}{refitted}", deep.chosen)),
+        SummaryRow::new(
+            "rows set aside",
+            format!("{} to stop and to choose by{}", deep.validation_rows, twins_in_words(deep.twins)),
+        ),
     ];
     for tried in &deep.tried {
         let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
@@ -231,9 +237,8 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
             tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with exact weights)"));
         let noise = tried.noise.map_or_else(String::new, |noise| format!(" noise {:.4},", noise.sqrt()));
         let text = format!(
-            "{}{again} on {} rows that were set aside;{noise} {} steps (best after {}), ended by {}, {:.1} s",
+            "{}{again};{noise} {} steps (best after {}), ended by {}, {:.1} s",
             score(tried.nll),
-            deep.validation_rows,
             tried.steps[0],
             tried.steps[1],
             tried.ended,

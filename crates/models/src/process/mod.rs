@@ -6,6 +6,7 @@
 //! | `header` | what the JSON says |
 //! | `fit` | table in, model out |
 //! | `asked`, `describe` | what any model can be asked; a process in words |
+//! | `apart` | rows to judge or to choose by, apart from those that are learned from |
 //! | `check` | how good it is on rows that had no part in it |
 //! | `rates` | what this machine does in a second |
 //! | `predict` | table in, predictions and scores out |
@@ -18,6 +19,7 @@
 //! | `deep` | learned features |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
+mod apart;
 mod asked;
 mod check;
 mod deep;

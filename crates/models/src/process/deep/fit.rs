@@ -3,8 +3,9 @@
 use super::targets::{Targets, Watched, settings};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
+use crate::process::apart::Apart;
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary, Solver, drawn_apart};
+use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary, Solver};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::{Mat, MatRef};
@@ -80,6 +81,8 @@ pub(in crate::process) struct Task<'a> {
     pub(in crate::process) names: &'a [String],
     /// Rows to learn from, and rows to stop and to choose by.
     pub(in crate::process) rows: (&'a Observations, &'a Observations),
+    /// Rows that were drawn to choose by and went back to their twins.
+    pub(in crate::process) twins: usize,
     pub(in crate::process) targets: Targets<'a>,
 }
 
@@ -129,11 +132,11 @@ pub(in crate::process) fn fit(
 ) -> Result<ScalableFit, ModelError> {
     let started = Instant::now();
     let (names, all) = (prepared.schema.feature_names(), &prepared.data);
-    let (rest, aside) =
-        drawn_apart(all.rows(), set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
-    let (train, aside) = (all.select(&rest)?, all.select(&aside)?);
+    let Apart { rest, drawn, twins } =
+        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
+    let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
     let rows = (&train, &aside);
-    let task = Task { request, method, names: &names, rows, targets: Targets::Numbers };
+    let task = Task { request, method, names: &names, rows, twins, targets: Targets::Numbers };
     let trained = task.train(seconds, (checkpoints, observer))?;
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
     let noise = posterior.likelihood().values();
@@ -181,7 +184,7 @@ impl Task<'_> {
         seconds: Option<f64>,
         (keeping, observer): Watched<'_, '_>,
     ) -> Result<Trained, ModelError> {
-        let Self { request, method, names, rows: (train, aside), targets } = self;
+        let Self { request, method, names, rows: (train, aside), twins, targets } = self;
         let Some((options, kind, embedding)) = method.deep() else {
             return Err(ModelError::NotIterative { method: method.name() });
         };
@@ -294,6 +297,7 @@ impl Task<'_> {
             refitted: best.refitted,
             tried,
             validation_rows: aside.rows(),
+            twins: *twins,
             diagnostics: best.diagnostics,
         };
         let full = matches!(settings[index].options.training, Training::Evidence);

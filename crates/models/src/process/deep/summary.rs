@@ -52,6 +52,9 @@ pub struct DeepSummary {
     pub tried: Vec<TriedSetting>,
     /// Rows that were set aside to stop and to choose.
     pub validation_rows: usize,
+    /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
+    #[serde(default)]
+    pub twins: usize,
     /// Effective rank and range of variances.
     pub diagnostics: FeatureDiagnostics,
 }

@@ -31,6 +31,9 @@ pub struct LabelCheck {
     pub on: CheckedOn,
     /// How many.
     pub rows: usize,
+    /// Rows that were held back as well and equal rows that are learned from, to which they were given back.
+    #[serde(default)]
+    pub twins: usize,
     /// Their scores.
     pub scores: LabelScores,
     /// NLL of a model that knows the targets' distribution and no inputs.
@@ -97,7 +100,7 @@ impl LabelCheck {
                 "the inputs tell next to nothing of the target: NLL {nll:.4} beside {baseline_nll:.4} for its distribution alone{remedy}"
             ));
         }
-        Ok(Self { on, rows, scores, baseline_nll, warnings })
+        Ok(Self { on, rows, twins: 0, scores, baseline_nll, warnings })
     }
 }
 

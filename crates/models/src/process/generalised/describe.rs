@@ -4,6 +4,7 @@ use super::gaussianised::PSEUDO_COUNTS;
 use super::header::GeneralisedHeader;
 use super::{FeatureSummary, LabelCheck, LabelScores, Target};
 use crate::process::CheckedOn;
+use crate::process::apart::twins_in_words;
 use crate::process::describe::{self, reason};
 use crate::text::{number, table};
 use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
@@ -178,7 +179,8 @@ fn checked(check: &LabelCheck) -> SummaryRow {
         CheckedOn::HeldBack => "held-back rows",
         CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
     };
-    let text = format!("{}: {}", check.rows, scores(&check.scores, Some(check.baseline_nll)));
+    let twins = twins_in_words(check.twins);
+    let text = format!("{}: {}{twins}", check.rows, scores(&check.scores, Some(check.baseline_nll)));
     SummaryRow::new(label, text)
 }
 

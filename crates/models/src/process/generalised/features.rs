@@ -13,6 +13,7 @@ use super::plan::InferencePlan;
 use super::searching::Told;
 use super::target::Target;
 use crate::options::InferenceName;
+use crate::process::apart::Apart;
 use crate::process::deep::{DeepSummary, Targets, Task, Trained, set_aside};
 use crate::process::scalable::{PLAIN_ROWS, check_numbers};
 use crate::process::{FitStage, Hyperparameter};
@@ -83,11 +84,12 @@ pub(super) fn fit(
             "learned features need rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
         )));
     }
+    let Apart { rest, drawn, twins } = Apart::new(&observed.data, split.train, split.test);
     let rows = |rows: &[usize]| raised(observed.data.select(rows)?, level);
-    let (train, aside) = (rows(&split.train)?, rows(&split.test)?);
+    let (train, aside) = (rows(&rest)?, rows(&drawn)?);
     let names = observed.feature_names();
     let targets = Targets::Other(&*observed.likelihood);
-    let task = Task { request, method, names: &names, rows: (&train, &aside), targets };
+    let task = Task { request, method, names: &names, rows: (&train, &aside), twins, targets };
     let left = request.time_budget.map(|budget| (budget - journal.spent()).max(f64::MIN_POSITIVE));
     let trained = task.train(left, (journal, observer))?;
     let Trained { posterior, summary: learned, objective, steps, resumed_from, reason, jitter, .. } = trained;

@@ -14,6 +14,7 @@ use super::searching::Told;
 use super::{GeneralisedModel, features, gaussianised, laplace, variational};
 use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
+use crate::process::apart::Apart;
 use crate::{FitRequest, Method, ModelError};
 use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
@@ -43,7 +44,7 @@ impl GeneralisedModel {
     ) -> Result<Self, ModelError> {
         let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
-        let (mut train, held) = split(&observed, request, &plan)?;
+        let (mut train, held, twins) = split(&observed, request, &plan)?;
         let observed_all = &observed;
         let likelihood = train.likelihood.clone();
         let mut best = infer(plan.inference, &mut train, request, &plan, (&mut *journal, &mut *observer))?;
@@ -81,6 +82,7 @@ impl GeneralisedModel {
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
             let mut own = judged(&posterior, &likelihood, held, &marginal)?;
+            own.twins = twins;
             if let Some(features) = &mut features {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
                 let mine = (&posterior, &likelihood);
@@ -239,20 +241,20 @@ pub(super) fn infer(
     })
 }
 
-/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both.
+/// Rows to learn from, and rows to judge by: none where rows that are left out have a closed form. Every class keeps its share in both, but for rows that went back to their twins (their number is the last).
 fn split(
     observed: &Observed,
     request: &FitRequest,
     plan: &InferencePlan,
-) -> Result<(Observed, Option<Observed>), ModelError> {
+) -> Result<(Observed, Option<Observed>, usize), ModelError> {
     if matches!(plan.method, Method::Exact(_)) {
-        return Ok((observed.clone(), None));
+        return Ok((observed.clone(), None, 0));
     }
     let usual = LargeTableOptions::default();
     let n = observed.rows();
     let count = plan.method.large().unwrap_or(&usual).held_back_of(n);
     if count == 0 || count >= n {
-        return Ok((observed.clone(), None));
+        return Ok((observed.clone(), None, 0));
     }
     let streams = Streams::new(request.seed).child("model/held-back", 0);
     let fraction = count as f64 / n as f64;
@@ -260,7 +262,8 @@ fn split(
         Some(classes) => Split::stratified(&classes, fraction, streams),
         None => Split::random(n, fraction, streams),
     };
-    Ok((observed.select(&split.train)?, Some(observed.select(&split.test)?)))
+    let Apart { rest, drawn, twins } = Apart::new(&observed.data, split.train, split.test);
+    Ok((observed.select(&rest)?, Some(observed.select(&drawn)?), twins))
 }
 
 /// What rows count, in words.

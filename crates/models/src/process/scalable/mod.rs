@@ -22,9 +22,7 @@ mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::{
-    PLAIN_ROWS, ScalableFit, check_numbers, drawn_apart, fit_scalable, set_hyperparameters,
-};
+pub(super) use fit::{PLAIN_ROWS, ScalableFit, check_numbers, fit_scalable, set_hyperparameters};
 pub(super) use plan::DeepWork;
 pub use plan::ScalablePlan;
 pub(super) use precision::SolverPrecision;

@@ -1,11 +1,11 @@
 //! Rows that are held back, and what they say of a solver on its way.
 
 use crate::process::ModelError;
+use crate::process::apart::Apart;
 use crate::process::check::CheckScores;
 use faer::Mat;
 use posterior_gp::{Observations, Posterior};
-use posterior_linalg::random::{ChaCha8Rng, Streams};
-use rand::seq::index;
+use posterior_linalg::random::Streams;
 
 /// Rows that a fit does not see.
 pub(super) struct HeldBack {
@@ -13,6 +13,8 @@ pub(super) struct HeldBack {
     targets: Vec<f64>,
     /// Known noise variances.
     noise: Option<Vec<f64>>,
+    /// Rows that were drawn as well and went back to their twins.
+    pub(super) twins: usize,
 }
 
 /// Standardised predictions of the held-back rows.
@@ -21,17 +23,6 @@ pub(super) struct HeldBackPredictions {
     pub(super) mean: Vec<f64>,
     /// Of new observations.
     pub(super) variance: Vec<f64>,
-}
-
-/// The numbers of `n` rows without `count` that are drawn at random, and those, each in their order.
-pub(in crate::process) fn drawn_apart(
-    n: usize,
-    count: usize,
-    mut rng: ChaCha8Rng,
-) -> (Vec<usize>, Vec<usize>) {
-    let mut out = vec![false; n];
-    index::sample(&mut rng, n, count).into_iter().for_each(|i| out[i] = true);
-    (0..n).partition(|&i| !out[i])
 }
 
 impl HeldBack {
@@ -45,12 +36,14 @@ impl HeldBack {
         if count == 0 || count >= n {
             return Ok((data, None));
         }
-        let (rest, held) = drawn_apart(n, count, Streams::new(seed).stream("model/held-back"));
-        let held = data.select(&held)?;
+        let Apart { rest, drawn, twins } =
+            Apart::drawn(&data, count, Streams::new(seed).stream("model/held-back"));
+        let held = data.select(&drawn)?;
         let own = Self {
             inputs: held.inputs().to_owned(),
             targets: held.targets().col(0).iter().copied().collect(),
             noise: held.noise_variances().map(<[f64]>::to_vec),
+            twins,
         };
         Ok((data.select(&rest)?, Some(own)))
     }

@@ -36,7 +36,6 @@ use pathwise::Judging;
 pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
-pub(in crate::process) use judge::drawn_apart;
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
 
 /// What a fit leaves behind.
@@ -94,7 +93,7 @@ pub(in crate::process) fn fit_scalable(
     let prepared = &Prepared { data: train, ..prepared };
     let held = held.as_ref();
     let bounding = Bounding { held, start: None, allowance };
-    let fit = match method {
+    let mut fit = match method {
         Method::Sgpr(options) => {
             bounds::collapsed(prepared, (request, options), &bounding, checkpoints, observer)
         }
@@ -113,6 +112,9 @@ pub(in crate::process) fn fit_scalable(
             }
         },
     }?;
+    if let (Some(check), Some(held)) = (&mut fit.check, held) {
+        check.twins = held.twins;
+    }
     if fit.reason != Reason::Interrupted {
         checkpoints.clear();
     }
