@@ -37,7 +37,7 @@ pub(crate) struct MethodSettings {
     /// What posterior samples on inducing points are fitted to.
     prior_targets: PriorTargets,
     /// Seconds for the whole fit.
-    time_budget: Option<f64>,
+    pub(crate) time_budget: Option<f64>,
     /// As the file has it.
     table: Table,
 }
@@ -203,11 +203,11 @@ impl TryFrom<Table> for MethodSettings {
 }
 
 impl MethodSettings {
-    fn wrong(&self, problem: &str) -> ExperimentError {
+    pub(crate) fn wrong(&self, problem: &str) -> ExperimentError {
         ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name))
     }
 
-    fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
         let Budget { steps, tolerance, .. } = self.options.budget(None);
         if steps == 0 || !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(self.wrong("`iterations` must be at least 1 and `tolerance` zero or positive"));
@@ -224,6 +224,16 @@ impl MethodSettings {
             return Err(self.wrong("`prior-targets` are those of inducing-sgd"));
         }
         Ok(())
+    }
+
+    /// Refuses what the program has no options for.
+    pub(crate) fn as_a_user(&self) -> Result<(), ExperimentError> {
+        match (&self.beyond, self.prior_targets) {
+            (None, PriorTargets::Approximate) => Ok(()),
+            _ => Err(self.wrong(
+                "`beyond` and `prior-targets` are for solvers of given hyperparameters; here all is learned",
+            )),
+        }
     }
 
     /// The same with other options.

@@ -38,7 +38,8 @@
 //! | `claims` | published numbers beside ours, expectations |
 //! | `run`, `outcome` | the runner; report and results in files |
 //! | `covariance`, `gaussian`, `prior_targets` | Gaussian processes: priors, methods in the words of the program, one fit for all |
-//! | `tables` | tables in standard folds, read or made up |
+//! | `learned` | fits that learn everything, as a user's do |
+//! | `tables`, `splits` | tables in standard folds and in random parts, read or made up |
 //! | `labels` | tables of classes, their stand-ins and scores |
 //! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
@@ -54,6 +55,7 @@ mod images;
 mod journal;
 mod kinds;
 mod labels;
+mod learned;
 mod measured;
 mod numbers;
 mod opened;
@@ -61,6 +63,7 @@ mod outcome;
 mod pictures;
 mod prior_targets;
 mod run;
+mod splits;
 mod tables;
 mod tangent;
 mod toy;

@@ -81,7 +81,7 @@ pub(crate) struct Fold {
 }
 
 /// All numbers of a table, by columns.
-fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
+pub(crate) fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
     if !path.exists() {
         let remedy =
             "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";

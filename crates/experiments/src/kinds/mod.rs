@@ -7,6 +7,7 @@ mod class_tables;
 mod conjugate;
 mod convergence;
 mod counts;
+mod deep_tables;
 mod densities;
 mod effective_dimension;
 mod em_convergence;
@@ -90,6 +91,7 @@ kinds! {
     "densities" densities "Gamma and Beta densities in two bases, and the Gaussians that stand for them, with divergences"
     "landscape" landscape "log evidences over lengthscale and variance: of Gaussian stand-ins, of a bound, and of the likelihood itself by annealing"
     "class-tables" class_tables "tables of classes by sparse processes on Gaussian stand-ins, pseudo-counts by the likelihood of labels"
+    "deep-tables" deep_tables "tables in random parts: deep kernels and other processes that learn everything themselves, by number of features as well"
     "counts" counts "counts whose rates are known: what several inferences cover of rates and of new counts"
     "toy-bound" toy_bound "classes on a plane by a bound on their evidence with a learned pseudo-count, by matching"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"

@@ -12,14 +12,14 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
 }
 
-fn quick(name: &str) -> Outcome {
+pub(crate) fn quick(name: &str) -> Outcome {
     let experiment = Experiment::read(&folder().join(format!("{name}.toml"))).unwrap();
     let options = RunOptions { quick: true, ..RunOptions::default() };
     run(&experiment, &options, &mut |_| Signal::Continue).unwrap()
 }
 
 /// The same with parts of the file replaced.
-fn quick_with(name: &str, changes: &[(&str, &str)]) -> Outcome {
+pub(crate) fn quick_with(name: &str, changes: &[(&str, &str)]) -> Outcome {
     let path = folder().join(format!("{name}.toml"));
     let mut text = std::fs::read_to_string(&path).unwrap();
     for (from, to) in changes {

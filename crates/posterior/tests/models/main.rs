@@ -3,6 +3,7 @@
 mod automatic;
 mod counts;
 mod deep;
+mod deep_experiments;
 mod experiment_files;
 mod experiments;
 mod face;

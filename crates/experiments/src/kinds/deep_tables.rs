@@ -1,0 +1,481 @@
+//! Tables in random parts by methods that learn everything themselves: deep kernels beside plain processes, and what more features are worth.
+//!
+//! Serves table 1 of the deep basis kernels and the question of how many features they need. Each fit is a part of its own, so that days of them can be interrupted.
+
+use super::Checked;
+use crate::context::Context;
+use crate::error::{ExperimentError, refused};
+use crate::gaussian::{MethodSettings, check_names};
+use crate::learned::{Asked, SCORES, check_learned, has_kernel, put_scores, scored};
+use crate::measured::{Measured, NumberTable};
+use crate::numbers::put;
+use crate::splits::{InputScale, Rows, ScaledBy};
+use crate::tables::Fold;
+use posterior_kernels::KernelExpression;
+use posterior_linalg::random::Streams;
+use posterior_metrics::RegressionScores;
+use posterior_models::{Method, Prepared, ProcessPosterior, peak_memory_bytes, reset_peak_memory};
+use posterior_report::{Curves, Item, Line, Note, SummaryRow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::Table;
+
+/// Settings of the kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Folder with `TABLE.csv.gz` (the last column is the target), counted from the experiment's file; empty: Friedman's problem stands in for every table.
+    folder: PathBuf,
+    /// Most rows of a table, chosen by chance; all if absent. As many are made up without a folder.
+    rows: Option<usize>,
+    /// Random partitions of each table.
+    splits: usize,
+    /// The share of rows to test on.
+    #[serde(default = "fifth")]
+    test: f64,
+    /// How inputs are scaled.
+    #[serde(default)]
+    inputs: InputScale,
+    /// Which rows say how inputs and target are scaled.
+    #[serde(default)]
+    scaled_by: ScaledBy,
+    /// The kernel of methods that have one.
+    kernel: Option<KernelExpression>,
+    /// Most seconds of each fit.
+    seconds: Option<f64>,
+    /// Most memory of each fit, gigabytes.
+    #[serde(default = "eight")]
+    memory: f64,
+    #[serde(rename = "table")]
+    tables: Vec<TableSettings>,
+    #[serde(rename = "method")]
+    methods: Vec<MethodSettings>,
+    /// Most training rows by method, for those that cannot take all.
+    #[serde(default)]
+    rows_of: BTreeMap<String, usize>,
+    ranks: Option<RankSettings>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableSettings {
+    /// Its name, as in the name of its file.
+    name: String,
+    /// Names of the methods that it is given to; all if absent.
+    methods: Option<Vec<String>>,
+    /// Most seconds of each fit to it, instead of those of all tables.
+    seconds: Option<f64>,
+}
+
+/// Numbers of features, or of inducing points, that some methods are tried with.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RankSettings {
+    /// Which methods.
+    methods: Vec<String>,
+    /// How many, ascending.
+    values: Vec<usize>,
+}
+
+fn fifth() -> f64 {
+    0.2
+}
+
+fn eight() -> f64 {
+    8.0
+}
+
+impl Settings {
+    fn method(&self, name: &str) -> Result<&MethodSettings, ExperimentError> {
+        let found = self.methods.iter().find(|m| m.name == name);
+        found.ok_or_else(|| {
+            ExperimentError::Setting(format!("there is no [[method]] `{name}`, which other settings name"))
+        })
+    }
+
+    /// The methods that a table is given to.
+    fn methods_of(&self, table: &TableSettings) -> Vec<&MethodSettings> {
+        let own = table.methods.as_ref();
+        self.methods.iter().filter(|m| own.is_none_or(|own| own.contains(&m.name))).collect()
+    }
+}
+
+/// The method with another number of features.
+fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings, ExperimentError> {
+    let key = match &method.options {
+        Method::Sgpr(_) | Method::Svgp(_) => "inducing",
+        Method::Dbk(_) | Method::Svdbk(_) | Method::Dkl(_) | Method::Svdkl(_) => "rank",
+        other => {
+            return refused(format!(
+                "[ranks]: `{}` is {}, which has no features to count",
+                method.name,
+                other.name()
+            ));
+        }
+    };
+    method.with(&Table::from_iter([(key.to_string(), toml::Value::Integer(rank as i64))]))
+}
+
+impl Checked for Settings {
+    fn check(&self) -> Result<(), ExperimentError> {
+        check_learned(&self.methods)?;
+        check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
+        if self.splits == 0 || self.splits > 1000 {
+            return refused("`splits` are from 1 to 1000");
+        }
+        if !(self.test > 0.0 && self.test < 1.0) {
+            return refused("`test` is a share of the rows, between 0 and 1");
+        }
+        let limits = self.tables.iter().map(|t| t.seconds).chain([self.seconds, Some(self.memory)]);
+        if limits.flatten().any(|limit| !(limit > 0.0 && limit.is_finite())) {
+            return refused("`seconds` and `memory` (in gigabytes) must be positive");
+        }
+        if self.rows.is_some_and(|rows| rows < 20) || self.rows_of.values().any(|rows| *rows < 10) {
+            return refused("`rows` are at least 20, those of [rows_of] at least 10");
+        }
+        if self.folder.as_os_str().is_empty() && self.rows.is_none_or(|rows| rows > 100_000) {
+            return refused("data that are made up need `rows`, at most 100000");
+        }
+        let of_tables = self.tables.iter().flat_map(|t| t.methods.iter().flatten());
+        let named = self.rows_of.keys().chain(of_tables);
+        named
+            .chain(self.ranks.iter().flat_map(|r| &r.methods))
+            .try_for_each(|n| self.method(n).map(|_| ()))?;
+        if self.tables.iter().any(|t| self.methods_of(t).is_empty()) {
+            return refused("[[table]]: `methods` names at least one");
+        }
+        let Some(ranks) = &self.ranks else { return Ok(()) };
+        let ascending = ranks.values.windows(2).all(|w| w[0] < w[1]);
+        if ranks.methods.is_empty() || ranks.values.first().is_none_or(|r| *r == 0) || !ascending {
+            return refused("[ranks]: at least one of `methods`, and `values` from 1, ascending");
+        }
+        for name in &ranks.methods {
+            with_rank(self.method(name)?, ranks.values[0])?;
+        }
+        Ok(())
+    }
+}
+
+/// What one method found on one part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Found {
+    scores: RegressionScores,
+    /// Of the fit.
+    seconds: f64,
+    steps: usize,
+    /// Rows to learn from, those included that the fit sets aside.
+    rows: usize,
+    /// Features or inducing points.
+    points: Option<usize>,
+    /// Most memory of the whole process while it fitted and predicted.
+    peak_bytes: Option<u64>,
+    /// Of learned features: which way of training was chosen, by how many rows, and in how many directions features differ.
+    chosen: Option<(String, usize, f64)>,
+    /// Why it ended.
+    ended: String,
+}
+
+/// One fit, and what is known of it elsewhere.
+struct Task<'a> {
+    table: &'a TableSettings,
+    split: usize,
+    fold: &'a Fold,
+}
+
+impl Settings {
+    /// Fits a method to a part of a table and scores it; from the journal, where an equal fit (of whatever name) was finished before. None where the fit was refused or failed, with a note.
+    fn found(
+        &self,
+        task: &Task<'_>,
+        method: &MethodSettings,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Found>, ExperimentError> {
+        let stage = format!("{}, split {}, {}", task.table.name, task.split, method.name);
+        let seconds = method.seconds(task.table.seconds.or(self.seconds));
+        let kernel = self.kernel.as_ref().filter(|_| has_kernel(&method.options)).map(ToString::to_string);
+        let most = self.rows_of.get(&method.name);
+        let data = (&self.folder, self.rows, self.test, self.inputs, self.scaled_by);
+        let depends =
+            ((&task.table.name, task.split, data), (&method.options, kernel, seconds, self.memory, most));
+        let found = context.once("deep-tables", &depends, |context| {
+            self.fit(task, method, (seconds, most), &stage, context)
+        });
+        match found {
+            Ok(found) => Ok(Some(found)),
+            // One fit that does not fit into memory, or diverges, must not take hundreds of others with it.
+            Err(
+                error @ (ExperimentError::Model(_) | ExperimentError::Gp(_) | ExperimentError::Metrics(_)),
+            ) => {
+                context.notes.push(Note::warning(format!("{stage}: no result; {error}")));
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn fit(
+        &self,
+        task: &Task<'_>,
+        method: &MethodSettings,
+        (seconds, most): (Option<f64>, Option<&usize>),
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Found, ExperimentError> {
+        let all = &task.fold.train;
+        let rows = most.map_or(all.rows(), |most| (*most).min(all.rows()));
+        let train = if rows < all.rows() { all.select(&(0..rows).collect::<Vec<_>>())? } else { all.clone() };
+        let asked = Asked {
+            kernel: self.kernel.as_ref(),
+            seconds,
+            memory: (self.memory * (1u64 << 30) as f64) as u64,
+            seed: context.seed.wrapping_add(task.split as u64),
+        };
+        reset_peak_memory();
+        let model = method.learn(Prepared::standardised(train), &asked, stage, context)?;
+        let scores = scored(model.posterior(), task.fold.test.as_ref(), &task.fold.truth)?;
+        let points = match model.posterior() {
+            ProcessPosterior::Inducing(p) => Some(p.inducing().nrows()),
+            ProcessPosterior::LowRank(p) => Some(p.features().rank()),
+            _ => None,
+        };
+        let summary = &model.header().fit;
+        let deep = summary.scalable.as_ref().and_then(|s| s.deep.as_ref());
+        Ok(Found {
+            scores,
+            seconds: summary.seconds,
+            steps: summary.steps,
+            rows,
+            points,
+            peak_bytes: peak_memory_bytes(),
+            chosen: deep.map(|d| (d.chosen.clone(), d.validation_rows, d.diagnostics.effective_rank)),
+            ended: summary.scalable.as_ref().map_or_else(|| summary.reason.to_string(), |s| s.ended.clone()),
+        })
+    }
+}
+
+/// Averages over partitions.
+fn summary(found: &[Found], splits: usize) -> Result<Value, ExperimentError> {
+    let mut out = Map::new();
+    out.insert("splits_counted".into(), json!(found.len()));
+    out.insert("failed".into(), json!(splits - found.len()));
+    if found.is_empty() {
+        return Ok(Value::Object(out));
+    }
+    put_scores(&mut out, &found.iter().map(|f| f.scores).collect::<Vec<_>>())?;
+    let column = |value: &dyn Fn(&Found) -> f64| found.iter().map(value).collect::<Vec<f64>>();
+    put(&mut out, "seconds", &column(&|f| f.seconds))?;
+    put(&mut out, "steps", &column(&|f| f.steps as f64))?;
+    put(&mut out, "rows", &column(&|f| f.rows as f64))?;
+    let points: Vec<f64> = found.iter().filter_map(|f| Some(f.points? as f64)).collect();
+    if !points.is_empty() {
+        put(&mut out, "points", &points)?;
+    }
+    let peaks: Vec<f64> = found.iter().filter_map(|f| Some(f.peak_bytes? as f64 / 1e6)).collect();
+    if !peaks.is_empty() {
+        put(&mut out, "megabytes", &peaks)?;
+    }
+    let ways: Vec<&(String, usize, f64)> = found.iter().filter_map(|f| f.chosen.as_ref()).collect();
+    if !ways.is_empty() {
+        put(&mut out, "set_aside", &ways.iter().map(|w| w.1 as f64).collect::<Vec<_>>())?;
+        put(&mut out, "effective_rank", &ways.iter().map(|w| w.2).collect::<Vec<_>>())?;
+        out.insert("chosen".into(), json!(counted(ways.iter().map(|w| w.0.as_str()))));
+    }
+    out.insert("ended".into(), json!(counted(found.iter().map(|f| f.ended.as_str()))));
+    let each =
+        found.iter().map(|f| json!({"nll": f.scores.nll, "rmse": f.scores.rmse, "seconds": f.seconds}));
+    out.insert("each".into(), Value::Array(each.collect()));
+    Ok(Value::Object(out))
+}
+
+/// Texts with how often they occur, the most frequent first.
+fn counted<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut all = 0;
+    for text in texts {
+        *counts.entry(text).or_default() += 1;
+        all += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = |(text, count): (&str, usize)| {
+        if all == count { text.to_string() } else { format!("{text} ({count} of {all})") }
+    };
+    counts.into_iter().map(shown).collect::<Vec<_>>().join("; ")
+}
+
+/// What methods found by number of features.
+type Course<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
+
+/// A score against the number of features.
+fn along_ranks(table: &str, y: &str, courses: &[Course<'_>], score: impl Fn(&Found) -> f64) -> Item {
+    let line = |(name, by_rank): &Course<'_>| {
+        let mut line = Line::new(*name, Vec::new(), Vec::new());
+        for (rank, found) in by_rank.iter().filter(|(_, found)| !found.is_empty()) {
+            let n = found.len() as f64;
+            let mean = found.iter().map(&score).sum::<f64>() / n;
+            let square = found.iter().map(|f| (score(f) - mean).powi(2)).sum::<f64>();
+            line.x.push(*rank as f64);
+            line.y.push(mean);
+            line.error.push(if n > 1.0 { (square / (n - 1.0) / n).sqrt() } else { 0.0 });
+        }
+        line
+    };
+    Curves::new(format!("{table}: {y} by number of features"), "features", y, courses.iter().map(line).collect())
+        .logarithmic(true, false)
+        .captioned("Means over partitions, with a band of one standard error on each side. Each point is a fit of its own.")
+        .into()
+}
+
+/// What was found of one table.
+struct OfTable {
+    numbers: Map<String, Value>,
+    ranks: Map<String, Value>,
+    figures: Vec<Item>,
+    tables: Vec<NumberTable>,
+    facts: Vec<SummaryRow>,
+}
+
+fn of_table(
+    settings: &Settings,
+    index: usize,
+    context: &mut Context<'_>,
+) -> Result<OfTable, ExperimentError> {
+    let table = &settings.tables[index];
+    let streams = Streams::new(context.seed).child("experiment/table", index as u64);
+    let made_up = settings.folder.as_os_str().is_empty();
+    let all = match made_up {
+        true => Rows::made_up(settings.rows.unwrap_or(20), streams),
+        false => Rows::read(&context.folder.join(&settings.folder), &table.name)?,
+    };
+    let whole = all.y.len();
+    let all = all.at_most(settings.rows, streams);
+    let methods = settings.methods_of(table);
+    let swept: Vec<&MethodSettings> = match &settings.ranks {
+        Some(ranks) => methods.iter().copied().filter(|m| ranks.methods.contains(&m.name)).collect(),
+        None => Vec::new(),
+    };
+    let ranks: &[usize] = settings.ranks.as_ref().map_or(&[], |r| &r.values);
+    let mut found: Vec<Vec<Found>> = vec![Vec::new(); methods.len()];
+    let mut by_rank: Vec<Course<'_>> =
+        swept.iter().map(|m| (m.name.as_str(), ranks.iter().map(|r| (*r, Vec::new())).collect())).collect();
+    let mut facts = Vec::new();
+    // All methods on one partition before the next: what is interrupted can be compared as far as it has come.
+    for split in 0..settings.splits {
+        let fold = all.split((split, settings.test), (settings.inputs, settings.scaled_by), streams)?;
+        if split == 0 {
+            let (train, test) = (fold.train.rows(), fold.test.nrows());
+            let of = if whole > all.y.len() { format!(" of {whole}") } else { String::new() };
+            let what = if made_up { "made up, " } else { "" };
+            let text = format!(
+                "{what}{train} rows to learn from and {test} to test on{of}, {} columns",
+                fold.test.ncols()
+            );
+            facts.push(SummaryRow::new(table.name.clone(), text));
+        }
+        let task = Task { table, split, fold: &fold };
+        for (method, found) in methods.iter().zip(&mut found) {
+            found.extend(settings.found(&task, method, context)?);
+        }
+        for (method, (_, course)) in swept.iter().zip(&mut by_rank) {
+            for (rank, found) in course {
+                found.extend(settings.found(&task, &with_rank(method, *rank)?, context)?);
+            }
+        }
+    }
+    let mut numbers = Map::new();
+    for (method, found) in methods.iter().zip(&found) {
+        numbers.insert(method.name.clone(), summary(found, settings.splits)?);
+    }
+    let mut of_ranks = Map::new();
+    for (name, course) in &by_rank {
+        let own = course.iter().map(|(r, found)| Ok((r.to_string(), summary(found, settings.splits)?)));
+        of_ranks.insert((*name).into(), Value::Object(own.collect::<Result<_, ExperimentError>>()?));
+    }
+    let (mut figures, mut tables) = (Vec::new(), Vec::new());
+    let more = [
+        ("seconds_shown", "seconds"),
+        ("megabytes_shown", "MB of the process"),
+        ("splits_counted", "splits"),
+    ];
+    let columns: Vec<(&str, &str)> = SCORES.into_iter().chain(more).collect();
+    tables.push(NumberTable::by_name(
+        &table.name,
+        "method",
+        &format!("tables.{}", table.name),
+        methods.iter().map(|m| m.name.as_str()),
+        &columns,
+        "Means over partitions with standard errors, in units of the target's standard deviation. Memory is the largest of the whole program, data included, while a method fitted and predicted.",
+    ));
+    tables.push(NumberTable::by_name(
+        &format!("{}: how fits went", table.name),
+        "method",
+        &format!("tables.{}", table.name),
+        methods.iter().map(|m| m.name.as_str()),
+        &[
+            ("rows_shown", "rows to learn from"),
+            ("set_aside_shown", "of which set aside"),
+            ("points_shown", "features or inducing points"),
+            ("effective_rank_shown", "effective rank"),
+            ("steps_shown", "steps"),
+            ("ended", "ended by"),
+            ("chosen", "chosen way of training"),
+            ("failed", "without a result"),
+        ],
+        "Learned features set rows aside of those that they are given, to stop and to choose by.",
+    ));
+    if !by_rank.is_empty() {
+        figures.push(along_ranks(&table.name, "NLL", &by_rank, |f| f.scores.nll));
+        figures.push(along_ranks(&table.name, "RMSE", &by_rank, |f| f.scores.rmse));
+        figures.push(along_ranks(&table.name, "seconds", &by_rank, |f| f.seconds));
+        for (name, course) in &by_rank {
+            let names: Vec<String> = course.iter().map(|(rank, _)| rank.to_string()).collect();
+            let mut columns: Vec<(&str, &str)> = SCORES.to_vec();
+            columns.extend([
+                ("effective_rank_shown", "effective rank"),
+                ("seconds_shown", "seconds"),
+                ("splits_counted", "splits"),
+            ]);
+            tables.push(NumberTable::by_name(
+                &format!("{}: {name} by number of features", table.name),
+                "features",
+                &format!("ranks.{}.{name}", table.name),
+                names.iter().map(String::as_str),
+                &columns,
+                "Means over partitions with standard errors.",
+            ));
+        }
+    }
+    Ok(OfTable { numbers, ranks: of_ranks, figures, tables, facts })
+}
+
+/// Fits every method to every partition of every table.
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+    let mut measured = Measured::default();
+    let (mut numbers, mut ranks) = (Map::new(), Map::new());
+    for (index, table) in settings.tables.iter().enumerate() {
+        let own = of_table(settings, index, context)?;
+        numbers.insert(table.name.clone(), Value::Object(own.numbers));
+        if settings.ranks.is_some() {
+            ranks.insert(table.name.clone(), Value::Object(own.ranks));
+        }
+        measured.figures.extend(own.figures);
+        measured.tables.extend(own.tables);
+        measured.facts.extend(own.facts);
+    }
+    measured.numbers = json!({ "tables": numbers, "ranks": ranks });
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn texts_are_counted() {
+        assert_eq!(counted(["a", "b", "b"].into_iter()), "b (2 of 3); a (1 of 3)");
+        assert_eq!(counted(["a", "a"].into_iter()), "a");
+    }
+}

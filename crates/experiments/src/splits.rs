@@ -1,0 +1,217 @@
+//! Tables in random parts: rows to learn from and rows to test on, in published units.
+
+use super::error::{ExperimentError, refused};
+use super::tables::{Fold, numbers};
+use faer::{Mat, MatRef};
+use posterior_data::{Standardisation, Values, synthetic};
+use posterior_gp::Observations;
+use posterior_linalg::random::Streams;
+use rand::seq::SliceRandom;
+use serde::Deserialize;
+use std::path::Path;
+
+/// How inputs are scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum InputScale {
+    /// Smallest to -1, largest to 1.
+    #[default]
+    Interval,
+    /// Mean to 0, standard deviation to 1, as `posterior fit gp` does.
+    Deviation,
+}
+
+/// Which rows say how numbers are scaled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ScaledBy {
+    /// Those that are learned from.
+    #[default]
+    Training,
+    /// All of them, before they are parted: tests then know a little of their own rows.
+    All,
+}
+
+/// Units of inputs and target.
+struct Units {
+    /// Of each column: what becomes 0, and what becomes 1 more.
+    inputs: Vec<(f64, f64)>,
+    target: Standardisation,
+}
+
+impl Units {
+    fn learn(x: MatRef<'_, f64>, y: &[f64], scale: InputScale) -> Self {
+        let target = Standardisation::learn(x, y);
+        let column = |j: usize| match scale {
+            InputScale::Deviation => (target.feature_means[j], target.feature_scales[j]),
+            InputScale::Interval => {
+                let least = x.col(j).iter().copied().fold(f64::INFINITY, f64::min);
+                let most = x.col(j).iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let half = 0.5 * most - 0.5 * least;
+                // A column that says nothing becomes 0.
+                (0.5 * most + 0.5 * least, if half > 0.0 { half } else { 1.0 })
+            }
+        };
+        Self { inputs: (0..x.ncols()).map(column).collect(), target }
+    }
+}
+
+/// All rows of a table whose last column is the target.
+pub(crate) struct Rows {
+    /// Inputs, n x D.
+    pub(crate) x: Mat<f64>,
+    /// Targets.
+    pub(crate) y: Vec<f64>,
+}
+
+impl Rows {
+    /// From `TABLE.csv.gz` in a folder.
+    ///
+    /// # Errors
+    /// [`ExperimentError::MissingData`], and cells that are no finite numbers.
+    pub(crate) fn read(folder: &Path, name: &str) -> Result<Self, ExperimentError> {
+        Self::of(&folder.join(format!("{name}.csv.gz")))
+    }
+
+    /// From a table in a file.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn of(path: &Path) -> Result<Self, ExperimentError> {
+        let mut columns = numbers(path)?;
+        match columns.pop() {
+            Some(y) if !columns.is_empty() => {
+                Ok(Self { x: Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]), y })
+            }
+            _ => refused(format!("{}: columns of inputs and one target are needed", path.display())),
+        }
+    }
+
+    /// Friedman's problem: ten inputs of which five matter.
+    pub(crate) fn made_up(rows: usize, streams: Streams) -> Self {
+        let table = synthetic::friedman(rows, streams);
+        let mut columns: Vec<Vec<f64>> = table
+            .columns
+            .into_iter()
+            .filter_map(|column| match column.values {
+                Values::Numeric(values) => Some(values),
+                _ => None,
+            })
+            .collect();
+        let y = columns.pop().unwrap_or_default();
+        Self { x: Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]), y }
+    }
+
+    /// At most so many of them, chosen by chance.
+    pub(crate) fn at_most(self, most: Option<usize>, streams: Streams) -> Self {
+        let Some(most) = most.filter(|most| *most < self.y.len()) else { return self };
+        let mut chosen: Vec<usize> = (0..self.y.len()).collect();
+        chosen.shuffle(&mut streams.stream("experiment/most-rows"));
+        chosen.truncate(most);
+        Self { x: self.inputs(&chosen), y: self.targets(&chosen) }
+    }
+
+    fn inputs(&self, rows: &[usize]) -> Mat<f64> {
+        Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)])
+    }
+
+    fn targets(&self, rows: &[usize]) -> Vec<f64> {
+        rows.iter().map(|&i| self.y[i]).collect()
+    }
+
+    /// Part number `split`: a share `test` of the rows, drawn by chance, to test on, and the others (in random order, so that any number of the first ones is a
+    /// random choice) to learn from.
+    ///
+    /// # Errors
+    /// When one of the parts would be empty.
+    pub(crate) fn split(
+        &self,
+        (split, test): (usize, f64),
+        (scale, by): (InputScale, ScaledBy),
+        streams: Streams,
+    ) -> Result<Fold, ExperimentError> {
+        let n = self.y.len();
+        let count = (test * n as f64).round() as usize;
+        if count == 0 || count >= n {
+            return refused(format!("a share of {test} of {n} rows for tests leaves one part empty"));
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        order.shuffle(&mut streams.child("experiment/split", split as u64).stream("experiment/rows"));
+        let (tested, learned) = order.split_at(count);
+        let (x, y) = (self.inputs(learned), self.targets(learned));
+        let units = match by {
+            ScaledBy::Training => Units::learn(x.as_ref(), &y, scale),
+            ScaledBy::All => Units::learn(self.x.as_ref(), &self.y, scale),
+        };
+        let scaled = |x: Mat<f64>| {
+            Mat::from_fn(x.nrows(), x.ncols(), |i, j| (x[(i, j)] - units.inputs[j].0) / units.inputs[j].1)
+        };
+        let target = |y: &f64| units.target.target(*y);
+        let y = Mat::from_fn(y.len(), 1, |i, _| target(&y[i]));
+        Ok(Fold {
+            train: Observations::new(scaled(x), y, None)?,
+            test: scaled(self.inputs(tested)),
+            truth: self.targets(tested).iter().map(target).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Rows {
+        // The row's number, twice it, and nothing; the target is its number, too.
+        Rows {
+            x: Mat::from_fn(50, 3, |i, j| [i as f64, 2.0 * i as f64, 7.0][j]),
+            y: (0..50).map(f64::from).collect(),
+        }
+    }
+
+    #[test]
+    fn parts_are_disjoint_and_in_the_units_that_are_asked_for() {
+        let (rows, streams) = (rows(), Streams::new(3));
+        let split = |number, scale, by| rows.split((number, 0.2), (scale, by), streams).unwrap();
+        let fold = split(0, InputScale::Interval, ScaledBy::All);
+        assert_eq!((fold.train.rows(), fold.test.nrows(), fold.truth.len()), (40, 10, 10));
+        // Scaled by all rows, the number of a row can be told from its inputs: every row is in exactly one part.
+        let number = |x: f64| ((x + 1.0) * 24.5).round() as usize;
+        let mut seen: Vec<usize> = fold.train.inputs().col(0).iter().map(|x| number(*x)).collect();
+        seen.extend(fold.test.col(0).iter().map(|x| number(*x)));
+        seen.sort_unstable();
+        assert_eq!(seen, (0..50).collect::<Vec<_>>());
+        for i in 0..10 {
+            assert!((fold.test[(i, 0)] - fold.test[(i, 1)]).abs() < 1e-12 && fold.test[(i, 2)] == 0.0);
+            assert!(fold.test[(i, 0)].abs() <= 1.0);
+        }
+        // The target of all rows has mean 0 and deviation 1: the variance of 0, ..., 49 is (50² - 1) / 12.
+        let deviation = (2499.0_f64 / 12.0).sqrt();
+        for (i, y) in fold.truth.iter().enumerate() {
+            assert!((y - (number(fold.test[(i, 0)]) as f64 - 24.5) / deviation).abs() < 1e-12);
+        }
+        let trained = split(0, InputScale::Deviation, ScaledBy::Training).train;
+        let column: Vec<f64> = trained.inputs().col(0).iter().copied().collect();
+        let (mean, square) = (column.iter().sum::<f64>() / 40.0, column.iter().map(|v| v * v).sum::<f64>());
+        assert!(mean.abs() < 1e-12 && (square / 40.0 - 1.0).abs() < 1e-12);
+        for i in 0..40 {
+            assert!((trained.inputs()[(i, 0)] - trained.targets()[(i, 0)]).abs() < 1e-12);
+        }
+        let again = split(0, InputScale::Interval, ScaledBy::All);
+        assert_eq!(again.truth, fold.truth);
+        assert_ne!(split(1, InputScale::Interval, ScaledBy::All).truth, fold.truth);
+        assert!(rows.split((0, 0.001), Default::default(), streams).is_err());
+        assert!(rows.split((0, 0.999), Default::default(), streams).is_err());
+    }
+
+    #[test]
+    fn few_rows_are_a_choice_of_all() {
+        let few = rows().at_most(Some(8), Streams::new(1));
+        assert_eq!((few.y.len(), few.x.nrows()), (8, 8));
+        for (i, y) in few.y.iter().enumerate() {
+            assert_eq!(few.x[(i, 0)], *y);
+        }
+        assert!(few.y.windows(2).any(|w| w[0] > w[1]), "{:?}", few.y);
+        assert_eq!(rows().at_most(Some(50), Streams::new(1)).y, rows().y);
+        assert_eq!(Rows::made_up(30, Streams::new(0)).x.ncols(), 10);
+    }
+}

@@ -1,0 +1,138 @@
+//! Experiments on deep kernels: tables, numbers of features.
+
+// Errors of experiments carry paths and causes; tests do not mind their size.
+#![allow(clippy::result_large_err)]
+
+use crate::experiments::{folder, number, quick_with};
+use posterior::experiments::{Experiment, ExperimentError, Outcome, RunOptions, run};
+use posterior::optim::Signal;
+use std::path::Path;
+
+fn read(name: &str, changes: &[(&str, &str)]) -> Result<Experiment, ExperimentError> {
+    let path = folder().join(format!("{name}.toml"));
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{name}: {from}");
+        text = text.replace(from, to);
+    }
+    Experiment::parse(&text, &path)
+}
+
+fn kept(name: &str, journal: &Path) -> Outcome {
+    let options = RunOptions { quick: true, journal: Some(journal.into()), ..RunOptions::default() };
+    run(&read(name, &[]).unwrap(), &options, &mut |_| Signal::Continue).unwrap()
+}
+
+#[test]
+fn tables_by_every_method_and_what_is_finished_is_kept() {
+    let parts = tempfile::tempdir().unwrap();
+    let journal = parts.path().join("parts.jsonl");
+    let outcome = kept("deep_kernels_tables", &journal);
+    let missing: Vec<_> = outcome.published.iter().filter(|p| p.found.is_none()).collect();
+    assert!(missing.is_empty(), "{missing:?} {:?}", outcome.tables());
+    // Thirteen methods on pol, twelve on protein, where GP ran out of memory: three scores each.
+    assert_eq!(outcome.published.len(), 75);
+    for table in ["pol", "protein"] {
+        let methods = outcome.mean["tables"][table].as_object().unwrap();
+        assert_eq!(methods.len(), 16);
+        for (name, found) in methods {
+            let of = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{table}, {name}: {key}"));
+            assert_eq!((of("splits_counted"), of("failed")), (1.0, 0.0), "{table}, {name}");
+            // A learner of nothing has an RMSE of one target's deviation, give or take a fifth with 24 rows.
+            assert!(of("rmse") < 1.5 && of("mae") <= of("rmse") && of("nll").is_finite(), "{table}, {name}");
+            assert!(of("coverage_50") <= of("coverage_90") && of("coverage_90") <= of("coverage_95"));
+            let rows = if name == "GP" { 60.0 } else { 96.0 };
+            assert_eq!(of("rows"), rows, "{table}, {name}");
+            let features = match name.as_str() {
+                "GP" => None,
+                one if one.ends_with('r') => Some(1.0),
+                _ => Some(6.0),
+            };
+            assert_eq!(found["points"].as_f64(), features, "{table}, {name}");
+        }
+        assert_eq!(number(&outcome, &["tables", table, "DBK", "set_aside"]), 9.0);
+        let chosen = |name: &str| methods[name]["chosen"].as_str().unwrap();
+        assert_eq!(chosen("SVDBK"), "the bound on the evidence");
+        assert_eq!(chosen("network alone"), "the network alone with a learned noise");
+    }
+    let again = kept("deep_kernels_tables", &journal);
+    assert_eq!((outcome.reused, again.reused), (0, 32));
+    assert_eq!(outcome.mean, again.mean);
+}
+
+#[test]
+fn scores_by_number_of_features() {
+    let parts = tempfile::tempdir().unwrap();
+    let outcome = kept("deep_kernels_ranks", &parts.path().join("parts.jsonl"));
+    // A method with as many features as it has anyway is the same fit: of two tables and three methods, each once.
+    assert_eq!(outcome.reused, 6);
+    for table in ["pol", "protein"] {
+        for method in ["DBK", "DBK-c", "SVDBK"] {
+            for rank in ["1", "8", "128"] {
+                let of = |key: &str| number(&outcome, &["ranks", table, method, rank, key]);
+                assert_eq!(of("points"), rank.parse::<f64>().unwrap());
+                assert!(of("effective_rank") >= 1.0 && of("effective_rank") <= of("points") + 1e-9);
+            }
+            let same = |key: &str| {
+                let alone = number(&outcome, &["tables", table, method, key]);
+                assert_eq!(alone, number(&outcome, &["ranks", table, method, "8", key]), "{method}");
+            };
+            ["nll", "rmse", "seconds"].into_iter().for_each(same);
+        }
+    }
+    // Score by score, a picture for each table.
+    let html = outcome.report().to_html();
+    for table in ["pol", "protein"] {
+        for score in ["NLL", "RMSE", "seconds"] {
+            assert!(html.contains(&format!("{table}: {score} by number of features")));
+        }
+    }
+}
+
+#[test]
+fn one_fit_that_is_refused_takes_no_other_with_it() {
+    // 1 MB is less than what is reserved for work alone.
+    let changes = [("memory = 16.0", "memory = 0.001"), ("splits = 1\nseconds", "splits = 2\nseconds")];
+    let outcome = quick_with("deep_kernels_tables", &changes);
+    let of = |name: &str, key: &str| outcome.mean["tables"]["pol"][name][key].as_f64();
+    assert_eq!((of("SVDBK", "failed"), of("SVDBK", "nll")), (Some(2.0), None));
+    assert_eq!((of("GP", "failed"), of("GP", "splits_counted")), (Some(0.0), Some(2.0)));
+    let html = outcome.report().to_html();
+    assert!(html.contains("pol, split 1, SVDBK: no result"), "the reason is told");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    for (name, from, to, word) in [
+        ("tables", "splits = 5", "splits = 0", "splits"),
+        ("tables", "seconds = 900.0", "seconds = -1.0", "seconds"),
+        ("tables", "memory = 16.0", "memory = nan", "memory"),
+        ("tables", "rows_of = { GP = 3000 }", "rows_of = { PG = 3000 }", "`PG`"),
+        ("tables", "rows_of = { GP = 3000 }", "rows_of = { GP = 3 }", "rows_of"),
+        ("tables", "inputs = \"interval\"", "inputs = \"inches\"", "inches"),
+        ("tables", "splits = 5", "splits = 5\ntest = 1.0", "share"),
+        ("tables", "kernel = \"se(ard)\"", "kernel = \"sea\"", "sea"),
+        ("tables", "name = \"protein\"", "name = \"pol\"", "`pol`"),
+        ("tables", "name = \"protein\"", "name = \"protein\"\nmethods = [\"none\"]", "`none`"),
+        ("tables", "name = \"protein\"", "name = \"protein\"\nmethods = []", "at least one"),
+        ("tables", "name = \"sDKL\"", "name = \"sDKL\"\ncheckpoint = \"x\"", "checkpoint"),
+        ("tables", "name = \"sDKL\"", "name = \"sDKL\"\nranks = 3", "ranks"),
+        ("ranks", "values = [1, 2,", "values = [2, 1,", "ascending"),
+        ("ranks", "values = [1, 2,", "values = [0, 2,", "from 1"),
+        ("ranks", "methods = [\"DBK\", \"DBK-c\", \"SVDBK\", \"SVDBK-c\"", "methods = [\"none\"", "`none`"),
+        (
+            "ranks",
+            "method = \"dkl\"\nrank = 128\nobjective = \"evidence\"",
+            "method = \"exact\"",
+            "no features",
+        ),
+    ] {
+        let error = read(&format!("deep_kernels_{name}"), &[(from, to)]).unwrap_err().to_string();
+        assert!(error.contains(word), "{from} -> {to}: {error}");
+    }
+    let path = folder().join("deep_kernels_tables.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("../../shared/data/uci", "nowhere");
+    let missing = Experiment::parse(&text, &path).unwrap();
+    let error = run(&missing, &RunOptions::default(), &mut |_| Signal::Continue).unwrap_err();
+    assert!(matches!(error, ExperimentError::MissingData { .. }), "{error}");
+}
