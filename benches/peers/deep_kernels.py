@@ -1,6 +1,6 @@
 """Deep kernels on tables: `posterior fit gp` beside PyTorch and GPyTorch, by accuracy, by the time of a step, and by the number of rows.
 
-All peers share one network, h1 = tanh(W1 x + b1), h2 = h1 + tanh(W2 h1 + b2), W3 h2 + b3 with a width of 128:
+All peers share one network, h = tanh(W x + b), twice h = h + tanh(W h + b), W h + b with a width of 128:
   torch-network   its one output with a learned noise variance: no process, and hard to beat
   torch-dbk       deep basis kernel: 128 outputs are the features of a process, whose evidence is exact; all rows at every step
   torch-svdbk     the same by the stochastic bound on the weights of the features
@@ -68,6 +68,7 @@ SCALED = {
     "svdbk": ("--iterations", ["--method", "svdbk", "--objective", "evidence"]),
 }
 TABLES = ["pol", "bike", "protein", "keggdirected", "kin8nm"]
+BLOCKS = 2  # of the network
 RANK = 128  # features, or inducing points
 BATCH = 256
 LOOK = 100  # steps of torch-dbk between two looks at the validation rows
@@ -130,11 +131,14 @@ def tensors(*arrays):
 class Residual(nn.Module):
     def __init__(self, inputs, outputs, width=128):
         super().__init__()
-        self.first, self.second, self.last = nn.Linear(inputs, width), nn.Linear(width, width), nn.Linear(width, outputs)
+        self.first, self.last = nn.Linear(inputs, width), nn.Linear(width, outputs)
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(BLOCKS))
 
     def forward(self, x):
         h = self.first(x).tanh()
-        return self.last(h + self.second(h).tanh())
+        for block in self.blocks:
+            h = h + block(h).tanh()
+        return self.last(h)
 
 
 class Noise(nn.Module):
@@ -680,7 +684,7 @@ def main():
     common.add_argument("--memory", type=float, default=round(0.7 * gigabytes, 1), help="gigabytes that a process may take [%(default)s]")
     common.add_argument("--rate", type=float, default=1e-3, help="Adam's step size in peers [%(default)s]")
     common.add_argument("--noise", type=float, default=0.3, help="first noise variance of peers [%(default)s]")
-    common.add_argument("--decay", type=float, default=1e-4, help="weight decay of peers' networks [%(default)s]")
+    common.add_argument("--decay", type=float, default=1e-5, help="weight decay of peers' networks [%(default)s]")
     common.add_argument("--json", type=Path, help="file to write all results to as well")
     of_tables = argparse.ArgumentParser(add_help=False)
     of_tables.add_argument("names", nargs="*", metavar="TABLE", help=f"such as {', '.join(TABLES)}")

@@ -42,7 +42,7 @@ pub struct DbkOptions {
     /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
-    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of width 128]
+    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of two blocks of width 128]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub basis: Option<PathBuf>,
     /// Keep the network of --basis as it is: Bayesian regression on its outputs
@@ -80,7 +80,7 @@ impl Default for DbkOptions {
             correction: None,
             trace_weight: None,
             divergence_weight: None,
-            weight_decay: 1e-4,
+            weight_decay: 1e-5,
             patience: 40,
         }
     }

@@ -10,8 +10,8 @@ const KIND: &str = "residual_perceptron";
 
 /// `h = a(W x + b)`, then `h <- h + a(W h + b)` in each block, then `W h + b`.
 ///
-/// Parameters: `input.weight`, `input.bias`, `blocks.0.weight`, `blocks.0.bias`, ..., `output.weight`, `output.bias`. With one block, `tanh` and
-/// width 128 this is the two-layer residual network used for deep kernels on tables.
+/// Parameters: `input.weight`, `input.bias`, `blocks.0.weight`, `blocks.0.bias`, ..., `output.weight`, `output.bias`. With `tanh`, width 128 and two
+/// blocks this is the network of deep kernels on tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResidualPerceptron {

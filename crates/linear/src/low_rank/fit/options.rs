@@ -106,7 +106,7 @@ impl Default for LowRankOptions {
             rest_as_noise: false,
             corrected: false,
             learning_rate: 1e-3,
-            weight_decay: 1e-4,
+            weight_decay: 1e-5,
             steps: 10_000,
             check_every: 100,
             patience: 2_000,
