@@ -2,7 +2,9 @@
 
 mod automatic;
 mod counts;
+mod cox;
 mod deep;
+mod deep_labels;
 mod experiment_files;
 mod experiments;
 mod face;

@@ -80,7 +80,7 @@ impl GeneralisedModel {
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
-            let mut own = judged(&posterior, &likelihood, held, &marginal)?;
+            let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
             if let Some(features) = &mut features {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
                 let mine = (&posterior, &likelihood);
