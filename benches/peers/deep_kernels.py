@@ -1,6 +1,6 @@
 """Deep kernels on tables: `posterior fit gp` beside PyTorch and GPyTorch, by accuracy, by the time of a step, and by the number of rows.
 
-All peers share one network, h = tanh(W x + b), twice h = h + tanh(W h + b), W h + b with a width of 128:
+All peers share one network, h = tanh(W x + b), three times h = h + tanh(W h + b), W h + b with a width of 128:
   torch-network   its one output with a learned noise variance: no process, and hard to beat
   torch-dbk       deep basis kernel: 128 outputs are the features of a process, whose evidence is exact; all rows at every step
   torch-svdbk     the same by the stochastic bound on the weights of the features
@@ -68,7 +68,7 @@ SCALED = {
     "svdbk": ("--iterations", ["--method", "svdbk", "--objective", "evidence"]),
 }
 TABLES = ["pol", "bike", "protein", "keggdirected", "kin8nm"]
-BLOCKS = 2  # of the network
+BLOCKS = 3  # of the network
 RANK = 128  # features, or inducing points
 BATCH = 256
 LOOK = 100  # steps of torch-dbk between two looks at the validation rows

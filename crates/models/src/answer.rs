@@ -250,7 +250,7 @@ pub(crate) fn columns<M: Model + ?Sized>(
                 out.push(numeric(name("latent_std"), root(latent_variance)));
                 for &level in &question.quantiles {
                     let Some(quantiles) = predictions.quantiles(level, !question.latent) else {
-                        return Err(ModelError::Usage("--quantiles are for Gaussian noise; the other predictions have means and standard deviations".into()));
+                        return Err(ModelError::Usage("--quantiles are for Gaussian noise and intensities; the other predictions have means and standard deviations".into()));
                     };
                     out.push(numeric(name(&format!("q{level}")), each(k, &quantiles)));
                 }

@@ -43,6 +43,8 @@ pub struct Predictive {
     pub predicted: Predicted,
     /// Whether observations are Gaussian given the input, so that they have simple quantiles.
     pub gaussian: bool,
+    /// Whether it is the logarithm of what is predicted that is Gaussian: rates that are not observed themselves.
+    pub log_gaussian: bool,
     /// Numbers for each example: classes, events, or numbers of a target.
     pub width: usize,
     /// Latent values of each example: outputs of a network, functions of a process.
@@ -75,6 +77,7 @@ impl Predictive {
         Self {
             predicted,
             gaussian,
+            log_gaussian: false,
             width,
             outputs,
             latent_mean: Vec::new(),
@@ -148,13 +151,21 @@ impl Predictive {
         }
     }
 
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise; None for other predictions.
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
+        let z = standard_quantile(level);
+        if self.log_gaussian {
+            // Of mean `exp(m + v/2)` and variance `mean² (exp(v) - 1)`.
+            let of = |(mean, variance): (&f64, &f64)| {
+                let v = (variance / (mean * mean)).ln_1p();
+                mean * (z * v.sqrt() - 0.5 * v).exp()
+            };
+            return Some(mean.iter().zip(latent_variance).map(of).collect());
+        }
         if !self.gaussian {
             return None;
         }
-        let z = standard_quantile(level);
         let variances = if noise { variance } else { latent_variance };
         Some(mean.iter().zip(variances).map(|(m, v)| m + z * v.sqrt()).collect())
     }

@@ -132,7 +132,10 @@ enum Rows {
 fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<Rows, Failure> {
     let (path, seed, asked) = (&arguments.data, request.seed, request.labels.likelihood);
     let (target, missing) = (&request.selection.target, request.selection.missing);
-    if in_parts(arguments.stream, path)? {
+    let events = request.labels.of_events();
+    if events && in_parts(arguments.stream, path)? {
+        remarks.say("tables of events are read whole".into());
+    } else if in_parts(arguments.stream, path)? {
         let first = TableParts::open(path, &StreamOptions::default())?.next().transpose()?;
         let looks = first.map(|part| {
             let rows: Vec<usize> = (0..part.table.rows()).collect();
@@ -153,6 +156,12 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
         }
     }
     let table = read(path, request.memory, remarks)?;
+    if events {
+        let split = arguments.held_out().split(table.rows(), None, seed)?;
+        let observed = Observed::of_events(&table, &split.train, request)?;
+        remarks.say(format!("target: {}", observed.why()));
+        return Ok(Rows::Other(Box::new(observed)));
+    }
     let all: Vec<usize> = (0..table.rows()).collect();
     let looks = choose_likelihood(&table, target, &all, asked, missing)?;
     let strata = looks.strata(&table, target)?;

@@ -12,6 +12,7 @@ mod laplace_search_flags;
 mod laplace_search_outputs;
 mod laplace_searches;
 mod large_tables;
+mod learned_labels;
 mod networks;
 mod networks_common;
 mod optimize;

@@ -106,6 +106,12 @@ fn processes_do_not_depend_on_the_number_of_threads() {
         "svdkl --iterations 12 --rank 40 --objective predictive",
     ];
     fits(folder.path(), table, &deep);
+    // Labels as well, and events, whose columns lie between 0 and 1.
+    let table = "fit gp --data t.csv --features a,b,c --target colour --method";
+    let labels = ["svdbk --iterations 12 --rank 40", "dkl --iterations 4 --rank 40 --objective evidence"];
+    fits(folder.path(), table, &labels);
+    let table = "fit gp --data t.csv --window a=0:1,b=0:1 --method";
+    fits(folder.path(), table, &["svdbk --iterations 12 --rank 40"]);
 }
 
 #[test]

@@ -8,15 +8,18 @@
 //! of a_e       m                                      of a_q             -ρ_q (m + R Rᵀ a_q)
 //! ```
 //!
-//! in closed form. Source: spec `deep_kernel_decomposition`, section 4.6.
+//! in closed form. [`CoxRows`] says the same row by row, so that events and nodes may pass in batches of both. Source: spec `deep_kernel_decomposition`, section 4.6.
 
 use super::{DataGradient, WeightDistribution};
 use crate::LinearError;
 use crate::check::same;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Mat, MatRef};
+use posterior_likelihoods::{Likelihood, LikelihoodError, Slopes};
 use posterior_linalg::symmetric::mirror_lower;
 use posterior_linalg::triangular::add_lower_product;
+use posterior_optim::{Parameters, Segment};
+use rand::Rng;
 
 /// An interval of time, or of whatever events happen along.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,10 +150,115 @@ pub fn cox_slopes(
     })
 }
 
+/// Events (target 1) and nodes of a quadrature (target 0) as rows of one table, whose log intensity is their latent value: `E_q[log p] = Σ_e m_e - Σ_q exp(m_q + ½ v_q)` is then a sum over rows as that of any likelihood is. The
+/// logarithm of a node's weight in the quadrature is the offset of its row ([`ObservedRows::offsets`](super::ObservedRows)).
+///
+/// Powers of the likelihood are those of cells that are infinitely small: `(1/α) log E[λ^α] = m + ½ α v` of an event, and of a node the same for all α, minus its expected intensity. So α = 0 is the bound on the evidence and
+/// α = 1 the log density of the events under the mean intensity, which is the log predictive density here. A row is no outcome of its own: there is nothing to draw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoxRows;
+
+impl Parameters for CoxRows {
+    fn segments(&self) -> Vec<Segment> {
+        Vec::new()
+    }
+
+    fn values(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn set_values(&mut self, values: &[f64]) {
+        assert!(values.is_empty(), "it has no parameters");
+    }
+}
+
+impl CoxRows {
+    /// The term of a row for a power of the likelihood, with its slopes in mean and variance.
+    fn term(y: &[f64], mean: f64, variance: f64, power: f64) -> (f64, f64, f64) {
+        if y[0] == 1.0 {
+            (mean + 0.5 * power * variance, 1.0, 0.5 * power)
+        } else {
+            let expected = (mean + 0.5 * variance).exp();
+            (-expected, -expected, -0.5 * expected)
+        }
+    }
+}
+
+impl Likelihood for CoxRows {
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn name(&self) -> &'static str {
+        "cox"
+    }
+
+    fn check_target(&self, y: &[f64]) -> Result<(), LikelihoodError> {
+        let owner = self.name();
+        match *y {
+            [0.0 | 1.0] => Ok(()),
+            [value] => {
+                let remedy = "rows are events, 1, or nodes of a quadrature, 0".into();
+                Err(LikelihoodError::Target { owner, position: 0, value, remedy })
+            }
+            _ => {
+                let (what, needed, remedy) = ("target", 1, "give one number: whether the row is an event");
+                Err(LikelihoodError::Length { owner, what, needed, found: y.len(), remedy })
+            }
+        }
+    }
+
+    fn log_density(&self, y: &[f64], f: &[f64]) -> f64 {
+        Self::term(y, f[0], 0.0, 0.0).0
+    }
+
+    fn gradient(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        out[0] = Self::term(y, f[0], 0.0, 0.0).1;
+    }
+
+    fn curvature_entries(&self, y: &[f64], f: &[f64], out: &mut [f64]) {
+        out[0] = if y[0] == 1.0 { 0.0 } else { f[0].exp() };
+    }
+
+    fn curvature_needs_target(&self) -> bool {
+        true
+    }
+
+    /// Of the number of events in a cell of this expectation.
+    fn moments(&self, f: &[f64], mean: &mut [f64], variance: &mut [f64]) {
+        (mean[0], variance[0]) = (f[0].exp(), f[0].exp());
+    }
+
+    fn sample(&self, _: &[f64], _: &mut dyn Rng, out: &mut [f64]) {
+        out[0] = f64::NAN;
+    }
+
+    fn expected_log_density(&self, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        let value;
+        (value, slopes.means[0], slopes.variances[0]) = Self::term(y, mean[0], variance[0], 0.0);
+        value
+    }
+
+    fn alpha_energy(&self, alpha: f64, y: &[f64], mean: &[f64], variance: &[f64], slopes: Slopes<'_>) -> f64 {
+        let (value, of_mean, of_variance) = Self::term(y, mean[0], variance[0], alpha);
+        (slopes.means[0], slopes.variances[0]) = (-of_mean, -of_variance);
+        -value
+    }
+
+    fn predictive_moments(&self, mean: &[f64], variance: &[f64], out: (&mut [f64], &mut [f64])) {
+        let rate = (mean[0] + 0.5 * variance[0]).exp();
+        (out.0[0], out.1[0]) = (rate, rate + rate * rate * variance[0].exp_m1());
+    }
+
+    fn log_predictive_density(&self, y: &[f64], mean: &[f64], variance: &[f64]) -> f64 {
+        Self::term(y, mean[0], variance[0], 1.0).0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::low_rank::natural_step;
+    use crate::low_rank::{DataTerm, DataTermBuffers, ObservedRows, natural_step};
     use posterior_linalg::random::Streams;
     use posterior_optim::check;
     use rand_distr::{Distribution, StandardNormal};
@@ -226,6 +334,70 @@ mod tests {
         let mean = sum / draws as f64;
         let error = ((squares / draws as f64 - mean * mean) / draws as f64).sqrt();
         assert!((mean - slopes.value).abs() < 5.0 * error, "{mean} {} {error}", slopes.value);
+    }
+
+    #[test]
+    fn rows_of_events_and_nodes_say_what_the_process_says() {
+        let (m, events, nodes) = (3, 4, 5);
+        let (e, n) = (normal(m, events, "events"), normal(m, nodes, "nodes"));
+        let weight = 0.4_f64;
+        let mut q = WeightDistribution::prior(m, 1, true);
+        let start: Vec<f64> = (0..q.unconstrained_len()).map(|i| 0.2 - 0.05 * i as f64).collect();
+        q.set_unconstrained(&start);
+        let whole = cox_slopes(
+            &q,
+            CoxPoints { features: e.as_ref(), means: &[0.0; 4], weight: 1.0 },
+            CoxPoints { features: n.as_ref(), means: &[0.0; 5], weight },
+        )
+        .unwrap();
+        let features = Mat::from_fn(m, 9, |j, i| if i < 4 { e[(j, i)] } else { n[(j, i - 4)] });
+        let targets = Mat::from_fn(9, 1, |i, _| f64::from(u8::from(i < 4)));
+        let offsets: Vec<f64> = (0..9).map(|i| if i < 4 { 0.0 } else { weight.ln() }).collect();
+        let rows =
+            ObservedRows { targets: targets.as_ref(), noise: None, weights: None, offsets: Some(&offsets) };
+        let own: Vec<f64> = (0..9).map(|i| features.col(i).squared_norm_l2()).collect();
+        let term = DataTerm::new(&q, &CoxRows, 0.0);
+        let mut buffers = DataTermBuffers::default();
+        let zero = || Mat::zeros(9, 1);
+        let slopes = term.slopes(features.as_ref(), zero(), &own, &rows, 1.0, &mut buffers);
+        assert!((slopes.value - whole.value).abs() < 1e-12);
+        assert!((&slopes.of_q.mean - &whole.of_q.mean).norm_max() < 1e-12);
+        assert!((&slopes.of_q.covariances[0] - &whole.of_q.covariances[0]).norm_max() < 1e-12);
+        let h = slopes.of_prior_variances();
+        let adjoint = term.features_adjoint(&slopes, &mut buffers);
+        for i in 0..9 {
+            for j in 0..m {
+                let expected = if i < 4 { whole.events[(j, i)] } else { whole.nodes[(j, i - 4)] };
+                assert!((adjoint[(j, i)] + 2.0 * h[i] * features[(j, i)] - expected).abs() < 1e-12);
+            }
+        }
+        // At power 1 it is the log density under the mean intensity, here of the closed form.
+        let value =
+            DataTerm::new(&q, &CoxRows, 1.0).value(features.as_ref(), zero(), &own, &rows, &mut buffers);
+        let points = CoxPoints { features: features.as_ref(), means: &offsets, weight: 1.0 };
+        let rates = q.intensities(points).unwrap();
+        let expected: f64 = rates.iter().enumerate().map(|(i, r)| if i < 4 { r.ln() } else { -r }).sum();
+        assert!((value - expected).abs() < 1e-12, "{value} {expected}");
+        for bad in [&[0.5][..], &[f64::NAN], &[], &[1.0, 0.0]] {
+            assert!(CoxRows.check_target(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn slopes_of_every_power_are_finite_differences() {
+        for (y, power) in [(1.0, 0.0), (1.0, 0.5), (1.0, 1.0), (0.0, 0.0), (0.0, 0.7), (0.0, 1.0)] {
+            let value = |at: &[f64]| {
+                let (mut means, mut variances) = ([0.0], [0.0]);
+                let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut [] };
+                CoxRows.alpha_energy(power, &[y], &at[..1], &at[1..], slopes)
+            };
+            let at = [0.3, 0.8];
+            let numeric = check::gradient(value, &at);
+            let (mut means, mut variances) = ([0.0], [0.0]);
+            let slopes = Slopes { means: &mut means, variances: &mut variances, parameters: &mut [] };
+            CoxRows.alpha_energy(power, &[y], &at[..1], &at[1..], slopes);
+            check::assert_close(&[means[0], variances[0]], &numeric, 1e-7, 1e-7);
+        }
     }
 
     #[test]

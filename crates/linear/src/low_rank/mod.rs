@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `evidence` | [`EvidenceSums`]: the exact evidence in one pass, with its gradient in features and noise in a second; [`TriangularSums`]: the same by QR |
 //! | `data_term` | [`DataTerm`]: a batch's expected (or predictive) log density under any likelihood, with its slopes in weights and features |
-//! | `cox` | [`cox_slopes`]: the same for events whose intensity is learned |
+//! | `cox` | [`cox_slopes`], [`CoxRows`]: the same for events whose intensity is learned |
 //! | `distribution` | [`WeightDistribution`]: the Gaussian over weights |
 //! | `natural` | [`natural_step`]: a step along its natural parameters |
 //! | `learned_features` | [`LearnedFeatures`]: features with parameters and a way back to them; their [`FeatureDiagnostics`] |
@@ -39,7 +39,7 @@ mod learned_features;
 mod natural;
 mod posterior;
 
-pub use cox::{CoxPoints, CoxSlopes, Interval, cox_slopes};
+pub use cox::{CoxPoints, CoxRows, CoxSlopes, Interval, cox_slopes};
 pub use data_term::{DataSlopes, DataTerm, DataTermBuffers, ObservedRows};
 pub use distribution::WeightDistribution;
 pub use evidence::{

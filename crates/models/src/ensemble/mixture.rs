@@ -71,6 +71,7 @@ pub(super) fn mixture(members: Vec<Predictive>) -> Result<Predictive, ModelError
     Ok(Predictive {
         // A mixture of Gaussians has no simple quantiles.
         gaussian: false,
+        log_gaussian: false,
         latent_mean,
         latent_deviation: latent_variances.into_iter().map(f64::sqrt).collect(),
         log_density: densities.map(|d| log_average_exp(&d)),

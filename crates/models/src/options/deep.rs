@@ -42,7 +42,7 @@ pub struct DbkOptions {
     /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
-    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of two blocks of width 128]
+    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of three blocks of width 128]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub basis: Option<PathBuf>,
     /// Keep the network of --basis as it is: Bayesian regression on its outputs
@@ -107,6 +107,8 @@ pub(crate) struct Setting {
     pub(crate) name: String,
     /// Where noise begins.
     pub(crate) noise: f64,
+    /// Whether that is below where it usually begins.
+    pub(crate) from_below: bool,
     pub(crate) options: LowRankOptions,
     /// Steps in one pass over the rows.
     pub(crate) per_pass: usize,
@@ -123,6 +125,15 @@ pub(crate) struct DeepKind {
 
 /// The trace weight that is tried where nobody names one: with all of it, training takes several times as many steps.
 const TRACE_WEIGHT: f64 = 0.1;
+
+/// Where noise begins: a tenth and more of the target's variance lets networks find the smooth part first.
+const FIRST_NOISE: f64 = 0.3;
+
+/// Where it begins in one of the ways that are tried.
+const LOW_NOISE: f64 = 0.03;
+
+/// The smaller weight of the divergence that is tried.
+const LEAST_BETA: f64 = 0.05;
 
 /// Passes over the rows at most.
 const PASSES: usize = 1000;
@@ -204,7 +215,7 @@ impl DbkOptions {
                 seed,
                 ..LowRankOptions::default()
             };
-            Setting { name, noise: 0.3, options, per_pass }
+            Setting { name, noise: FIRST_NOISE, from_below: false, options, per_pass }
         };
         let batches = |power, divergence_weight| Training::Batches { size, power, divergence_weight };
         let bound = || of("the bound on the evidence".into(), batches(0.0, 1.0));
@@ -215,16 +226,26 @@ impl DbkOptions {
         let predictive = |beta: f64| of(format!("predictive, divergence weight {beta}"), batches(1.0, beta));
         let betas = match self.divergence_weight {
             Some(beta) => vec![beta],
-            None => vec![1.0, 0.05],
+            None => vec![1.0, LEAST_BETA],
+        };
+        // Where there is little noise, it is found sooner from below; elsewhere rows are remembered before it is found.
+        let from_below = || {
+            let mut way = predictive(self.divergence_weight.unwrap_or(LEAST_BETA));
+            (way.noise, way.from_below) = (LOW_NOISE, true);
+            way.name = format!("{}, first noise {LOW_NOISE}", way.name);
+            way
         };
         let point = || of("the network alone with a learned noise".into(), Training::Point { size });
         match self.objective {
             Some(ObjectiveName::Point) => vec![point()],
-            Some(ObjectiveName::Predictive) => betas.into_iter().map(predictive).collect(),
+            Some(ObjectiveName::Predictive) => {
+                betas.into_iter().map(predictive).chain([from_below()]).collect()
+            }
             Some(_) => vec![evidence()],
             None => {
                 let mut all = vec![point()];
                 all.extend(betas.into_iter().map(predictive));
+                all.push(from_below());
                 // Batches lead where all rows at a time lead, in a tenth of the time; weights are exact in the end.
                 all.push(bound());
                 if !kind.inducing && self.correction.is_none() {

@@ -102,6 +102,17 @@ impl Args for Method {
             .value_parser(value_parser!(MethodName))
             .default_value(MethodName::Auto.as_str());
         let mut command = command.arg(method);
+        // Events have no target: what stands in for it is their window.
+        let known = |name: &str| command.get_arguments().any(|own| own.get_id() == name);
+        if known("target") && known("window") {
+            command = command.mut_arg("target", |target| {
+                target
+                    .required(false)
+                    .default_value("")
+                    .hide_default_value(true)
+                    .required_unless_present("window")
+            });
+        }
         for (order, flag) in MethodName::ALL.iter().flat_map(|name| name.flags()).enumerate() {
             let id = flag.get_id().clone();
             if !command.get_arguments().any(|known| *known.get_id() == id) {

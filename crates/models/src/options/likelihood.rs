@@ -27,6 +27,8 @@ pub enum LikelihoodName {
     NegativeBinomial,
     /// Numbers with outliers
     StudentT,
+    /// Events: every row is one, and the columns of --window say where or when; their intensity is learned
+    Cox,
 }
 
 impl LikelihoodName {
@@ -40,6 +42,7 @@ impl LikelihoodName {
             Self::Poisson => "poisson",
             Self::NegativeBinomial => "negative-binomial",
             Self::StudentT => "student-t",
+            Self::Cox => "cox",
         }
     }
 }
@@ -186,6 +189,78 @@ impl From<ClassWeights> for String {
     }
 }
 
+/// A column of a [`Window`] with the range in which events would have been seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowSide {
+    /// By name or number (from 1).
+    pub column: String,
+    /// The lower end, in the column's units.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl WindowSide {
+    /// Its middle.
+    pub fn centre(&self) -> f64 {
+        0.5 * self.low + 0.5 * self.high
+    }
+}
+
+impl fmt::Display for WindowSide {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}={}:{}", self.column, self.low, self.high)
+    }
+}
+
+/// The box in which events would have been seen, written `t=0:24` or `x=-1:1,y=0:5`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Window(pub Vec<WindowSide>);
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let side = |text: &str| {
+            let found = text.rsplit_once('=').and_then(|(column, range)| {
+                let (low, high) = range.split_once(':')?;
+                let end = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
+                Some((column.trim().to_string(), end(low)?, end(high)?))
+            });
+            match found {
+                Some((column, low, high)) if low < high && !column.is_empty() => {
+                    Ok(WindowSide { column, low, high })
+                }
+                _ => Err(format!(
+                    "`{text}` is no side of a window: write COLUMN=LOW:HIGH with two numbers, the lower one first"
+                )),
+            }
+        };
+        text.split(',').map(side).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        out.write_str(&all.join(","))
+    }
+}
+
+impl TryFrom<String> for Window {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Window> for String {
+    fn from(window: Window) -> Self {
+        window.to_string()
+    }
+}
+
 /// What the target is, and how it is inferred from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -210,18 +285,28 @@ pub struct LikelihoodOptions {
     /// Column of positive weights: what rows count, 2 as much as a row that occurs twice (classes, counts, student-t)
     #[cfg_attr(feature = "clap", arg(long, value_name = "COL"))]
     pub row_weights: Option<String>,
+    /// Of events (--likelihood cox), in place of --target: the columns that say where or when each was, with the range in which it would have been seen, such as t=0:24 or x=-1:1,y=0:5
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COL=LOW:HIGH"))]
+    pub window: Option<Window>,
 }
 
 impl LikelihoodOptions {
+    /// Whether every row is an event: as asked, or because a window says so.
+    pub fn of_events(&self) -> bool {
+        self.likelihood == LikelihoodName::Cox
+            || (self.likelihood == LikelihoodName::Auto && self.window.is_some())
+    }
+
     /// The first flag that was set which means nothing where noise is Gaussian.
     pub fn not_for_gaussian(&self) -> Option<&'static str> {
-        let Self { inference, matching, pseudo_count, class_weights, row_weights, .. } = self;
+        let Self { inference, matching, pseudo_count, class_weights, row_weights, window, .. } = self;
         [
             (*inference != InferenceName::Auto, "inference"),
             (matching.is_some(), "matching"),
             (pseudo_count.is_some(), "pseudo-count"),
             (*class_weights != ClassWeights::Equal, "class-weights"),
             (row_weights.is_some(), "row-weights"),
+            (window.is_some(), "window"),
         ]
         .into_iter()
         .find_map(|(given, flag)| given.then_some(flag))
@@ -250,6 +335,18 @@ mod tests {
             assert!(bad.parse::<PseudoCount>().unwrap_err().contains("or `learned`"), "{bad}");
         }
         assert!(read("-0.5").is_err() && read("\"many\"").is_err() && read("[]").is_err());
+    }
+
+    #[test]
+    fn windows_are_read_and_written() {
+        for text in ["t=0:24", "x=-1:1.5,y=-3:-2", "a=b=0:1"] {
+            assert_eq!(text.parse::<Window>().unwrap().to_string(), text);
+        }
+        let read: Window = serde_json::from_str("\" t = 1e-3 : 2\"").unwrap();
+        assert_eq!(read.0, [WindowSide { column: "t".into(), low: 1e-3, high: 2.0 }]);
+        for bad in ["", "t", "t=1", "t=2:1", "t=1:1", "t=0:inf", "t=nan:1", "=0:1", "t=0:1,", "t=0:1:2"] {
+            assert!(bad.parse::<Window>().unwrap_err().contains("COLUMN=LOW:HIGH"), "{bad}");
+        }
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
 };
-pub use likelihood::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
+pub use likelihood::{
+    ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount, Window, WindowSide,
+};
 pub use method::{Method, MethodName};
 pub use methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,

@@ -10,7 +10,7 @@ const KIND: &str = "residual_perceptron";
 
 /// `h = a(W x + b)`, then `h <- h + a(W h + b)` in each block, then `W h + b`.
 ///
-/// Parameters: `input.weight`, `input.bias`, `blocks.0.weight`, `blocks.0.bias`, ..., `output.weight`, `output.bias`. With `tanh`, width 128 and two
+/// Parameters: `input.weight`, `input.bias`, `blocks.0.weight`, `blocks.0.bias`, ..., `output.weight`, `output.bias`. With `tanh`, width 128 and three
 /// blocks this is the network of deep kernels on tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,8 +2,10 @@
 
 mod automatic;
 mod counts;
+mod cox;
 mod deep;
 mod deep_experiments;
+mod deep_labels;
 mod experiment_files;
 mod experiments;
 mod face;

@@ -1,6 +1,6 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
-use super::targets::{Targets, Watched, settings};
+use super::targets::{Scatter, Targets, Watched, settings};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
 use crate::process::apart::Apart;
@@ -193,9 +193,9 @@ impl Task<'_> {
         let basis = Basis::new((options, kind, embedding), names, request.seed)?;
         let (train_data, aside_data) = (data(train), data(aside));
         let start = basis.features(&request.kernel, train.inputs(), request.seed)?;
-        let functions = targets.functions();
+        let scatter = targets.scatter();
         let size = (train.rows(), basis.rank);
-        let settings = settings((options, kind), functions, size, request.seed);
+        let settings = settings((options, kind), scatter, size, request);
 
         let mut state: DeepState = match keeping.state()? {
             Some(saved) => serde_json::from_value(saved).map_err(StoreError::from)?,
@@ -248,7 +248,7 @@ impl Task<'_> {
                         interrupted = fit.reason == Reason::Interrupted;
                         let before = state.runs.get(index);
                         Way::new(
-                            (setting, functions.is_none()),
+                            (setting, scatter == Scatter::Gaussian),
                             fit,
                             (&train_data, &aside_data),
                             begun,
@@ -323,13 +323,10 @@ impl Task<'_> {
             )));
         }
         let Some((options, kind, _)) = method.deep() else { return Ok(()) };
-        if options.correction == Some(CorrectionName::Noise)
-            && let Targets::Other(likelihood) = targets
-        {
-            return Err(ModelError::Request(format!(
-                "--correction noise is noise of rows, which {} targets have none of: take training, prediction or full",
-                likelihood.name()
-            )));
+        if options.correction == Some(CorrectionName::Noise) && targets.scatter() != Scatter::Gaussian {
+            return Err(ModelError::Request(
+                "--correction noise is noise of rows, of which these targets have none: take training, prediction or full".into(),
+            ));
         }
         options.check(kind)?;
         taken(request, method)

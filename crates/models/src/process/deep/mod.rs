@@ -18,4 +18,4 @@ use basis::Basis;
 pub(super) use basis::{rank, sizes};
 pub(super) use fit::{Task, Trained, fit, set_aside};
 pub use summary::{DeepSummary, TriedSetting};
-pub(super) use targets::{Targets, settings};
+pub(super) use targets::{Scatter, Targets, settings};

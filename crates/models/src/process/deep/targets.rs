@@ -6,7 +6,7 @@ use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::FitRequest;
 use crate::options::{DbkOptions, DeepKind, Setting};
 use posterior_likelihoods::{Gaussian, Likelihood};
-use posterior_linear::low_rank::Training;
+use posterior_linear::low_rank::{CoxRows, Training};
 use posterior_optim::{Observer, Signal};
 use posterior_store::StoreError;
 use serde_json::Value;
@@ -22,34 +22,76 @@ pub(in crate::process) enum Targets<'a> {
     /// Numbers with Gaussian noise of a variance that is learned.
     Numbers,
     /// Labels, counts, numbers with outliers: their likelihood, to begin with.
-    Other(&'a dyn Likelihood),
+    Labels(&'a dyn Likelihood),
+    /// Events and nodes of a quadrature ([`CoxRows`]).
+    Events,
 }
 
-/// All ways that are tried, of features of this rank: of numbers with Gaussian noise, or of so many functions under another likelihood, where the evidence of all rows has no closed form and its bound on batches stands for it.
+/// How targets scatter around functions, as far as it decides which ways of training there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::process) enum Scatter {
+    /// Gaussian noise: the evidence and the posterior of the weights have closed forms.
+    Gaussian,
+    /// Another likelihood of so many functions: the bound on batches stands for the evidence.
+    Labels {
+        /// C.
+        functions: usize,
+    },
+    /// None: no row tells an intensity. So rows that are set aside judge its mean alone, and only a bound on the evidence says how uncertain it is.
+    Events,
+}
+
+impl Scatter {
+    /// Latent functions.
+    pub(in crate::process) fn functions(self) -> usize {
+        if let Self::Labels { functions } = self { functions } else { 1 }
+    }
+}
+
+/// Where noise begins, if a user says so.
+fn said_noise(request: &FitRequest) -> Option<f64> {
+    let said = request.initial_noise != FitRequest::default().initial_noise;
+    said.then(|| request.initial_noise.max(2.0 * FLOOR))
+}
+
+/// All ways that are tried, of features of this rank.
 pub(in crate::process) fn settings(
     (options, kind): (&DbkOptions, DeepKind),
-    functions: Option<usize>,
+    scatter: Scatter,
     (rows, rank): (usize, usize),
-    seed: u64,
+    request: &FitRequest,
 ) -> Vec<Setting> {
-    let Some(functions) = functions else { return options.settings(kind, rows, seed) };
-    let mut all = options.settings(DeepKind { exact: false, ..kind }, rows, seed);
-    let roots = functions.saturating_mul(rank * (rank + 1) / 2);
+    let gaussian = scatter == Scatter::Gaussian;
+    let kind = DeepKind { exact: kind.exact && gaussian, ..kind };
+    let mut all = options.settings(kind, rows, request.seed);
+    // Where noise begins is no choice where there is none, or a user said it.
+    if !gaussian || said_noise(request).is_some() {
+        all.retain(|setting| !setting.from_below);
+    }
+    if gaussian {
+        return all;
+    }
+    let roots = scatter.functions().saturating_mul(rank * (rank + 1) / 2);
     for Setting { name, options, .. } in &mut all {
         options.shared_root = roots > OWN_ROOTS;
         if matches!(options.training, Training::Point { .. }) {
             *name = "the network alone".into();
         }
     }
+    if scatter == Scatter::Events && options.objective.is_none() {
+        all.retain(
+            |setting| matches!(setting.options.training, Training::Batches { power, .. } if power == 0.0),
+        );
+    }
     all
 }
 
 impl Targets<'_> {
-    /// Latent functions of labels and the like; None of numbers with Gaussian noise.
-    pub(super) fn functions(&self) -> Option<usize> {
+    pub(super) fn scatter(&self) -> Scatter {
         match self {
-            Self::Numbers => None,
-            Self::Other(likelihood) => Some(likelihood.outputs()),
+            Self::Numbers => Scatter::Gaussian,
+            Self::Labels(likelihood) => Scatter::Labels { functions: likelihood.outputs() },
+            Self::Events => Scatter::Events,
         }
     }
 
@@ -58,12 +100,10 @@ impl Targets<'_> {
         match self {
             Self::Numbers => {
                 let floor = request.noise_floor.max(FLOOR);
-                // What a user says comes before what is usual.
-                let said = request.initial_noise != FitRequest::default().initial_noise;
-                let noise = if said { request.initial_noise.max(2.0 * FLOOR) } else { setting.noise };
-                Box::new(Gaussian::new(noise, floor))
+                Box::new(Gaussian::new(said_noise(request).unwrap_or(setting.noise), floor))
             }
-            Self::Other(likelihood) => likelihood.clone_box(),
+            Self::Labels(likelihood) => likelihood.clone_box(),
+            Self::Events => Box::new(CoxRows),
         }
     }
 }

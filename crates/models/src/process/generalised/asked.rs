@@ -1,5 +1,6 @@
 //! A process under any likelihood as a [`Model`].
 
+use super::events;
 use super::header::baseline;
 use super::observations::Observing;
 use super::observed::Rows;
@@ -12,14 +13,18 @@ use crate::{
 };
 use posterior_data::stream::StreamOptions;
 use posterior_data::{
-    ArrayValues, DataError, Departure, Extracted, InputMoments, NumericArray, ReadOptions, Table, read_table,
-    table_fingerprints,
+    ArrayValues, Column, DataError, Departure, Extracted, InputMoments, NumericArray, ReadOptions, Table,
+    read_table, table_fingerprints,
 };
 use posterior_linalg::random::Streams;
-use posterior_report::{Note, SummaryRow};
+use posterior_report::{Note, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+
+/// Points of the grid of an intensity that is drawn, and functions beside its mean.
+const GRID: usize = 300;
+const SAMPLES: usize = 6;
 
 /// Rows that are predicted, with what came true where that was wanted.
 struct Asked {
@@ -34,11 +39,17 @@ impl GeneralisedModel {
     fn asked(&self, data: &ModelData, truth: bool) -> Result<Option<Asked>, ModelError> {
         let (table, rows) = table(data)?;
         let found = self.extracted(table, rows, truth);
-        match (data.part, found) {
-            (Some(_), Err(DataError::NothingLeft { .. })) => Ok(None),
-            (Some(first), Err(error)) => Err(error.in_part(first).into()),
-            (_, other) => Ok(Some(other?)),
+        let found = match (data.part, found) {
+            (Some(_), Err(DataError::NothingLeft { .. })) => return Ok(None),
+            (Some(first), Err(error)) => return Err(error.in_part(first).into()),
+            (_, other) => other?,
+        };
+        if let Target::Events { window, .. } = &self.header.target {
+            let place = (&*table.source, data.part.unwrap_or(0));
+            let Extracted { x, rows, .. } = &found.extracted;
+            events::inside(&self.header.schema, window, place, (x.as_ref(), rows))?;
         }
+        Ok(Some(found))
     }
 
     fn extracted(&self, table: &Table, rows: &[usize], truth: bool) -> Result<Asked, DataError> {
@@ -87,11 +98,38 @@ impl GeneralisedModel {
         }
     }
 
+    /// The intensity along the window, for one column of it.
+    fn intensity_panel(&self) -> Result<Option<PosteriorPanel>, ModelError> {
+        let Target::Events { window, .. } = &self.header.target else { return Ok(None) };
+        let ([[low, high]], [column]) = (&window[..], &self.header.schema.feature_names()[..]) else {
+            return Ok(None);
+        };
+        let at = |k: usize| (low + (high - low) * k as f64 / (GRID - 1) as f64).clamp(*low, *high);
+        let grid: Vec<f64> = (0..GRID).map(at).collect();
+        let table = Table::new("grid", vec![Column::numeric(column.clone(), grid.clone())]);
+        let data = ModelData::of_table(table)?;
+        let found = self.predictive(&data, &Question::default())?;
+        let asked =
+            Question { samples: SAMPLES, memory: u64::MAX, seed: self.header.seed, ..Question::default() };
+        let samples = self.sample(&data, &asked)?.to_f64();
+        Ok(Some(PosteriorPanel {
+            input: column.clone(),
+            grid,
+            mean: found.latent_mean,
+            latent_standard_deviation: found.latent_deviation.clone(),
+            observed_standard_deviation: found.latent_deviation,
+            samples: samples.chunks(GRID).map(|draw| draw.iter().map(|f| f.exp()).collect()).collect(),
+            ..PosteriorPanel::default()
+        }))
+    }
+
     /// Truths in the target's own units.
     fn truth(&self, targets: &[f64]) -> Truth {
         match &self.header.target {
             Target::Classes { .. } => Truth::Classes(targets.iter().map(|y| *y as usize).collect()),
-            Target::Counts { .. } => Truth::Values { values: targets.to_vec(), width: 1 },
+            Target::Counts { .. } | Target::Events { .. } => {
+                Truth::Values { values: targets.to_vec(), width: 1 }
+            }
             Target::Numbers { mean, scale } => {
                 Truth::Values { values: targets.iter().map(|y| mean + scale * y).collect(), width: 1 }
             }
@@ -107,7 +145,7 @@ impl Model for GeneralisedModel {
     fn predicts(&self) -> PredictedKind {
         match self.header.target {
             Target::Classes { .. } => PredictedKind::Classes,
-            Target::Counts { .. } | Target::Numbers { .. } => PredictedKind::Values,
+            Target::Counts { .. } | Target::Numbers { .. } | Target::Events { .. } => PredictedKind::Values,
         }
     }
 
@@ -141,10 +179,12 @@ impl Model for GeneralisedModel {
                 Target::Classes { .. } => "Classes by a Gaussian process",
                 Target::Counts { .. } => "Counts by a Gaussian process",
                 Target::Numbers { .. } => "A Gaussian process with outliers",
+                Target::Events { .. } => "A Cox process",
             },
             method: "Gaussian process",
             hyperparameters: describe::hyperparameters(&self.header),
             lengthscales: describe::lengthscales(&self.header),
+            posterior: self.intensity_panel()?,
             ..Portrait::default()
         })
     }
@@ -226,6 +266,11 @@ impl Model for GeneralisedModel {
     }
 
     fn predictive(&self, data: &ModelData, question: &Question) -> Result<Predictive, ModelError> {
+        if question.truth && matches!(self.header.target, Target::Events { .. }) {
+            return Err(ModelError::Request(
+                "a Cox process predicts an intensity, which no row of a table tells: the events that its fit held back (--held-back) say how good it is, see `posterior inspect`".into(),
+            ));
+        }
         let observing = Observing::new(&self.header.likelihood, &self.header.target, question.integration)?;
         let Some(Asked { extracted, truths, offsets }) = self.asked(data, question.truth)? else {
             let none = super::latents::Latents::of(Vec::new(), Vec::new(), self.header.likelihood.outputs());
@@ -286,15 +331,17 @@ impl Model for GeneralisedModel {
         match &self.header.target {
             Target::Classes { .. } => 1.0,
             Target::Counts { .. } => self.header.marginal[1].sqrt(),
+            Target::Events { .. } => 1.0,
             Target::Numbers { scale, .. } => *scale,
         }
     }
 
-    /// Of latent functions: log-odds, logarithms of rates (for each unit of exposure); numbers in their own units.
+    /// Of latent functions: log-odds, logarithms of rates (for each unit of exposure) and of intensities; numbers in their own units.
     fn sample(&self, data: &ModelData, question: &Question) -> Result<NumericArray, ModelError> {
         let (count, outputs) = (question.samples, self.header.likelihood.outputs());
-        let (table, rows) = table(data)?;
-        let extracted = self.extracted(table, rows, false)?.extracted;
+        let Some(Asked { extracted, .. }) = self.asked(data, false)? else {
+            return Ok(NumericArray::new(vec![count, 0, outputs], ArrayValues::F64(Vec::new()))?);
+        };
         let x = self.header.standardisation.features(extracted.x.as_ref());
         let needed = self.draw_bytes(x.nrows() as u64, count as u64);
         if needed > question.memory {

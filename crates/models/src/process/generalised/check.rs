@@ -1,5 +1,6 @@
 //! How good a fit is on rows that had no part in it.
 
+use super::events;
 use super::header::baseline;
 use super::latents::{LatentPosterior, Latents};
 use super::observations::Observing;
@@ -104,13 +105,16 @@ impl LabelCheck {
     }
 }
 
-/// Scores of rows that were held back.
+/// Scores of rows that were held back; of events beside nodes that the seed moves.
 pub(super) fn judged(
     posterior: &LatentPosterior,
     likelihood: &OutputLikelihood,
     held: &Observed,
-    marginal: &[f64],
+    (marginal, seed): (&[f64], u64),
 ) -> Result<LabelCheck, ModelError> {
+    if matches!(held.target, Target::Events { .. }) {
+        return events::judged(posterior, held, seed);
+    }
     let latents = posterior.at(held.data.inputs())?;
     let kind = (&held.target, likelihood);
     LabelCheck::of(CheckedOn::HeldBack, latents, kind, &held.targets(), (marginal, held.data.offsets()))

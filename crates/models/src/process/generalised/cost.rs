@@ -2,6 +2,7 @@
 
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
 use crate::options::{InferenceName, PseudoCount};
+use crate::process::deep::Scatter;
 use crate::process::rates;
 use crate::process::scalable::{DeepWork, ScalablePlan};
 use crate::{FitRequest, Method};
@@ -27,6 +28,8 @@ pub(super) struct Size {
     pub(super) rows: usize,
     pub(super) inputs: usize,
     pub(super) functions: usize,
+    /// What learned features are told of the targets.
+    pub(super) scatter: Scatter,
     /// Rows that a pseudo-count is chosen on.
     pub(super) trial_rows: usize,
 }
@@ -68,7 +71,7 @@ impl Cost {
                 Self { integrals: each * steps, ..none(plan, own.flops_per_step * steps) }
             }
             (InferenceName::Variational, _) if method.deep().is_some() => {
-                let Some(own) = DeepWork::of(method, Some(functions), n, d) else {
+                let Some(own) = DeepWork::of((request, method), size.scatter, n, d) else {
                     return none(Plan::evidence(n, d, 1), 0.0);
                 };
                 let plan = Plan {
@@ -116,7 +119,7 @@ impl Cost {
 
     /// Functions one after the other, by a method for large tables.
     fn by_parts(method: &Method, request: &FitRequest, size: Size) -> Self {
-        let Size { rows: n, inputs: d, functions, trial_rows } = size;
+        let Size { rows: n, inputs: d, functions, trial_rows, .. } = size;
         let c = functions as u64;
         let own = ScalablePlan::new(request, method, n, d);
         // Functions that are done keep what their predictions need.

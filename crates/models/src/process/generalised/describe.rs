@@ -16,6 +16,7 @@ pub(super) fn hyperparameters(header: &GeneralisedHeader) -> Vec<Hyperparameter>
         (Target::Classes { .. }, _) => "of a latent function (log-odds)",
         (Target::Counts { .. }, _) => "of the logarithm of the rate",
         (Target::Numbers { .. }, _) => "of the standardised target",
+        (Target::Events { .. }, _) => "of the logarithm of the intensity",
     };
     let own =
         header.hyperparameters.iter().filter(|h| h.name != "noise_variance").cloned().collect::<Vec<_>>();
@@ -60,7 +61,7 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
         rows.push(SummaryRow::new("weights", weights));
     }
     if let Some(check) = &fit.check {
-        rows.push(checked(check));
+        rows.push(checked(check, &header.target));
     }
     for tried in &fit.tried {
         let nll =
@@ -140,12 +141,22 @@ fn learned(features: &FeatureSummary, header: &GeneralisedHeader) -> Vec<Summary
         };
         rows.push(SummaryRow::new("functions", format!("{functions} of the same features, {covariances}")));
     } else if features.level != 0.0 {
-        rows.push(SummaryRow::new("level", format!("{:.4}, that of the training targets", features.level)));
+        rows.push(SummaryRow::new(
+            "level",
+            format!("{:.4} (latent), where inputs say nothing", features.level),
+        ));
     }
     rows.push(SummaryRow::new(
         "objective",
         format!("{:.4} for each row, of recent steps", features.objective),
     ));
+    if let Some(expected) = features.expected_events {
+        let seen = if let Target::Events { events, .. } = header.target { events } else { 0 };
+        rows.push(SummaryRow::new(
+            "events expected in the window",
+            format!("{expected:.1}; {seen} were seen"),
+        ));
+    }
     if features.resumed_from > 0 {
         rows.push(SummaryRow::new("went on from", format!("step {}", features.resumed_from)));
     }
@@ -174,13 +185,23 @@ fn scores(s: &LabelScores, baseline: Option<f64>) -> String {
     parts.join(", ")
 }
 
-fn checked(check: &LabelCheck) -> SummaryRow {
+fn checked(check: &LabelCheck, target: &Target) -> SummaryRow {
     let label = match check.on {
         CheckedOn::HeldBack => "held-back rows",
         CheckedOn::LeaveOneOut => "each row from the others, under what the other half chose",
     };
-    let twins = twins_in_words(check.twins);
-    let text = format!("{}: {}{twins}", check.rows, scores(&check.scores, Some(check.baseline_nll)));
+    let text = match target {
+        Target::Events { .. } => {
+            format!(
+                "{} events: {:.4} nats for each more than an even intensity",
+                check.rows, -check.scores.nll
+            )
+        }
+        _ => {
+            let twins = twins_in_words(check.twins);
+            format!("{}: {}{twins}", check.rows, scores(&check.scores, Some(check.baseline_nll)))
+        }
+    };
     SummaryRow::new(label, text)
 }
 

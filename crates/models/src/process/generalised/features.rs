@@ -4,6 +4,7 @@
 //! other. Weights have no exact posterior, so that they are those of training. And beside the model stands, where rows were held back to judge it by, a plain process of few rows without learned features.
 
 use super::check::{LabelScores, judged, surprises};
+use super::events::{self, Nodes};
 use super::fit::infer;
 use super::header::marginal;
 use super::journal::Journal;
@@ -45,12 +46,15 @@ pub struct FeatureSummary {
     /// How they were trained.
     pub learned: DeepSummary,
     /// What is added to every latent value, so that weights of zero say what the training targets say without inputs: log-odds of yes, the logarithm of the mean count (for each unit of relative exposure), 0 for
-    /// classes of a function each and for numbers.
+    /// classes of a function each and for numbers; of events the logarithm of an even intensity.
     pub level: f64,
     /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
     pub objective: f64,
     /// Steps that an earlier run had taken.
     pub resumed_from: usize,
+    /// Of events: how many the mean intensity has in the whole window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_events: Option<f64>,
     /// A plain process of few rows; none where no rows were held back to compare on, or it could not be had.
     pub plain: Option<PlainProcess>,
 }
@@ -73,26 +77,31 @@ pub(super) fn fit(
     let level = level(observed);
     let n = observed.rows();
     let count = set_aside(n)?;
-    let streams = Streams::new(request.seed).child("model/set-aside", 0);
-    let fraction = count as f64 / n as f64;
-    let split = match observed.strata() {
-        Some(classes) => Split::stratified(&classes, fraction, streams),
-        None => Split::random(n, fraction, streams),
-    };
-    if split.test.is_empty() {
+    let Apart { rest, drawn, twins } =
+        observed.apart(count, Streams::new(request.seed).child("model/set-aside", 0));
+    if drawn.is_empty() {
         return Err(ModelError::Request(format!(
             "learned features need rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
         )));
     }
-    let Apart { rest, drawn, twins } = Apart::new(&observed.data, split.train, split.test);
-    let rows = |rows: &[usize]| raised(observed.data.select(rows)?, level);
-    let (train, aside) = (rows(&rest)?, rows(&drawn)?);
+    let rows = |rows: &[usize], nodes: Nodes| -> Result<Observations, ModelError> {
+        let own = observed.data.select(rows)?;
+        match observed.target {
+            Target::Events { .. } => Ok(events::rows(&own, nodes, request.seed)?),
+            _ => raised(own, level),
+        }
+    };
+    let (train, aside) = (rows(&rest, Nodes::Train)?, rows(&drawn, Nodes::Aside)?);
     let names = observed.feature_names();
-    let targets = Targets::Other(&*observed.likelihood);
+    let targets = match observed.target {
+        Target::Events { .. } => Targets::Events,
+        _ => Targets::Labels(&*observed.likelihood),
+    };
     let task = Task { request, method, names: &names, rows: (&train, &aside), twins, targets };
     let left = request.time_budget.map(|budget| (budget - journal.spent()).max(f64::MIN_POSITIVE));
     let trained = task.train(left, (journal, observer))?;
-    let Trained { posterior, summary: learned, objective, steps, resumed_from, reason, jitter, .. } = trained;
+    let Trained { posterior, summary: mut learned, objective, steps, resumed_from, reason, jitter, .. } =
+        trained;
     if reason == Reason::Interrupted {
         return Err(ModelError::Interrupted);
     }
@@ -108,12 +117,29 @@ pub(super) fn fit(
         largest_jitter: jitter,
         at_bounds: Vec::new(),
     };
-    let summary = FeatureSummary { learned, level, objective, resumed_from, plain: None };
-    Ok(Learned { posterior: LatentPosterior::Learned { posterior, level }, likelihood, told, summary })
+    let posterior = LatentPosterior::Learned { posterior, level };
+    let mut expected_events = None;
+    if matches!(observed.target, Target::Events { .. }) {
+        expected_events = Some(events::expected(&posterior, observed, request.seed)?);
+        // Nodes are no rows of anybody's: what is told is told for each event.
+        let (rows, events) = (aside.rows(), drawn.len());
+        learned.validation_rows = events;
+        for tried in &mut learned.tried {
+            let looks = tried.looks.iter_mut().map(|look| &mut look.nll);
+            for nll in looks.chain([&mut tried.nll, &mut tried.first_nll]).filter(|nll| **nll < f64::MAX) {
+                *nll = events::nats_for_each_event(*nll, rows, events);
+            }
+        }
+    }
+    let summary = FeatureSummary { learned, level, objective, resumed_from, expected_events, plain: None };
+    Ok(Learned { posterior, likelihood, told, summary })
 }
 
 /// What the function is where inputs say nothing.
 fn level(observed: &Observed) -> f64 {
+    if let Some(level) = events::level(&observed.target) {
+        return level;
+    }
     let marginal = marginal(&observed.target, &observed.targets(), observed.data.offsets());
     match (&observed.target, &observed.likelihood) {
         // Half a row of the other kind is the least that is known of so many.
@@ -145,7 +171,8 @@ pub(super) fn compared(
     observer: &mut Observer<'_, FitStage>,
 ) -> Option<(PlainProcess, Option<String>)> {
     let started = Instant::now();
-    if left.is_some_and(|left| left <= 0.0) {
+    // There is no other way here to learn an intensity.
+    if left.is_some_and(|left| left <= 0.0) || matches!(train.target, Target::Events { .. }) {
         return None;
     }
     // Functions share the work that is allowed for one.
@@ -167,7 +194,7 @@ pub(super) fn compared(
     let journal = &mut Journal::open(few, &own).ok()?;
     let found = infer(plan.inference, few, &own, &plan, (journal, observer)).ok()?;
     let marginal = marginal(&train.target, &train.targets(), train.data.offsets());
-    let check = judged(&found.posterior, &found.likelihood, held, &marginal).ok()?;
+    let check = judged(&found.posterior, &found.likelihood, held, (&marginal, request.seed)).ok()?;
     let plain = PlainProcess {
         inference: found.inference,
         rows: few.rows(),

@@ -2,7 +2,7 @@
 
 use super::header::GeneralisedHeader;
 use super::latents::LatentPosterior;
-use super::{FeatureSummary, GeneralisedModel, Target, laplace};
+use super::{FeatureSummary, GeneralisedModel, Target, events, laplace};
 use crate::process::file::{add_fingerprints, fingerprints};
 use crate::process::scalable::file::inducing_tensors;
 use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep};
@@ -101,6 +101,13 @@ fn check(header: &GeneralisedHeader) -> Result<(), String> {
         Target::Classes { names } if names.count() == 2 && outputs == 1 => (1, 2),
         Target::Classes { names } => (names.count(), names.count()),
         Target::Counts { .. } => (1, 2),
+        Target::Events { window, events } => {
+            let sound = |[low, high]: &[f64; 2]| low.is_finite() && high.is_finite() && low < high;
+            if window.len() != d || !window.iter().all(sound) || *events == 0 {
+                return Err("its window is not one of its features".into());
+            }
+            (1, 2)
+        }
         Target::Numbers { mean, scale } if mean.is_finite() && *scale > 0.0 && scale.is_finite() => (1, 2),
         Target::Numbers { .. } => return Err("the units of its target are no units".into()),
     };
@@ -157,7 +164,7 @@ fn learned(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<LatentPo
     if !level.is_finite() {
         return Err(tensors.corrupt("its level is no number"));
     }
-    let likelihood = header.likelihood.clone_box();
+    let likelihood = events::likelihood(&header.target, &header.likelihood);
     let posterior = deep::file::read_under(likelihood, &header.kernel, learned, tensors)?;
     Ok(LatentPosterior::Learned { posterior, level: *level })
 }

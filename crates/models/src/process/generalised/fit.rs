@@ -16,7 +16,6 @@ use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
 use crate::process::apart::Apart;
 use crate::{FitRequest, Method, ModelError};
-use posterior_data::Split;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::random::Streams;
 use posterior_optim::Observer;
@@ -81,7 +80,7 @@ impl GeneralisedModel {
         let targets = observed.targets();
         let marginal = marginal(&observed.target, &targets, observed.data.offsets());
         if let Some(held) = &held {
-            let mut own = judged(&posterior, &likelihood, held, &marginal)?;
+            let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
             own.twins = twins;
             if let Some(features) = &mut features {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
@@ -257,12 +256,7 @@ fn split(
         return Ok((observed.clone(), None, 0));
     }
     let streams = Streams::new(request.seed).child("model/held-back", 0);
-    let fraction = count as f64 / n as f64;
-    let split = match observed.strata() {
-        Some(classes) => Split::stratified(&classes, fraction, streams),
-        None => Split::random(n, fraction, streams),
-    };
-    let Apart { rest, drawn, twins } = Apart::new(&observed.data, split.train, split.test);
+    let Apart { rest, drawn, twins } = observed.apart(count, streams);
     Ok((observed.select(&rest)?, Some(observed.select(&drawn)?), twins))
 }
 

@@ -155,7 +155,7 @@ pub struct GeneralisedHeader {
     pub target: Target,
     /// Their likelihood, with what was learned of it.
     pub likelihood: OutputLikelihood,
-    /// Share of each class; mean and variance of counts; 0 and 1 for numbers in standard units.
+    /// Share of each class; mean and variance of counts; 0 and 1 for numbers in standard units; 1 and 0 for events, each of which counts one.
     pub marginal: Vec<f64>,
     /// The kernel.
     pub kernel: KernelExpression,
@@ -215,7 +215,8 @@ fn without_exposures(target: &Target, truths: &[f64], n: f64) -> Vec<f64> {
             truths.iter().for_each(|y| shares[*y as usize] += 1.0 / n);
             shares
         }
-        Target::Counts { .. } | Target::Numbers { .. } => {
+        // The volume of a window is known to its level only.
+        Target::Counts { .. } | Target::Numbers { .. } | Target::Events { .. } => {
             let mean = truths.iter().sum::<f64>() / n;
             vec![mean, truths.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n]
         }
@@ -248,6 +249,8 @@ pub(super) fn baseline(
             };
             truths.iter().enumerate().map(density).collect()
         }
+        // Densities of events are told beside those of an even intensity.
+        Target::Events { .. } => vec![0.0; truths.len()],
         Target::Numbers { scale, .. } => {
             let [mean, variance] = [marginal[0], marginal[1].max(1e-300)];
             let density = |y: &f64| {

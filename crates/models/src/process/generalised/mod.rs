@@ -13,6 +13,7 @@
 //! | `stand_in`, `gaussianised` | labels as numbers with noise, and regression on them |
 //! | `learned` | their pseudo-count by a bound on the labels' evidence |
 //! | `variational`, `laplace` | the others |
+//! | `events` | Cox processes: a window, nodes of its quadrature, and what events that were held back say |
 //! | `features` | features that are learned under the likelihood itself |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
@@ -27,6 +28,7 @@ mod check;
 mod cost;
 mod crossed;
 mod describe;
+mod events;
 mod features;
 mod file;
 mod fit;

@@ -129,13 +129,17 @@ impl<'a> Observing<'a> {
                 };
                 let each: Vec<[f64; 3]> = points.iter().map(moments).collect();
                 let mean: Vec<f64> = each.iter().map(|m| shift + scale * m[0]).collect();
-                let variance = each.iter().map(|m| scale * scale * m[1]).collect();
                 let latent_variance: Vec<f64> = match target {
                     // Of a rate, in counts: exp(f) is log-normal.
-                    Target::Counts { .. } => {
+                    Target::Counts { .. } | Target::Events { .. } => {
                         (0..count).map(|i| latents.variance(i, 0).exp_m1() * mean[i] * mean[i]).collect()
                     }
                     _ => each.iter().map(|m| scale * scale * m[2]).collect(),
+                };
+                // An intensity is not observed: its own uncertainty is all there is.
+                let variance = match target {
+                    Target::Events { .. } => latent_variance.clone(),
+                    _ => each.iter().map(|m| scale * scale * m[1]).collect(),
                 };
                 let deviations = latent_variance.iter().map(|v| v.max(0.0).sqrt()).collect();
                 let mut out = Predictive::empty(
@@ -144,6 +148,7 @@ impl<'a> Observing<'a> {
                     1,
                     1,
                 );
+                out.log_gaussian = matches!(target, Target::Events { .. });
                 (out.latent_mean, out.latent_deviation) = (mean, deviations);
                 out
             }

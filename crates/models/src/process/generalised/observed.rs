@@ -1,15 +1,19 @@
 //! Rows of a table as a process under any likelihood sees them.
 
+use super::events;
 use super::target::{ChosenLikelihood, Target};
 use crate::options::ClassWeights;
+use crate::process::apart::Apart;
+use crate::process::deep::Scatter;
 use crate::{FitRequest, ModelError};
 use faer::Mat;
 use posterior_data::{
-    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
-    counts_of_rows, present,
+    DataError, Extracted, InputRanges, Missing, Notes, RowFingerprints, Schema, Split, Standardisation,
+    Table, counts_of_rows, present,
 };
 use posterior_gp::Observations;
 use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::random::Streams;
 
 /// Rows that are ready to be learned from.
 #[derive(Clone, Debug)]
@@ -57,6 +61,7 @@ impl Rows {
                 classes.into_iter().map(|class| class.map(|class| class as f64)).collect()
             }
             Target::Counts { .. } => counts_of_rows(table, name, rows)?,
+            Target::Events { .. } => vec![Some(1.0); rows.len()],
             Target::Numbers { mean, scale } => {
                 let own = Schema { features: Vec::new(), ..schema.clone() };
                 let read = own.extract(table, rows, true)?;
@@ -100,6 +105,12 @@ impl Observed {
             let name = likelihood.name();
             return Err(ModelError::Request(format!(
                 "--noise is the variance of Gaussian noise; {name} targets have none of their own: leave it out, or take --likelihood gaussian"
+            )));
+        }
+        if request.labels.window.is_some() {
+            return Err(ModelError::Usage(format!(
+                "--window is for events (--likelihood cox), and the target is taken as {}",
+                chosen.why
             )));
         }
         if request.selection.exposure.is_some() && !matches!(target, Target::Counts { .. }) {
@@ -152,9 +163,37 @@ impl Observed {
         })
     }
 
+    /// From the given rows of a table, each of which is an event in the window of the request.
+    ///
+    /// # Errors
+    /// [`ModelError::Usage`] without a window and for what means nothing to events, [`ModelError::Data`] naming the cell, [`ModelError::Request`] for events outside of the window, by row and column, and for too few of them.
+    pub fn of_events(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Self, ModelError> {
+        events::observed(table, rows, request)
+    }
+
+    /// Rows that a step may look at: of events those of their quadrature as well.
+    pub(super) fn rows_to_learn(&self) -> usize {
+        let nodes =
+            if matches!(self.target, Target::Events { .. }) { events::nodes_for(self.rows()) } else { 0 };
+        self.rows() + nodes
+    }
+
+    /// What learned features are told of the targets.
+    pub(super) fn scatter(&self) -> Scatter {
+        match self.target {
+            Target::Events { .. } => Scatter::Events,
+            _ => Scatter::Labels { functions: self.likelihood.outputs() },
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.data.rows()
+    }
+
+    /// What the target is taken for, and why.
+    pub fn why(&self) -> &str {
+        &self.why
     }
 
     /// Names of the model's inputs.
@@ -171,7 +210,21 @@ impl Observed {
     pub(super) fn strata(&self) -> Option<Vec<usize>> {
         match &self.target {
             Target::Classes { .. } => Some(self.targets().iter().map(|y| *y as usize).collect()),
-            Target::Counts { .. } | Target::Numbers { .. } => None,
+            Target::Counts { .. } | Target::Numbers { .. } | Target::Events { .. } => None,
+        }
+    }
+
+    /// `count` rows that are drawn at random, of which every class has its share, apart from the rest and without twins in it ([`Apart`]). Events may come twice at one place and are no twins.
+    pub(super) fn apart(&self, count: usize, streams: Streams) -> Apart {
+        let n = self.rows();
+        let fraction = count as f64 / n as f64;
+        let Split { train, test } = match self.strata() {
+            Some(classes) => Split::stratified(&classes, fraction, streams),
+            None => Split::random(n, fraction, streams),
+        };
+        match self.target {
+            Target::Events { .. } => Apart { rest: train, drawn: test, twins: 0 },
+            _ => Apart::new(&self.data, train, test),
         }
     }
 

@@ -64,7 +64,7 @@ impl InferencePlan {
     }
 
     fn unchecked(observed: &Observed, request: &FitRequest) -> Result<Self, ModelError> {
-        let (n, d) = (observed.rows(), observed.data.inputs().ncols());
+        let (n, d) = (observed.rows_to_learn(), observed.data.inputs().ncols());
         let likelihood = &observed.likelihood;
         let asked = &request.labels;
         let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
@@ -180,7 +180,8 @@ impl InferencePlan {
             ));
         }
         let trial_rows = n.min((TRIAL_WORK / latents as f64).cbrt() as usize).max(2.min(n));
-        let size = Size { rows: n, inputs: d, functions: latents, trial_rows };
+        let scatter = observed.scatter();
+        let size = Size { rows: n, inputs: d, functions: latents, scatter, trial_rows };
         let mut cost = Cost::of(inference, &method, request, size);
         let mut compared = None;
         if asked.inference == InferenceName::Auto
@@ -216,9 +217,10 @@ impl InferencePlan {
     /// Measures how long it takes on this machine, in some hundredths of a second.
     pub(super) fn timed(mut self, observed: &Observed, request: &FitRequest) -> Self {
         let size = Size {
-            rows: observed.rows(),
+            rows: observed.rows_to_learn(),
             inputs: observed.data.inputs().ncols(),
             functions: self.latents,
+            scatter: observed.scatter(),
             trial_rows: self.trial_rows,
         };
         self.seconds = self.cost.seconds(request, &observed.feature_names(), size);

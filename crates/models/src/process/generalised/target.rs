@@ -39,6 +39,13 @@ pub enum Target {
         /// Standard deviation of the training rows.
         scale: f64,
     },
+    /// Events in a window, of which the intensity is predicted.
+    Events {
+        /// Ends of the window, one pair for each feature, in its own units.
+        window: Vec<[f64; 2]>,
+        /// How many there are of which this is the intensity, those included that are held back.
+        events: usize,
+    },
 }
 
 fn one() -> f64 {
@@ -113,6 +120,11 @@ pub fn choose_likelihood(
     let mut notes = Vec::new();
     why = format!("{}, {why}", taken.as_str());
     let likelihood = match taken {
+        LikelihoodName::Cox => {
+            return Err(ModelError::Request(
+                "--likelihood cox takes a table of events with a --window, and no column of it as a target; `fit gp` reads such tables".into(),
+            ));
+        }
         LikelihoodName::Gaussian | LikelihoodName::Auto => None,
         LikelihoodName::Bernoulli | LikelihoodName::Categorical => {
             let names = sketch.classes(table, name)?;

@@ -48,7 +48,7 @@ impl ScalablePlan {
         let product = |a: u64, b: u64| a.saturating_mul(b);
         // The table's numbers as read, as standardised, and in the kernel's precision.
         let data = product(n, (2 * d + 4) * 8 + d * number);
-        let learned = DeepWork::of(method, None, rows, inputs);
+        let learned = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs);
         let steps = learned.as_ref().map_or_else(|| method.steps(), |learned| learned.steps);
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
@@ -183,20 +183,20 @@ pub(in crate::process) struct DeepWork {
 }
 
 impl DeepWork {
-    /// Of numbers with Gaussian noise, or of so many functions under another likelihood; None where nothing is trained.
+    /// Of targets that scatter so; None where nothing is trained.
     pub(in crate::process) fn of(
-        method: &Method,
-        functions: Option<usize>,
+        (request, method): (&FitRequest, &Method),
+        scatter: deep::Scatter,
         rows: usize,
         inputs: usize,
     ) -> Option<Self> {
         let (options, kind, embedding) = method.deep()?;
         let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
-        let (m, latents) = (deep::rank(options), functions.unwrap_or(1));
+        let (m, latents) = (deep::rank(options), scatter.functions());
         // Looks at the rows set aside pass as many of them at a time as predictions do.
         let looks = rows.min(4096) as u64;
         let row = (4 * activations + 24 * m) as u64;
-        let settings = deep::settings((options, kind), functions, (rows, m), 0);
+        let settings = deep::settings((options, kind), scatter, (rows, m), request);
         let (mut flops, mut steps, mut bytes) = (0.0, 0.0, 0);
         let (mut roots, mut expectations) = (1, 0.0);
         for setting in &settings {
