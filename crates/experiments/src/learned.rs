@@ -69,6 +69,9 @@ pub(crate) const SCORES: [(&str, &str); 6] = [
     ("coverage_95_shown", "in 95 %"),
 ];
 
+/// One of the scores.
+type Score = fn(&RegressionScores) -> f64;
+
 /// Means of scores, with standard errors where there are several.
 ///
 /// # Errors
@@ -77,7 +80,7 @@ pub(crate) fn put_scores(
     out: &mut Map<String, Value>,
     scores: &[RegressionScores],
 ) -> Result<(), ExperimentError> {
-    let columns: [(&str, fn(&RegressionScores) -> f64); 8] = [
+    let columns: [(&str, Score); 8] = [
         ("mae", |s| s.mae),
         ("rmse", |s| s.rmse),
         ("nll", |s| s.nll),

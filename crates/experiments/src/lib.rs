@@ -41,6 +41,7 @@
 //! | `learned` | fits that learn everything, as a user's do |
 //! | `tables`, `splits` | tables in standard folds and in random parts, read or made up |
 //! | `labels` | tables of classes, their stand-ins and scores |
+//! | `towns` | a made-up country of towns and roads |
 //! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
 mod claims;
@@ -66,6 +67,7 @@ mod run;
 mod splits;
 mod tables;
 mod tangent;
+mod towns;
 mod toy;
 mod training;
 

@@ -144,6 +144,16 @@ pub(crate) fn waves(x: f64) -> f64 {
     (2.0 * x).sin() + (5.0 * x).cos()
 }
 
+/// Where [`steps`] jumps.
+pub(crate) const JUMPS: [f64; 3] = [-0.6, 0.0, 0.4];
+
+/// The function of the deep basis kernels in one dimension, on [-1, 1]: plateaus at 0.3, 0.9, -0.6 and 0 with jumps between them that are a hundredth wide, and a fast ripple.
+pub(crate) fn steps(x: f64) -> f64 {
+    let step = |at: f64| 1.0 / (1.0 + (-200.0 * (x - at)).exp());
+    let [a, b, c] = JUMPS.map(step);
+    0.3 * (1.0 - a) + 0.9 * (a - b) - 0.6 * (b - c) + 0.01 * (50.0 * (10.0 * x).sin()).sin()
+}
+
 /// 2-Wasserstein distances of the marginals of two posteriors at the same points (m).
 pub(crate) fn marginal_distances(a: &Prediction, b: &Prediction) -> Vec<f64> {
     let marginal = |p: &Prediction, i: usize| (p.mean[(i, 0)], p.latent_variance[i].max(0.0).sqrt());
@@ -178,4 +188,23 @@ pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
         count += 1;
     });
     sum / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_has_four_plateaus_and_a_ripple() {
+        for (low, high, level) in [(-1.0, -0.6, 0.3), (-0.6, 0.0, 0.9), (0.0, 0.4, -0.6), (0.4, 1.0, 0.0)] {
+            // 0.1 from the jumps a step is e^-20 from its end; the ripple is a hundredth.
+            let inside = (0..50).map(|i| low + 0.1 + (high - low - 0.2) * f64::from(i) / 49.0);
+            let worst = inside.map(|x| (steps(x) - level).abs()).fold(0.0, f64::max);
+            assert!(worst <= 0.01 + 1e-8 && worst > 0.005, "{level}: {worst}");
+        }
+        // Halfway up each jump, but for the ripple.
+        for (jump, middle) in JUMPS.into_iter().zip([0.6, 0.15, -0.3]) {
+            assert!((steps(jump) - middle).abs() <= 0.01 + 1e-12, "{jump}: {}", steps(jump));
+        }
+    }
 }

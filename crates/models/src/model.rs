@@ -9,7 +9,7 @@ use crate::{
 use posterior_data::stream::StreamOptions;
 use posterior_data::{Departure, InputMoments, NumericArray};
 use posterior_networks::Graph;
-use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Note, PosteriorPanel, SummaryRow};
+use posterior_report::{Curves, FeatureLengthscale, Hyperparameter, Note, Plane, PosteriorPanel, SummaryRow};
 use posterior_store::StoreError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,8 @@ pub struct Portrait {
     pub lengthscales: Vec<FeatureLengthscale>,
     /// The posterior over a grid, for models of one numeric input.
     pub posterior: Option<PosteriorPanel>,
+    /// Maps: of the prior's covariance for one numeric input, of predictions and covariances for two.
+    pub maps: Vec<Plane>,
     /// Scores along hyperparameters.
     pub evidence: Vec<Curves>,
 }

@@ -53,6 +53,7 @@ fn figures(report: &RegressionReport, target: &str) -> Vec<crate::figure::Figure
     if let Some(panel) = &report.posterior {
         figures.push(plots::posterior(panel, target));
     }
+    figures.extend(report.maps.iter().filter_map(plots::plane));
     if let Some(predictions) = &report.predictions {
         let points = Points::new(predictions);
         figures.push(plots::predictions(&points, report.rows, target));

@@ -26,7 +26,9 @@ mod sampling_objectives;
 mod scale;
 mod scaling;
 mod slices;
+mod spatial;
 mod spectral;
+mod step_function;
 mod streaming_classes;
 mod thompson;
 mod toy_bound;
@@ -92,6 +94,8 @@ kinds! {
     "landscape" landscape "log evidences over lengthscale and variance: of Gaussian stand-ins, of a bound, and of the likelihood itself by annealing"
     "class-tables" class_tables "tables of classes by sparse processes on Gaussian stand-ins, pseudo-counts by the likelihood of labels"
     "deep-tables" deep_tables "tables in random parts: deep kernels and other processes that learn everything themselves, by number of features as well"
+    "step-function" step_function "a function with jumps in one dimension: posteriors, kernels as maps and scores of processes with and without learned features"
+    "spatial" spatial "a quantity over the land: scores, maps of predictions and of what is near, by processes with and without learned features"
     "counts" counts "counts whose rates are known: what several inferences cover of rates and of new counts"
     "toy-bound" toy_bound "classes on a plane by a bound on their evidence with a learned pseudo-count, by matching"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"

@@ -191,6 +191,46 @@ impl LowRankPosterior {
         Ok((values.features.transpose() * self.distribution.mean(), covariance))
     }
 
+    /// The prior's covariance at the rows of x (k x k): `a(x)ᵀ a(z)`, and on the diagonal the rest, which is independent from place to place. Cost: the features, and `k² m` flops.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn prior_gram(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        self.check(x)?;
+        let values = self.features.values(x)?;
+        let mut gram = values.features.transpose() * &values.features;
+        for (i, rest) in self.rest_of(&values).into_iter().enumerate() {
+            gram[(i, i)] += rest;
+        }
+        Ok(gram)
+    }
+
+    /// The prior's covariance between the rows of x (k x D) and those of z (l x D), k x l, which are taken as different places: `a(x)ᵀ a(z)` without a rest.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn prior_cross(&self, x: MatRef<'_, f64>, z: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        self.check(x)?;
+        self.check(z)?;
+        Ok(self.features.values(x)?.features.transpose() * self.features.values(z)?.features)
+    }
+
+    /// The diagonal of [`Self::prior_gram`], k numbers: `|a(x)|²` and the rest.
+    ///
+    /// # Errors
+    /// As [`Self::latent`].
+    pub fn prior_variances(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>, LinearError> {
+        self.check(x)?;
+        let mut variances = Vec::with_capacity(x.nrows());
+        for rows in pieces(x.nrows(), self.features.rows_at_once()) {
+            let values = self.features.values(x.subrows(rows.start, rows.len()))?;
+            let rest = self.rest_of(&values);
+            variances
+                .extend(rest.iter().enumerate().map(|(i, r)| values.features.col(i).squared_norm_l2() + r));
+        }
+        Ok(variances)
+    }
+
     /// Weights of drawn functions, m x count.
     fn drawn_weights(&self, latent: usize, count: usize, rng: &mut ChaCha8Rng) -> Mat<f64> {
         let m = self.distribution.rank();

@@ -107,12 +107,14 @@ impl Model for ProcessModel {
     }
 
     fn portrait(&self) -> Result<Portrait, ModelError> {
+        let posterior = panel::one_dimensional(self)?;
         Ok(Portrait {
+            maps: self.maps(posterior.as_ref())?,
             title: "A Gaussian process",
             method: "Gaussian process",
             hyperparameters: describe::hyperparameters(&self.header),
             lengthscales: describe::lengthscales(&self.header),
-            posterior: panel::one_dimensional(self)?,
+            posterior,
             ..Portrait::default()
         })
     }

@@ -1,5 +1,6 @@
 //! From a table to a model.
 
+use super::maps::densest_place;
 use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
@@ -204,6 +205,7 @@ impl ProcessModel {
             schema: prepared.schema.clone(),
             standardisation: prepared.standardisation.clone(),
             input_ranges: Some(prepared.input_ranges.clone()),
+            densest: densest(&prepared),
             kernel: request.kernel.clone(),
             mean: request.mean,
             hyperparameters: Vec::new(),
@@ -273,6 +275,15 @@ impl ProcessModel {
     pub fn was_interrupted(&self) -> bool {
         self.header.fit.reason == Reason::Interrupted
     }
+}
+
+/// The densest place of the rows of two numeric inputs, in their own units.
+fn densest(prepared: &Prepared) -> Option<[f64; 2]> {
+    let numeric = prepared.schema.features.iter().all(|f| matches!(f, Feature::Number { .. }));
+    let standard = &prepared.standardisation;
+    let place = densest_place(prepared.data.inputs()).filter(|_| numeric)?;
+    let back = |j: usize| standard.feature_means[j] + standard.feature_scales[j] * place[j];
+    Some([back(0), back(1)])
 }
 
 /// The plan of a method that is chosen.

@@ -108,6 +108,9 @@ pub struct Header {
     /// Where the inputs lay in training, in their own units; none in files of releases that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_ranges: Option<InputRanges>,
+    /// The densest place of the training rows in their own units, of models of two numeric inputs; none in files of releases that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub densest: Option<[f64; 2]>,
     /// The kernel.
     pub kernel: KernelExpression,
     /// The mean's form.

@@ -12,9 +12,9 @@
 //! | `predict` | table in, predictions and scores out |
 //! | `predict_plan` | what that takes |
 //! | [`GeneralisedModel`] | the same under any likelihood: classes, counts, outliers |
-//! | `panel` | the posterior over a grid, for one input |
+//! | `panel`, `maps` | the posterior over a grid, for one input; the prior's covariance, predictions over the plane |
 //! | `file` | model to container and back, bit for bit |
-//! | `posterior` | the posteriors that a model may hold |
+//! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
@@ -28,10 +28,12 @@ mod file;
 mod fit;
 mod generalised;
 mod header;
+mod maps;
 mod panel;
 mod posterior;
 mod predict;
 mod predict_plan;
+mod prior;
 mod rates;
 mod scalable;
 mod streaming;

@@ -1,9 +1,9 @@
-//! Experiments on deep kernels: tables, numbers of features.
+//! Experiments on deep kernels: tables, numbers of features, a function with jumps, a country.
 
 // Errors of experiments carry paths and causes; tests do not mind their size.
 #![allow(clippy::result_large_err)]
 
-use crate::experiments::{folder, number, quick_with};
+use crate::experiments::{folder, number, quick, quick_with};
 use posterior::experiments::{Experiment, ExperimentError, Outcome, RunOptions, run};
 use posterior::optim::Signal;
 use std::path::Path;
@@ -102,6 +102,79 @@ fn one_fit_that_is_refused_takes_no_other_with_it() {
 }
 
 #[test]
+fn a_function_with_jumps_by_every_method() {
+    let outcome = quick("deep_kernels_step");
+    let of = |method: &str, key: &str| number(&outcome, &["methods", method, key]);
+    let methods = outcome.mean["methods"].as_object().unwrap();
+    assert_eq!(methods.len(), 6);
+    for name in methods.keys() {
+        for key in ["function_coverage", "coverage_50", "coverage_95"] {
+            assert!((0.0..=1.0).contains(&of(name, key)), "{name}: {key}");
+        }
+        for key in ["correlation_on_plateaus", "correlation_across_jumps"] {
+            assert!(of(name, key).abs() <= 1.0 + 1e-9, "{name}: {key}");
+        }
+        // All levels lie between -0.6 and 0.9: even a constant is nearer than this.
+        assert!(of(name, "rmse") < 0.8 && of(name, "rmse_at_jumps") < 0.8, "{name}");
+    }
+    // A stationary kernel has one variance, and one correlation for each distance.
+    assert!((of("exact", "least_over_largest_variance") - 1.0).abs() < 1e-9);
+    // The correction lifts every variance to the largest one in training.
+    let (with, without) = ("dbk corrected", "dbk uncorrected");
+    assert!(of(with, "least_over_largest_variance") > of(without, "least_over_largest_variance"));
+    assert!(of(with, "least_over_largest_variance") > 0.5);
+    assert_eq!(methods[without]["chosen"].as_str(), Some("the evidence of all rows"));
+    let html = outcome.report().to_html();
+    // Covariances and correlations of six methods, each with its bar.
+    assert_eq!(html.matches("class=\"map\"").count(), 12);
+    assert_eq!(html.matches("class=\"map shades\"").count(), 12);
+    assert!(html.len() < 500_000, "{}", html.len());
+}
+
+#[test]
+fn a_country_by_every_method_and_a_table_of_ones_own() {
+    let outcome = quick("deep_kernels_spatial");
+    let of = |method: &str, key: &str| number(&outcome, &["methods", method, key]);
+    assert!(outcome.published.len() == 9 && outcome.published.iter().all(|p| p.found.is_some()));
+    assert!(outcome.published.iter().all(|p| p.published.note.contains("not comparable")));
+    // A kernel without a network is the same everywhere, those with one are not.
+    assert!(of("SVGP", "difference_of_places") < 1e-6);
+    for method in ["SVDKL", "SVDBK", "default"] {
+        assert!(of(method, "difference_of_places") > 1e-4, "{method}");
+    }
+    let html = outcome.report().to_html();
+    // Mean, deviation and two places of four methods, and the truth.
+    assert_eq!(html.matches("class=\"map\"").count(), 17);
+    assert!(html.len() < 500_000, "{}", html.len());
+
+    let own = tempfile::tempdir().unwrap();
+    let table = own.path().join("places.csv");
+    let rows = |columns: usize, sign: f64| {
+        let names = (0..columns).map(|j| format!("c{j}")).collect::<Vec<_>>().join(",");
+        let row = |i: usize| {
+            let cells = (0..columns).map(|j| ((i * (j + 3)) % (17 + j)) as f64 + 1.0);
+            cells.map(|c| (sign * c).to_string()).collect::<Vec<_>>().join(",")
+        };
+        (0..60).fold(names, |text, i| text + "\n" + &row(i)) + "\n"
+    };
+    let named = format!("file = {:?}\nrows = 300", table.display().to_string());
+    let tried = || {
+        let experiment = read("deep_kernels_spatial", &[("rows = 300", &named)]).unwrap();
+        let options = RunOptions { quick: true, ..RunOptions::default() };
+        run(&experiment, &options, &mut |_| Signal::Continue)
+    };
+    std::fs::write(&table, rows(3, 1.0)).unwrap();
+    let html = tried().unwrap().report().to_html();
+    assert!(html.contains(">48 and 12<"), "a fifth of 60 rows are tested on");
+    assert_eq!(html.matches("class=\"map\"").count(), 16, "nobody knows the truth of a table");
+    for (columns, sign, word) in [(4, 1.0, "two coordinates"), (3, -1.0, "positive")] {
+        std::fs::write(&table, rows(columns, sign)).unwrap();
+        let error = tried().unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
 fn settings_that_make_no_sense_are_refused() {
     for (name, from, to, word) in [
         ("tables", "splits = 5", "splits = 0", "splits"),
@@ -117,6 +190,14 @@ fn settings_that_make_no_sense_are_refused() {
         ("tables", "name = \"protein\"", "name = \"protein\"\nmethods = []", "at least one"),
         ("tables", "name = \"sDKL\"", "name = \"sDKL\"\ncheckpoint = \"x\"", "checkpoint"),
         ("tables", "name = \"sDKL\"", "name = \"sDKL\"\nranks = 3", "ranks"),
+        ("step", "rows = 300", "rows = 3", "rows"),
+        ("step", "noise_variance = 0.01", "noise_variance = -0.01", "noise_variance"),
+        ("step", "kernel_grid = 120", "kernel_grid = 5000", "kernel_grid"),
+        ("step", "grid = 401", "grid = 1", "grid"),
+        ("spatial", "test = 0.2", "test = 0.0", "share"),
+        ("spatial", "grid = 60", "grid = 2", "grid"),
+        ("spatial", "rows = 19535", "rows = 5", "rows"),
+        ("spatial", "seconds = 600.0", "seconds = 0.0", "seconds"),
         ("ranks", "values = [1, 2,", "values = [2, 1,", "ascending"),
         ("ranks", "values = [1, 2,", "values = [0, 2,", "from 1"),
         ("ranks", "methods = [\"DBK\", \"DBK-c\", \"SVDBK\", \"SVDBK-c\"", "methods = [\"none\"", "`none`"),

@@ -13,5 +13,6 @@ mod laplace;
 mod laplace_files;
 mod large_tables;
 mod likelihoods;
+mod maps;
 mod model_file;
 mod options;

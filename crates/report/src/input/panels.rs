@@ -53,8 +53,10 @@ pub enum PlaneKind {
     /// The probability of the second of two classes, 0 to 1: one colour per class, none at ½.
     #[default]
     Probability,
-    /// Any amount (entropy, variance, a log evidence): none at the lowest value of the panel, full colour at the highest.
+    /// Any amount (entropy, variance, a log evidence): none at the lowest value of the panel, full colour at the highest, with a bar that says which is which.
     Amount,
+    /// Values of either sign (a covariance, a mean): none at 0, one colour for each sign, full at the largest magnitude of the panel, with a bar.
+    Signed,
     /// The number of one of several classes, 0, 1, ...: decision regions, in the colours of the classes' points. Colours repeat after eight.
     Class,
 }
@@ -102,7 +104,7 @@ impl PlanePanel {
     }
 }
 
-/// Maps over one grid of the plane side by side, with points on top: predictions of two moons, regions of several classes, an evidence over two hyperparameters, say. Cells without a finite value
+/// Maps over one grid of the plane side by side, with points on top: predictions of two moons, regions of several classes, an evidence over two hyperparameters, a kernel over pairs of places, say. Cells without a finite value
 /// stay empty and are counted, as are points and marks that are not on the map.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -123,7 +125,7 @@ pub struct Plane {
     pub points_x: Vec<f64>,
     /// Ordinates of the points.
     pub points_y: Vec<f64>,
-    /// Classes of the points: each in its colour, the first as dots, all others as diamonds.
+    /// Classes of the points: each in its colour, the first as dots, all others as diamonds; 0 of points without classes.
     pub points_class: Vec<usize>,
     /// How to read it; may be empty.
     pub caption: String,

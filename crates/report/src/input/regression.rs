@@ -1,6 +1,6 @@
 //! A regression model on one dataset.
 
-use super::{Note, SummaryRow};
+use super::{Note, Plane, SummaryRow};
 use posterior_metrics::RegressionScores;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ pub struct RegressionReport {
     pub notes: Vec<Note>,
     /// The posterior over a grid, for problems with one input.
     pub posterior: Option<PosteriorPanel>,
+    /// Maps beside it: of the prior's covariance for one input; of predictions and covariances for two.
+    pub maps: Vec<Plane>,
 }
 
 /// What scored rows are to the model.

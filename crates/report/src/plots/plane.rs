@@ -6,11 +6,15 @@ use crate::{
     input::{Plane, PlaneKind, PlanePanel},
     png,
     points::{MOST_POINTS, thin},
-    svg::{Axis, Frame, Range, Surface},
+    svg::{Anchor, Axis, Frame, Range, Surface},
     text::{count, number},
 };
 
 const SIZE: (f64, f64) = (360.0, 330.0);
+/// Room for the bar of colours beside a map, with its numbers.
+const BAR: f64 = 66.0;
+/// Colours of a bar.
+const BAR_STEPS: usize = 64;
 /// Colours that can be seen on light and dark paper; how strong is their opacity.
 const FIRST: [u8; 3] = [0, 124, 196];
 const SECOND: [u8; 3] = [214, 92, 20];
@@ -47,6 +51,8 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
     let extents = extent(&input.grid_x).zip(extent(&input.grid_y));
     let cells = input.grid_x.len() * input.grid_y.len();
     let points = points(input, extents);
+    // All panels have the same width, so that their words have the same size.
+    let room = if input.panels.iter().any(|p| p.kind.has_bar()) { BAR } else { 0.0 };
     let (mut svg, mut empty_cells, mut unusable, mut marks_lost) = (String::new(), 0, 0, 0);
     for panel in &input.panels {
         let fits =
@@ -56,7 +62,7 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
                 empty_cells += panel.values.iter().filter(|v| !v.is_finite()).count();
                 let marked = panel.mark.map(|(x, y)| extents.0.contains(x) && extents.1.contains(y));
                 marks_lost += usize::from(marked == Some(false));
-                svg += &draw(input, panel, extents, &points);
+                svg += &draw(input, panel, (extents, room), &points);
             }
             None => unusable += 1,
         }
@@ -67,8 +73,10 @@ pub(crate) fn plane(input: &Plane) -> Option<Figure> {
             number(range.high, 3)
         );
     }
-    if !points.is_empty() {
+    if points.iter().any(|p| p.2 > 0) {
         caption += " Dots are of the first class, diamonds of the others, each in its colour.";
+    } else if !points.is_empty() {
+        caption += " Dots are rows of the data.";
     }
     if input.panels.iter().any(|p| p.mark.is_some()) {
         caption += " Large diamonds mark places.";
@@ -115,10 +123,19 @@ fn points(input: &Plane, extents: Option<(Range, Range)>) -> Vec<(f64, f64, usiz
     rows.map(|((x, y), class)| (*x, *y, *class)).filter(|p| x.contains(p.0) && y.contains(p.1)).collect()
 }
 
-fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f64, f64, usize)]) -> String {
+fn draw(
+    input: &Plane,
+    panel: &PlanePanel,
+    (extents, room): ((Range, Range), f64),
+    points: &[(f64, f64, usize)],
+) -> String {
     let (nx, ny) = (input.grid_x.len(), input.grid_y.len());
-    let mut s =
-        Surface::new(SIZE.0, SIZE.1, format!("Map of {} over {} and {}", panel.title, input.x, input.y));
+    let range = panel.kind.range(&panel.values);
+    let mut label = format!("Map of {} over {} and {}", panel.title, input.x, input.y);
+    if panel.kind.has_bar() {
+        label += &format!(", from {} to {}", number(range.low, 2), number(range.high, 2));
+    }
+    let mut s = Surface::new(SIZE.0, SIZE.1, label);
     let y_title =
         if panel.title.is_empty() { input.y.clone() } else { format!("{}: {}", input.y, panel.title) };
     let frame = Frame::draw(
@@ -126,7 +143,10 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
         Axis::new(&input.x, extents.0).with_ticks(4),
         Axis::new(&y_title, extents.1).with_ticks(4),
     );
-    let range = Range::of(panel.values.iter().copied());
+    s.width += room;
+    if panel.kind.has_bar() {
+        bar(&mut s, &frame, panel.kind, range);
+    }
     // Pictures are written from the top, the grid ascends.
     let pixels: Vec<[u8; 4]> = (0..ny)
         .rev()
@@ -156,6 +176,41 @@ fn draw(input: &Plane, panel: &PlanePanel, extents: (Range, Range), points: &[(f
     s.finish("plot")
 }
 
+impl PlaneKind {
+    /// Whether a bar says which colour is which value.
+    fn has_bar(self) -> bool {
+        matches!(self, Self::Amount | Self::Signed)
+    }
+
+    /// The values that colours stand for: of signed ones also 0.
+    fn range(self, values: &[f64]) -> Range {
+        let zero = (self == Self::Signed).then_some(0.0);
+        Range::of(values.iter().copied().chain(zero))
+    }
+}
+
+/// The bar of colours to the right of a map, with its lowest and highest value, and 0 between them.
+fn bar(s: &mut Surface, frame: &Frame, kind: PlaneKind, range: Range) {
+    let (top, bottom) = (frame.y.to, frame.y.from);
+    let (left, width) = (SIZE.0 - 14.0, 12.0);
+    let value = |step: usize| range.low + range.span() * (step as f64 + 0.5) / BAR_STEPS as f64;
+    let pixels: Vec<[u8; 4]> = (0..BAR_STEPS).rev().map(|i| colour(value(i), 1.0, kind, range)).collect();
+    if let Some(address) = png::transparent_data_uri(1, BAR_STEPS, &pixels) {
+        s.image("map shades", (left, top), (width, bottom - top), true, &address);
+    }
+    s.line("axis", left, bottom, left + width, bottom);
+    s.line("axis", left, top, left + width, top);
+    let mut label = |value: f64, y: f64| {
+        s.text("tick", left + width + 5.0, y, Anchor::Start, &number(value, 2));
+    };
+    label(range.high, top + 9.0);
+    label(range.low, bottom);
+    let zero = bottom - (bottom - top) * (0.0 - range.low) / range.span();
+    if kind == PlaneKind::Signed && zero > top + 26.0 && zero < bottom - 16.0 {
+        label(0.0, zero + 4.5);
+    }
+}
+
 /// Colour and opacity of a value; unseen if it is not finite. Decision regions are seen wherever there is one, so that their borders are.
 fn colour(value: f64, strength: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
     let (rgb, strength) = match kind {
@@ -167,6 +222,10 @@ fn colour(value: f64, strength: f64, kind: PlaneKind, range: Range) -> [u8; 4] {
         PlaneKind::Amount => {
             let held = value.clamp(range.low, range.high);
             (AMOUNT, (held - range.low) / range.span())
+        }
+        PlaneKind::Signed => {
+            let most = range.low.abs().max(range.high.abs());
+            (if value < 0.0 { FIRST } else { SECOND }, (value.abs() / most).min(1.0))
         }
         PlaneKind::Class => {
             // A float-to-integer cast saturates.
@@ -195,6 +254,50 @@ mod tests {
         }
         assert_eq!(colour(9.0, PlaneKind::Class), colour(1.0, PlaneKind::Class));
         assert_eq!(colour(-1.0, PlaneKind::Class), colour(0.0, PlaneKind::Class));
+    }
+
+    #[test]
+    fn signs_have_colours_of_their_own_and_zero_has_none() {
+        let range = PlaneKind::Signed.range(&[-1.0, f64::NAN, 4.0]);
+        assert_eq!(range, Range::new(-1.0, 4.0));
+        // A covariance that is nowhere negative still begins at 0.
+        assert_eq!(PlaneKind::Signed.range(&[2.0, 4.0]), Range::new(0.0, 4.0));
+        assert_eq!(PlaneKind::Amount.range(&[2.0, 4.0]), Range::new(2.0, 4.0));
+        let colour = |value| colour(value, 1.0, PlaneKind::Signed, range);
+        assert_eq!(colour(0.0)[3], 0);
+        assert_eq!(colour(4.0), [SECOND[0], SECOND[1], SECOND[2], 215]);
+        // A quarter of 215, since both signs share one scale.
+        assert_eq!(colour(-1.0), [FIRST[0], FIRST[1], FIRST[2], 54]);
+        assert_eq!(colour(f64::NAN), [0; 4]);
+    }
+
+    #[test]
+    fn bars_say_what_colours_mean() {
+        let grid = vec![0.0, 1.0];
+        let of = |kind, values: Vec<f64>| Plane {
+            grid_x: grid.clone(),
+            grid_y: grid.clone(),
+            points_x: vec![0.5],
+            points_y: vec![0.5],
+            points_class: vec![0],
+            panels: vec![PlanePanel::new("k", kind, values)],
+            ..Plane::default()
+        };
+        let drawn = |kind, values| plane(&of(kind, values)).unwrap();
+        let signed = drawn(PlaneKind::Signed, vec![-2.0, 0.0, 1.0, 2.0]);
+        // The map and its bar; the least, 0 and the largest.
+        let shades = |figure: &Figure| {
+            ["map", "map shades"].map(|class| figure.svg.matches(&format!("class=\"{class}\"")).count())
+        };
+        assert_eq!(shades(&signed), [1, 1]);
+        for text in [">\u{2212}2.0<", ">0<", ">2.0<"] {
+            assert!(signed.svg.contains(text), "{text} {}", signed.svg);
+        }
+        assert!(
+            signed.svg.contains("from \u{2212}2.0 to 2.0") && signed.caption.contains("rows of the data")
+        );
+        assert_eq!(shades(&drawn(PlaneKind::Amount, vec![1.0, 2.0, 3.0, 4.0])), [1, 1]);
+        assert_eq!(shades(&drawn(PlaneKind::Probability, vec![0.0; 4])), [1, 0]);
     }
 
     #[test]

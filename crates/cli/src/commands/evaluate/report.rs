@@ -208,7 +208,7 @@ impl Shown<'_> {
             let label = format!("NLL minus the baseline's ({})", compared.baseline_name);
             SummaryRow::new(label, plus_minus(d.mean, d.standard_error))
         }));
-        let Portrait { hyperparameters, lengthscales, posterior, .. } = &self.portrait;
+        let Portrait { hyperparameters, lengthscales, posterior, maps, .. } = &self.portrait;
         Ok(RegressionReport {
             dataset: match rows {
                 ScoredRows::Training => format!("{}: rows of the training", self.findings.data.name),
@@ -229,6 +229,7 @@ impl Shown<'_> {
             lengthscales: lengthscales.clone(),
             notes: self.notes(&compared.model),
             posterior: posterior.clone(),
+            maps: maps.clone(),
             ..RegressionReport::default()
         }
         .into())

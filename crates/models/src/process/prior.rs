@@ -1,0 +1,76 @@
+//! What a process believed before it saw its rows: the covariance of its function, whatever the method.
+
+use super::{ModelError, ProcessPosterior};
+use faer::{Mat, MatRef};
+use posterior_kernels::{Kernel, cross, diagonal, gram};
+use posterior_linalg::Real;
+use posterior_linear::low_rank::LowRankPosterior;
+
+/// Where the covariance of a posterior's prior comes from.
+enum Prior<'a> {
+    /// A kernel.
+    Double(&'a dyn Kernel<f64>),
+    /// A kernel in single precision.
+    Single(&'a dyn Kernel<f32>),
+    /// Learned features with what they leave out.
+    Features(&'a LowRankPosterior),
+}
+
+fn converted<A: Real, B: Real>(m: MatRef<'_, A>) -> Mat<B> {
+    Mat::from_fn(m.nrows(), m.ncols(), |i, j| B::from_f64(m[(i, j)].to_f64()))
+}
+
+impl ProcessPosterior {
+    fn prior(&self) -> Prior<'_> {
+        match self {
+            Self::Exact(posterior) => Prior::Double(posterior.model().kernel()),
+            Self::Single(posterior) => Prior::Single(&*posterior.model().kernel),
+            Self::Double(posterior) => Prior::Double(&*posterior.model().kernel),
+            Self::Inducing(posterior) => Prior::Double(posterior.kernel()),
+            Self::LowRank(posterior) => Prior::Features(posterior),
+        }
+    }
+
+    /// The prior's covariance of the function at the rows of x (k x D, standardised), k x k, in squares of the target's standard deviation. Of learned features `a` it is `a(x)ᵀ a(z)`, and on
+    /// the diagonal what they leave out of the variance as well, which is independent from place to place. Cost `k²` values of the kernel, or `k² m` flops.
+    ///
+    /// # Errors
+    /// [`ModelError::Linear`] for inputs of another width or not finite, where features are learned.
+    pub fn prior_gram(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
+        Ok(match self.prior() {
+            Prior::Double(kernel) => gram(kernel, x),
+            Prior::Single(kernel) => converted(gram(kernel, converted::<f64, f32>(x).as_ref()).as_ref()),
+            Prior::Features(posterior) => posterior.prior_gram(x)?,
+        })
+    }
+
+    /// The prior's covariance between the rows of x (k x D, standardised) and other places z (l x D), k x l: without what is independent from place to place.
+    ///
+    /// # Errors
+    /// As [`Self::prior_gram`].
+    pub fn prior_cross(&self, x: MatRef<'_, f64>, z: MatRef<'_, f64>) -> Result<Mat<f64>, ModelError> {
+        Ok(match self.prior() {
+            Prior::Double(kernel) => cross(kernel, x, z),
+            Prior::Single(kernel) => {
+                let (x, z) = (converted::<f64, f32>(x), converted::<f64, f32>(z));
+                converted(cross(kernel, x.as_ref(), z.as_ref()).as_ref())
+            }
+            Prior::Features(posterior) => posterior.prior_cross(x, z)?,
+        })
+    }
+
+    /// The prior's variances at the rows of x: the diagonal of [`Self::prior_gram`].
+    ///
+    /// # Errors
+    /// As [`Self::prior_gram`].
+    pub fn prior_variances(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>, ModelError> {
+        Ok(match self.prior() {
+            Prior::Double(kernel) => diagonal(kernel, x),
+            Prior::Single(kernel) => {
+                let narrow = converted::<f64, f32>(x);
+                diagonal(kernel, narrow.as_ref()).into_iter().map(f64::from).collect()
+            }
+            Prior::Features(posterior) => posterior.prior_variances(x)?,
+        })
+    }
+}
