@@ -1,5 +1,6 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
+use super::dense::{self, Asked};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::{DeepKind, FIRST_ROUND, KernelPrecision, Setting};
 use crate::process::fit::{FitStage, Prepared};
@@ -108,6 +109,10 @@ pub(in crate::process) fn fit(
     let names = prepared.schema.feature_names();
     let basis = Basis::new((options, kind, embedding), &names, request.seed)?;
     let (train, aside) = set_aside(&prepared.data, request.seed)?;
+    if kind.dense {
+        let asked = Asked { request, method, options, basis: &basis, seconds };
+        return dense::fit(&asked, (&train, &aside), checkpoints, observer);
+    }
     let (train_data, aside_data) = (data(&train), data(&aside));
     let start = basis.features(&request.kernel, train.inputs(), request.seed)?;
     let settings = options.settings(kind, train.rows(), request.seed);
@@ -197,6 +202,8 @@ pub(in crate::process) fn fit(
         origin: basis.origin.clone(),
         architecture: basis.architecture()?,
         inducing: kind.inducing,
+        dense: false,
+        smallest_correlation: None,
         rank: basis.rank,
         rest: best.rest,
         chosen,
@@ -225,6 +232,7 @@ pub(in crate::process) fn fit(
         restarts: 0,
         bound: matches!(settings[index].options.training, Training::Evidence)
             .then_some(best.objective * train.rows() as f64),
+        log_evidence: None,
         seconds: [0.0, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: Some(deep),
@@ -245,10 +253,15 @@ pub(in crate::process) fn fit(
 fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let usual = FitRequest::default();
     let inducing = matches!(method.deep(), Some((_, DeepKind { inducing: true, .. }, _)));
+    let dense = matches!(method.deep(), Some((_, DeepKind { dense: true, .. }, _)));
+    let hyperpriors = match dense {
+        true => "rows that are set aside end its training, not beliefs",
+        false => "its weights have the prior N(0, 1)",
+    };
     let strangers = [
         ("--kernel", !inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
         ("--mean", request.mean != usual.mean, "features have their own level"),
-        ("--hyperprior", request.hyperpriors != usual.hyperpriors, "its weights have the prior N(0, 1)"),
+        ("--hyperprior", request.hyperpriors != usual.hyperpriors, hyperpriors),
         (
             "--lengthscale-prior",
             request.lengthscale_prior != usual.lengthscale_prior,
@@ -264,15 +277,15 @@ fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
 }
 
 /// The least noise variance: without one the likelihood of a network is unbounded.
-const FLOOR: f64 = 1e-6;
+pub(super) const FLOOR: f64 = 1e-6;
 
-fn noise(setting: &Setting, request: &FitRequest) -> f64 {
+pub(super) fn noise(setting: &Setting, request: &FitRequest) -> f64 {
     // What a user says comes before what is usual.
     let given = FitRequest::default().initial_noise;
     if request.initial_noise == given { setting.noise } else { request.initial_noise.max(2.0 * FLOOR) }
 }
 
-fn kept_bytes(memory: u64) -> usize {
+pub(super) fn kept_bytes(memory: u64) -> usize {
     usize::try_from(memory / 8).unwrap_or(usize::MAX).min(LowRankOptions::default().kept_bytes)
 }
 

@@ -22,7 +22,7 @@ mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::{ScalableFit, drawn_apart, fit_scalable, set_hyperparameters};
+pub(super) use fit::{EVIDENCE_PROBES, ScalableFit, drawn_apart, fit_scalable, refused, set_hyperparameters};
 pub use plan::ScalablePlan;
 pub(super) use precision::SolverPrecision;
 pub use summary::{EvidenceSearchSummary, ScalableSummary, Solver};

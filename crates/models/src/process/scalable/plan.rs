@@ -1,10 +1,10 @@
 //! Memory and work of a fit to a large table.
 
 use super::EXACT_ROWS;
-use super::fit::{PLAIN_ROWS, few_rows_memory, refining_memory};
+use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
 use crate::options::{
-    BatchOptions, FIRST_ROUND, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
-    KernelPrecision, MethodName, PreconditionerName,
+    BatchOptions, DbkOptions, DeepKind, FIRST_ROUND, HyperparameterSearch, InducingChoiceName,
+    InducingOptions, IterativeOptions, KernelPrecision, MethodName, PreconditionerName,
 };
 use crate::process::deep;
 use crate::process::fit::saved_plan;
@@ -68,9 +68,13 @@ impl ScalablePlan {
                     PreconditionerName::Nystrom => system.rank().saturating_mul(16),
                 };
                 let rank = rank.min(rows.saturating_mul(16)) as u64;
+                // The log evidence has a solve of its own, beside the weights.
+                let probes = EVIDENCE_PROBES as u64 + 1;
+                let blocks = (6 * s).max(s + 7 * probes);
                 (
-                    product(n, product(number, 6 * s + rank)).saturating_add(checkpoint(n, 3)),
-                    kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
+                    product(n, product(number, blocks + rank)).saturating_add(checkpoint(n, 3)),
+                    2.0 * kernel((rows * rows) as f64 / 2.0)
+                        + (rows as f64).powi(2) * (columns + 2.0 * probes as f64),
                 )
             }
             // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
@@ -187,6 +191,9 @@ fn deep_steps(method: &Method, rows: usize) -> Option<usize> {
 fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
     let Some((options, kind, embedding)) = method.deep() else { return (0, 0.0) };
     let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
+    if kind.dense {
+        return dense_plan((options, kind, embedding), (activations, weights), rows, inputs);
+    }
     let m = options.rank.unwrap_or(128);
     // Looks at the rows set aside pass as many of them at a time as predictions do.
     let looks = rows.min(4096) as u64;
@@ -209,6 +216,27 @@ fn deep_plan(method: &Method, rows: usize, inputs: usize) -> (u64, f64) {
     // A plain process is fitted to some rows afterwards.
     let bytes = training.max(exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes);
     (bytes.saturating_add(WORKING_BYTES), flops / f64::max(steps, 1.0))
+}
+
+/// The same of the process itself behind a network: the matrix of all rows, which is in the file as a triangle; what rows keep on their way through the network; a block of rows to look at.
+fn dense_plan(
+    (options, kind, embedding): (&DbkOptions, DeepKind, Option<usize>),
+    (activations, weights): (usize, usize),
+    rows: usize,
+    inputs: usize,
+) -> (u64, f64) {
+    let width = embedding.unwrap_or(2);
+    let own = saved_plan(rows, width);
+    let kept = options.settings(kind, rows, 0).first().map_or(0, |s| s.options.kept_bytes as u64);
+    let row = (4 * activations + 8 * width) as u64;
+    let looks = (2 * 8 * 512_u64).saturating_mul(rows as u64);
+    let bytes = (rows as u64).saturating_mul(row).min(kept).saturating_add(looks);
+    let training =
+        own.peak_bytes.saturating_add(bytes).saturating_add((weights as u64).saturating_mul(8 * 12));
+    let plain = exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes;
+    let flops = own.flops_per_evaluation + 6.0 * rows as f64 * weights as f64;
+    // The plain process is fitted beside the factor.
+    (training.saturating_add(plain).saturating_add(WORKING_BYTES), flops)
 }
 
 /// Evaluations of a search that are planned for.
