@@ -160,6 +160,10 @@ pub(crate) struct QuestionArgs {
     #[arg(long, value_enum)]
     pub variances: Option<VariancesArg>,
 
+    /// Vectors of the basis of --variances lanczos, at most [default: 512]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    pub variance_rank: Option<usize>,
+
     /// Networks: how uncertainty becomes a prediction [default: as fitted]
     #[arg(long, value_enum)]
     pub predictive: Option<PredictiveArg>,
@@ -190,11 +194,22 @@ pub(crate) struct QuestionArgs {
 }
 
 impl QuestionArgs {
+    /// Where variances come from; a rank is that of a Lanczos basis.
+    fn variances(&self) -> Result<Option<VarianceMethod>, Failure> {
+        if self.variance_rank.is_some() && self.variances != Some(VariancesArg::Lanczos) {
+            return Err(Failure::usage(
+                "--variance-rank is the rank of --variances lanczos, which is not asked for".into(),
+            ));
+        }
+        let rank = self.variance_rank.unwrap_or(512);
+        Ok(self.variances.map(|variances| variances.method(self.memory, rank)))
+    }
+
     /// As the library has it.
     pub(crate) fn question(&self) -> Result<Question, Failure> {
         Ok(Question {
             integration: chosen_integration(self.predictive, self.predictive_samples, self.seed)?,
-            variances: self.variances.map(|variances| variances.method(self.memory)),
+            variances: self.variances()?,
             seed: self.seed,
             memory: self.memory,
             timed: true,
@@ -251,14 +266,17 @@ pub(crate) enum VariancesArg {
     Samples,
     /// Conjugate gradients for each row, to a relative residual of 1e-4: as costly as a sample each
     Exact,
+    /// One Lanczos basis of the kernel matrix for all rows, of --variance-rank vectors: never below the exact ones, and how far above is told
+    Lanczos,
 }
 
 impl VariancesArg {
-    /// The library's choice; solves may need so many bytes.
-    pub(crate) fn method(self, memory_limit: u64) -> VarianceMethod {
+    /// The library's choice; solves may need so many bytes, a basis may have so many vectors.
+    pub(crate) fn method(self, memory_limit: u64, rank: usize) -> VarianceMethod {
         match self {
             Self::Samples => VarianceMethod::Samples,
             Self::Exact => VarianceMethod::Solves { tolerance: 1e-4, iterations: 1000, memory_limit },
+            Self::Lanczos => VarianceMethod::Lanczos { rank, memory_limit },
         }
     }
 }

@@ -86,6 +86,15 @@ impl Mean {
         }
         gradient
     }
+
+    /// Adds to `slopes` (n x D) what an adjoint (n x t) of `m(X)` says about the inputs.
+    pub(crate) fn add_input_slopes(&self, adjoint: MatRef<'_, f64>, slopes: &mut Mat<f64>) {
+        if self.form == MeanForm::Linear {
+            let own =
+                MatRef::from_column_major_slice(&self.values[self.targets..], self.inputs, self.targets);
+            matmul(slopes.as_mut(), Accum::Add, adjoint, own.transpose(), 1.0, Par::Seq);
+        }
+    }
 }
 
 impl Parameters for Mean {

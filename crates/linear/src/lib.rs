@@ -29,6 +29,8 @@
 //! | [`features`] | feature maps by their products: a stored matrix here, the tangent of a network elsewhere; batches of examples |
 //! | [`curvature`] | `M` of any feature map, summed over mini-batches in each form |
 //! | [`low_rank`] | models of a few features, learned or not, in time linear in the rows: evidence, bounds, predictions |
+//! | [`embedding`] | maps of rows to a few numbers, on which a kernel acts, with parameters that are learned |
+//! | [`training`] | Adam that rows held back judge: looks, patience, smaller steps |
 //! | [`latent`] | what a posterior says about the outputs of a batch |
 //! | [`mode`] | the posterior mode under any likelihood: Newton's method by products alone |
 //! | [`streaming`] | the exact posterior of rows that arrive one after the other, in bounded memory |
@@ -36,6 +38,7 @@
 
 mod check;
 pub mod curvature;
+pub mod embedding;
 mod error;
 pub mod evidence;
 pub mod features;
@@ -46,6 +49,7 @@ mod prior;
 pub mod sampled;
 pub mod streaming;
 pub mod structure;
+pub mod training;
 
 pub use error::LinearError;
 pub use features::{FeatureMap, Linearised};

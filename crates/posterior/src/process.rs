@@ -3,6 +3,7 @@
 use crate::rows::{Ragged, Rows};
 use faer::{Mat, MatRef};
 use posterior_data::{Column, DataError, ReadOptions, Schema, Split, Table, Values, read_table};
+use posterior_gp::exact::ExactPosterior;
 use posterior_gp::inducing::PathwiseSamples;
 use posterior_gp::iterative::{
     Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Start, Support,
@@ -293,33 +294,8 @@ impl FittedGp {
         let drawn = match self.model.posterior() {
             _ if count == 0 => Drawn::Kept,
             ProcessPosterior::Single(_) | ProcessPosterior::Double(_) => Drawn::Kept,
-            ProcessPosterior::Exact(exact) => {
-                let rows = exact.data().rows();
-                let needed = 16 * (rows as u64).pow(2);
-                if needed > MEMORY {
-                    return Err(ModelError::TooManySampleRows { rows, needed, limit: MEMORY }.into());
-                }
-                let process = exact.model();
-                let model = PathwiseModel {
-                    kernel: process.kernel().clone_box(),
-                    mean: process.mean().clone(),
-                    noise: process.noise().clone(),
-                };
-                let settings = PathwiseSettings {
-                    budget: Budget::steps(1),
-                    samples: count,
-                    features: FeatureSettings::default(),
-                    samples_per_features: Some(8),
-                    seed: streams.seed(),
-                    cache_bytes: 0,
-                };
-                let support = Support::Rows(SolveMethod::Direct);
-                let conditioned =
-                    model.condition(exact.data().clone(), support, settings, Start::Zero, &mut |_, _| {
-                        Signal::Continue
-                    })?;
-                Drawn::Rows(Box::new(conditioned))
-            }
+            ProcessPosterior::Exact(exact) => solved_draws(exact, count, streams)?,
+            ProcessPosterior::Embedded(behind) => solved_draws(behind.exact(), count, streams)?,
             ProcessPosterior::Inducing(inducing) => {
                 let columns = inducing.inducing().ncols();
                 let features = RandomFeatures::new(
@@ -338,6 +314,34 @@ impl FittedGp {
         };
         Ok(Functions { process: self.clone(), count, drawn })
     }
+}
+
+/// Samples of an exact posterior as functions: one solve for all of them.
+fn solved_draws(exact: &ExactPosterior, count: usize, streams: Streams) -> Result<Drawn, ProcessError> {
+    let rows = exact.data().rows();
+    let needed = 16 * (rows as u64).pow(2);
+    if needed > MEMORY {
+        return Err(ModelError::TooManySampleRows { rows, needed, limit: MEMORY }.into());
+    }
+    let process = exact.model();
+    let model = PathwiseModel {
+        kernel: process.kernel().clone_box(),
+        mean: process.mean().clone(),
+        noise: process.noise().clone(),
+    };
+    let settings = PathwiseSettings {
+        budget: Budget::steps(1),
+        samples: count,
+        features: FeatureSettings::default(),
+        samples_per_features: Some(8),
+        seed: streams.seed(),
+        cache_bytes: 0,
+    };
+    let support = Support::Rows(SolveMethod::Direct);
+    let conditioned =
+        model
+            .condition(exact.data().clone(), support, settings, Start::Zero, &mut |_, _| Signal::Continue)?;
+    Ok(Drawn::Rows(Box::new(conditioned)))
 }
 
 /// Samples from a posterior, as functions.
@@ -372,6 +376,9 @@ impl Functions {
         let table = self.process.table(&x.to_matrix()?)?;
         let x = self.process.model.standard_inputs(&table)?;
         let values = match (&self.drawn, self.process.model.posterior()) {
+            (Drawn::Rows(posterior), ProcessPosterior::Embedded(behind)) => {
+                posterior.samples(behind.embedded(x.as_ref())?.as_ref(), 0)?
+            }
             (Drawn::Rows(posterior), _) => posterior.samples(x.as_ref(), 0)?,
             (Drawn::Inducing(samples), _) => samples.values(x.as_ref())?,
             (Drawn::Features(functions), _) => functions.values(x.as_ref()).map_err(GpError::from)?,

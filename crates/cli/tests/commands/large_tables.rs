@@ -136,6 +136,19 @@ fn searches_features_choices_and_exact_variances_are_flags() {
         let of = |p: &Value| p["predictions"]["y_std"][i].as_f64().unwrap();
         assert!((of(&sampled) / of(&exact)).powi(2) < 1.5 && (of(&exact) / of(&sampled)).powi(2) < 1.5);
     }
+    // From one basis, which is told how far it is off; the fit has said its log evidence.
+    let lanczos = predicted("--variances lanczos --variance-rank 150");
+    let told = &lanczos["variance_solves"];
+    assert!(told["rank"].as_u64() <= Some(150) && told["probes"] == 16, "{told}");
+    assert!(told["largest_excess"].as_f64().unwrap() < 0.01, "{told}");
+    assert!(planned(&lanczos) > planned(&exact), "{lanczos}");
+    let narrow = predicted("--variances lanczos --variance-rank 2");
+    assert!(narrow["variance_solves"]["mean_excess"].as_f64() > told["mean_excess"].as_f64(), "{narrow}");
+    let text = run(at, "predict --model cg.posterior --data new.csv --variances lanczos");
+    assert!(String::from_utf8_lossy(&text.stderr).contains("from a Lanczos basis of rank"));
+    assert!(fit["log_evidence"]["standard_error"].as_f64() > Some(0.0), "{fit}");
+    let text = error(at, "predict --model cg.posterior --data new.csv --variances exact --variance-rank 5");
+    assert!(text.contains("--variance-rank is the rank of --variances lanczos"), "{text}");
     let scores = json(at, "evaluate --model cg.posterior --data new.csv --variances exact");
     assert!(scores["variance_solves"]["iterations"].as_u64() > Some(0));
     let (r2, explained) = (scores["r2"].as_f64().unwrap(), scores["explained_variance"].as_f64().unwrap());

@@ -103,6 +103,7 @@ fn processes_do_not_depend_on_the_number_of_threads() {
         "dbk --iterations 12 --rank 40",
         "dbk --iterations 4 --rank 40 --objective evidence --correction full",
         "dkl --iterations 4 --rank 40 --objective evidence",
+        "dkl --iterations 4 --dense",
         "svdkl --iterations 12 --rank 40 --objective predictive",
     ];
     fits(folder.path(), table, &deep);

@@ -75,6 +75,7 @@ fn lines() -> Vec<Line> {
         "fit gp --data t.csv --target y --memory 0.2 --method svgp --inducing 10 --iterations 3 --inducing-choice pruned --out o.posterior",
         "predict --model exact.posterior --data new.csv --memory 0.2 --out p.csv",
         "predict --model samples.posterior --data new.csv --memory 0.2 --variances exact --out p.csv",
+        "predict --model samples.posterior --data new.csv --memory 0.2 --variances lanczos --variance-rank 5 --out p.csv",
         "predict --model images.posterior --data images.gz --memory 0.2 --predictive monte-carlo --samples 2 --samples-out s.npy --out p.csv",
         "evaluate --model exact.posterior --data t.csv --memory 0.2 --folds folds.csv --fold 1",
         "evaluate --model exact.posterior --data t.csv --memory 0.2",

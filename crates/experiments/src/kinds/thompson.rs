@@ -214,7 +214,9 @@ fn search(
                             InducingDraws { samples: posterior.pathwise(0, prior, streams)?, dimension: d };
                         &draws
                     }
-                    ProcessPosterior::Exact(_) | ProcessPosterior::LowRank(_) => {
+                    ProcessPosterior::Exact(_)
+                    | ProcessPosterior::LowRank(_)
+                    | ProcessPosterior::Embedded(_) => {
                         let problem = "draws are functions with gradients here, which exact posteriors and learned features do not keep";
                         return refused(problem);
                     }

@@ -13,6 +13,7 @@ use super::model::{ExactGp, add_outer};
 use crate::{GpError, Observations};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat};
+use posterior_kernels::Request;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 use posterior_linalg::dense::{parallelism, product};
 
@@ -92,7 +93,8 @@ pub fn leave_one_out_and_gradient(
     add_outer(&mut adjoint, &pulled, &weights, -0.5);
     add_outer(&mut adjoint, &weights, &pulled, -0.5);
 
-    let kernel = pull_back_lower(model, data, adjoint.as_ref(), &|_, _, lower| lower);
+    let own = &|_, _, lower| lower;
+    let kernel = pull_back_lower(model, data, adjoint.as_ref(), own, Request::PARAMETERS).parameters;
     let noise = (0..n).map(|i| adjoint[(i, i)]).sum();
     let mean = model.mean().pullback(data.inputs(), (-pulled).as_ref());
     Ok(Evaluation { value, gradient: model.gradient(kernel, mean, noise), cholesky: info, buffer: inverse })

@@ -26,8 +26,10 @@
 //! | `fit` | hyperparameters: L-BFGS or Adam, restarts, hyperpriors |
 //! | `posterior` | predictions, joint covariance, samples |
 //! | `several` | several processes with one kernel, each with noise of its own |
+//! | `embedded` | a process on what a learned map makes of the rows: exact deep kernel learning |
 //! | `update` | appending and removing rows without refitting |
 
+mod embedded;
 mod evidence;
 mod fit;
 mod leave_one_out;
@@ -38,6 +40,9 @@ mod posterior;
 mod several;
 mod update;
 
+pub use embedded::{
+    EmbeddedFit, EmbeddedOptions, EmbeddedPosterior, EmbeddedTraining, embedded_objective, fit_embedded,
+};
 pub use evidence::{Evaluation, log_evidence, log_evidence_and_gradient};
 pub use fit::{Criterion, Fit, FitOptions, Optimizer, fit};
 pub use leave_one_out::{LeaveOneOut, leave_one_out_and_gradient};

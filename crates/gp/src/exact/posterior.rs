@@ -1,5 +1,6 @@
 //! The posterior: predictions, joint covariances, samples, leave-one-out.
 
+use super::evidence::value_of;
 use super::leave_one_out::LeaveOneOut;
 use super::model::{ExactGp, Factored};
 use crate::data::{check_finite, same_width};
@@ -85,6 +86,12 @@ impl ExactPosterior {
     /// What the factorisation needed.
     pub fn info(&self) -> CholeskyInfo {
         self.cholesky.info()
+    }
+
+    /// The log evidence of the observations, summed over targets. Cost `O(n)`: the factor is there.
+    pub fn log_evidence(&self) -> f64 {
+        let residuals = self.data.targets() - self.model.mean().evaluate(self.data.inputs());
+        value_of(&self.cholesky, &residuals, &self.weights)
     }
 
     /// Each training row predicted from all the others, in closed form. Cost `n³/3` flops.

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use crate::data::{check_finite, same_width};
 use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
-use posterior_kernels::gram_lower_into;
+use posterior_kernels::{Request, gram_lower_into};
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo};
 
 /// Inputs (n x D), and targets and noise variances of C functions (n x C each). The functions have no mean.
@@ -154,7 +154,8 @@ pub fn log_evidence_of_several(
             }
         }
     }
-    let gradient = pull_back_lower(model, &data.all, adjoint.as_ref(), &|_, _, lower| lower);
+    let (own, request) = (&|_: usize, _: usize, lower: f64| lower, Request::PARAMETERS);
+    let gradient = pull_back_lower(model, &data.all, adjoint.as_ref(), own, request).parameters;
     let noise = (0..n).map(|i| adjoint[(i, i)]).sum();
     let mean = vec![0.0; posterior_optim::Parameters::values(model.mean()).len()];
     Ok(Evaluation { value, gradient: model.gradient(gradient, mean, noise), cholesky: info, buffer: work })

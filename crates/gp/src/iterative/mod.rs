@@ -14,7 +14,7 @@
 //! | `stochastic` | what the stochastic ones share: residuals of batches, divergence, restarts |
 //! | `step_size` | the automatic step ([`StepSize`], [`Curvature`]) |
 //! | `inducing` | descent on the weights of inducing inputs ([`solve_inducing`]) |
-//! | `pathwise` | the posterior as functions ([`PathwisePosterior`]) |
+//! | `pathwise` | the posterior as functions ([`PathwisePosterior`]); exact variances by solves, or by one Lanczos basis; the log evidence by stochastic Lanczos quadrature ([`log_evidence`]) |
 //! | `blocks` | hyperparameters at scale: one objective over samples and neighbourhoods ([`fit_on_blocks`], [`fit_several_on_blocks`]) |
 //! | `evidence`, `neighbourhoods` | the same by stochastic gradients, or as published, by averages ([`evidence_gradient`], [`fit_on_neighbourhoods`]) |
 //! | `search` | hyperparameters of all rows: Adam on those gradients, with warm starts ([`search_evidence`]) |
@@ -54,7 +54,8 @@ pub use inducing::{
 };
 pub use neighbourhoods::{NeighbourhoodFit, Neighbourhoods, fit_on_neighbourhoods, nearest_rows};
 pub use pathwise::{
-    KernelFeatures, PathwiseModel, PathwisePosterior, PathwiseSettings, SolvedVariances, Support,
+    EvidenceObserver, KernelFeatures, LanczosBasis, LanczosVariances, LogEvidence, PathwiseModel,
+    PathwisePosterior, PathwiseSettings, SolvedVariances, Support, log_evidence,
 };
 pub use problem::{FreshFeatures, Problem};
 pub use search::{

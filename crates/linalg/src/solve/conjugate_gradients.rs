@@ -2,7 +2,7 @@
 
 use super::error::same_size;
 use super::vectors::{add_scaled, check_finite, column_dots, column_norms, pick_columns, scale_and_add};
-use super::{Preconditioner, SolveError};
+use super::{Preconditioner, SolveError, Tridiagonal};
 use crate::Real;
 use crate::operator::LinearOperator;
 use faer::{Mat, MatRef};
@@ -42,6 +42,16 @@ pub struct ConjugateGradients<'a, T: Real> {
     norms: Vec<f64>,
     thresholds: Vec<f64>,
     state: ConjugateGradientState<T>,
+    /// Of each column, where asked for; nothing is kept of a column that began anew.
+    recorded: Option<Vec<Recorded>>,
+}
+
+/// Step lengths and ratios of one column.
+#[derive(Clone, Debug, Default)]
+struct Recorded {
+    rates: Vec<f64>,
+    ratios: Vec<f64>,
+    closed: bool,
 }
 
 impl<'a, T: Real> ConjugateGradients<'a, T> {
@@ -103,7 +113,34 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
         check_finite("the right-hand sides", targets)?;
         let norms = column_norms(&targets.to_owned());
         let thresholds = norms.iter().map(|norm| (tolerance * norm).max(absolute)).collect();
-        Ok(Self { matrix, preconditioner, targets, norms, thresholds, state })
+        Ok(Self { matrix, preconditioner, targets, norms, thresholds, state, recorded: None })
+    }
+
+    /// Keeps step lengths of these columns from now on; see [`Self::tridiagonal`]. Of a solver that has taken no step yet.
+    pub fn recording(mut self, columns: std::ops::Range<usize>) -> Self {
+        let mut recorded = vec![Recorded { closed: true, ..Recorded::default() }; self.norms.len()];
+        let began = self.state.iteration > 0;
+        recorded[columns].iter_mut().for_each(|own| own.closed = began);
+        self.recorded = Some(recorded);
+        self
+    }
+
+    /// The matrix T of the Lanczos process for `P^-½ A P^-½` from `P^-½ z`, of a column z that was recorded: with step lengths `a_j` and ratios `b_j`, its diagonal is `1/a_j + b_{j-1}/a_{j-1}`, beside
+    /// which stands `√b_j / a_j`. Empty where nothing was recorded, or where the solve had not begun at zero. Source: Golub and Van Loan (2013), section 11.3.
+    pub fn tridiagonal(&self, column: usize) -> Tridiagonal {
+        let mut out = Tridiagonal::default();
+        let Some(Recorded { rates, ratios, .. }) = self.recorded.as_ref().and_then(|all| all.get(column))
+        else {
+            return out;
+        };
+        for (j, rate) in rates.iter().enumerate() {
+            let before = if j > 0 { ratios[j - 1] / rates[j - 1] } else { 0.0 };
+            out.diagonal.push(1.0 / rate + before);
+            if j + 1 < rates.len() {
+                out.off.push(ratios[j].sqrt() / rate);
+            }
+        }
+        out
     }
 
     /// Where it stands.
@@ -161,6 +198,9 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
                 });
             }
             rate[j] = length;
+            if let Some(own) = self.recorded.as_mut().map(|all| &mut all[j]).filter(|own| !own.closed) {
+                own.rates.push(length);
+            }
         }
         let full_product = if all {
             &product
@@ -204,6 +244,9 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
         for (a, &j) in columns.iter().enumerate() {
             self.state.inner[j] = inner[a];
             self.state.direction.col_as_slice_mut(j).copy_from_slice(direction.col_as_slice(a));
+            if let Some(own) = self.recorded.as_mut().map(|all| &mut all[j]).filter(|own| !own.closed) {
+                own.ratios.push(ratio[a]);
+            }
         }
     }
 
@@ -218,6 +261,10 @@ impl<'a, T: Real> ConjugateGradients<'a, T> {
             self.state.inner[j] = inner[a];
             self.state.direction.col_as_slice_mut(j).copy_from_slice(gradient.col_as_slice(a));
             self.state.active[j] = norms[a] > self.thresholds[j];
+            // The recursion that the numbers belong to has ended.
+            if let Some(all) = &mut self.recorded {
+                all[j].closed = true;
+            }
         }
     }
 

@@ -1,9 +1,8 @@
 //! Traces and log-determinants from products with random vectors.
 
-use super::SolveError;
-use super::vectors::{add_scaled, column_dots, column_norms};
+use super::vectors::column_dots;
+use super::{Lanczos, SolveError, Tridiagonal};
 use crate::Real;
-use crate::dense::eigen;
 use crate::operator::LinearOperator;
 use crate::random::Streams;
 use faer::Mat;
@@ -108,51 +107,13 @@ impl SpectralMeasure {
         at_least_one("the number of probes", probes)?;
         at_least_one("the number of Lanczos steps", steps)?;
         let n = matrix.shape().0;
-        let steps = steps.min(n);
-        let scale = 1.0 / (n as f64).sqrt();
-        let first = signs::<T>(n, probes, seed);
-        let mut basis = vec![Mat::from_fn(n, probes, |i, j| first[(i, j)] * T::from_f64(scale))];
-        let mut diagonals = vec![Vec::with_capacity(steps); probes];
-        let mut offs = vec![Vec::with_capacity(steps); probes];
-        let mut running = vec![true; probes];
-        for step in 0..steps {
-            let mut next = matrix.multiply(basis[step].as_ref());
-            let along = column_dots(&next, &basis[step]);
-            // Twice, because once loses orthogonality to rounding when the projection is large.
-            for _ in 0..2 {
-                for q in &basis {
-                    let overlap: Vec<f64> = column_dots(&next, q).iter().map(|d| -d).collect();
-                    add_scaled(&mut next, &overlap, q);
-                }
-            }
-            let norms = column_norms(&next);
-            for j in 0..probes {
-                if running[j] {
-                    diagonals[j].push(along[j]);
-                    offs[j].push(norms[j]);
-                    // An invariant subspace was found: the rule is exact.
-                    let size = along[j].abs().max(offs[j].iter().fold(0.0, |a: f64, b| a.max(*b)));
-                    running[j] = norms[j] > size * T::EPSILON.to_f64() * 4.0;
-                }
-                let s = T::from_f64(if running[j] { 1.0 / norms[j] } else { 0.0 });
-                next.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= s);
-            }
-            if !running.contains(&true) {
+        let mut lanczos = Lanczos::new(matrix, signs::<T>(n, probes, seed))?;
+        for _ in 0..steps.min(n) {
+            if !lanczos.step() {
                 break;
             }
-            basis.push(next);
         }
-        let rules = diagonals.iter().zip(&offs).map(|(diagonal, off)| {
-            let size = diagonal.len();
-            let tridiagonal = Mat::<f64>::from_fn(size, size, |i, j| match i.abs_diff(j) {
-                0 => diagonal[i],
-                1 => off[i.min(j)],
-                _ => 0.0,
-            });
-            let eigen = eigen(tridiagonal.as_ref())
-                .map_err(|_| SolveError::Eigenvalues { dimension: size, what: "Lanczos quadrature" })?;
-            Ok((0..size).map(|k| (eigen.values[k], eigen.vectors[(0, k)].powi(2))).collect())
-        });
+        let rules = lanczos.coefficients().iter().map(Tridiagonal::gauss_rule);
         Ok(Self { dimension: n, rules: rules.collect::<Result<_, SolveError>>()? })
     }
 

@@ -9,6 +9,7 @@
 //! | `nystrom` | the randomised Nyström approximation `K ≈ U Λ Uᵀ` | one product with R vectors, `2nR²` flops |
 //! | `preconditioner` | [`Preconditioner`]: low rank plus diagonal, inverted by Woodbury's identity | `4nR` flops a column |
 //! | `power` | the largest eigenvalue, of the whole or estimated from a subset of rows | 30 products |
+//! | `lanczos` | [`Lanczos`]: an orthonormal basis in which the matrix is tridiagonal | one product a step, `4n` flops for each pair of steps |
 //! | `estimate` | Hutchinson's trace, stochastic Lanczos quadrature for `tr f(A)` and log-determinants | probes times steps products |
 //!
 //! Right-hand sides and solutions are n x k. Everything is generic over the precision of the matrix; sums over rows and
@@ -17,6 +18,7 @@
 mod conjugate_gradients;
 mod error;
 mod estimate;
+mod lanczos;
 mod nystrom;
 mod pivoted_cholesky;
 mod power;
@@ -28,10 +30,13 @@ mod vectors;
 pub use conjugate_gradients::{ConjugateGradientState, ConjugateGradients};
 pub use error::SolveError;
 pub use estimate::{Estimate, SpectralMeasure, log_determinant, trace, trace_of_function};
+pub use lanczos::{Lanczos, Tridiagonal};
 pub use nystrom::Nystrom;
 pub use pivoted_cholesky::PivotedCholesky;
 pub use power::{largest_eigenvalue, largest_eigenvalue_from_subset};
-pub use preconditioner::{LowRankPlusDiagonal, NoPreconditioner, Preconditioner, PreconditionerChoice};
+pub use preconditioner::{
+    DrawnPreconditioner, LowRankPlusDiagonal, NoPreconditioner, Preconditioner, PreconditionerChoice,
+};
 pub use system::System;
 pub use truncated::{NewtonStep, truncated_newton_step};
 

@@ -6,8 +6,10 @@ use crate::Real;
 use crate::cholesky::{Cholesky, JitterPolicy};
 use crate::dense::{multiply_into, product};
 use crate::operator::LinearOperator;
+use crate::random::ChaCha8Rng;
 use crate::tiles::pieces;
 use faer::{Accum, Mat, MatMut, MatRef};
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -15,6 +17,15 @@ use std::ops::Range;
 pub trait Preconditioner<T: Real>: Send + Sync {
     /// `output <- P⁻¹ input`, both n x k.
     fn apply(&self, input: MatRef<'_, T>, output: MatMut<'_, T>);
+}
+
+/// A preconditioner of which vectors with covariance P can be drawn, and whose determinant is known: what log-determinants by conjugate gradients need.
+pub trait DrawnPreconditioner<T: Real>: Preconditioner<T> {
+    /// `log det P`; 0 for the identity.
+    fn log_determinant(&self) -> f64;
+
+    /// `count` normal vectors with covariance P (n x count).
+    fn draw(&self, rows: usize, count: usize, rng: &mut ChaCha8Rng) -> Mat<T>;
 }
 
 /// `P = I`.
@@ -27,6 +38,16 @@ impl<T: Real> Preconditioner<T> for NoPreconditioner {
     }
 }
 
+impl<T: Real> DrawnPreconditioner<T> for NoPreconditioner {
+    fn log_determinant(&self) -> f64 {
+        0.0
+    }
+
+    fn draw(&self, rows: usize, count: usize, rng: &mut ChaCha8Rng) -> Mat<T> {
+        Mat::from_fn(rows, count, |_, _| T::from_f64(StandardNormal.sample(rng)))
+    }
+}
+
 /// `P = L Lᵀ + diag(d)` with L of n x R, inverted as `P⁻¹ = d^-½ (I - Q Qᵀ) d^-½`, where `Q = d^-½ L C⁻ᵀ` and `C Cᵀ = I + Lᵀ d⁻¹ L`.
 ///
 /// Q has columns of length at most 1, so in f32 the difference loses no more than the unit roundoff of the vector. Woodbury's identity with L itself
@@ -36,6 +57,8 @@ pub struct LowRankPlusDiagonal<T> {
     basis: Mat<T>,
     /// `d^-½`
     scales: Vec<T>,
+    /// C.
+    core: Cholesky,
     log_determinant: f64,
 }
 
@@ -73,17 +96,12 @@ impl<T: Real> LowRankPlusDiagonal<T> {
         }
         let log_determinant = core.log_determinant() - 2.0 * roots.iter().map(|r| r.ln()).sum::<f64>();
         let scales = roots.into_iter().map(T::from_f64).collect();
-        Ok(Self { basis, scales, log_determinant })
+        Ok(Self { basis, scales, core, log_determinant })
     }
 
     /// Columns of L.
     pub fn rank(&self) -> usize {
         self.basis.ncols()
-    }
-
-    /// `log det P`.
-    pub fn log_determinant(&self) -> f64 {
-        self.log_determinant
     }
 
     /// Multiplies rows by `d^-½`.
@@ -101,6 +119,27 @@ impl<T: Real> Preconditioner<T> for LowRankPlusDiagonal<T> {
         let small = product(self.basis.transpose(), output.as_ref());
         multiply_into(output.as_mut(), Accum::Add, self.basis.as_ref(), small.as_ref(), -T::ONE);
         self.scale(&mut output);
+    }
+}
+
+impl<T: Real> DrawnPreconditioner<T> for LowRankPlusDiagonal<T> {
+    fn log_determinant(&self) -> f64 {
+        self.log_determinant
+    }
+
+    /// `L e + d^½ e' = d^½ (Q Cᵀ e + e')`.
+    fn draw(&self, rows: usize, count: usize, rng: &mut ChaCha8Rng) -> Mat<T> {
+        let (rank, factor) = (self.rank(), self.core.factor());
+        let white = Mat::<f64>::from_fn(rank, count, |_, _| StandardNormal.sample(rng));
+        let through = Mat::from_fn(rank, count, |i, k| {
+            T::from_f64((i..rank).map(|j| factor[(j, i)] * white[(j, k)]).sum::<f64>())
+        });
+        let mut out: Mat<T> = NoPreconditioner.draw(rows, count, rng);
+        multiply_into(out.as_mut(), Accum::Add, self.basis.as_ref(), through.as_ref(), T::ONE);
+        for k in 0..count {
+            out.col_as_slice_mut(k).iter_mut().zip(&self.scales).for_each(|(v, s)| *v = *v / *s);
+        }
+        out
     }
 }
 
@@ -138,7 +177,10 @@ impl PreconditionerChoice {
     ///
     /// # Errors
     /// Those of [`PivotedCholesky::new`], [`Nystrom::new`] and [`LowRankPlusDiagonal::new`].
-    pub fn build<T: Real>(self, system: &System<'_, T>) -> Result<Box<dyn Preconditioner<T>>, SolveError> {
+    pub fn build<T: Real>(
+        self,
+        system: &System<'_, T>,
+    ) -> Result<Box<dyn DrawnPreconditioner<T>>, SolveError> {
         Ok(match self {
             Self::None => Box::new(NoPreconditioner),
             Self::PivotedCholesky { rank, relative_tolerance } => {

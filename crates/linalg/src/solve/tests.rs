@@ -279,3 +279,95 @@ fn systems_by_rows_and_whole_agree() {
     }
     assert!(system.residual(v.as_ref(), whole.as_ref()).norm_max() < 1e-13);
 }
+
+#[test]
+fn the_lanczos_basis_is_orthonormal_and_makes_the_matrix_tridiagonal() {
+    let matrix = shifted(&kernel_matrix(60, 0.5, true, 24), &[0.05; 60]);
+    let dense = Dense::new(matrix.clone());
+    let mut lanczos = Lanczos::new(&dense, normal(60, 2, 25)).unwrap();
+    for _ in 0..20 {
+        assert!(lanczos.step());
+    }
+    let (coefficients, basis) = lanczos.into_parts();
+    for (j, own) in coefficients.iter().enumerate() {
+        let q = Mat::from_fn(60, 20, |i, p| basis[p][(i, j)]);
+        let tridiagonal = Mat::<f64>::from_fn(20, 20, |a, b| match a.abs_diff(b) {
+            0 => own.diagonal[a],
+            1 => own.off[a.min(b)],
+            _ => 0.0,
+        });
+        assert!((q.transpose() * &q - Mat::<f64>::identity(20, 20)).norm_max() < 1e-13);
+        assert!((q.transpose() * &matrix * &q - tridiagonal).norm_max() < 1e-12);
+    }
+    assert!(Lanczos::new(&dense, normal(59, 1, 0)).is_err());
+    assert!(Lanczos::new(&dense, Mat::from_fn(60, 1, |_, _| f64::NAN)).is_err());
+    assert!(!Lanczos::new(&dense, Mat::<f64>::zeros(60, 1)).unwrap().step());
+}
+
+#[test]
+fn the_lanczos_process_goes_on_where_an_invariant_subspace_ends_it() {
+    // Two blocks that do not know of each other: from within the first nothing leads to the second.
+    let block = shifted(&kernel_matrix(6, 0.5, true, 26), &[0.05; 6]);
+    let dense = Dense::new(Mat::<f64>::from_fn(12, 12, |i, j| {
+        if i / 6 == j / 6 { block[(i % 6, j % 6)] * (1 + i / 6) as f64 } else { 0.0 }
+    }));
+    let start = Mat::from_fn(12, 1, |i, _| if i < 6 { 1.0 + i as f64 } else { 0.0 });
+    let mut lanczos = Lanczos::new(&dense, start).unwrap();
+    while lanczos.step() {}
+    assert_eq!(lanczos.coefficients()[0].diagonal.len(), 6);
+    let other: Vec<f64> = (0..12).map(|i| 1.0 - 0.1 * i as f64).collect();
+    assert!(lanczos.restart(0, &other));
+    while lanczos.step() {}
+    let all = lanczos.coefficients()[0].clone();
+    assert_eq!(all.diagonal.len(), 12);
+    assert_eq!(all.off[5], 0.0);
+    let mut found: Vec<f64> = all.gauss_rule().unwrap().into_iter().map(|(node, _)| node).collect();
+    found.sort_by(f64::total_cmp);
+    let exact = dense.matrix().self_adjoint_eigenvalues(Side::Lower).unwrap();
+    assert!(found.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-11));
+    // Nothing is left outside of everything.
+    assert!(!lanczos.restart(0, &other));
+}
+
+#[test]
+fn conjugate_gradients_record_the_lanczos_process() {
+    let dense = Dense::new(kernel_matrix(80, 0.5, true, 27));
+    let system = System::uniform(&dense, 0.1).unwrap();
+    let z = normal(80, 2, 28);
+    let mut solver = ConjugateGradients::new(&system, &NoPreconditioner, z.as_ref(), None, 1e-10, 0.0)
+        .unwrap()
+        .recording(1..2);
+    let mut lanczos = Lanczos::new(&system, z.clone()).unwrap();
+    for _ in 0..12 {
+        solver.step().unwrap();
+        lanczos.step();
+    }
+    let (own, other) = (solver.tridiagonal(1), &lanczos.coefficients()[1]);
+    assert_eq!(own.diagonal.len(), 12);
+    for i in 0..12 {
+        assert!((own.diagonal[i] - other.diagonal[i]).abs() < 1e-9 * other.diagonal[i]);
+        assert!(i == 11 || (own.off[i] - other.off[i]).abs() < 1e-9 * other.off[0]);
+    }
+    assert!(solver.tridiagonal(0).diagonal.is_empty());
+}
+
+#[test]
+fn draws_of_a_preconditioner_have_its_covariance() {
+    let (n, count) = (5, 40_000);
+    let factor = normal(n, 2, 29);
+    let diagonal: Vec<f64> = (0..n).map(|i| 0.2 + i as f64).collect();
+    let exact = shifted(&(&factor * factor.transpose()), &diagonal);
+    let low_rank = LowRankPlusDiagonal::new(factor, &diagonal).unwrap();
+    let drawn: Mat<f64> = low_rank.draw(n, count, &mut Streams::new(30).stream("draws"));
+    for i in 0..n {
+        for j in 0..n {
+            let found = (0..count).map(|k| drawn[(i, k)] * drawn[(j, k)]).sum::<f64>() / count as f64;
+            let variance = exact[(i, i)] * exact[(j, j)] + exact[(i, j)].powi(2);
+            // Five standard errors of a sample covariance.
+            assert!((found - exact[(i, j)]).abs() < 5.0 * (variance / count as f64).sqrt(), "{i} {j}");
+        }
+    }
+    let white: Mat<f64> = NoPreconditioner.draw(n, 3, &mut Streams::new(30).stream("draws"));
+    assert_eq!(white.shape(), (n, 3));
+    assert_eq!(DrawnPreconditioner::<f64>::log_determinant(&NoPreconditioner), 0.0);
+}

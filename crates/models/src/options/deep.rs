@@ -98,6 +98,9 @@ pub struct DklOptions {
     /// Outputs of the network, on which the kernel acts [default: 2, or the outputs of --basis]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1024)))]
     pub embedding: Option<usize>,
+    /// The exact process behind the network instead of inducing points: a Cholesky factor of all rows at every step (dkl)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub dense: bool,
 }
 
 /// One way to train, with its name.
@@ -121,6 +124,8 @@ pub(crate) struct DeepKind {
     pub(crate) inducing: bool,
     /// The exact evidence where evidence is asked for.
     pub(crate) exact: bool,
+    /// The process itself instead of inducing points.
+    pub(crate) dense: bool,
 }
 
 /// The trace weight that is tried where nobody names one: with all of it, training takes several times as many steps.
@@ -156,6 +161,9 @@ impl DbkOptions {
     /// [`ModelError::Request`] with what to do.
     pub(crate) fn check(&self, kind: DeepKind) -> Result<(), ModelError> {
         let refuse = |problem: &str| Err(ModelError::Request(problem.into()));
+        if kind.dense {
+            return self.check_dense(kind);
+        }
         let (correction, _) = self.corrected(kind);
         let penalised = matches!(correction, CorrectionName::Training | CorrectionName::Full);
         let tried = self.objective.is_none() && self.correction.is_none();
@@ -181,6 +189,43 @@ impl DbkOptions {
             );
         }
         Ok(())
+    }
+
+    /// The same of the process itself, which approximates nothing.
+    fn check_dense(&self, kind: DeepKind) -> Result<(), ModelError> {
+        let strangers = [
+            (
+                "svdkl",
+                !kind.exact,
+                "steps on batches; the exact evidence of all rows is --method dkl --dense",
+            ),
+            (
+                "--objective",
+                !matches!(self.objective, None | Some(ObjectiveName::Evidence)),
+                "takes evidence only beside --dense, where weights have no distribution of their own",
+            ),
+            ("--rank", self.rank.is_some(), "is a number of inducing points, of which --dense has none"),
+            (
+                "--correction",
+                self.correction.is_some(),
+                "is for what inducing points leave out: --dense leaves out nothing",
+            ),
+            (
+                "--trace-weight",
+                self.trace_weight.is_some(),
+                "is for what inducing points leave out: --dense leaves out nothing",
+            ),
+            (
+                "--divergence-weight",
+                self.divergence_weight.is_some(),
+                "belongs to --objective predictive, which --dense has not",
+            ),
+            ("--batch", self.batches.batch.is_some(), "says nothing beside --dense, which looks at all rows"),
+        ];
+        match strangers.iter().find(|(_, given, _)| *given) {
+            Some((flag, _, why)) => Err(ModelError::Request(format!("{flag} {why}"))),
+            None => Ok(()),
+        }
     }
 
     /// All ways that are tried on `rows` rows: one where the objective is given (and β, if it is predictive), else those that a user would compare.
@@ -235,6 +280,9 @@ impl DbkOptions {
             way.name = format!("{}, first noise {LOW_NOISE}", way.name);
             way
         };
+        if kind.dense {
+            return vec![evidence()];
+        }
         let point = || of("the network alone with a learned noise".into(), Training::Point { size });
         match self.objective {
             Some(ObjectiveName::Point) => vec![point()],

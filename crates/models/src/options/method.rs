@@ -189,12 +189,13 @@ impl Method {
 
     /// What methods with learned features are told: which features, and how wide the embedding is.
     pub(crate) fn deep(&self) -> Option<(&DbkOptions, DeepKind, Option<usize>)> {
-        let kind = |inducing, exact| DeepKind { inducing, exact };
+        let kind = |inducing, exact| DeepKind { inducing, exact, dense: false };
+        let behind = |exact, options: &DklOptions| DeepKind { dense: options.dense, ..kind(true, exact) };
         match self {
             Self::Dbk(options) => Some((options, kind(false, true), None)),
             Self::Svdbk(options) => Some((options, kind(false, false), None)),
-            Self::Dkl(options) => Some((&options.deep, kind(true, true), options.embedding)),
-            Self::Svdkl(options) => Some((&options.deep, kind(true, false), options.embedding)),
+            Self::Dkl(options) => Some((&options.deep, behind(true, options), options.embedding)),
+            Self::Svdkl(options) => Some((&options.deep, behind(false, options), options.embedding)),
             _ => None,
         }
     }

@@ -14,6 +14,15 @@ use posterior_report::{FeatureLengthscale, Hyperparameter, Note, SummaryRow};
 pub(crate) fn hyperparameters(header: &Header) -> Vec<Hyperparameter> {
     let Header { schema, standardisation, hyperparameters, .. } = header;
     let units = (standardisation.target_mean, standardisation.target_scale);
+    if is_dense(header) {
+        // The kernel acts on what a network makes of the columns, and on none of them.
+        let behind = Schema { features: Vec::new(), ..schema.clone() };
+        let mut out =
+            learned(hyperparameters, &behind, standardisation, units, &format!("of `{}`", schema.target));
+        let of_outputs = out.iter_mut().filter(|own| own.name.contains("lengthscale"));
+        of_outputs.for_each(|own| own.unit = "of the network's outputs".into());
+        return out;
+    }
     learned(hyperparameters, schema, standardisation, units, &format!("of `{}`", schema.target))
 }
 
@@ -99,8 +108,17 @@ pub(super) fn learned(
     out
 }
 
+/// Whether the kernel acts on a network's outputs.
+fn is_dense(header: &Header) -> bool {
+    let deep = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref());
+    deep.is_some_and(|deep| deep.dense)
+}
+
 /// The lengthscale of each feature in its first kernel that has one for each.
 pub(crate) fn lengthscales(header: &Header) -> Vec<FeatureLengthscale> {
+    if is_dense(header) {
+        return Vec::new();
+    }
     lengthscales_of(&header.hyperparameters, &header.schema)
 }
 
@@ -208,6 +226,9 @@ fn checked(check: &FitCheck) -> Vec<SummaryRow> {
 /// The facts about learned features.
 pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<SummaryRow> {
     let what = match deep.inducing {
+        _ if deep.dense => {
+            format!("an exact process under {} on {} outputs of {}", kernel, deep.rank, deep.origin)
+        }
         true => format!("{} inducing points under {} behind {}", deep.rank, kernel, deep.origin),
         false => format!("{} outputs of {}", deep.rank, deep.origin),
     };
@@ -217,8 +238,12 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         Rest::Uniform { largest } => format!("everywhere {largest:.3}, the largest in training"),
         Rest::Own => "of the kernel".to_string(),
     };
+    let correlated = deep.smallest_correlation.map_or_else(String::new, |least| {
+        format!(", prior correlations of rows with the first from {least:.3}")
+    });
+    let own = if deep.dense { "in training" } else { "the features' own" };
     let range = format!(
-        "{rest}; the features' own from {:.3} to {:.3}, effective rank {:.2}",
+        "{rest}; {own} from {:.3} to {:.3}, effective rank {:.2}{correlated}",
         d.smallest_variance, d.largest_variance, d.effective_rank
     );
     let refitted = if deep.refitted { ", then the exact posterior of the weights" } else { "" };
@@ -264,6 +289,19 @@ fn large_table(fit: &ScalableSummary) -> Vec<SummaryRow> {
                 search.steps,
                 search.solver_steps,
                 reason(search.ended)
+            ),
+        ));
+    }
+    if let Some(evidence) = &fit.log_evidence {
+        rows.push(SummaryRow::new(
+            "log evidence",
+            format!(
+                "{:.3} +- {:.3} (of the standardised target; standard error of {} probes, {} iterations, relative residual {:.1e})",
+                evidence.value,
+                evidence.standard_error,
+                evidence.probes,
+                evidence.iterations,
+                evidence.residual
             ),
         ));
     }
@@ -388,9 +426,10 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
     if let Some(check) = &header.fit.check {
         out.extend(check.warnings.iter().map(Note::warning));
     }
-    // Learned features use few directions nearly always, and facts say how many; where intervals do not fit, that is why.
+    // Learned features use few directions nearly always, and facts say how many; where intervals do not fit, that is why. A process that is a constant is another matter.
     let narrow = header.fit.check.as_ref().is_none_or(|check| check.scores.coverage_95 < check.chance[0]);
-    if let Some(deep) = header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|_| narrow)
+    if let Some(deep) =
+        header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|deep| narrow || deep.dense)
     {
         out.extend(deep.warnings().iter().map(Note::warning));
     }

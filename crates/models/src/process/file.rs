@@ -3,8 +3,9 @@
 use super::scalable::file::{inducing_tensors, pathwise_tensors};
 use super::{Header, ProcessModel, ProcessPosterior};
 use posterior_data::RowFingerprints;
-use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
+use posterior_gp::{MeanForm, Observations};
+use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::Cholesky;
 use posterior_optim::Parameters;
@@ -58,7 +59,13 @@ impl ProcessModel {
             return Err(tensors.corrupt("its standardisation does not fit its features"));
         }
         let posterior = match &header.fit.scalable {
-            _ if header.method == "exact" => ProcessPosterior::Exact(read_exact(&header, &mut tensors)?),
+            _ if header.method == "exact" => {
+                let names = header.schema.feature_names();
+                let kernel = header.kernel.build(&names).map_err(|e| tensors.corrupt(e))?;
+                let model = exact_model(&header, (kernel, header.mean), names.len());
+                let model = model.map_err(|e| tensors.corrupt(e))?;
+                ProcessPosterior::Exact(read_exact(&header, model, (header.rows, d), &mut tensors)?)
+            }
             Some(summary) => super::scalable::file::read(&header, summary, &mut tensors)?,
             None => return Err(tensors.corrupt(format!("its method `{}` is not known", header.method))),
         };
@@ -75,6 +82,10 @@ pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
         ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
         ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
         ProcessPosterior::LowRank(posterior) => super::deep::file::tensors(posterior, &mut tensors),
+        ProcessPosterior::Embedded(posterior) => {
+            super::deep::file::embedding_tensors(posterior.embedding(), &mut tensors);
+            exact_tensors(posterior.exact(), &mut tensors);
+        }
     }
     tensors
 }
@@ -108,7 +119,11 @@ pub(super) fn add_observations(data: &Observations, tensors: &mut Tensors) {
 
 /// The rows again.
 pub(super) fn observations(header: &Header, tensors: &mut Tensors) -> Result<Observations, StoreError> {
-    let (n, d) = (header.rows, header.schema.features.len());
+    observations_of((header.rows, header.schema.features.len()), tensors)
+}
+
+/// So many rows of so many inputs.
+fn observations_of((n, d): (usize, usize), tensors: &mut Tensors) -> Result<Observations, StoreError> {
     let (inputs, targets) = (tensors.matrix("inputs", n, d)?, tensors.matrix("targets", n, 1)?);
     let noise = tensors.optional_vector("noise_variances", n)?;
     Observations::new(inputs, targets, noise).map_err(|e| tensors.corrupt(e))
@@ -120,25 +135,31 @@ fn exact_tensors(posterior: &ExactPosterior, tensors: &mut Tensors) {
     tensors.insert_triangle("factor", posterior.cholesky().factor());
 }
 
-fn read_exact(header: &Header, tensors: &mut Tensors) -> Result<ExactPosterior, StoreError> {
-    let n = header.rows;
-    let data = observations(header, tensors)?;
+/// The posterior of a process on so many rows of so many inputs.
+pub(super) fn read_exact(
+    header: &Header,
+    model: ExactGp,
+    (n, d): (usize, usize),
+    tensors: &mut Tensors,
+) -> Result<ExactPosterior, StoreError> {
+    let data = observations_of((n, d), tensors)?;
     let weights = tensors.matrix("weights", n, 1)?;
     let cholesky = Cholesky::from_factor(tensors.factor("factor", n)?, header.cholesky);
-    let model = model(header).map_err(|e| tensors.corrupt(e))?;
     ExactPosterior::from_parts(model, data, cholesky, weights).map_err(|e| tensors.corrupt(e))
 }
 
-/// The process that the header describes, with its hyperparameters.
-fn model(header: &Header) -> Result<ExactGp, String> {
-    let names = header.schema.feature_names();
-    let kernel = header.kernel.build(&names).map_err(|e| e.to_string())?;
+/// The process on so many inputs that the header describes, with its hyperparameters.
+pub(super) fn exact_model(
+    header: &Header,
+    (kernel, mean): (Box<dyn Kernel<f64>>, MeanForm),
+    inputs: usize,
+) -> Result<ExactGp, String> {
     let noise = header.hyperparameter("noise_variance").and_then(|v| v.first().copied()).unwrap_or_default();
     let floor = header.noise_floor;
     if !(floor >= 0.0 && noise > floor && noise.is_finite()) {
         return Err(format!("its noise variance {noise} is not above its floor {floor}"));
     }
-    let mut model = ExactGp::new(kernel, header.mean, Gaussian::new(noise, floor), names.len(), 1);
+    let mut model = ExactGp::new(kernel, mean, Gaussian::new(noise, floor), inputs, 1);
     let segments = model.segments();
     let expected: Vec<(&str, usize)> = segments.iter().map(|s| (s.name.as_str(), s.len())).collect();
     let found: Vec<(&str, usize)> =

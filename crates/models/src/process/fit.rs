@@ -1,7 +1,7 @@
 //! From a table to a model.
 
 use super::maps::densest_place;
-use super::scalable::{ScalablePlan, choose, fit_scalable, set_hyperparameters};
+use super::scalable::{ScalablePlan, choose, fit_scalable, refused, set_hyperparameters};
 use super::{
     CheckScores, CheckedOn, FitCheck, FitSummary, Header, Hyperparameter, ModelError, ProcessModel,
     ProcessPosterior,
@@ -14,7 +14,7 @@ use posterior_data::{
     Extracted, Feature, InputRanges, Missing, Notes, RowFingerprints, Schema, Standardisation, Table,
 };
 use posterior_gp::exact::{ExactGp, Plan, fit};
-use posterior_gp::{GpError, Hyperprior, Observations};
+use posterior_gp::{Hyperprior, Observations};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_optim::{Constraint, Observer, Parameters, Progress, Reason};
@@ -88,7 +88,7 @@ impl Prepared {
         let limit = request.memory;
         // How many rows are dropped is known only after reading.
         if request.selection.missing != Missing::Drop && plan.peak_bytes > limit {
-            return Err(GpError::Memory { plan, limit }.into());
+            return Err(refused(plan, limit, &chosen.method));
         }
         let extracted = stream::extract(path, &schema, rows, &options)?;
         Self::from_extracted(schema, extracted, request, path)
@@ -262,6 +262,10 @@ impl ProcessModel {
             match &fitted.posterior {
                 ProcessPosterior::Inducing(posterior) => header.cholesky = posterior.factor().info(),
                 ProcessPosterior::Exact(posterior) => header.cholesky = posterior.info(),
+                ProcessPosterior::Embedded(posterior) => {
+                    header.cholesky = posterior.exact().info();
+                    header.fit.log_evidence = Some(posterior.exact().log_evidence());
+                }
                 _ => {}
             }
             header.fit.scalable = fitted.summary;

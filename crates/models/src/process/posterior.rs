@@ -3,9 +3,9 @@
 use super::ModelError;
 use super::predict::{VarianceMethod, VarianceSolves};
 use faer::{Mat, MatRef};
-use posterior_gp::exact::ExactPosterior;
+use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
 use posterior_gp::inducing::InducingPosterior;
-use posterior_gp::iterative::{Budget, PathwisePosterior, SolvedVariances};
+use posterior_gp::iterative::{Budget, LanczosBasis, LanczosVariances, PathwisePosterior, SolvedVariances};
 use posterior_gp::{GpError, JointPrediction, Posterior, Prediction};
 use posterior_linalg::Real;
 use posterior_linalg::random::ChaCha8Rng;
@@ -24,6 +24,8 @@ pub enum ProcessPosterior {
     Inducing(InducingPosterior),
     /// Learned features.
     LowRank(LowRankPosterior),
+    /// All in closed form, behind a network.
+    Embedded(EmbeddedPosterior),
 }
 
 impl ProcessPosterior {
@@ -34,6 +36,7 @@ impl ProcessPosterior {
             Self::Double(posterior) => posterior,
             Self::Inducing(posterior) => posterior,
             Self::LowRank(posterior) => posterior,
+            Self::Embedded(posterior) => posterior,
         }
     }
 
@@ -50,7 +53,14 @@ impl ProcessPosterior {
             (VarianceMethod::Solves { tolerance, iterations, memory_limit }, Self::Double(posterior)) => {
                 solved(posterior, x, (tolerance, iterations, memory_limit))
             }
-            _ => Ok((self.predict(x)?, None)),
+            (VarianceMethod::Lanczos { rank, memory_limit }, Self::Single(posterior)) => {
+                by_lanczos(posterior, x, rank, memory_limit)
+            }
+            (VarianceMethod::Lanczos { rank, memory_limit }, Self::Double(posterior)) => {
+                by_lanczos(posterior, x, rank, memory_limit)
+            }
+            (VarianceMethod::Lanczos { .. }, _) => Err(ModelError::Usage(CLOSED.into())),
+            (VarianceMethod::Samples | VarianceMethod::Solves { .. }, _) => Ok((self.predict(x)?, None)),
         }
     }
 
@@ -60,7 +70,7 @@ impl ProcessPosterior {
             Self::Exact(posterior) => posterior.data(),
             Self::Single(posterior) => posterior.data(),
             Self::Double(posterior) => posterior.data(),
-            Self::Inducing(_) | Self::LowRank(_) => return None,
+            Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) => return None,
         };
         Some((data.inputs(), data.targets()))
     }
@@ -70,7 +80,7 @@ impl ProcessPosterior {
         match self {
             Self::Single(posterior) => Some(posterior.settings().samples),
             Self::Double(posterior) => Some(posterior.settings().samples),
-            Self::Exact(_) | Self::Inducing(_) | Self::LowRank(_) => None,
+            Self::Exact(_) | Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) => None,
         }
     }
 }
@@ -91,7 +101,30 @@ fn solved<T: Real>(
     let noise_variance = posterior.model().noise.noise_variance();
     let mean = posterior.mean(x)?;
     let prediction = Prediction { mean, latent_variance, noise_variance, clipped };
-    Ok((prediction, Some(VarianceSolves { residual, iterations })))
+    Ok((prediction, Some(VarianceSolves::Rows { residual, iterations })))
+}
+
+/// Why a model has no use for a Lanczos basis.
+const CLOSED: &str = "--variances lanczos is for models that solve with all rows (cg, sdd, sgd): this one has its variances in closed form, leave it out";
+
+/// Means, and variances from a Lanczos basis of so many vectors, in so many bytes.
+fn by_lanczos<T: Real>(
+    posterior: &PathwisePosterior<T>,
+    x: MatRef<'_, f64>,
+    rank: usize,
+    limit: u64,
+) -> Result<(Prediction, Option<VarianceSolves>), ModelError> {
+    let needed = posterior.lanczos_variance_bytes(rank);
+    if needed > limit {
+        return Err(ModelError::VarianceMemory { needed, limit });
+    }
+    let LanczosVariances { latent_variance, clipped, basis } = posterior.lanczos_variance(x, rank)?;
+    let noise_variance = posterior.model().noise.noise_variance();
+    let prediction = Prediction { mean: posterior.mean(x)?, latent_variance, noise_variance, clipped };
+    let LanczosBasis { rank, complete, restarts, probes, mean_excess, largest_excess, residual } = basis;
+    let basis =
+        VarianceSolves::Lanczos { rank, complete, restarts, probes, mean_excess, largest_excess, residual };
+    Ok((prediction, Some(basis)))
 }
 
 impl Posterior for ProcessPosterior {

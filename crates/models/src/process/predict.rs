@@ -47,33 +47,73 @@ pub enum VarianceMethod {
         /// Bytes that the solves may need.
         memory_limit: u64,
     },
+    /// One Lanczos basis of the kernel matrix for all rows: too large by what its vectors leave, which solves of some rows tell.
+    Lanczos {
+        /// Most vectors; 512 are customary.
+        rank: usize,
+        /// Bytes that the basis and the solves may need.
+        memory_limit: u64,
+    },
 }
 
-/// How exact variances by solves are.
+/// How exact variances are that come from no closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct VarianceSolves {
-    /// The largest relative residual.
-    pub residual: f64,
-    /// Iterations of all blocks.
-    pub iterations: usize,
+#[serde(untagged)]
+pub enum VarianceSolves {
+    /// By a solve for each row.
+    Rows {
+        /// The largest relative residual.
+        residual: f64,
+        /// Iterations of all blocks.
+        iterations: usize,
+    },
+    /// By one Lanczos basis for all rows.
+    Lanczos {
+        /// Vectors of it.
+        rank: usize,
+        /// Whether more would have changed nothing.
+        complete: bool,
+        /// How often it began anew outside of an invariant subspace.
+        restarts: usize,
+        /// Rows whose variances were solved for to compare.
+        probes: usize,
+        /// Mean over these of the ratio of standard deviations (of the noiseless function) to those solved for, less 1.
+        mean_excess: f64,
+        /// The largest of these.
+        largest_excess: f64,
+        /// The largest relative residual of these solves.
+        residual: f64,
+    },
 }
 
 impl std::fmt::Display for VarianceSolves {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { residual, iterations } = self;
-        write!(
-            out,
-            "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
-        )
+        match self {
+            Self::Rows { residual, iterations } => write!(
+                out,
+                "variances by {iterations} iterations of conjugate gradients, largest relative residual {residual:.1e}"
+            ),
+            Self::Lanczos { rank, complete, probes, mean_excess, largest_excess, residual, .. } => {
+                let enough = if *complete { ", all that there is" } else { "" };
+                write!(
+                    out,
+                    "variances from a Lanczos basis of rank {rank}{enough}: against solves of {probes} rows (relative residual {residual:.1e}) latent standard deviations are too large by {:.2} % on average, {:.2} % at most",
+                    100.0 * mean_excess,
+                    100.0 * largest_excess
+                )
+            }
+        }
     }
 }
 
 impl VarianceSolves {
-    /// Of several sets of rows together.
+    /// Of several sets of rows together; a basis is the same for all of them, and is compared once.
     pub fn of_all(sets: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
-        sets.into_iter().flatten().reduce(|a, b| Self {
-            residual: a.residual.max(b.residual),
-            iterations: a.iterations + b.iterations,
+        sets.into_iter().flatten().reduce(|a, b| match (a, b) {
+            (Self::Rows { residual, iterations }, Self::Rows { residual: other, iterations: more }) => {
+                Self::Rows { residual: residual.max(other), iterations: iterations + more }
+            }
+            (first, _) => first,
         })
     }
 }

@@ -61,15 +61,26 @@ impl ProcessModel {
 
     /// Bytes and most operations of variances that are solved for; nothing where they come from samples or a closed form.
     fn solves(&self, rows: usize, variances: VarianceMethod) -> (u64, f64) {
+        let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
+        let product = |columns: usize| n * n * (2.0 * d + 30.0 + 2.0 * columns as f64);
+        if let VarianceMethod::Lanczos { rank, .. } = variances {
+            let bytes = match &*self.posterior {
+                ProcessPosterior::Single(posterior) => posterior.lanczos_variance_bytes(rank),
+                ProcessPosterior::Double(posterior) => posterior.lanczos_variance_bytes(rank),
+                _ => return (0, 0.0),
+            };
+            let p = (rank as f64).min(n);
+            let solves = PROBE_STEPS as f64 * product(PROBES);
+            return (bytes, p * product(1) + 4.0 * n * p * p + solves + 2.0 * rows as f64 * n * p);
+        }
         let VarianceMethod::Solves { iterations, .. } = variances else { return (0, 0.0) };
         let bytes = match &*self.posterior {
             ProcessPosterior::Single(posterior) => posterior.exact_variance_bytes(),
             ProcessPosterior::Double(posterior) => posterior.exact_variance_bytes(),
             _ => return (0, 0.0),
         };
-        let (n, d) = (self.support() as f64, self.header.schema.features.len() as f64);
         let blocks = rows.div_ceil(SOLVED_AT_ONCE) as f64;
-        (bytes, blocks * iterations as f64 * n * n * (2.0 * d + 30.0 + 2.0 * SOLVED_AT_ONCE as f64))
+        (bytes, blocks * iterations as f64 * product(SOLVED_AT_ONCE))
     }
 
     /// Seconds that predicting takes on this machine, about, from entries of the kernel matrix and solves that are timed here in some hundredths of one; at most, where variances are solved
@@ -92,6 +103,12 @@ impl ProcessModel {
                 let weights = posterior.features().unconstrained().len() as f64;
                 dense(m * (2.0 * weights + n * n)) + drawn(request.samples)
             }
+            ProcessPosterior::Embedded(posterior) => {
+                let exact = posterior.exact();
+                let pair = seconds_of_pair(exact.model().kernel(), exact.data().inputs(), 1);
+                let weights = posterior.embedding().unconstrained().len() as f64;
+                m * n * pair + dense(m * (n * n + 2.0 * weights)) + drawn(request.samples)
+            }
             ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
             ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
         }
@@ -104,6 +121,13 @@ impl ProcessModel {
         let weights = m * points.nrows() as f64 * seconds_of_pair(posterior.kernel(), points, columns);
         let solves = match request.variances {
             VarianceMethod::Samples => 0.0,
+            VarianceMethod::Lanczos { rank, .. } => {
+                let n = points.nrows() as f64;
+                let (p, pair) =
+                    ((rank as f64).min(n), |columns| seconds_of_pair(posterior.kernel(), points, columns));
+                let orthogonal = (4.0 * n * p * p + 2.0 * m * n * p) / dense_rate();
+                n * n * (p * pair(1) + PROBE_STEPS as f64 * pair(PROBES)) + orthogonal
+            }
             VarianceMethod::Solves { iterations, .. } => {
                 let product = (points.nrows() as f64).powi(2)
                     * seconds_of_pair(posterior.kernel(), points, SOLVED_AT_ONCE);
@@ -150,6 +174,7 @@ impl ProcessModel {
         match (&*self.posterior, self.posterior.training()) {
             (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
             (ProcessPosterior::LowRank(posterior), _) => posterior.features().rank(),
+            (ProcessPosterior::Embedded(posterior), _) => posterior.exact().data().rows(),
             (_, Some((inputs, _))) => inputs.nrows(),
             _ => self.header.rows,
         }
@@ -162,6 +187,16 @@ impl ProcessModel {
         match (&*self.posterior, self.posterior.stored_samples()) {
             (ProcessPosterior::Exact(_), _) => {
                 (2 * NUMBER * m.min(512).saturating_mul(n), m as f64 * (n * n) as f64)
+            }
+            (ProcessPosterior::Embedded(posterior), _) => {
+                let embedding = posterior.embedding();
+                // Rows pass through the network some at a time, and stay embedded.
+                let passing =
+                    m.min(embedding.rows_at_once() as u64).saturating_mul(embedding.bytes_of_row() as u64);
+                let embedded = NUMBER * m.saturating_mul(embedding.width() as u64);
+                let block = 2 * NUMBER * m.min(512).saturating_mul(n);
+                let weights = embedding.unconstrained().len() as f64;
+                (block + passing + embedded, m as f64 * ((n * n) as f64 + 2.0 * weights))
             }
             (ProcessPosterior::Inducing(_), _) => {
                 (3 * NUMBER * m.min(1024).saturating_mul(n), 2.0 * m as f64 * (n * n) as f64)
@@ -185,6 +220,10 @@ impl ProcessModel {
 
 /// Rows whose variances are solved for together.
 const SOLVED_AT_ONCE: usize = 64;
+
+/// Rows whose variances are solved for beside a Lanczos basis, and steps of that at most.
+const PROBES: usize = 16;
+const PROBE_STEPS: usize = 1000;
 
 /// Seconds of one entry of a kernel matrix, evaluated and multiplied with so many columns.
 fn seconds_of_pair<T: Real>(kernel: &dyn Kernel<T>, points: MatRef<'_, T>, columns: usize) -> f64 {

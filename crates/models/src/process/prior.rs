@@ -2,6 +2,7 @@
 
 use super::{ModelError, ProcessPosterior};
 use faer::{Mat, MatRef};
+use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::{Kernel, cross, diagonal, gram};
 use posterior_linalg::Real;
 use posterior_linear::low_rank::LowRankPosterior;
@@ -12,6 +13,8 @@ enum Prior<'a> {
     Double(&'a dyn Kernel<f64>),
     /// A kernel in single precision.
     Single(&'a dyn Kernel<f32>),
+    /// A kernel behind a network.
+    Embedded(&'a EmbeddedPosterior),
     /// Learned features with what they leave out.
     Features(&'a LowRankPosterior),
 }
@@ -27,6 +30,7 @@ impl ProcessPosterior {
             Self::Single(posterior) => Prior::Single(&*posterior.model().kernel),
             Self::Double(posterior) => Prior::Double(&*posterior.model().kernel),
             Self::Inducing(posterior) => Prior::Double(posterior.kernel()),
+            Self::Embedded(posterior) => Prior::Embedded(posterior),
             Self::LowRank(posterior) => Prior::Features(posterior),
         }
     }
@@ -40,6 +44,9 @@ impl ProcessPosterior {
         Ok(match self.prior() {
             Prior::Double(kernel) => gram(kernel, x),
             Prior::Single(kernel) => converted(gram(kernel, converted::<f64, f32>(x).as_ref()).as_ref()),
+            Prior::Embedded(posterior) => {
+                gram(posterior.exact().model().kernel(), posterior.embedded(x)?.as_ref())
+            }
             Prior::Features(posterior) => posterior.prior_gram(x)?,
         })
     }
@@ -55,6 +62,10 @@ impl ProcessPosterior {
                 let (x, z) = (converted::<f64, f32>(x), converted::<f64, f32>(z));
                 converted(cross(kernel, x.as_ref(), z.as_ref()).as_ref())
             }
+            Prior::Embedded(posterior) => {
+                let (x, z) = (posterior.embedded(x)?, posterior.embedded(z)?);
+                cross(posterior.exact().model().kernel(), x.as_ref(), z.as_ref())
+            }
             Prior::Features(posterior) => posterior.prior_cross(x, z)?,
         })
     }
@@ -69,6 +80,9 @@ impl ProcessPosterior {
             Prior::Single(kernel) => {
                 let narrow = converted::<f64, f32>(x);
                 diagonal(kernel, narrow.as_ref()).into_iter().map(f64::from).collect()
+            }
+            Prior::Embedded(posterior) => {
+                diagonal(posterior.exact().model().kernel(), posterior.embedded(x)?.as_ref())
             }
             Prior::Features(posterior) => posterior.prior_variances(x)?,
         })

@@ -1,6 +1,7 @@
 //! What this machine does in a second, measured in some hundredths of one, so that plans can say how long they take.
 
 use super::ScalablePlan;
+use super::scalable::EVIDENCE_PROBES;
 use crate::options::{BatchOptions, KernelPrecision, MethodName};
 use crate::{FitRequest, Method};
 use faer::{Mat, MatRef};
@@ -99,6 +100,17 @@ pub(super) fn expected(
                 KernelPrecision::Single => seconds_of_pair::<f32>(request, names, x, samples, batch)?,
                 KernelPrecision::Double => seconds_of_pair::<f64>(request, names, x, samples, batch)?,
             };
+            // The log evidence is estimated by a solve of its own.
+            let evidence = match (method, options.system.precision) {
+                (Method::Cg(_), KernelPrecision::Single) => {
+                    seconds_of_pair::<f32>(request, names, x, EVIDENCE_PROBES, batch)?
+                }
+                (Method::Cg(_), KernelPrecision::Double) => {
+                    seconds_of_pair::<f64>(request, names, x, EVIDENCE_PROBES, batch)?
+                }
+                _ => 0.0,
+            };
+            let seconds = seconds + evidence;
             let of = method.inducing().map_or(1.0, |o| o.inducing.min(rows) as f64 / rows as f64);
             passes * pairs * of * seconds
         }

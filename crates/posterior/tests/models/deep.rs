@@ -216,3 +216,191 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
     let deep = model.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
     assert!(deep.diagnostics.effective_rank < 1.01, "{:?}", deep.diagnostics);
 }
+
+/// The exact process behind a network.
+fn dense(change: Value) -> FitRequest {
+    let mut request =
+        request(MethodName::Dkl, json!({"dense": true, "rank": null, "batch": null, "iterations": 60}));
+    set(&mut request, change);
+    request
+}
+
+#[test]
+fn the_process_itself_stands_behind_a_network_and_survives_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = table(60, 2);
+    let model = fit(&dense(json!({}))).unwrap();
+    let header = model.header();
+    let summary = header.fit.scalable.clone().unwrap();
+    let deep = summary.deep.clone().unwrap();
+    assert!(deep.dense && !deep.inducing && deep.rank == 2);
+    assert_eq!((deep.tried.len(), deep.chosen.as_str()), (1, "the evidence of all rows"));
+    // The evidence in the header is that of the rows that were learned from, at what the file holds.
+    let posterior::ProcessPosterior::Embedded(behind) = model.posterior() else {
+        panic!("another posterior")
+    };
+    let exact = behind.exact();
+    assert_eq!(exact.data().rows(), 324);
+    let evidence = posterior::gp::exact::log_evidence(exact.model(), exact.data(), None).unwrap().value;
+    assert!((header.fit.log_evidence.unwrap() - evidence).abs() < 1e-9 * evidence.abs());
+    // What the rows set aside said of it is what its predictions say of them: the check on other rows is as good.
+    let check = header.fit.check.as_ref().unwrap();
+    assert!(check.scores.rmse < 0.75, "{:?}", check.scores);
+    assert_eq!((check.tried.len(), check.tried[0].outcome.as_str()), (1, "360 rows"));
+    assert!(deep.smallest_correlation.unwrap() < 0.99 && deep.diagnostics.effective_rank >= 1.0);
+    assert!(header.hyperparameters.len() > 1, "{:?}", header.hyperparameters);
+    let again = saved(&model, &folder.path().join("dense.posterior"));
+    let predictions = model.predict(&fresh, None).unwrap();
+    assert!(predictions.deviation.iter().all(|d| *d > 0.0 && d.is_finite()));
+    assert_eq!(again.predict(&fresh, None).unwrap(), predictions);
+    assert_eq!(again.header(), header);
+    // Hyperparameters are those of the kernel behind the network, and of no column.
+    let portrait = posterior::Model::portrait(&model).unwrap();
+    assert!(portrait.lengthscales.is_empty());
+    assert!(portrait.hyperparameters.iter().any(|h| h.unit == "of the network's outputs"));
+    // Samples are functions: the same values in whatever company, around the mean.
+    let process = posterior::FittedGp::load(folder.path().join("dense.posterior")).unwrap();
+    let x: Vec<Vec<f64>> =
+        (0..4).map(|i| (0..10).map(|j| ((7 * i + 3 * j) % 11) as f64 / 11.0).collect()).collect();
+    let functions = process.functions(400, 5).unwrap();
+    let (all, one) = (functions.values(&x).unwrap(), functions.values(&x[2..3].to_vec()).unwrap());
+    let there = process.predict(&x).unwrap();
+    for i in 0..4 {
+        let mean = (0..400).map(|j| all[(i, j)]).sum::<f64>() / 400.0;
+        let square = (0..400).map(|j| (all[(i, j)] - mean).powi(2)).sum::<f64>() / 400.0;
+        // Five standard errors.
+        assert!((mean - there.mean[i]).abs() < 5.0 * (square / 400.0).sqrt(), "{mean} {}", there.mean[i]);
+    }
+    // The network is in single precision, and adds up in another order where there are other rows.
+    let scale = there.mean.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+    assert!((0..400).all(|j| (all[(2, j)] - one[(0, j)]).abs() < 1e-5 * scale));
+    let draw = |model: &ProcessModel| model.sample(&fresh, &[0, 3, 7], 2000, 4, 1 << 30).unwrap();
+    let draws = draw(&model);
+    assert_eq!(draw(&again), draws);
+    for (place, row) in [0, 3, 7].into_iter().enumerate() {
+        let mean = draws.iter().map(|d| d[place]).sum::<f64>() / 2000.0;
+        let deviation = predictions.latent_deviation[row];
+        // Five standard errors.
+        assert!((mean - predictions.mean[row]).abs() < 5.0 * deviation / 2000f64.sqrt());
+    }
+    // A file whose network is of another width than its rows is none.
+    let (text, bytes) = (
+        folder.path().join("dense.posterior"),
+        std::fs::read(folder.path().join("dense.posterior")).unwrap(),
+    );
+    for cut in [bytes.len() / 3, bytes.len() - 9] {
+        assert!(ProcessModel::parse(&bytes[..cut], &text).is_err());
+    }
+}
+
+#[test]
+fn an_interrupted_training_of_the_process_itself_goes_on_to_the_same_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let fresh = table(50, 2);
+    let path = folder.path().join("dense.checkpoint");
+    let mut request = dense(json!({}));
+    let whole = fit(&request).unwrap().predict(&fresh, None).unwrap();
+    set(&mut request, json!({"checkpoint": path, "checkpoint-every": 1e-9}));
+    let (table, mut seen) = (table(400, 1), 0);
+    let rows = Split::all(table.rows()).train;
+    let stopped = ProcessModel::fit(&table, &rows, &request, &mut |_, _| {
+        seen += 1;
+        if seen == 33 { Signal::Stop } else { Signal::Continue }
+    });
+    assert!(stopped.unwrap().was_interrupted() && path.exists());
+    let resumed = fit(&request).unwrap();
+    assert_eq!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from, 33);
+    assert_eq!(resumed.predict(&fresh, None).unwrap(), whole);
+    assert!(!path.exists());
+}
+
+/// Steps between plateaus, with little noise, on one column.
+fn jumps(n: usize, seed: u64) -> Table {
+    use rand_distr::{Distribution, StandardNormal};
+    let mut rng = Streams::new(seed).stream("jumps");
+    let x: Vec<f64> = (0..n).map(|i| -1.0 + 2.0 * (i as f64 + 0.5) / n as f64).collect();
+    let level = |x: f64| [0.0, 2.0, -1.0, 1.0][((x + 1.0) * 2.0) as usize];
+    let noisy = |x: &f64| {
+        let white: f64 = StandardNormal.sample(&mut rng);
+        level(*x) + 0.1 * white
+    };
+    let y = x.iter().map(noisy).collect();
+    let column = posterior::data::Column::numeric;
+    Table::new("jumps", vec![column("x", x), column("y", y)])
+}
+
+#[test]
+fn jumps_are_learned_better_than_by_the_kernel_alone() {
+    let (train, test) = (jumps(300, 1), jumps(777, 2));
+    let rows = Split::all(train.rows()).train;
+    let of = |request: &FitRequest| {
+        let model = ProcessModel::fit(&train, &rows, request, &mut |_, _| Signal::Continue).unwrap();
+        model.predict_with_truth(&test, None).unwrap().scores(1.0).unwrap().nll
+    };
+    let deep = of(&dense(json!({"iterations": 600, "held-back": 0})));
+    let mut plain = dense(json!({}));
+    plain.method = MethodName::Exact.into();
+    plain.kernel = "se".parse().unwrap();
+    let plain = of(&plain);
+    // Noise of deviation 0.1 has an entropy of -0.88 nats.
+    assert!(deep < plain - 0.3, "{deep} {plain}");
+}
+
+#[test]
+fn the_process_itself_keeps_a_frozen_network_and_refuses_what_means_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let architecture =
+        Architecture::from_toml("kind = 'perceptron'\ninputs = 10\nhidden = [12]\noutputs = 3").unwrap();
+    let network = Network::<f32>::initialised(architecture.graph().unwrap(), Streams::new(5)).unwrap();
+    let path = folder.path().join("net.safetensors");
+    write(&path, &network, &architecture);
+    let learned = fit(&dense(json!({"basis": path}))).unwrap();
+    let kept = fit(&dense(json!({"basis": path, "freeze-basis": true}))).unwrap();
+    let of = |model: &ProcessModel| {
+        let posterior::ProcessPosterior::Embedded(behind) = model.posterior() else {
+            panic!("another posterior")
+        };
+        (behind.embedding().unconstrained().len(), behind.exact().data().inputs().to_owned())
+    };
+    // Frozen, there is nothing in it to learn; the kernel and the noise are.
+    let standard = kept.standard_inputs(&table(400, 1)).unwrap();
+    assert_eq!((of(&kept).0, of(&kept).1.ncols()), (0, 3));
+    assert!(of(&learned).0 > 0 && of(&learned).1 != of(&kept).1 && standard.ncols() == 10);
+    assert_ne!(kept.header().hyperparameter("noise_variance").unwrap(), [0.3]);
+    // From a file it is a network like another.
+    let again = saved(&kept, &folder.path().join("kept.posterior"));
+    let fresh = table(20, 3);
+    assert_eq!(again.predict(&fresh, None).unwrap(), kept.predict(&fresh, None).unwrap());
+    // A network that makes the same of all rows: a constant, which is said.
+    let mut same = network.clone();
+    same.parameters_mut().iter_mut().for_each(|array| array.values_mut().fill(0.0));
+    let constant = folder.path().join("constant.safetensors");
+    write(&constant, &same, &architecture);
+    let model = fit(&dense(json!({"basis": constant, "freeze-basis": true}))).unwrap();
+    let deep = model.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
+    assert!(deep.smallest_correlation.unwrap() > 0.999);
+    let told = posterior::Model::notes(&model);
+    assert!(told.iter().any(|note| note.text.contains("is a constant")), "{told:?}");
+    for (change, message) in [
+        (json!({"rank": 16}), "--rank is a number of inducing points"),
+        (json!({"correction": "full"}), "--correction is for what inducing points leave out"),
+        (json!({"trace-weight": 0.5}), "--trace-weight"),
+        (json!({"divergence-weight": 0.5}), "--divergence-weight"),
+        (json!({"batch": 32}), "--batch says nothing beside --dense"),
+        (json!({"objective": "point"}), "--objective takes evidence only"),
+        (json!({"objective": "predictive"}), "--objective takes evidence only"),
+        (json!({"basis": path, "embedding": 2}), "has 3 outputs, and --embedding asks for 2"),
+        (json!({"freeze-basis": true}), "name it with --basis"),
+    ] {
+        let error = fit(&dense(change.clone())).unwrap_err();
+        assert!(error.contains(message), "{change}: {error}");
+    }
+    let mut batches = dense(json!({}));
+    batches.method = MethodName::Svdkl.into();
+    set(&mut batches, json!({"dense": true}));
+    assert!(fit(&batches).unwrap_err().contains("svdkl steps on batches"));
+    let mut little = dense(json!({}));
+    little.memory = 1 << 20;
+    let error = fit(&little).unwrap_err();
+    assert!(error.contains("above the limit of 1.0 MB") && error.contains("--method svdkl"), "{error}");
+}

@@ -7,7 +7,7 @@ use posterior::optim::Signal;
 use posterior::options::{Method, MethodName};
 use posterior::{
     FitRequest, FitStage, ModelError, PredictOptions, Predictions, Prepared, ProcessModel, ProcessPosterior,
-    ScalablePlan, StoreError, VarianceMethod, choose,
+    ScalablePlan, StoreError, VarianceMethod, VarianceSolves, choose,
 };
 use serde_json::{Value, json};
 
@@ -117,7 +117,10 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
             MethodName::Cg | MethodName::Sdd | MethodName::Sgd => {
                 let solved = solved.unwrap();
                 let solves_made = solved.solves.unwrap();
-                assert!(solves_made.residual <= 1e-6 && solves_made.iterations > 0, "{solves_made:?}");
+                let VarianceSolves::Rows { residual, iterations } = solves_made else {
+                    panic!("{solves_made:?}")
+                };
+                assert!(residual <= 1e-6 && iterations > 0, "{solves_made:?}");
                 for (a, b) in solved.latent_deviation.iter().zip(&truth.latent_deviation) {
                     assert!((a - b).abs() < 1e-5 * b, "{method:?}: {a} {b}");
                 }
@@ -130,6 +133,55 @@ fn every_method_agrees_with_the_exact_one_and_survives_its_file() {
             }
             MethodName::InducingSgd => assert!(solved.unwrap_err().to_string().contains("inducing points")),
             _ => assert_eq!(solved.unwrap(), predictions),
+        }
+        // One Lanczos basis for all rows: that of all directions is exact, a smaller one too large, and says so.
+        let lanczos = |rank, memory_limit| PredictOptions {
+            variances: VarianceMethod::Lanczos { rank, memory_limit },
+            ..PredictOptions::default()
+        };
+        let whole = model.predict_with(&fresh, None, lanczos(400, u64::MAX));
+        match method {
+            MethodName::Cg | MethodName::Sdd | MethodName::Sgd => {
+                let (whole, few) =
+                    (whole.unwrap(), model.predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap());
+                let basis = |p: &Predictions| match p.solves {
+                    Some(VarianceSolves::Lanczos { rank, probes, mean_excess, largest_excess, .. }) => {
+                        assert_eq!(probes, 16);
+                        (rank, mean_excess, largest_excess)
+                    }
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!((basis(&whole).0, basis(&few).0), (300, 20));
+                for ((a, b), wide) in
+                    whole.latent_deviation.iter().zip(&truth.latent_deviation).zip(&few.latent_deviation)
+                {
+                    assert!(
+                        (a - b).abs() < 1e-6 * b && *wide > b * (1.0 - 1e-9),
+                        "{method:?}: {a} {b} {wide}"
+                    );
+                }
+                assert!(
+                    basis(&whole).2 < 1e-3 && basis(&few).1 > 0.01,
+                    "{:?} {:?}",
+                    basis(&whole),
+                    basis(&few)
+                );
+                // The same again, from what was kept; and a limit that is in the plan.
+                assert_eq!(model.predict_with(&fresh, None, lanczos(20, u64::MAX)).unwrap(), few);
+                let refused = model.predict_with(&fresh, None, lanczos(20, 1000)).unwrap_err();
+                assert!(matches!(refused, ModelError::VarianceMemory { limit: 1000, .. }));
+            }
+            MethodName::InducingSgd => assert!(whole.unwrap_err().to_string().contains("inducing points")),
+            _ => assert!(whole.unwrap_err().to_string().contains("variances in closed form")),
+        }
+        let estimate = model.header().fit.scalable.as_ref().unwrap().log_evidence;
+        assert_eq!(estimate.is_some(), method == MethodName::Cg);
+        if let Some(estimate) = estimate {
+            // At the exact process's hyperparameters, its evidence.
+            let (difference, error) = ((estimate.value - evidence).abs(), estimate.standard_error);
+            assert!(difference < 3.0 * error && error < 0.02 * evidence.abs(), "{estimate:?} {evidence}");
+            let row = posterior::Model::summary(&model).into_iter().find(|row| row.label == "log evidence");
+            assert!(row.unwrap().value.contains("+-"));
         }
         if let Some(bound) = model.header().fit.scalable.as_ref().unwrap().bound {
             assert!(bound < evidence, "{method:?}: {bound} {evidence}");

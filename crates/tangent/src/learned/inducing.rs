@@ -1,8 +1,6 @@
 //! Inducing points, behind a network or at the rows themselves.
 
-use super::network::{
-    add_gradient, columns, cotangents, failed, inputs, nothing, rows_at_once, set_weights, weights,
-};
+use super::embedding::{self, NetworkEmbedding};
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
 use faer::{Mat, MatRef};
 use posterior_kernels::inducing::Whitening;
@@ -11,7 +9,7 @@ use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::triangular::lower_product;
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{FeatureValues, FeaturesAt, LearnedFeatures};
-use posterior_networks::{Network, Precision, Selection, Trace};
+use posterior_networks::{Network, Precision};
 
 /// Always added to the diagonal of `K_ZZ`, relative to its mean.
 const JITTER: f64 = 1e-6;
@@ -19,7 +17,7 @@ const JITTER: f64 = 1e-6;
 /// Whitened features `L⁻¹ k(Z, g(x))` of inducing points Z, which live where the network g ends: with `k(x, x)` known, what they cannot say is known, too. Without a network g is the identity.
 #[derive(Debug)]
 pub struct DeepInducing<T: Precision> {
-    network: Option<(Network<T>, Selection)>,
+    network: Option<NetworkEmbedding<T>>,
     kernel: Box<dyn Kernel<f64>>,
     /// m x h.
     points: Mat<f64>,
@@ -53,40 +51,26 @@ impl<T: Precision> DeepInducing<T> {
         kernel: Box<dyn Kernel<f64>>,
         points: Mat<f64>,
     ) -> Result<Self, LinearError> {
-        let outputs = network.as_ref().map_or(points.ncols(), |n| n.graph().output_shape().iter().product());
+        let network = network.map(NetworkEmbedding::new);
+        let outputs = network.as_ref().map_or(points.ncols(), NetworkEmbedding::outputs);
         if outputs != points.ncols() {
             let (what, expected, found) = ("columns of the inducing points", outputs, points.ncols());
             return Err(LinearError::Shape { what, expected, found });
         }
-        let inputs = network.as_ref().map_or(outputs, |n| n.graph().input_shape().iter().product());
+        let inputs = network.as_ref().map_or(outputs, NetworkEmbedding::row_inputs);
         let whitening = whitening(&*kernel, points.as_ref())?;
-        let network = network.map(|network| {
-            let selection = Selection::all(network.graph());
-            (network, selection)
-        });
         Ok(Self { network, kernel, points, whitening, inputs })
     }
 
     /// The same with the network as it is: kernel and inducing points are learned.
     pub fn with_frozen_network(mut self) -> Self {
-        if let Some((network, selection)) = &mut self.network {
-            *selection = nothing(network);
-        }
+        self.network = self.network.map(NetworkEmbedding::kept);
         self
-    }
-
-    /// What the network makes of rows (n x D), n x h.
-    ///
-    /// # Errors
-    /// As the network refuses.
-    pub fn embedded(network: &Network<T>, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        let outputs = network.forward(&inputs(network, x)).map_err(failed)?;
-        Ok(columns(&outputs).transpose().to_owned())
     }
 
     /// The network, if there is one.
     pub fn network(&self) -> Option<&Network<T>> {
-        self.network.as_ref().map(|(network, _)| network)
+        self.network.as_ref().map(NetworkEmbedding::network)
     }
 
     /// The kernel behind it.
@@ -110,7 +94,7 @@ impl<T: Precision> DeepInducing<T> {
     }
 
     fn weights(&self) -> usize {
-        self.network.as_ref().map_or(0, |(_, selection)| selection.len())
+        self.network.as_ref().map_or(0, NetworkEmbedding::learned)
     }
 }
 
@@ -125,7 +109,7 @@ impl<T: Precision> LearnedFeatures for DeepInducing<T> {
 
     /// Weights of the network, then the kernel's, then inducing points by columns.
     fn unconstrained(&self) -> Vec<f64> {
-        let mut out = self.network.as_ref().map_or_else(Vec::new, |(network, own)| weights(network, own));
+        let mut out = self.network.as_ref().map_or_else(Vec::new, NetworkEmbedding::weights);
         out.extend(self.kernel.unconstrained());
         (0..self.points.ncols()).for_each(|j| out.extend_from_slice(self.points.col_as_slice(j)));
         out
@@ -135,8 +119,8 @@ impl<T: Precision> LearnedFeatures for DeepInducing<T> {
     fn set_unconstrained(&mut self, numbers: &[f64]) -> Result<(), LinearError> {
         let (of_network, rest) = numbers.split_at(self.weights());
         let (of_kernel, points) = rest.split_at(self.kernel.unconstrained().len());
-        if let Some((network, selection)) = &mut self.network {
-            set_weights(network, selection, of_network);
+        if let Some(network) = &mut self.network {
+            network.set_weights(of_network);
         }
         self.kernel.set_unconstrained(of_kernel);
         let (m, h) = self.points.shape();
@@ -152,26 +136,26 @@ impl<T: Precision> LearnedFeatures for DeepInducing<T> {
     }
 
     fn rows_at_once(&self) -> usize {
-        self.network.as_ref().map_or(2048, |(network, _)| rows_at_once(network))
+        self.network.as_ref().map_or(2048, NetworkEmbedding::some_rows)
     }
 
     fn bytes_of_row(&self) -> usize {
-        let own = self.network.as_ref().map_or(0, |(network, _)| network.graph().activations());
-        size_of::<T>() * own + 8 * (self.rank() + self.points.ncols())
+        let own = self.network.as_ref().map_or(0, NetworkEmbedding::activation_bytes);
+        own + 8 * (self.rank() + self.points.ncols())
     }
 
     fn values(&self, x: MatRef<'_, f64>) -> Result<FeatureValues, LinearError> {
         match &self.network {
-            Some((network, _)) => Ok(self.of(Self::embedded(network, x)?.as_ref())),
+            Some(network) => Ok(self.of(network.columns(x)?.transpose().to_owned().as_ref())),
             None => Ok(self.of(x)),
         }
     }
 
     fn at<'a>(&'a self, x: MatRef<'_, f64>) -> Result<Box<dyn FeaturesAt + 'a>, LinearError> {
         let (trace, embedded) = match &self.network {
-            Some((network, _)) => {
-                let trace = network.trace(inputs(network, x)).map_err(failed)?;
-                let embedded = columns(trace.output()).transpose().to_owned();
+            Some(network) => {
+                let trace = network.trace(x)?;
+                let embedded = trace.columns().transpose().to_owned();
                 (Some(trace), embedded)
             }
             None => (None, x.to_owned()),
@@ -191,7 +175,7 @@ impl<T: Precision> LearnedFeatures for DeepInducing<T> {
 
 struct Traced<'a, T: Precision> {
     of: &'a DeepInducing<T>,
-    trace: Option<Trace<'a, T>>,
+    trace: Option<embedding::Traced<'a, T>>,
     /// b x h.
     embedded: Mat<f64>,
     values: FeatureValues,
@@ -235,13 +219,12 @@ impl<T: Precision> FeaturesAt for Traced<'_, T> {
             let columns = (0..part.ncols()).flat_map(|j| part.col_as_slice(j));
             gradient[start..].iter_mut().zip(columns).for_each(|(g, p)| *g += p);
         }
-        if let (Some(trace), Some((_, selection))) = (&self.trace, &self.of.network) {
+        if let Some(trace) = &self.trace {
             let mut adjoint = through_rows.z.unwrap_or_else(|| Mat::zeros(x.nrows(), x.ncols()));
             if let Some(part) = of_diagonal.x {
                 adjoint += part;
             }
-            let cotangents = cotangents(adjoint.transpose(), trace.output());
-            add_gradient(trace, selection, &cotangents, &mut gradient[..weights])?;
+            trace.add_gradient(adjoint.transpose(), &mut gradient[..weights])?;
         }
         Ok(())
     }

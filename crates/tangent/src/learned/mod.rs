@@ -1,4 +1,6 @@
-//! **Learned features**: what a network makes of a row as the features of a low-rank model ([`posterior_linear::low_rank`]).
+//! **Learned features**: what a network makes of a row as the features of a low-rank model ([`posterior_linear::low_rank`]), or as what a kernel acts on.
+//!
+//! [`NetworkEmbedding`] is the network with the way back to its weights; an exact process has its kernel matrix on what it makes of the rows ([`posterior_linear::embedding`]), the others are features:
 //!
 //! | type | features | kernel |
 //! |---|---|---|
@@ -7,9 +9,11 @@
 //!
 //! A network that was trained elsewhere is as good a start as one that was drawn; one that is kept as it is ([`NetworkFeatures::frozen`]) makes the model Bayesian regression on its outputs, or on its last layer.
 
+mod embedding;
 mod inducing;
 mod network;
 
+pub use embedding::NetworkEmbedding;
 pub use inducing::DeepInducing;
 pub use network::NetworkFeatures;
 

@@ -61,6 +61,40 @@ fn outputs_go_back_to_weights() {
 }
 
 #[test]
+fn embeddings_go_back_to_weights_whatever_the_slopes_and_frozen_ones_have_none() {
+    use posterior_linear::embedding::Embedding;
+    let embedding = NetworkEmbedding::new(network(2));
+    let (x, slopes) = (normal(6, 3, "rows"), normal(6, 2, "slopes"));
+    let theta = embedding.unconstrained();
+    let mut moved = embedding.clone_box();
+    let numeric = check::gradient(
+        |theta| {
+            moved.set_unconstrained(theta);
+            let out = moved.embedded(x.as_ref()).unwrap();
+            (0..2).map(|j| (0..6).map(|i| out[(i, j)] * slopes[(i, j)]).sum::<f64>()).sum()
+        },
+        &theta,
+    );
+    let at = embedding.at(x.as_ref()).unwrap();
+    assert_eq!(at.embedded(), embedding.embedded(x.as_ref()).unwrap());
+    let mut gradient = vec![0.0; theta.len()];
+    at.pull_back(slopes.as_ref(), &mut gradient).unwrap();
+    check::assert_close(&gradient, &numeric, 3e-6, 3e-6);
+    assert_eq!((embedding.inputs(), embedding.width()), (3, 2));
+    // More rows than pass at a time are what they are one by one.
+    let many = normal(embedding.rows_at_once() + 3, 3, "many");
+    let last = many.nrows() - 1;
+    let all = embedding.embedded(many.as_ref()).unwrap();
+    let alone = embedding.embedded(many.as_ref().subrows(last, 1)).unwrap();
+    assert!((all.subrows(last, 1) - alone).norm_max() < 1e-14);
+    let wide = normal(2, 4, "wide");
+    assert!(embedding.embedded(wide.as_ref()).unwrap_err().to_string().contains("expected 3, found 4"));
+    let frozen = NetworkEmbedding::frozen(network(2));
+    assert!(frozen.unconstrained().is_empty());
+    frozen.at(x.as_ref()).unwrap().pull_back(slopes.as_ref(), &mut []).unwrap();
+}
+
+#[test]
 fn inducing_points_go_back_to_network_kernel_and_points() {
     check_way_back(Box::new(DeepInducing::new(Some(network(2)), kernel(2), normal(4, 2, "z")).unwrap()));
     check_way_back(Box::new(DeepInducing::<f64>::new(None, kernel(3), normal(4, 3, "z")).unwrap()));

@@ -16,14 +16,20 @@
 //! | `condition` | targets, the solve, appended data |
 //! | `posterior` | mean, samples, gradients, variances of samples |
 //! | `variance` | variances by solves |
+//! | `lanczos` | variances from one Lanczos basis for all points |
+//! | `log_evidence` | the log evidence with its standard error, by solves for random vectors |
 
 mod condition;
+mod lanczos;
+mod log_evidence;
 mod model;
 mod posterior;
 mod variance;
 
 pub use condition::Support;
 pub(super) use condition::{GeneratedTargets, narrow, prior_draws};
+pub use lanczos::{LanczosBasis, LanczosVariances};
+pub use log_evidence::{EvidenceObserver, LogEvidence, log_evidence};
 pub use model::{KernelFeatures, PathwiseModel, PathwiseSettings};
 pub use posterior::PathwisePosterior;
 pub use variance::SolvedVariances;

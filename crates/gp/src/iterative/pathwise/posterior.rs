@@ -1,6 +1,7 @@
 //! The posterior as functions.
 
 use super::condition::{Support, narrow};
+use super::lanczos::KeptBasis;
 use super::model::{PathwiseModel, PathwiseSettings};
 use crate::data::{check_finite, same_width};
 use crate::iterative::solver::Solution;
@@ -14,6 +15,7 @@ use posterior_linalg::random::ChaCha8Rng;
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::Parameters;
 use rand::seq::index;
+use std::sync::{Arc, Mutex};
 
 /// Points handled at a time, which bounds the memory of predictions.
 const BLOCK: usize = 4096;
@@ -31,6 +33,8 @@ pub struct PathwisePosterior<T: Real> {
     matrix: KernelMatrix<T>,
     /// The support's points.
     points: Mat<T>,
+    /// The basis that variances by the Lanczos process were last computed with.
+    pub(super) kept_basis: Mutex<Option<Arc<KeptBasis<T>>>>,
 }
 
 impl<T: Real> PathwisePosterior<T> {
@@ -47,7 +51,8 @@ impl<T: Real> PathwisePosterior<T> {
             Support::Inducing(z, _) => narrow(z.as_ref()),
         };
         let matrix = KernelMatrix::new(&*model.kernel, points.as_ref());
-        Self { model, data, support, settings, draws, solution, matrix, points }
+        let kept_basis = Mutex::new(None);
+        Self { model, data, support, settings, draws, solution, matrix, points, kept_basis }
     }
 
     #[allow(clippy::type_complexity)]

@@ -56,6 +56,19 @@ impl<T: Real> PathwisePosterior<T> {
     }
 }
 
+/// Kernel matrix and noise variances of what the posterior was conditioned on, to solve with again.
+pub(super) fn solvable<T: Real>(
+    posterior: &PathwisePosterior<T>,
+) -> Result<(KernelMatrix<T>, Vec<T>), GpError> {
+    if matches!(posterior.support(), Support::Inducing(..)) {
+        return Err(GpError::ExactVariance);
+    }
+    let variances = posterior.model().noise_variances(posterior.data());
+    let cache = posterior.settings().cache_bytes;
+    let matrix = KernelMatrix::with_budget(posterior.kernel(), posterior.points(), cache);
+    Ok((matrix, variances.into_iter().map(T::from_f64).collect()))
+}
+
 /// See [`PathwisePosterior::exact_variance`].
 fn exact_variance<T: Real>(
     posterior: &PathwisePosterior<T>,
@@ -63,13 +76,7 @@ fn exact_variance<T: Real>(
     budget: &Budget,
 ) -> Result<SolvedVariances, GpError> {
     posterior.check(x)?;
-    if matches!(posterior.support(), Support::Inducing(..)) {
-        return Err(GpError::ExactVariance);
-    }
-    let variances = posterior.model().noise_variances(posterior.data());
-    let noise = variances.into_iter().map(T::from_f64).collect();
-    let matrix =
-        KernelMatrix::with_budget(posterior.kernel(), posterior.points(), posterior.settings().cache_bytes);
+    let (matrix, noise) = solvable(posterior)?;
     let system = System::new(&matrix, noise)?;
     let preconditioner = PreconditionerChoice::default().build(&system)?;
     let points = narrow::<T>(x);

@@ -3,6 +3,7 @@
 mod gradients;
 mod hyperparameters;
 mod inducing;
+mod lanczos;
 mod laws;
 mod pathwise;
 mod search;

@@ -13,6 +13,8 @@ mod options;
 pub use data::LowRankData;
 pub use options::{Correction, LowRankOptions, OnBatches, Training};
 
+pub use crate::training::{Look, TrainingState as LowRankState};
+
 use super::{
     DataTermBuffers, FeatureDiagnostics, LearnedFeatures, LowRankPosterior, Rest, WeightDistribution,
 };
@@ -25,50 +27,11 @@ use posterior_likelihoods::Likelihood;
 use posterior_linalg::tiles::pieces;
 use posterior_linalg::triangular::add_lower_product;
 use posterior_optim::{
-    Adam, Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Run, Sampling, Step, drive,
+    Batches, Clock, Iteration, Limits, Observer, Progress, Reason, Run, Sampling, Step, drive,
 };
-use serde::{Deserialize, Serialize};
-
-/// What the step size is multiplied by where patience is at its end.
-const DROP: f64 = 0.2;
 
 /// The deviation that weights of [`Training::Point`] have, so that a posterior can be made of them.
 const POINT: f64 = 1e-6;
-
-/// A look at the rows held back.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Look {
-    /// Steps before it.
-    pub step: usize,
-    /// Mean of `-log p(y)` of the rows, nats; the largest number where a density was none (states are saved as text, which has no infinity).
-    pub nll: f64,
-}
-
-/// All that a run needs to go on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LowRankState {
-    /// Steps taken.
-    pub step: usize,
-    /// Parameters: of features, likelihood, and q.
-    theta: Vec<f64>,
-    adam: Adam,
-    /// The best look with the parameters then.
-    best: Option<(Look, Vec<f64>)>,
-    /// All looks.
-    pub looks: Vec<Look>,
-    /// Steps at which the step size became smaller.
-    pub drops: Vec<usize>,
-    /// Largest amount added to the diagonal of W.
-    largest_jitter: f64,
-    seconds: f64,
-}
-
-impl LowRankState {
-    /// Seconds so far.
-    pub fn seconds(&self) -> f64 {
-        self.seconds
-    }
-}
 
 /// What came of training.
 #[derive(Debug)]
@@ -124,7 +87,7 @@ pub fn fit_low_rank<'a>(
     state: Option<LowRankState>,
     observer: &mut Observer<'_, LowRankTraining<'a>>,
 ) -> Result<LowRankFit, LinearError> {
-    let clock = Clock::after(state.as_ref().map_or(0.0, |s| s.seconds));
+    let clock = Clock::after(state.as_ref().map_or(0.0, LowRankState::seconds));
     data.check(&*features, &*likelihood)?;
     held.map_or(Ok(()), |held| held.check(&*features, &*likelihood))?;
     options.check(&*likelihood)?;
@@ -197,12 +160,14 @@ impl Iteration for LowRankTraining<'_> {
     }
 
     fn converged(&self) -> Option<Reason> {
-        (self.is_exhausted() && self.state.drops.len() >= self.options.rate_drops).then_some(Reason::Patience)
+        self.state.is_over(&self.options.patience()).then_some(Reason::Patience)
     }
 
     fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, LinearError> {
-        if self.is_exhausted() {
-            self.go_back()?;
+        let patience = self.options.patience();
+        if self.state.is_exhausted(&patience) {
+            self.state.go_back(&patience);
+            self.take_own()?;
         }
         let (value, memory) = match self.options.training.on_batches() {
             None => (self.step_on_evidence(run.steps_planned())?, 1.0),
@@ -213,8 +178,7 @@ impl Iteration for LowRankTraining<'_> {
         };
         self.average += memory.max(1.0 / (self.state.step + 1) as f64) * (value - self.average);
         self.value = Some(value);
-        self.state.step += 1;
-        self.state.seconds = run.elapsed().as_secs_f64();
+        self.state.took(run.elapsed());
         Ok(Step::Taken)
     }
 }
@@ -244,23 +208,7 @@ impl<'a> LowRankTraining<'a> {
                 theta.resize(theta.len() + q.rank() * q.latents(), 0.0);
             }
         }
-        let length = theta.len();
-        let state = match state {
-            Some(state) if state.theta.len() == length && state.adam.check(length, state.step).is_ok() => {
-                state
-            }
-            Some(_) => return Err(LinearError::Foreign { what: "training" }),
-            None => LowRankState {
-                step: 0,
-                theta,
-                adam: Adam::new(options.learning_rate),
-                best: None,
-                looks: Vec::new(),
-                drops: Vec::new(),
-                largest_jitter: 0.0,
-                seconds: 0.0,
-            },
-        };
+        let state = LowRankState::begin(state, theta, &options.patience())?;
         let decays = features.decays();
         let mut out = Self {
             features,
@@ -276,15 +224,21 @@ impl<'a> LowRankTraining<'a> {
             value: None,
             average: 0.0,
         };
-        let theta = std::mem::take(&mut out.state.theta);
-        out.take(&theta)?;
-        out.state.theta = theta;
+        out.take_own()?;
         Ok(out)
     }
 
     /// What could be saved here.
     pub fn state(&self) -> &LowRankState {
         &self.state
+    }
+
+    /// Gives all parts the parameters of the state.
+    fn take_own(&mut self) -> Result<(), LinearError> {
+        let theta = std::mem::take(&mut self.state.theta);
+        let taken = self.take(&theta);
+        self.state.theta = theta;
+        taken
     }
 
     /// Gives all parts their parameters.
@@ -316,25 +270,15 @@ impl<'a> LowRankTraining<'a> {
             let weights = gradient[start..].iter_mut().zip(&self.state.theta[start..]);
             weights.for_each(|(g, theta)| *g += self.options.weight_decay * theta);
         }
-        if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
-            return Err(LinearError::NotFinite {
-                what: "the gradient's number",
-                index,
-                value: gradient[index],
-            });
-        }
-        let mut theta = std::mem::take(&mut self.state.theta);
-        self.state.adam.step(&mut theta, &gradient, planned);
-        let taken = self.take(&theta);
-        self.state.theta = theta;
-        taken
+        self.state.descend(&gradient, planned)?;
+        self.take_own()
     }
 
     fn step_on_evidence(&mut self, planned: usize) -> Result<f64, LinearError> {
         let Evaluated { value, gradient, jitter, nll } = self.evidence_and_gradient()?;
         self.state.largest_jitter = self.state.largest_jitter.max(jitter);
         if let Some(nll) = nll {
-            self.note(nll);
+            self.state.note(nll);
         }
         self.descend(gradient, planned)?;
         Ok(value)
@@ -344,7 +288,7 @@ impl<'a> LowRankTraining<'a> {
         if self.is_due() {
             let most = self.most()?.1;
             if let Some(nll) = self.judged(&self.q, most)? {
-                self.note(nll);
+                self.state.note(nll);
             }
         }
         let rows = self.batches.batch(self.state.step);
@@ -356,27 +300,8 @@ impl<'a> LowRankTraining<'a> {
         Ok(value)
     }
 
-    /// Whether patience is at its end, at the present step size.
-    fn is_exhausted(&self) -> bool {
-        let Some((best, _)) = &self.state.best else { return false };
-        let since = self.state.drops.last().map_or(best.step, |drop| best.step.max(*drop));
-        self.state.step >= since + self.options.patience
-    }
-
-    /// Goes on from the best parameters with a smaller step size and no memory of the steps before.
-    fn go_back(&mut self) -> Result<(), LinearError> {
-        if let Some((_, theta)) = self.state.best.clone() {
-            self.take(&theta)?;
-            self.state.theta = theta;
-        }
-        self.state.drops.push(self.state.step);
-        let rate = self.options.learning_rate * DROP.powi(self.state.drops.len() as i32);
-        self.state.adam = Adam::new(rate);
-        Ok(())
-    }
-
     fn is_due(&self) -> bool {
-        self.held.is_some() && self.state.step.is_multiple_of(self.options.check_every)
+        self.held.is_some() && self.state.is_due(&self.options.patience())
     }
 
     /// [`LowRankPosterior::surprise`] of the rows held back under these weights.
@@ -394,19 +319,9 @@ impl<'a> LowRankTraining<'a> {
         LowRankPosterior::new(self.features.clone_box(), q, self.likelihood.clone_box(), rest)
     }
 
-    /// Keeps a look, and the parameters where it is the best.
-    fn note(&mut self, nll: f64) {
-        let nll = if nll.is_finite() { nll } else { f64::MAX };
-        let look = Look { step: self.state.step, nll };
-        self.state.looks.push(look);
-        if self.state.best.as_ref().is_none_or(|(best, _)| nll < best.nll) {
-            self.state.best = Some((look, self.state.theta.clone()));
-        }
-    }
-
     fn finish(mut self, reason: Reason) -> Result<LowRankFit, LinearError> {
         // The last parameters have not been looked at.
-        if self.held.is_some() && self.state.looks.last().is_none_or(|look| look.step < self.state.step) {
+        if self.held.is_some() && !self.state.is_looked_at() {
             let most = self.most()?.1;
             let nll = match self.options.training {
                 Training::Evidence => {
@@ -416,7 +331,7 @@ impl<'a> LowRankTraining<'a> {
                 _ => self.judged(&self.q, most)?,
             };
             if let Some(nll) = nll {
-                self.note(nll);
+                self.state.note(nll);
             }
         }
         let best = self.state.best.clone();

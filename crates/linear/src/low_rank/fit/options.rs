@@ -1,6 +1,7 @@
 //! How to train.
 
 use crate::LinearError;
+use crate::training::Patience;
 use posterior_likelihoods::Likelihood;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -156,12 +157,12 @@ impl LowRankOptions {
                 return option(name, value, "0 or above");
             }
         }
-        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
-            return option("learning rate", self.learning_rate, "above 0");
-        }
-        if self.check_every == 0 {
-            return option("steps between looks", 0.0, "at least 1");
-        }
-        Ok(())
+        self.patience().check()
+    }
+
+    /// When to look at the rows held back, and when to go back.
+    pub fn patience(&self) -> Patience {
+        let Self { learning_rate, check_every, patience, rate_drops, .. } = *self;
+        Patience { learning_rate, check_every, patience, rate_drops }
     }
 }

@@ -7,10 +7,11 @@ use faer::MatRef;
 use posterior_kernels::KernelExpression;
 use posterior_kernels::inducing::InducingChoice;
 use posterior_linalg::random::Streams;
+use posterior_linear::embedding::Embedding;
 use posterior_linear::low_rank::LearnedFeatures;
 use posterior_networks::architecture::{Inputs, ResidualPerceptron};
 use posterior_networks::{Activation, Architecture, Network};
-use posterior_tangent::{DeepInducing, NetworkFeatures};
+use posterior_tangent::{DeepInducing, NetworkEmbedding, NetworkFeatures};
 use std::path::Path;
 
 /// Basis functions and inducing points that are taken where nobody says how many.
@@ -119,7 +120,7 @@ impl Basis {
                 file()
             ));
         }
-        let rank = if kind.inducing { asked.unwrap_or(RANK) } else { found };
+        let rank = if kind.inducing && !kind.dense { asked.unwrap_or(RANK) } else { found };
         Ok(Self { network, origin, rank, kind, frozen: options.freeze_basis })
     }
 
@@ -150,13 +151,21 @@ impl Basis {
                 false => Box::new(NetworkFeatures::new(network)),
             });
         }
-        let embedded = DeepInducing::embedded(&network, x)?;
+        let embedded = NetworkEmbedding::new(network.clone()).embedded(x)?;
         let kernel = embedding_kernel(kernel, embedded.ncols())?;
         let points = InducingChoice::KMeans
             .points(&*kernel, embedded.as_ref(), self.rank, Streams::new(seed))
             .map_err(|e| ModelError::Inducing(e.to_string()))?;
         let features = DeepInducing::new(Some(network), kernel, points)?;
         Ok(Box::new(if self.frozen { features.with_frozen_network() } else { features }))
+    }
+}
+
+impl Basis {
+    /// The network as a map that is learned, or kept as it is.
+    pub(super) fn embedding(&self) -> NetworkEmbedding<f32> {
+        let network = self.network.clone();
+        if self.frozen { NetworkEmbedding::frozen(network) } else { NetworkEmbedding::new(network) }
     }
 }
 

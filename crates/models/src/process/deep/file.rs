@@ -4,13 +4,17 @@ use super::DeepSummary;
 use super::basis::embedding_kernel;
 use crate::network::{add_network, take_network};
 use crate::process::Header;
+use crate::process::file::{exact_model, read_exact};
+use posterior_gp::MeanForm;
+use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::KernelExpression;
 use posterior_likelihoods::{Gaussian, Likelihood};
+use posterior_linear::embedding::Embedding;
 use posterior_linear::low_rank::{LearnedFeatures, LowRankPosterior, WeightDistribution};
-use posterior_networks::Architecture;
+use posterior_networks::{Architecture, Network};
 use posterior_optim::Parameters;
 use posterior_store::{StoreError, Tensors};
-use posterior_tangent::{DeepInducing, NetworkFeatures};
+use posterior_tangent::{DeepInducing, NetworkEmbedding, NetworkFeatures};
 
 /// The arrays of a posterior.
 pub(in crate::process) fn tensors(posterior: &LowRankPosterior, tensors: &mut Tensors) {
@@ -36,6 +40,38 @@ fn root_name(count: usize, index: usize) -> String {
     if count == 1 { "weight_root".into() } else { format!("weight_root_{index}") }
 }
 
+/// The arrays of an exact process behind a network; those of the process are beside.
+pub(in crate::process) fn embedding_tensors(embedding: &dyn Embedding, tensors: &mut Tensors) {
+    if let Some(embedding) = embedding.as_any().downcast_ref::<NetworkEmbedding<f32>>() {
+        add_network(embedding.network(), tensors);
+    }
+}
+
+/// The network that a summary and its arrays describe.
+fn network(summary: &DeepSummary, tensors: &mut Tensors) -> Result<Network<f32>, StoreError> {
+    let architecture = Architecture::from_toml(&summary.architecture).map_err(|e| tensors.corrupt(e))?;
+    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
+    take_network::<f32>(graph, tensors)
+}
+
+/// The exact process behind a network that a header and its arrays describe.
+pub(in crate::process) fn read_dense(
+    header: &Header,
+    summary: &DeepSummary,
+    tensors: &mut Tensors,
+) -> Result<EmbeddedPosterior, StoreError> {
+    let embedding = NetworkEmbedding::new(network(summary, tensors)?);
+    let width = embedding.width();
+    let shape = tensors.shape("weights");
+    let Some(&[rows, 1]) = shape.as_deref() else {
+        return Err(tensors.corrupt("its weights are no column"));
+    };
+    let kernel = embedding_kernel(&header.kernel, width).map_err(|e| tensors.corrupt(e))?;
+    let model = exact_model(header, (kernel, MeanForm::Zero), width).map_err(|e| tensors.corrupt(e))?;
+    let exact = read_exact(header, model, (rows, width), tensors)?;
+    EmbeddedPosterior::new(Box::new(embedding), exact).map_err(|e| tensors.corrupt(e))
+}
+
 /// The posterior of numbers with Gaussian noise that a header and its arrays describe.
 pub(in crate::process) fn read(
     header: &Header,
@@ -58,9 +94,7 @@ pub(in crate::process) fn read_under(
     summary: &DeepSummary,
     tensors: &mut Tensors,
 ) -> Result<LowRankPosterior, StoreError> {
-    let architecture = Architecture::from_toml(&summary.architecture).map_err(|e| tensors.corrupt(e))?;
-    let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
-    let network = take_network::<f32>(graph, tensors)?;
+    let network = network(summary, tensors)?;
     let m = summary.rank;
     let outputs: usize = network.graph().output_shape().iter().product();
     let features: Box<dyn LearnedFeatures> = if summary.inducing {

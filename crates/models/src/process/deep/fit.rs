@@ -1,5 +1,6 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
+use super::dense::{self, Asked};
 use super::targets::{Scatter, Targets, Watched, settings};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
@@ -137,6 +138,14 @@ pub(in crate::process) fn fit(
     let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
     let rows = (&train, &aside);
     let task = Task { request, method, names: &names, rows, twins, targets: Targets::Numbers };
+    if let Some((options, kind, embedding)) = method.deep()
+        && kind.dense
+    {
+        task.check()?;
+        let basis = &Basis::new((options, kind, embedding), &names, request.seed)?;
+        let asked = Asked { request, method, options, basis, twins, seconds };
+        return dense::fit(&asked, rows, checkpoints, observer);
+    }
     let trained = task.train(seconds, (checkpoints, observer))?;
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
     let noise = posterior.likelihood().values();
@@ -158,6 +167,7 @@ pub(in crate::process) fn fit(
         step_size: None,
         restarts: 0,
         bound: evidence,
+        log_evidence: None,
         seconds: [0.0, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: Some(deep),
@@ -290,6 +300,8 @@ impl Task<'_> {
             origin: basis.origin.clone(),
             architecture: basis.architecture()?,
             inducing: kind.inducing,
+            dense: false,
+            smallest_correlation: None,
             rank: basis.rank,
             rest: best.rest,
             roots: best.roots.len(),
@@ -328,6 +340,11 @@ impl Task<'_> {
                 "--correction noise is noise of rows, of which these targets have none: take training, prediction or full".into(),
             ));
         }
+        if kind.dense && !matches!(targets, Targets::Numbers) {
+            return Err(ModelError::Request(
+                "--dense is the evidence under Gaussian noise: of labels, counts and events take --method svdkl, or dkl without it".into(),
+            ));
+        }
         options.check(kind)?;
         taken(request, method)
     }
@@ -337,10 +354,15 @@ impl Task<'_> {
 fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     let usual = FitRequest::default();
     let inducing = matches!(method.deep(), Some((_, DeepKind { inducing: true, .. }, _)));
+    let dense = matches!(method.deep(), Some((_, DeepKind { dense: true, .. }, _)));
+    let hyperpriors = match dense {
+        true => "rows that are set aside end its training, not beliefs",
+        false => "its weights have the prior N(0, 1)",
+    };
     let strangers = [
         ("--kernel", !inducing && request.kernel != usual.kernel, "its kernel is that of its features"),
         ("--mean", request.mean != usual.mean, "features have their own level"),
-        ("--hyperprior", request.hyperpriors != usual.hyperpriors, "its weights have the prior N(0, 1)"),
+        ("--hyperprior", request.hyperpriors != usual.hyperpriors, hyperpriors),
         (
             "--lengthscale-prior",
             request.lengthscale_prior != usual.lengthscale_prior,
@@ -355,7 +377,7 @@ fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
     }
 }
 
-fn kept_bytes(memory: u64) -> usize {
+pub(super) fn kept_bytes(memory: u64) -> usize {
     usize::try_from(memory / 8).unwrap_or(usize::MAX).min(LowRankOptions::default().kept_bytes)
 }
 

@@ -3,12 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `basis` | the network: drawn, described or trained elsewhere |
+//! | `dense` | the exact process behind a network: one way, by the evidence |
 //! | `fit` | training in several ways, of which rows that are set aside choose one |
 //! | `targets` | what depends on how targets scatter |
 //! | `summary` | what became of that, for the header |
 //! | `file` | features and weights as tensors |
 
 mod basis;
+mod dense;
 pub(super) mod file;
 mod fit;
 mod summary;

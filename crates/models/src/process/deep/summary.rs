@@ -37,7 +37,10 @@ pub struct DeepSummary {
     pub architecture: String,
     /// Whether features are inducing points behind the network; else they are its outputs.
     pub inducing: bool,
-    /// Features.
+    /// Whether the process itself stands behind the network, with its kernel on the network's outputs; there are no features then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dense: bool,
+    /// Features; of the process itself, outputs of the network.
     pub rank: usize,
     /// What is added to the features' variance.
     pub rest: Rest,
@@ -55,8 +58,11 @@ pub struct DeepSummary {
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
     #[serde(default)]
     pub twins: usize,
-    /// Effective rank and range of variances.
+    /// Effective rank and range of variances; of the process itself, of the outputs about their means and of the kernel.
     pub diagnostics: FeatureDiagnostics,
+    /// Of the process itself, the least prior correlation of a row with the first: near 1 where it is a constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_correlation: Option<f64>,
 }
 
 fn one() -> usize {
@@ -66,10 +72,22 @@ fn one() -> usize {
 /// Features that use fewer directions than this have collapsed.
 const COLLAPSED: f64 = 1.5;
 
+/// Rows that are so correlated are one to the process.
+const CONSTANT: f64 = 0.99;
+
 impl DeepSummary {
     /// What a user must know.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
+        if self.dense {
+            let constant = self.smallest_correlation.filter(|least| *least > CONSTANT);
+            out.extend(constant.map(|least| {
+                format!(
+                    "the network makes nearly the same of all rows (prior correlations are at least {least:.4}): the process behind it is a constant"
+                )
+            }));
+            return out;
+        }
         let FeatureDiagnostics { effective_rank, smallest_variance, largest_variance } = self.diagnostics;
         if self.rank > 1 && effective_rank < COLLAPSED {
             out.push(format!(

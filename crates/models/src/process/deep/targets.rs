@@ -12,7 +12,7 @@ use posterior_store::StoreError;
 use serde_json::Value;
 
 /// The least noise variance: without one the likelihood of a network is unbounded.
-const FLOOR: f64 = 1e-6;
+pub(super) const FLOOR: f64 = 1e-6;
 
 /// Numbers that covariances of the weights of all functions may have together before the functions share one: 31 functions of 128 features.
 const OWN_ROOTS: usize = 1 << 18;
@@ -52,6 +52,11 @@ impl Scatter {
 fn said_noise(request: &FitRequest) -> Option<f64> {
     let said = request.initial_noise != FitRequest::default().initial_noise;
     said.then(|| request.initial_noise.max(2.0 * FLOOR))
+}
+
+/// Where noise begins.
+pub(super) fn first_noise(setting: &Setting, request: &FitRequest) -> f64 {
+    said_noise(request).unwrap_or(setting.noise)
 }
 
 /// All ways that are tried, of features of this rank.
@@ -100,7 +105,7 @@ impl Targets<'_> {
         match self {
             Self::Numbers => {
                 let floor = request.noise_floor.max(FLOOR);
-                Box::new(Gaussian::new(said_noise(request).unwrap_or(setting.noise), floor))
+                Box::new(Gaussian::new(first_noise(setting, request), floor))
             }
             Self::Labels(likelihood) => likelihood.clone_box(),
             Self::Events => Box::new(CoxRows),

@@ -46,6 +46,9 @@ pub(in crate::process) fn read(
     match (&summary.solver, summary.precision) {
         (Solver::Collapsed | Solver::Stochastic { .. }, _) => read_inducing(header, summary, tensors),
         (Solver::Features, _) => match &summary.deep {
+            Some(deep) if deep.dense => {
+                Ok(ProcessPosterior::Embedded(crate::process::deep::file::read_dense(header, deep, tensors)?))
+            }
             Some(deep) => {
                 Ok(ProcessPosterior::LowRank(crate::process::deep::file::read(header, deep, tensors)?))
             }

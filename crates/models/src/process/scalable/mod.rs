@@ -22,7 +22,9 @@ mod summary;
 
 pub(super) use checkpoint::{CheckpointWriter, Found, Stage};
 pub use choice::{Chosen, EXACT_ROWS, choose};
-pub(super) use fit::{PLAIN_ROWS, ScalableFit, check_numbers, fit_scalable, set_hyperparameters};
+pub(super) use fit::{
+    EVIDENCE_PROBES, PLAIN_ROWS, ScalableFit, check_numbers, fit_scalable, refused, set_hyperparameters,
+};
 pub(super) use plan::DeepWork;
 pub use plan::ScalablePlan;
 pub(super) use precision::SolverPrecision;

@@ -1,10 +1,10 @@
 //! Memory and work of a fit to a large table.
 
 use super::EXACT_ROWS;
-use super::fit::{PLAIN_ROWS, few_rows_memory, refining_memory};
+use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
 use crate::options::{
-    BatchOptions, FIRST_ROUND, HyperparameterSearch, InducingChoiceName, InducingOptions, IterativeOptions,
-    KernelPrecision, MethodName, PreconditionerName,
+    BatchOptions, DbkOptions, DeepKind, FIRST_ROUND, HyperparameterSearch, InducingChoiceName,
+    InducingOptions, IterativeOptions, KernelPrecision, MethodName, PreconditionerName,
 };
 use crate::process::deep;
 use crate::process::fit::saved_plan;
@@ -70,9 +70,13 @@ impl ScalablePlan {
                     PreconditionerName::Nystrom => system.rank().saturating_mul(16),
                 };
                 let rank = rank.min(rows.saturating_mul(16)) as u64;
+                // The log evidence has a solve of its own, beside the weights.
+                let probes = EVIDENCE_PROBES as u64 + 1;
+                let blocks = (6 * s).max(s + 7 * probes);
                 (
-                    product(n, product(number, 6 * s + rank)).saturating_add(checkpoint(n, 3)),
-                    kernel((rows * rows) as f64 / 2.0) + (rows as f64).powi(2) * columns,
+                    product(n, product(number, blocks + rank)).saturating_add(checkpoint(n, 3)),
+                    2.0 * kernel((rows * rows) as f64 / 2.0)
+                        + (rows as f64).powi(2) * (columns + 2.0 * probes as f64),
                 )
             }
             // Iterate, velocity, average, a spare; the point, two gradients, what noise pulls, the regulariser's draws and its features; targets twice.
@@ -192,6 +196,9 @@ impl DeepWork {
     ) -> Option<Self> {
         let (options, kind, embedding) = method.deep()?;
         let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
+        if kind.dense {
+            return Some(Self::dense((options, kind, embedding), (activations, weights), rows, inputs));
+        }
         let (m, latents) = (deep::rank(options), scatter.functions());
         // Looks at the rows set aside pass as many of them at a time as predictions do.
         let looks = rows.min(4096) as u64;
@@ -239,6 +246,32 @@ impl DeepWork {
             steps: most.into_iter().sum(),
             expectations,
         })
+    }
+
+    /// The same of the process itself behind a network: the matrix of all rows, which is in the file as a triangle; what rows keep on their way through the network; a block of rows to look at.
+    fn dense(
+        (options, kind, embedding): (&DbkOptions, DeepKind, Option<usize>),
+        (activations, weights): (usize, usize),
+        rows: usize,
+        inputs: usize,
+    ) -> Self {
+        let width = embedding.unwrap_or(2);
+        let own = saved_plan(rows, width);
+        let told = options.settings(kind, rows, 0).into_iter().next().map(|setting| setting.options);
+        let kept = told.as_ref().map_or(0, |told| told.kept_bytes as u64);
+        let row = (4 * activations + 8 * width) as u64;
+        let looks = (2 * 8 * 512_u64).saturating_mul(rows as u64);
+        let bytes = (rows as u64).saturating_mul(row).min(kept).saturating_add(looks);
+        let training =
+            own.peak_bytes.saturating_add(bytes).saturating_add((weights as u64).saturating_mul(8 * 12));
+        // The plain process is fitted beside the factor.
+        let plain = exact::Plan::evidence(PLAIN_ROWS.min(rows), inputs, 1).peak_bytes;
+        Self {
+            bytes: training.saturating_add(plain).saturating_add(WORKING_BYTES),
+            flops_per_step: own.flops_per_evaluation + 6.0 * rows as f64 * weights as f64,
+            steps: told.map_or(0, |told| told.steps),
+            expectations: 0.0,
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::options::KernelPrecision;
 use crate::process::DeepSummary;
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
-use posterior_gp::iterative::{BlockFit, InducingDescentOptions, Method as SolveMethod, PathwiseSettings};
+use posterior_gp::iterative::{
+    BlockFit, InducingDescentOptions, LogEvidence, Method as SolveMethod, PathwiseSettings,
+};
 use posterior_optim::Reason;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +84,9 @@ pub struct ScalableSummary {
     pub restarts: usize,
     /// The bound on the log evidence, for methods that have one (nats, of standardised targets).
     pub bound: Option<f64>,
+    /// The log evidence of all rows as it was estimated, for fits by conjugate gradients (nats, of standardised targets); none where time had run out, or who watched it stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_evidence: Option<LogEvidence>,
     /// Seconds for hyperparameters and for weights.
     pub seconds: [f64; 2],
     /// Steps that an earlier, interrupted run had taken.

@@ -89,6 +89,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         bound: None,
         seconds: [0.0; 2],
         resumed_from: 0,
+        log_evidence: None,
         deep: None,
     }
 }

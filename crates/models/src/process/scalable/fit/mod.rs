@@ -26,7 +26,7 @@ use crate::process::check::FitCheck;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::{Hyperparameter, ModelError, ProcessPosterior};
 use crate::{FitRequest, Method};
-use posterior_gp::{GpError, Hyperprior};
+use posterior_gp::{GpError, Hyperprior, exact};
 use posterior_optim::{Observer, Reason};
 
 use bounds::Bounding;
@@ -37,6 +37,7 @@ pub(super) use automatic::few_rows_memory;
 pub(super) use hyperparameters::refining_memory;
 pub(in crate::process) use hyperparameters::set as set_hyperparameters;
 pub(in crate::process) use learned::ROWS as PLAIN_ROWS;
+pub(in crate::process) use pathwise::EVIDENCE_PROBES;
 
 /// What a fit leaves behind.
 pub(in crate::process) struct ScalableFit {
@@ -74,7 +75,7 @@ pub(in crate::process) fn fit_scalable(
     check(&prepared, request, method)?;
     let plan = ScalablePlan::new(request, method, data.rows(), data.inputs().ncols());
     if plan.peak_bytes > request.memory {
-        return Err(GpError::Memory { plan: plan.as_exact(), limit: request.memory }.into());
+        return Err(refused(plan.as_exact(), request.memory, method));
     }
     let place = match &large.checkpoint {
         Some(path) => {
@@ -119,6 +120,17 @@ pub(in crate::process) fn fit_scalable(
         checkpoints.clear();
     }
     Ok(fit)
+}
+
+/// What is told where a fit does not fit into the memory.
+pub(in crate::process) fn refused(plan: exact::Plan, limit: u64, method: &Method) -> ModelError {
+    let error = GpError::Memory { plan, limit };
+    match method.deep() {
+        Some((_, kind, _)) if kind.dense => ModelError::Request(format!(
+            "{error}; --dense factors a matrix of all rows: without it, inducing points (--rank) or --method svdkl take memory that is linear in the rows"
+        )),
+        _ => error.into(),
+    }
 }
 
 /// Hyperparameters and an iterative solver; or, where the method is for us to choose, the best of several.

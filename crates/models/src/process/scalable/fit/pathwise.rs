@@ -13,11 +13,20 @@ use crate::{FitRequest, Method};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::exact::ExactGp;
-use posterior_gp::iterative::{PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start, Support};
+use posterior_gp::iterative::{
+    Budget, Method as SolveMethod, PathwiseModel, PathwisePosterior, PathwiseSettings, Solution, Start,
+    Support,
+};
 use posterior_kernels::inducing::ChosenPoints;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Progress, Reason, Signal};
 use std::time::Instant;
+
+/// Probes of the log evidence that fits by conjugate gradients state.
+pub(in crate::process) const EVIDENCE_PROBES: usize = 16;
+
+/// Steps that their solve may have, however few the weights took.
+const LEAST_STEPS: usize = 100;
 
 /// What a solve is told beside the request.
 pub(super) struct Judging<'a> {
@@ -128,6 +137,20 @@ pub(super) fn fit<T: SolverPrecision>(
         }
         None => None,
     };
+    let left = judging.seconds.map(|most| most - progress.elapsed.as_secs_f64());
+    let log_evidence = match (&solver, interrupted) {
+        (Solver::Rows(SolveMethod::ConjugateGradients(solver)), false)
+            if left.is_none_or(|left| left > 0.0) =>
+        {
+            // No longer than the weights took, where those ended early: the quadrature has converged long before the last digits of a solve.
+            let steps = conditioning.budget.steps.min(progress.step.max(LEAST_STEPS));
+            let budget = Budget { steps, time: Allowance::duration(left), ..conditioning.budget };
+            let probes = (EVIDENCE_PROBES, seed);
+            let observer = &mut |progress: &Progress| observer(progress, &FitStage::Solve);
+            posterior.log_evidence(solver.preconditioner, probes, &budget, observer)?
+        }
+        _ => None,
+    };
     let summary = ScalableSummary {
         solver,
         settings: Some(conditioning),
@@ -150,6 +173,7 @@ pub(super) fn fit<T: SolverPrecision>(
         step_size: progress.step_size,
         restarts: progress.restarts,
         bound: None,
+        log_evidence,
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: None,
