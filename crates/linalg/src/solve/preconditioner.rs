@@ -137,7 +137,7 @@ impl<T: Real> DrawnPreconditioner<T> for LowRankPlusDiagonal<T> {
         let mut out: Mat<T> = NoPreconditioner.draw(rows, count, rng);
         multiply_into(out.as_mut(), Accum::Add, self.basis.as_ref(), through.as_ref(), T::ONE);
         for k in 0..count {
-            out.col_as_slice_mut(k).iter_mut().zip(&self.scales).for_each(|(v, s)| *v = *v / *s);
+            out.col_as_slice_mut(k).iter_mut().zip(&self.scales).for_each(|(v, s)| *v /= *s);
         }
         out
     }

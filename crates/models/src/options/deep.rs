@@ -86,7 +86,7 @@ impl Default for DbkOptions {
     }
 }
 
-/// Inducing points behind a network.
+/// Inducing points, or the process itself, behind a network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]

@@ -96,7 +96,7 @@ methods! {
     Dbk = "dbk" => DbkOptions,
     /// The same on batches of rows
     Svdbk = "svdbk" => DbkOptions,
-    /// A kernel behind a network, by inducing points, all rows at a time
+    /// A kernel behind a network, by inducing points or itself (--dense), all rows at a time
     Dkl = "dkl" => DklOptions,
     /// The same on batches of rows
     Svdkl = "svdkl" => DklOptions,

@@ -30,16 +30,16 @@ const SETTLED: f64 = 1e-4;
 #[derive(Clone, Debug)]
 pub(super) enum Learning {
     /// Under Gaussian noise.
-    Process(ProcessModel),
+    Process(Box<ProcessModel>),
     /// Under any other likelihood.
-    Generalised(GeneralisedModel),
+    Generalised(Box<GeneralisedModel>),
 }
 
 impl Learning {
     fn model(&self) -> &dyn Model {
         match self {
-            Self::Process(model) => model,
-            Self::Generalised(model) => model,
+            Self::Process(model) => &**model,
+            Self::Generalised(model) => &**model,
         }
     }
 
@@ -113,8 +113,8 @@ impl StreamModel {
     /// [`ModelError::Request`] for models that keep no posterior of inducing points, that weigh rows, or whose functions have inducing points of their own, with the way out.
     pub fn start(model: AnyModel, most_inducing: usize) -> Result<Self, ModelError> {
         let learning = match model {
-            AnyModel::Process(model) => Learning::Process(*model),
-            AnyModel::Generalised(model) => Learning::Generalised(*model),
+            AnyModel::Process(model) => Learning::Process(model),
+            AnyModel::Generalised(model) => Learning::Generalised(model),
             AnyModel::Laplace(_) | AnyModel::Ensemble(_) => {
                 return Err(ModelError::Request(
                     "this model is a network with error bars: rows of a stream are learned by processes of inducing points; a network's last layer becomes one by its features (`posterior forward`) and `posterior fit gp --kernel linear --method sgpr`".into(),
@@ -389,8 +389,8 @@ impl StreamModel {
         let noise = LearnedNoise::taken_from(&mut tensors)?;
         let own = tensors.take_under(MODEL);
         let learning = match AnyModel::from_container(Container { header, tensors: own })? {
-            AnyModel::Process(model) => Learning::Process(*model),
-            AnyModel::Generalised(model) => Learning::Generalised(*model),
+            AnyModel::Process(model) => Learning::Process(model),
+            AnyModel::Generalised(model) => Learning::Generalised(model),
             _ => return Err(tensors.corrupt("its model is no process")),
         };
         let m = learning.posteriors().first().map_or(0, |p| p.inducing().nrows());
