@@ -121,7 +121,11 @@ fn events_have_a_window_in_place_of_a_target() {
     assert!(rows.iter().all(|r| 0.0 < r[low] && r[low] < r[mean] && r[mean] < r[high]), "{text}");
     // The density of a square is 1 / (2 √t).
     assert!(rows[0][mean] > 1.5 * rows[1][mean] && rows[1][mean] > rows[2][mean], "{text}");
-    assert!(done(at, "inspect e.posterior").contains("window"));
+    assert!(done(at, "inspect e.posterior --report e.html").contains("report written to e.html"));
+    let page = std::fs::read_to_string(at.join("e.html")).unwrap();
+    assert!(page.contains("A Cox process") && page.contains("<svg") && page.contains("window"));
+    assert!(refused(at, "inspect events.csv --report n.html").contains("--report is for models"));
+    assert!(refused(at, "inspect e.posterior --report events.csv").contains("events.csv"));
     std::fs::write(at.join("outside.csv"), "when\n0.5\n1.5\n").unwrap();
     let said = refused(at, "predict --model e.posterior --data outside.csv --out o.csv");
     assert!(said.contains("row 2, column `when`: 1.5 lies outside of the window 0 to 1"), "{said}");

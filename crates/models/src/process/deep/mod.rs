@@ -5,6 +5,7 @@
 //! | `basis` | the network: drawn, described or trained elsewhere |
 //! | `fit` | training in several ways, of which rows that are set aside choose one |
 //! | `targets` | what depends on how targets scatter |
+//! | `weights` | the best weights for features as they are, where these have no closed form |
 //! | `summary` | what became of that, for the header |
 //! | `file` | features and weights as tensors |
 
@@ -13,6 +14,7 @@ pub(super) mod file;
 mod fit;
 mod summary;
 mod targets;
+mod weights;
 
 use basis::Basis;
 pub(super) use basis::{rank, sizes};
