@@ -177,7 +177,7 @@ fn one_column_is_drawn_and_an_interrupted_fit_goes_on_to_the_same_model() {
     assert_eq!((panel.input.as_str(), panel.grid[0], *panel.grid.last().unwrap()), ("t", 0.0, 10.0));
     assert!(panel.mean.iter().all(|rate| *rate > 0.0) && panel.samples.len() == 6);
     let large = request.method.large_mut().unwrap();
-    (large.checkpoint, large.checkpoint_every) = (Some(path.clone()), 1e-9);
+    (large.checkpoint, large.checkpoint_every) = (Some(path.clone()), 1e9);
     let rows: Vec<usize> = (0..table.rows()).collect();
     let mut seen = 0;
     let observed = Observed::of_events(&table, &rows, &request).unwrap();

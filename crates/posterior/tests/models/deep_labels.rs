@@ -250,7 +250,7 @@ fn an_interrupted_training_on_labels_goes_on_to_the_same_model() {
     let mut request = request("class", json!({"method": "svdbk", "iterations": 200, "held-back": 30}));
     let whole = predicted(&fit(&table, &rows, &request).unwrap());
     let large = request.method.large_mut().unwrap();
-    (large.checkpoint, large.checkpoint_every) = (Some(path.clone()), 1e-9);
+    (large.checkpoint, large.checkpoint_every) = (Some(path.clone()), 1e9);
     // In the second way, and in the last round.
     for stop in [150, 500] {
         let mut seen = 0;
