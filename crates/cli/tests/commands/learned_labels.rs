@@ -85,7 +85,7 @@ fn classes_and_counts_go_from_fit_to_report() {
     done(at, "predict --model c.posterior --data t.csv --out c.csv");
     for (flags, words) in [
         ("--inference gaussianised", "leave --inference out"),
-        ("--initial-noise 0.1", "--initial-noise"),
+        ("--initial-noise 0.3", "--initial-noise"),
         ("--kernel se", "--kernel says nothing to svdbk"),
         ("--window a=-1:1", "--window is for events"),
         ("--matching moment", "--matching"),
@@ -102,7 +102,7 @@ fn classes_and_counts_go_from_fit_to_report() {
 fn events_have_a_window_in_place_of_a_target() {
     let folder = folder();
     let at = folder.path();
-    let fit = "fit gp --data events.csv --window when=0:1 --method svdbk --rank 16 --iterations 300 --step-size 0.01 --seed 2 --out e.posterior";
+    let fit = "fit gp --data events.csv --window when=0:1 --method svdbk --objective evidence --rank 16 --iterations 2000 --step-size 0.01 --seed 2 --out e.posterior";
     let said = done(at, fit);
     for words in
         ["240 events in the window when=0:1", "events expected in the window", "more than an even intensity"]
