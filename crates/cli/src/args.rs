@@ -349,6 +349,14 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub support: bool,
 
+    /// Models: write a page to look at, with what was learned and, for one column, the function (the intensity, of a Cox process) along it
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+
+    /// Replace the file of --report even if it is no report
+    #[arg(long, requires = "report")]
+    pub force: bool,
+
     /// Most memory that reading a table may need, in gigabytes
     #[arg(long, value_name = "GB", default_value = "8", value_parser = numbers::bytes)]
     pub memory: u64,

@@ -134,7 +134,7 @@ fn rows(arguments: &FitArgs, request: &FitRequest, remarks: Remarks) -> Result<R
     let (target, missing) = (&request.selection.target, request.selection.missing);
     let events = request.labels.of_events();
     if events && in_parts(arguments.stream, path)? {
-        remarks.say("tables of events are read whole".into());
+        remarks.say("tables of events are read whole");
     } else if in_parts(arguments.stream, path)? {
         let first = TableParts::open(path, &StreamOptions::default())?.next().transpose()?;
         let looks = first.map(|part| {

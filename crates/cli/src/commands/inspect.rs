@@ -1,13 +1,15 @@
 //! `posterior inspect`
 
+use super::evaluate::report::write;
 use super::predict::has_extension;
 use super::{load, read, remarks, support};
 use crate::args::{Cli, InspectArgs};
-use crate::output::{Failure, number, print, print_json, table};
-use posterior::FORMAT_VERSION;
-use posterior::data::{Column, Values};
+use crate::output::{Failure, check_outputs, number, print, print_json, table};
+use posterior::data::{Column, OutputKind, Values};
 use posterior::network::{Strip, open_network};
 use posterior::networks::{Architecture, Graph, describe};
+use posterior::report::{RegressionReport, Report};
+use posterior::{FORMAT_VERSION, Model};
 use serde::Serialize;
 use serde_json::json;
 
@@ -42,8 +44,29 @@ struct ColumnReport {
     maximum: Option<f64>,
 }
 
+/// What a model is, as a page: nothing is scored.
+fn page(model: &dyn Model) -> Result<Report, Failure> {
+    let portrait = model.portrait()?;
+    let section = RegressionReport {
+        dataset: model.target(),
+        target: model.target(),
+        summary: model.summary(),
+        hyperparameters: portrait.hyperparameters,
+        lengthscales: portrait.lengthscales,
+        posterior: portrait.posterior,
+        notes: model.notes(),
+        ..RegressionReport::default()
+    };
+    Ok(Report::new("What was learned", portrait.title, vec![section.into()]))
+}
+
 pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
     let path = &arguments.file;
+    let report = arguments.report.as_deref();
+    if report.is_some() && (has_extension(path, &["toml", "onnx", "safetensors"]) || is_table(path)) {
+        return Err(Failure::usage("--report is for models".into()));
+    }
+    check_outputs(&[(report, OutputKind::Report)], [path], arguments.force)?;
     if has_extension(path, &["toml"]) {
         let graph = Architecture::read(path)?
             .graph()
@@ -66,8 +89,15 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             let none = || Failure::usage("--support is for networks".into());
             return support::run(cli, model.graph().ok_or_else(none)?);
         }
+        if let Some(report) = report {
+            write(report, &page(&*model)?)?;
+        }
         if !cli.json {
-            return print(model.described());
+            print(model.described())?;
+            return match report {
+                Some(report) if !cli.quiet => print(format!("\nreport written to {}", report.display())),
+                _ => Ok(()),
+            };
         }
         let bytes = std::fs::metadata(path).map(|m| m.len()).unwrap_or_default();
         return print_json(&ModelReport { format_version: FORMAT_VERSION, bytes, report: model.report()? });

@@ -85,7 +85,7 @@ fn classes_and_counts_go_from_fit_to_report() {
     done(at, "predict --model c.posterior --data t.csv --out c.csv");
     for (flags, words) in [
         ("--inference gaussianised", "leave --inference out"),
-        ("--initial-noise 0.1", "--initial-noise"),
+        ("--initial-noise 0.3", "--initial-noise"),
         ("--kernel se", "--kernel says nothing to svdbk"),
         ("--window a=-1:1", "--window is for events"),
         ("--matching moment", "--matching"),
@@ -102,7 +102,7 @@ fn classes_and_counts_go_from_fit_to_report() {
 fn events_have_a_window_in_place_of_a_target() {
     let folder = folder();
     let at = folder.path();
-    let fit = "fit gp --data events.csv --window when=0:1 --method svdbk --rank 16 --iterations 300 --step-size 0.01 --seed 2 --out e.posterior";
+    let fit = "fit gp --data events.csv --window when=0:1 --method svdbk --objective evidence --rank 16 --iterations 2000 --step-size 0.01 --seed 2 --out e.posterior";
     let said = done(at, fit);
     for words in
         ["240 events in the window when=0:1", "events expected in the window", "more than an even intensity"]
@@ -121,7 +121,11 @@ fn events_have_a_window_in_place_of_a_target() {
     assert!(rows.iter().all(|r| 0.0 < r[low] && r[low] < r[mean] && r[mean] < r[high]), "{text}");
     // The density of a square is 1 / (2 √t).
     assert!(rows[0][mean] > 1.5 * rows[1][mean] && rows[1][mean] > rows[2][mean], "{text}");
-    assert!(done(at, "inspect e.posterior").contains("window"));
+    assert!(done(at, "inspect e.posterior --report e.html").contains("report written to e.html"));
+    let page = std::fs::read_to_string(at.join("e.html")).unwrap();
+    assert!(page.contains("A Cox process") && page.contains("<svg") && page.contains("window"));
+    assert!(refused(at, "inspect events.csv --report n.html").contains("--report is for models"));
+    assert!(refused(at, "inspect e.posterior --report events.csv").contains("events.csv"));
     std::fs::write(at.join("outside.csv"), "when\n0.5\n1.5\n").unwrap();
     let said = refused(at, "predict --model e.posterior --data outside.csv --out o.csv");
     assert!(said.contains("row 2, column `when`: 1.5 lies outside of the window 0 to 1"), "{said}");

@@ -246,7 +246,13 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         "{rest}; {own} from {:.3} to {:.3}, effective rank {:.2}{correlated}",
         d.smallest_variance, d.largest_variance, d.effective_rank
     );
-    let refitted = if deep.refitted { ", then the exact posterior of the weights" } else { "" };
+    let closed = deep.tried.iter().any(|tried| tried.noise.is_some());
+    let refitted = match (deep.refitted, closed) {
+        (false, _) => "",
+        (true, true) => ", then the exact posterior of the weights",
+        (true, false) => ", then the weights that the bound of all rows prefers",
+    };
+    let weights = if closed { "exact weights" } else { "weights by the bound of all rows" };
     let mut rows = vec![
         SummaryRow::new("features", what),
         SummaryRow::new("prior variance", range),
@@ -258,8 +264,7 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
     ];
     for tried in &deep.tried {
         let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
-        let again =
-            tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with exact weights)"));
+        let again = tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with {weights})"));
         let noise = tried.noise.map_or_else(String::new, |noise| format!(" noise {:.4},", noise.sqrt()));
         let text = format!(
             "{}{again};{noise} {} steps (best after {}), ended by {}, {:.1} s",

@@ -2,6 +2,7 @@
 
 use super::dense::{self, Asked};
 use super::targets::{Scatter, Targets, Watched, settings};
+use super::weights::refitted;
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
 use crate::process::apart::Apart;
@@ -257,13 +258,7 @@ impl Task<'_> {
                     Ok(fit) => {
                         interrupted = fit.reason == Reason::Interrupted;
                         let before = state.runs.get(index);
-                        Way::new(
-                            (setting, scatter == Scatter::Gaussian),
-                            fit,
-                            (&train_data, &aside_data),
-                            begun,
-                            before,
-                        )?
+                        Way::new((setting, scatter), fit, (&train_data, &aside_data), begun, before)?
                     }
                     // What diverges is no reason to lose the others.
                     Err(error) if settings.len() > 1 => Way::failed(setting, &error, begun),
@@ -398,9 +393,9 @@ impl DeepState {
 }
 
 impl Way {
-    /// What a run led to: as it is, or with the exact posterior of its weights, where there is one and it is better on the rows set aside.
+    /// What a run led to: as it is, or with the exact posterior of its weights (the best Gaussian where that has no closed form), where it is better on the rows set aside.
     fn new(
-        (setting, exact): (&Setting, bool),
+        (setting, scatter): (&Setting, Scatter),
         fit: LowRankFit,
         (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
         begun: Instant,
@@ -408,7 +403,7 @@ impl Way {
     ) -> Result<Self, ModelError> {
         let own = fit.posterior.surprise(aside)?;
         let by_batches = setting.options.training.on_batches().is_some();
-        let again = |as_noise: bool| {
+        let exactly = |as_noise: bool| {
             let options = LowRankOptions { rest_as_noise: as_noise, ..setting.options.clone() };
             let (features, likelihood) =
                 (fit.posterior.features().clone_box(), fit.posterior.likelihood().clone_box());
@@ -416,14 +411,23 @@ impl Way {
         };
         // After training on the evidence with a correction, its rests are the noise of the corrected process.
         let corrected = setting.options.corrected && matches!(fit.posterior.rest(), Rest::Uniform { .. });
-        let other = (exact && (by_batches || corrected)).then(|| again(corrected)).transpose().ok().flatten();
+        let other = match scatter {
+            Scatter::Gaussian => (by_batches || corrected).then(|| exactly(corrected)),
+            Scatter::Labels { .. } | Scatter::Events => {
+                by_batches.then(|| refitted(&fit.posterior, train, &setting.options))
+            }
+        };
+        let other = other.transpose().ok().flatten();
         let refitted_nll = other.as_ref().map(|p| p.surprise(aside)).transpose()?.filter(|v| v.is_finite());
         let noise = fit.posterior.likelihood().shared_noise_variance();
-        let (chosen, refitted) = match (other, refitted_nll) {
-            (Some(other), Some(score)) if score < own || !own.is_finite() => (other, true),
+        let (chosen, again) = match (other, refitted_nll) {
+            // Of events rows judge the mean alone: how uncertain it is the bound says, which these weights have made largest.
+            (Some(other), Some(score)) if score < own || !own.is_finite() || scatter == Scatter::Events => {
+                (other, true)
+            }
             _ => (fit.posterior, false),
         };
-        let score = if refitted { refitted_nll.unwrap_or(own) } else { own };
+        let score = if again { refitted_nll.unwrap_or(own) } else { own };
         let shown = if score.is_finite() { score } else { f64::MAX };
         let tried = TriedSetting {
             name: setting.name.clone(),
@@ -446,7 +450,7 @@ impl Way {
             };
             Best {
                 nll: score,
-                refitted,
+                refitted: again,
                 features: chosen.features().unconstrained(),
                 likelihood: chosen.likelihood().values(),
                 mean: (0..q.latents()).flat_map(|c| q.mean_of(c).to_vec()).collect(),

@@ -6,6 +6,7 @@
 //! | `dense` | the exact process behind a network: one way, by the evidence |
 //! | `fit` | training in several ways, of which rows that are set aside choose one |
 //! | `targets` | what depends on how targets scatter |
+//! | `weights` | the best weights for features as they are, where these have no closed form |
 //! | `summary` | what became of that, for the header |
 //! | `file` | features and weights as tensors |
 
@@ -15,6 +16,7 @@ pub(super) mod file;
 mod fit;
 mod summary;
 mod targets;
+mod weights;
 
 use basis::Basis;
 pub(super) use basis::{rank, sizes};

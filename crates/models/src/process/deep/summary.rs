@@ -10,7 +10,7 @@ pub struct TriedSetting {
     pub name: String,
     /// Mean of `-log p(y)` of the rows set aside, nats, of the standardised target or of labels and counts, at its best look.
     pub nll: f64,
-    /// The same with the exact posterior of the weights for the features and noise then.
+    /// The same with the exact posterior of the weights for the features and noise then, or the best Gaussian of them where it has no closed form.
     pub refitted_nll: Option<f64>,
     /// The better of both after the first round, by which it was kept or left.
     pub first_nll: f64,
@@ -49,7 +49,7 @@ pub struct DeepSummary {
     pub roots: usize,
     /// The way that was chosen.
     pub chosen: String,
-    /// Whether the weights are those of the exact posterior at the end, rather than those of training.
+    /// Whether the weights are those of [`TriedSetting::refitted_nll`], rather than those of training.
     pub refitted: bool,
     /// All that were tried.
     pub tried: Vec<TriedSetting>,

@@ -4,7 +4,7 @@ use super::super::fit::FitStage;
 use super::super::generalised::Journal;
 use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::FitRequest;
-use crate::options::{DbkOptions, DeepKind, Setting};
+use crate::options::{CorrectionName, DbkOptions, DeepKind, ObjectiveName, Setting};
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{CoxRows, Training};
 use posterior_optim::{Observer, Signal};
@@ -16,6 +16,9 @@ pub(super) const FLOOR: f64 = 1e-6;
 
 /// Numbers that covariances of the weights of all functions may have together before the functions share one: 31 functions of 128 features.
 const OWN_ROOTS: usize = 1 << 18;
+
+/// The step size on events where nobody names one: the bound begins far below an even intensity, with weights as wide as their prior.
+const STEP_OF_EVENTS: f64 = 3e-3;
 
 /// What the targets are.
 pub(in crate::process) enum Targets<'a> {
@@ -67,8 +70,18 @@ pub(in crate::process) fn settings(
     request: &FitRequest,
 ) -> Vec<Setting> {
     let gaussian = scatter == Scatter::Gaussian;
+    let mut asked = options.clone();
+    if scatter == Scatter::Events {
+        asked.batches.step_size = asked.batches.step_size.or(Some(STEP_OF_EVENTS));
+        if asked.objective.is_none() {
+            asked.objective = Some(ObjectiveName::Evidence);
+            // Without it learned features are far too sure of an intensity, and no row would say so.
+            let usual = (!kind.inducing).then_some(CorrectionName::Full);
+            asked.correction = asked.correction.or(usual);
+        }
+    }
     let kind = DeepKind { exact: kind.exact && gaussian, ..kind };
-    let mut all = options.settings(kind, rows, request.seed);
+    let mut all = asked.settings(kind, rows, request.seed);
     // Where noise begins is no choice where there is none, or a user said it.
     if !gaussian || said_noise(request).is_some() {
         all.retain(|setting| !setting.from_below);
@@ -82,11 +95,6 @@ pub(in crate::process) fn settings(
         if matches!(options.training, Training::Point { .. }) {
             *name = "the network alone".into();
         }
-    }
-    if scatter == Scatter::Events && options.objective.is_none() {
-        all.retain(
-            |setting| matches!(setting.options.training, Training::Batches { power, .. } if power == 0.0),
-        );
     }
     all
 }

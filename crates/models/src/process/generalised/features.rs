@@ -1,7 +1,7 @@
 //! Features that are learned under the likelihood itself: one network for all functions, which differ in their weights.
 //!
 //! Training is that of numbers (`deep`), with the likelihood's expectations in the place of Gaussian noise: several ways, of which rows that are set aside choose one by their log predictive density. Two things are
-//! other. Weights have no exact posterior, so that they are those of training. And beside the model stands, where rows were held back to judge it by, a plain process of few rows without learned features.
+//! other. The posterior of the weights has no closed form, and a Gaussian that the bound of all rows prefers stands for it. And beside the model stands, where rows were held back to judge it by, a plain process of few rows without learned features.
 
 use super::check::{LabelScores, judged, surprises};
 use super::events::{self, Nodes};
@@ -126,7 +126,12 @@ pub(super) fn fit(
         learned.validation_rows = events;
         for tried in &mut learned.tried {
             let looks = tried.looks.iter_mut().map(|look| &mut look.nll);
-            for nll in looks.chain([&mut tried.nll, &mut tried.first_nll]).filter(|nll| **nll < f64::MAX) {
+            let again = tried.refitted_nll.as_mut();
+            for nll in looks
+                .chain([&mut tried.nll, &mut tried.first_nll])
+                .chain(again)
+                .filter(|nll| **nll < f64::MAX)
+            {
                 *nll = events::nats_for_each_event(*nll, rows, events);
             }
         }
