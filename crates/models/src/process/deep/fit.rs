@@ -26,6 +26,9 @@ use posterior_store::StoreError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
+/// The share of a run's time that training takes where weights are fitted to all rows after it.
+const TRAINING_SHARE: f64 = 0.8;
+
 /// Rows that are set aside: a tenth, but no more than say enough.
 const MOST_SET_ASIDE: usize = 5000;
 
@@ -228,7 +231,11 @@ impl Task<'_> {
                 let left = seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(0.0));
                 // The first round has half of the time.
                 let runs = (order.len() - place) as f64 * if last { 1.0 } else { 2.0 };
-                told.time = left.map(|left| Duration::from_secs_f64(left / runs));
+                let share = left.map(|left| left / runs);
+                // The rest is for weights that have no closed form.
+                let trains = if scatter == Scatter::Gaussian { 1.0 } else { TRAINING_SHARE };
+                told.time = share.map(|share| Duration::from_secs_f64(trains * share));
+                let deadline = share.map(|share| begun + Duration::from_secs_f64(share));
                 told.kept_bytes = kept_bytes(request.memory);
                 let likelihood = targets.likelihood(setting, request);
                 let running = state.running.take().or_else(|| state.runs.get(index)?.state.clone());
@@ -258,7 +265,10 @@ impl Task<'_> {
                     Ok(fit) => {
                         interrupted = fit.reason == Reason::Interrupted;
                         let before = state.runs.get(index);
-                        Way::new((setting, scatter), fit, (&train_data, &aside_data), begun, before)?
+                        // What goes on gets its weights at its end.
+                        let ends = last || fit.reason != Reason::Steps;
+                        let run = Run { setting, scatter, begun, ends, deadline };
+                        Way::new(&run, fit, (&train_data, &aside_data), before)?
                     }
                     // What diverges is no reason to lose the others.
                     Err(error) if settings.len() > 1 => Way::failed(setting, &error, begun),
@@ -392,15 +402,26 @@ impl DeepState {
     }
 }
 
+/// One run of a way.
+struct Run<'a> {
+    setting: &'a Setting,
+    scatter: Scatter,
+    begun: Instant,
+    /// Whether the way does not go on.
+    ends: bool,
+    /// When weights that have no closed form are to be found.
+    deadline: Option<Instant>,
+}
+
 impl Way {
     /// What a run led to: as it is, or with the exact posterior of its weights (the best Gaussian where that has no closed form), where it is better on the rows set aside.
     fn new(
-        (setting, scatter): (&Setting, Scatter),
+        run: &Run<'_>,
         fit: LowRankFit,
         (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
-        begun: Instant,
         before: Option<&Self>,
     ) -> Result<Self, ModelError> {
+        let Run { setting, scatter, begun, ends, deadline } = *run;
         let own = fit.posterior.surprise(aside)?;
         let by_batches = setting.options.training.on_batches().is_some();
         let exactly = |as_noise: bool| {
@@ -414,7 +435,7 @@ impl Way {
         let other = match scatter {
             Scatter::Gaussian => (by_batches || corrected).then(|| exactly(corrected)),
             Scatter::Labels { .. } | Scatter::Events => {
-                by_batches.then(|| refitted(&fit.posterior, train, &setting.options))
+                (by_batches && ends).then(|| refitted(&fit.posterior, train, &setting.options, deadline))
             }
         };
         let other = other.transpose().ok().flatten();

@@ -9,6 +9,7 @@ use posterior_linear::low_rank::{
     DataGradient, DataTerm, DataTermBuffers, LowRankData, LowRankOptions, LowRankPosterior, ObservedRows,
     Rest, WeightDistribution, natural_step,
 };
+use std::time::Instant;
 
 /// Passes over the rows at most.
 const PASSES: usize = 12;
@@ -63,7 +64,7 @@ fn bound(
     Ok((value, gradient))
 }
 
-/// The same posterior with the weights that the bound of all rows prefers. Cost of a pass: the features, `3 n m²` flops and `4 m³` for each covariance.
+/// The same posterior with the weights that the bound of all rows prefers, as far as steps begun before the deadline lead. Cost of a pass: the features, `3 n m²` flops and `4 m³` for each covariance.
 ///
 /// # Errors
 /// For features that fail; where nothing better is found the weights stay.
@@ -71,11 +72,15 @@ pub(super) fn refitted(
     posterior: &LowRankPosterior,
     data: &LowRankData<'_>,
     options: &LowRankOptions,
+    deadline: Option<Instant>,
 ) -> Result<LowRankPosterior, LinearError> {
     let mut q = posterior.distribution().clone();
     let (mut value, mut gradient) = bound(posterior, &q, data, options.trace_weight)?;
     let mut length = 1.0;
     for _ in 0..PASSES {
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
         let mut next = q.clone();
         // A precision that no length makes positive definite ends it as a step too short does.
         let stepped = natural_step(&mut next, &gradient, length).is_ok();
