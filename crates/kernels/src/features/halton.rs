@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 /// to 23, fewer beyond; `O(p log p)` random numbers for base p.
 ///
 /// Source: A. Owen, "A randomized Halton algorithm in R", arXiv:1706.02808 (2017), section 3.
-pub(super) fn halton(dimension: usize, count: usize, rng: &mut impl RngExt) -> Vec<Vec<f64>> {
+pub fn halton(dimension: usize, count: usize, rng: &mut impl RngExt) -> Vec<Vec<f64>> {
     let mut points = vec![vec![0.0; dimension]; count];
     for (d, base) in primes(dimension).into_iter().enumerate() {
         // Digits up to the resolution of a double.

@@ -33,6 +33,7 @@ mod waves;
 
 pub use draws::PriorDraws;
 pub use groups::PriorDrawGroups;
+pub use halton::halton;
 pub use map::RandomFeatures;
 pub use recipe::{FeatureError, FeatureRecipe, SpectralLaw, Spectrum};
 

@@ -115,10 +115,11 @@ fn classes_come_near_the_distribution_that_they_were_drawn_from() {
         let point = features.learned.chosen == "the network alone";
         assert_eq!(features.learned.roots, if point { 1 } else { outputs }, "{what}");
         assert_eq!((features.learned.rank, features.learned.tried.len()), (16, tried), "{what}");
-        assert!(
-            features.learned.tried.iter().all(|t| t.noise.is_none() && t.refitted_nll.is_some()),
-            "{what}"
-        );
+        // Ways that were left after the first round, whose passes they used up, have the weights of training.
+        for tried in &features.learned.tried {
+            let left = features.learned.tried.len() > 1 && tried.ended == "steps" && tried.steps[0] == 280;
+            assert!(tried.noise.is_none() && (left || tried.refitted_nll.is_some()), "{what}: {tried:?}");
+        }
         // A tenth of what is left when 100 rows are held back.
         assert_eq!(features.learned.validation_rows, 90, "{what}");
         let check = fit.check.as_ref().unwrap();

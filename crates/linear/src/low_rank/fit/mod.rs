@@ -97,7 +97,7 @@ pub fn fit_low_rank<'a>(
     training.finish(reason)
 }
 
-/// The objective of all rows for each of them, its gradient, and the parameters that both are at: `theta`, or where it is empty those that features and likelihood have, with q as the prior is. What is
+/// The objective of all rows for each of them, its gradient, and the parameters that both are at: `theta`, or where it is empty those that features and likelihood have, with q as training begins. What is
 /// maximised, as tests and plots want it; without weight decay.
 ///
 /// # Errors
@@ -202,7 +202,10 @@ impl<'a> LowRankTraining<'a> {
         let mut theta = [features.unconstrained(), likelihood.unconstrained()].concat();
         match options.training {
             Training::Evidence => {}
-            Training::Batches { .. } => q.unconstrained_into(&mut theta),
+            Training::Batches { .. } => {
+                q = q.concentrated(options.first_deviation);
+                q.unconstrained_into(&mut theta);
+            }
             Training::Point { .. } => {
                 q = q.concentrated(POINT);
                 theta.resize(theta.len() + q.rank() * q.latents(), 0.0);

@@ -94,6 +94,8 @@ pub struct LowRankOptions {
     /// Whether all functions share one covariance of their weights, which makes a step on C functions cost little more than on one; each has its own otherwise. Single values of the weights need none.
     #[serde(default)]
     pub shared_root: bool,
+    /// Standard deviation of the weights that training on batches begins with: 1 is that of their prior. Where the logarithm of an intensity is learned, less keeps the expected intensity from beginning at `exp(½ k(x, x))`.
+    pub first_deviation: f64,
     /// Bytes that may be kept of rows between the two passes of the evidence; rows beyond are computed twice.
     pub kept_bytes: usize,
 }
@@ -115,6 +117,7 @@ impl Default for LowRankOptions {
             time: None,
             seed: 0,
             shared_root: false,
+            first_deviation: 1.0,
             kept_bytes: 1 << 29,
         }
     }
@@ -151,6 +154,9 @@ impl LowRankOptions {
                 return option("batch", 0.0, "at least 1");
             }
             _ => {}
+        }
+        if !(self.first_deviation > 0.0 && self.first_deviation.is_finite()) {
+            return option("first deviation of the weights", self.first_deviation, "above 0");
         }
         for (name, value) in [("trace weight", self.trace_weight), ("weight decay", self.weight_decay)] {
             if !(value >= 0.0 && value.is_finite()) {

@@ -26,6 +26,9 @@ use posterior_store::StoreError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
+/// What the first round ends by where a second could go on.
+const GOES_ON: [Reason; 2] = [Reason::Steps, Reason::Time];
+
 /// The share of a run's time that training takes where weights are fitted to all rows after it.
 const TRAINING_SHARE: f64 = 0.8;
 
@@ -266,7 +269,7 @@ impl Task<'_> {
                         interrupted = fit.reason == Reason::Interrupted;
                         let before = state.runs.get(index);
                         // What goes on gets its weights at its end.
-                        let ends = last || fit.reason != Reason::Steps;
+                        let ends = last || !GOES_ON.contains(&fit.reason);
                         let run = Run { setting, scatter, begun, ends, deadline };
                         Way::new(&run, fit, (&train_data, &aside_data), before)?
                     }
@@ -397,7 +400,9 @@ impl DeepState {
         let first = |index: &usize| self.runs[*index].tried.first_nll;
         all.sort_by(|a, b| first(a).total_cmp(&first(b)));
         all.truncate(FIRST_ROUND.1);
-        all.retain(|index| self.runs[*index].tried.first_ended == Reason::Steps.to_string());
+        all.retain(|index| {
+            GOES_ON.iter().any(|reason| self.runs[*index].tried.first_ended == reason.to_string())
+        });
         all
     }
 }
@@ -483,7 +488,7 @@ impl Way {
                 diagnostics: fit.diagnostics,
             }
         });
-        let state = (fit.reason == Reason::Steps).then_some(fit.state);
+        let state = GOES_ON.contains(&fit.reason).then_some(fit.state);
         Ok(Self { tried, best, state })
     }
 
@@ -518,5 +523,36 @@ impl Best {
         let q = WeightDistribution::new(mean, roots)?;
         likelihood.set_values(&self.likelihood);
         Ok(LowRankPosterior::new(features, q, likelihood, self.rest)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_that_can_go_on_do() {
+        let way = |first_nll: f64, reason: Reason| {
+            let tried = TriedSetting {
+                name: String::new(),
+                nll: first_nll,
+                refitted_nll: None,
+                first_nll,
+                first_ended: reason.to_string(),
+                noise: None,
+                steps: [1, 1],
+                looks: Vec::new(),
+                ended: reason.to_string(),
+                seconds: 1.0,
+            };
+            Way { tried, best: None, state: None }
+        };
+        let order = |runs: Vec<Way>| DeepState { runs, round: 1, ..DeepState::default() }.order(4);
+        let (steps, time, patience) = (Reason::Steps, Reason::Time, Reason::Patience);
+        // Runs that were short of time are no worse than those that had all their passes.
+        assert_eq!(order(vec![way(0.3, time), way(0.1, time), way(0.2, steps), way(0.4, steps)]), [1, 2]);
+        // What patience ended is not replaced by what is worse.
+        assert_eq!(order(vec![way(0.3, steps), way(0.1, patience), way(0.2, time)]), [2]);
+        assert_eq!(DeepState::default().order(4), [0, 1, 2, 3]);
     }
 }

@@ -17,7 +17,10 @@ pub(super) const FLOOR: f64 = 1e-6;
 /// Numbers that covariances of the weights of all functions may have together before the functions share one: 31 functions of 128 features.
 const OWN_ROOTS: usize = 1 << 18;
 
-/// The step size on events where nobody names one: the bound begins far below an even intensity, with weights as wide as their prior.
+/// Standard deviation of weights that training on events begins with: as wide as their prior, they would expect `exp(½ k(x, x))` times as many events.
+const DEVIATION_OF_EVENTS: f64 = 0.1;
+
+/// The step size on events where nobody names one.
 const STEP_OF_EVENTS: f64 = 3e-3;
 
 /// What the targets are.
@@ -92,6 +95,9 @@ pub(in crate::process) fn settings(
     let roots = scatter.functions().saturating_mul(rank * (rank + 1) / 2);
     for Setting { name, options, .. } in &mut all {
         options.shared_root = roots > OWN_ROOTS;
+        if scatter == Scatter::Events {
+            options.first_deviation = DEVIATION_OF_EVENTS;
+        }
         if matches!(options.training, Training::Point { .. }) {
             *name = "the network alone".into();
         }
