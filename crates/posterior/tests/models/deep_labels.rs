@@ -1,5 +1,6 @@
 //! Features that are learned for classes, counts and outliers: against the distributions that the targets were drawn from, files, interruptions, refusals.
 
+use crate::labelled::{fit, observed, question, scores};
 use posterior::data::synthetic::{smooth_classes, two_moons};
 use posterior::data::{Column, Selection, Table, Values};
 use posterior::likelihoods::{Likelihood, Poisson};
@@ -22,31 +23,6 @@ fn request(target: &str, method: Value) -> FitRequest {
         selection: Selection { target: target.into(), ..Selection::default() },
         method: serde_json::from_value(options).unwrap(),
         ..FitRequest::default()
-    }
-}
-
-fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let Selection { target, missing, .. } = &request.selection;
-    let chosen = choose_likelihood(table, target, rows, request.labels.likelihood, *missing)?;
-    Observed::from_table(table, rows, request, chosen)
-}
-
-fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Result<GeneralisedModel, ModelError> {
-    GeneralisedModel::fit(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
-}
-
-fn question(truth: bool) -> Question {
-    Question { truth, memory: 4 << 30, ..Question::default() }
-}
-
-/// NLL and that of the baseline on some rows.
-fn scores(model: &dyn Model, table: &Table, rows: &[usize]) -> (f64, f64) {
-    let data = ModelData::of_table(table.clone()).unwrap().selected(rows).unwrap();
-    let found = model.evaluate(&data, &question(true)).unwrap();
-    match (found.scores, found.baseline) {
-        (Scores::Classes(own), Scores::Classes(other)) => (own.nll, other.nll),
-        (Scores::Values { nll, .. }, Scores::Values { nll: other, .. }) => (nll, other),
-        other => panic!("{other:?}"),
     }
 }
 

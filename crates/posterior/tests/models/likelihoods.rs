@@ -1,5 +1,6 @@
 //! Processes under other likelihoods than Gaussian noise, against closed forms, the truth of generators, and themselves.
 
+use crate::labelled::{fit, observed, question, scores};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef};
 use posterior::data::synthetic::{SmoothTargets, smooth_classes, smooth_counts};
@@ -21,32 +22,6 @@ fn request(target: &str, labels: LikelihoodOptions, method: serde_json::Value) -
         method: serde_json::from_value(method).unwrap(),
         labels,
         ..FitRequest::default()
-    }
-}
-
-fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
-    let selection = &request.selection;
-    let chosen: ChosenLikelihood =
-        choose_likelihood(table, &selection.target, rows, request.labels.likelihood, selection.missing)?;
-    Observed::from_table(table, rows, request, chosen)
-}
-
-fn fit(table: &Table, rows: &[usize], request: &FitRequest) -> Result<GeneralisedModel, ModelError> {
-    GeneralisedModel::fit(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
-}
-
-fn question(truth: bool) -> Question {
-    Question { truth, memory: 4 << 30, ..Question::default() }
-}
-
-/// NLL, and that of the baseline, on the given rows.
-fn scores(model: &dyn Model, table: &Table, rows: &[usize]) -> (f64, f64) {
-    let data = ModelData::of_table(table.clone()).unwrap().selected(rows).unwrap();
-    let found = model.evaluate(&data, &question(true)).unwrap();
-    match (found.scores, found.baseline) {
-        (Scores::Classes(own), Scores::Classes(other)) => (own.nll, other.nll),
-        (Scores::Values { nll, .. }, Scores::Values { nll: other, .. }) => (nll, other),
-        other => panic!("{other:?}"),
     }
 }
 

@@ -9,6 +9,7 @@ mod deep_labels;
 mod experiment_files;
 mod experiments;
 mod face;
+mod labelled;
 mod laplace;
 mod laplace_files;
 mod large_tables;

@@ -1,0 +1,39 @@
+//! Models of classes, counts and numbers with outliers: what their tests share.
+
+use posterior::data::{Selection, Table};
+use posterior::optim::Signal;
+use posterior::{
+    FitRequest, GeneralisedModel, Model, ModelData, ModelError, Observed, Question, Scores, choose_likelihood,
+};
+
+/// The given rows, as their target looks.
+pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> Result<Observed, ModelError> {
+    let Selection { target, missing, .. } = &request.selection;
+    let chosen = choose_likelihood(table, target, rows, request.labels.likelihood, *missing)?;
+    Observed::from_table(table, rows, request, chosen)
+}
+
+/// A fit that nobody interrupts.
+pub(crate) fn fit(
+    table: &Table,
+    rows: &[usize],
+    request: &FitRequest,
+) -> Result<GeneralisedModel, ModelError> {
+    GeneralisedModel::fit(observed(table, rows, request)?, request, &mut |_, _| Signal::Continue)
+}
+
+/// What predictions are asked with.
+pub(crate) fn question(truth: bool) -> Question {
+    Question { truth, memory: 4 << 30, ..Question::default() }
+}
+
+/// NLL, and that of the baseline, on the given rows.
+pub(crate) fn scores(model: &dyn Model, table: &Table, rows: &[usize]) -> (f64, f64) {
+    let data = ModelData::of_table(table.clone()).unwrap().selected(rows).unwrap();
+    let found = model.evaluate(&data, &question(true)).unwrap();
+    match (found.scores, found.baseline) {
+        (Scores::Classes(own), Scores::Classes(other)) => (own.nll, other.nll),
+        (Scores::Values { nll, .. }, Scores::Values { nll: other, .. }) => (nll, other),
+        other => panic!("{other:?}"),
+    }
+}
