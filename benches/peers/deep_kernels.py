@@ -664,7 +664,8 @@ def page(arguments):
             failed = next((row["n"] for row in own if "failed" in row), None)
             (line,) = axis.loglog(*zip(*done), "o-" if method.startswith("posterior") else "s--", color=f"C{k}", label=method)
             if failed:
-                axis.plot([failed], [axis.get_ylim()[1] if not done else done[-1][1] * 3], "x", color=line.get_color(), markersize=9, clip_on=False)
+                # At the top, whatever the scale.
+                axis.plot([failed], [0.97 - 0.04 * k], "x", color=line.get_color(), markersize=9, transform=axis.get_xaxis_transform())
         axis.set_xlabel("rows")
         axis.set_title(title)
         axis.grid(alpha=0.3, which="both", linewidth=0.4)

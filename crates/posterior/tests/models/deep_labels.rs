@@ -8,8 +8,8 @@ use posterior::linalg::random::Streams;
 use posterior::optim::Signal;
 use posterior::options::{InferenceName, LikelihoodName};
 use posterior::{
-    AnyModel, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError, Observed,
-    Predicted, Question, Scores, Target, choose_likelihood,
+    AnyModel, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError, Predicted,
+    Question, Target,
 };
 use rand_distr::Distribution;
 use serde_json::{Value, json};

@@ -1,17 +1,15 @@
 //! Processes under other likelihoods than Gaussian noise, against closed forms, the truth of generators, and themselves.
 
-use crate::labelled::{fit, observed, question, scores};
+use crate::labelled::{fit, question, scores};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef};
 use posterior::data::synthetic::{SmoothTargets, smooth_classes, smooth_counts};
 use posterior::data::{Selection, Split, Table};
 use posterior::likelihoods::gaussianised::{Gaussianised, Matching};
 use posterior::linalg::random::Streams;
-use posterior::optim::Signal;
 use posterior::options::{ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount};
 use posterior::{
-    AnyModel, ChosenLikelihood, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, ModelError,
-    Observed, Predicted, Question, Scores, Target, choose_likelihood,
+    AnyModel, FitRequest, GeneralisedModel, LatentPosterior, Model, ModelData, Predicted, Question, Target,
 };
 use serde_json::json;
 
