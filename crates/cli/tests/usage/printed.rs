@@ -24,6 +24,7 @@ pub(crate) fn pages() -> Vec<Page> {
     let mut chapters: Vec<String> = std::fs::read_dir(root.join("docs/src"))
         .unwrap()
         .map(|entry| format!("docs/src/{}", entry.unwrap().file_name().to_string_lossy()))
+        .filter(|name| name.ends_with(".md"))
         .collect();
     chapters.sort();
     names.extend(chapters);
