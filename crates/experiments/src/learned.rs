@@ -1,7 +1,7 @@
 //! Fits that learn everything as `posterior fit gp` does: hyperparameters, inducing points, features.
 
 use super::context::Context;
-use super::error::ExperimentError;
+use super::error::{ExperimentError, refused};
 use super::gaussian::{MethodSettings, check_names};
 use super::numbers::put;
 use faer::MatRef;
@@ -24,8 +24,11 @@ pub(crate) struct Asked<'a> {
     pub(crate) seed: u64,
 }
 
-/// Methods of a file that learn everything themselves, checked.
-pub(crate) fn check_learned(methods: &[MethodSettings]) -> Result<(), ExperimentError> {
+/// Methods of a file that learn everything themselves and the most seconds that each has, checked.
+pub(crate) fn check_learned(methods: &[MethodSettings], seconds: Option<f64>) -> Result<(), ExperimentError> {
+    if seconds.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
+        return refused("`seconds` must be positive");
+    }
     check_names("method", methods.iter().map(|m| m.name.as_str()))?;
     methods.iter().try_for_each(|method| {
         method.check()?;

@@ -121,7 +121,7 @@ fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings, Exp
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_learned(&self.methods)?;
+        check_learned(&self.methods, self.seconds)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
         if self.splits == 0 || self.splits > 1000 {
             return refused("`splits` are from 1 to 1000");
@@ -129,9 +129,9 @@ impl Checked for Settings {
         if !(self.test > 0.0 && self.test < 1.0) {
             return refused("`test` is a share of the rows, between 0 and 1");
         }
-        let limits = self.tables.iter().map(|t| t.seconds).chain([self.seconds, Some(self.memory)]);
+        let limits = self.tables.iter().map(|t| t.seconds).chain([Some(self.memory)]);
         if limits.flatten().any(|limit| !(limit > 0.0 && limit.is_finite())) {
-            return refused("`seconds` and `memory` (in gigabytes) must be positive");
+            return refused("`seconds` of a table and `memory` (in gigabytes) must be positive");
         }
         if self.rows.is_some_and(|rows| rows < 20) || self.rows_of.values().any(|rows| *rows < 10) {
             return refused("`rows` are at least 20, those of [rows_of] at least 10");

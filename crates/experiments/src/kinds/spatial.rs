@@ -45,7 +45,7 @@ pub(crate) struct Settings {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_learned(&self.methods)?;
+        check_learned(&self.methods, self.seconds)?;
         if self.rows < 20 || self.rows > 10_000_000 {
             return refused("`rows` are from 20 to ten million");
         }
@@ -55,9 +55,6 @@ impl Checked for Settings {
         }
         if !(5..=200).contains(&self.grid) {
             return refused("`grid` is between 5 and 200");
-        }
-        if self.seconds.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
-            return refused("`seconds` must be positive");
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub(crate) struct Settings {
 
 impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
-        check_learned(&self.methods)?;
+        check_learned(&self.methods, self.seconds)?;
         if self.rows < 10 || self.test == 0 || self.rows.max(self.test) > 1_000_000 {
             return refused("`rows` are at least 10, `test` rows at least 1, each at most a million");
         }
@@ -55,9 +55,6 @@ impl Checked for Settings {
         }
         if !(50..=5000).contains(&self.grid) || !(10..=512).contains(&self.kernel_grid) {
             return refused("`grid` is between 50 and 5000, `kernel_grid` between 10 and 512");
-        }
-        if self.seconds.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
-            return refused("`seconds` must be positive");
         }
         Ok(())
     }

@@ -63,9 +63,9 @@ pub struct DbkOptions {
     /// Weight decay of the network
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().weight_decay))]
     pub weight_decay: f64,
-    /// Passes over the rows (steps on all rows: hundreds of them) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000), default_value_t = Self::default().patience))]
-    pub patience: usize,
+    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of --iterations]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000)))]
+    pub patience: Option<usize>,
 }
 
 impl Default for DbkOptions {
@@ -81,7 +81,7 @@ impl Default for DbkOptions {
             trace_weight: None,
             divergence_weight: None,
             weight_decay: 1e-5,
-            patience: 40,
+            patience: None,
         }
     }
 }
@@ -143,11 +143,25 @@ const LEAST_BETA: f64 = 0.05;
 /// Passes over the rows at most.
 const PASSES: usize = 1000;
 
-/// Passes after which ways are compared, and how many of them go on.
-pub(crate) const FIRST_ROUND: (usize, usize) = (40, 2);
+/// Passes that training waits for something better, and after which ways are compared.
+pub(crate) const FIRST_PASSES: usize = 40;
+
+/// How many ways go on after the first round.
+pub(crate) const GO_ON: usize = 2;
+
+/// Steps on batches that training waits for something better, and after which ways are compared, where passes are short.
+const WAIT: usize = 2000;
 
 /// Steps on all rows at most, and between two looks.
 const FULL_STEPS: (usize, usize) = (3000, 50);
+
+impl Setting {
+    /// Steps of the first round at most.
+    pub(crate) fn first_steps(&self) -> usize {
+        let steps = self.options.steps;
+        steps.min(usize::max(FIRST_PASSES * self.per_pass, WAIT.min(steps / 6)))
+    }
+}
 
 impl DbkOptions {
     fn corrected(&self, kind: DeepKind) -> (CorrectionName, f64) {
@@ -237,8 +251,14 @@ impl DbkOptions {
         let of = |name: String, training: Training| {
             let full = matches!(training, Training::Evidence);
             let per_pass = if full { 1 } else { rows.div_ceil(size) };
-            let (most, every) = if full { FULL_STEPS } else { (PASSES * per_pass, per_pass) };
-            let patience = self.patience * if full { 25 } else { per_pass };
+            let (most, every) =
+                if full { FULL_STEPS } else { (usize::max(PASSES * per_pass, 6 * WAIT), per_pass) };
+            let steps = self.large.iterations.unwrap_or(most);
+            // Plateaus are as long in steps, however few of them make a pass; and a plan of few steps has to come to smaller ones.
+            let wait = if full { 0 } else { WAIT.min(steps / 6) };
+            let a_pass = if full { 25 } else { per_pass };
+            let patience =
+                self.patience.map_or_else(|| wait.max(FIRST_PASSES * a_pass), |passes| passes * a_pass);
             let (told, seen) = match correction {
                 CorrectionName::None => (0.0, false),
                 CorrectionName::Training => (trace_weight, false),
@@ -253,7 +273,7 @@ impl DbkOptions {
                 corrected: seen,
                 learning_rate,
                 weight_decay: self.weight_decay,
-                steps: self.large.iterations.unwrap_or(most),
+                steps,
                 check_every: every.max(1),
                 patience,
                 time: None,

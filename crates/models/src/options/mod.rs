@@ -31,7 +31,7 @@ pub mod numbers;
 mod search;
 
 pub use deep::{CorrectionName, DbkOptions, DklOptions};
-pub(crate) use deep::{DeepKind, FIRST_ROUND, Setting};
+pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, Setting};
 pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,

@@ -4,9 +4,9 @@ use super::basis::embedding_kernel;
 use super::fit::kept_bytes;
 use super::targets::{FLOOR, first_noise};
 use super::{Basis, DeepSummary, TriedSetting};
-use crate::options::{DbkOptions, KernelPrecision};
+use crate::options::DbkOptions;
 use crate::process::fit::FitStage;
-use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Solver, Stage};
+use crate::process::scalable::{CheckpointWriter, Found, ScalableFit, ScalableSummary, Stage};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
@@ -110,29 +110,9 @@ pub(super) fn fit(
         diagnostics: diagnostics(&posterior)?,
         smallest_correlation: Some(posterior.smallest_correlation()),
     };
-    let summary = ScalableSummary {
-        solver: Solver::Features,
-        settings: None,
-        precision: KernelPrecision::Double,
-        hyperparameter_source: format!("the evidence, until {} rows that were set aside", aside.rows()),
-        blocks: Vec::new(),
-        noise_raised_from: None,
-        neighbourhood_evidences: Vec::new(),
-        search: None,
-        inducing: 0,
-        inducing_radius: None,
-        inducing_moved: false,
-        steps: state.step,
-        ended: reason.to_string(),
-        residual: None,
-        step_size: None,
-        restarts: 0,
-        bound: None,
-        log_evidence: None,
-        seconds: [0.0, started.elapsed().as_secs_f64()],
-        resumed_from,
-        deep: Some(deep),
-    };
+    let source = format!("the evidence, until {} rows that were set aside", aside.rows());
+    let seconds = started.elapsed().as_secs_f64();
+    let summary = ScalableSummary::of_features(deep, source, (state.step, resumed_from), reason, seconds);
     Ok(ScalableFit {
         method: method.name(),
         check: None,

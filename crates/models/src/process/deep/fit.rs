@@ -4,10 +4,10 @@ use super::dense::{self, Asked};
 use super::targets::{Scatter, Targets, Watched, settings};
 use super::weights::refitted;
 use super::{Basis, DeepSummary, TriedSetting};
-use crate::options::{CorrectionName, DeepKind, FIRST_ROUND, KernelPrecision, Setting};
+use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
 use crate::process::apart::Apart;
 use crate::process::fit::{FitStage, Prepared};
-use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary, Solver};
+use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
 use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
 use faer::{Mat, MatRef};
@@ -156,28 +156,11 @@ pub(in crate::process) fn fit(
     let trained = task.train(seconds, (checkpoints, observer))?;
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
     let noise = posterior.likelihood().values();
+    let source = format!("{} rows that were set aside", deep.validation_rows);
+    let seconds = started.elapsed().as_secs_f64();
     let summary = ScalableSummary {
-        solver: Solver::Features,
-        settings: None,
-        precision: KernelPrecision::Single,
-        hyperparameter_source: format!("{} rows that were set aside", deep.validation_rows),
-        blocks: Vec::new(),
-        noise_raised_from: None,
-        neighbourhood_evidences: Vec::new(),
-        search: None,
-        inducing: if deep.inducing { deep.rank } else { 0 },
-        inducing_radius: None,
-        inducing_moved: deep.inducing,
-        steps,
-        ended: reason.to_string(),
-        residual: None,
-        step_size: None,
-        restarts: 0,
         bound: evidence,
-        log_evidence: None,
-        seconds: [0.0, started.elapsed().as_secs_f64()],
-        resumed_from,
-        deep: Some(deep),
+        ..ScalableSummary::of_features(deep, source, (steps, resumed_from), reason, seconds)
     };
     Ok(ScalableFit {
         method: method.name(),
@@ -221,7 +204,7 @@ impl Task<'_> {
         let steps_of = |state: &DeepState| -> usize { state.runs.iter().map(|way| way.tried.steps[0]).sum() };
         let resumed_from = steps_of(&state) + state.running.as_ref().map_or(0, |s| s.step);
         let mut interrupted = false;
-        let rounds = if settings.len() > FIRST_ROUND.1 { 2 } else { 1 };
+        let rounds = if settings.len() > GO_ON { 2 } else { 1 };
         while state.round < rounds && !interrupted {
             let last = state.round + 1 == rounds;
             let order = state.order(settings.len());
@@ -229,7 +212,7 @@ impl Task<'_> {
                 let (setting, begun) = (&settings[index], Instant::now());
                 let mut told = setting.options.clone();
                 if !last {
-                    told.steps = told.steps.min(FIRST_ROUND.0 * setting.per_pass);
+                    told.steps = setting.first_steps();
                 }
                 let left = seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(0.0));
                 // The first round has half of the time.
@@ -399,7 +382,7 @@ impl DeepState {
         // What a run of this round changes must not change which runs it has.
         let first = |index: &usize| self.runs[*index].tried.first_nll;
         all.sort_by(|a, b| first(a).total_cmp(&first(b)));
-        all.truncate(FIRST_ROUND.1);
+        all.truncate(GO_ON);
         all.retain(|index| {
             GOES_ON.iter().any(|reason| self.runs[*index].tried.first_ended == reason.to_string())
         });

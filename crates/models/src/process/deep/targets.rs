@@ -4,7 +4,7 @@ use super::super::fit::FitStage;
 use super::super::generalised::Journal;
 use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::FitRequest;
-use crate::options::{CorrectionName, DbkOptions, DeepKind, ObjectiveName, Setting};
+use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, ObjectiveName, Setting};
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{CoxRows, Training};
 use posterior_optim::{Observer, Signal};
@@ -76,6 +76,8 @@ pub(in crate::process) fn settings(
     let mut asked = options.clone();
     if scatter == Scatter::Events {
         asked.batches.step_size = asked.batches.step_size.or(Some(STEP_OF_EVENTS));
+        // However few events there are, their passes have thousands of nodes.
+        asked.patience = asked.patience.or(Some(FIRST_PASSES));
         if asked.objective.is_none() {
             asked.objective = Some(ObjectiveName::Evidence);
             // Without it learned features are far too sure of an intensity, and no row would say so.

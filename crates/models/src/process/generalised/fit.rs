@@ -163,6 +163,17 @@ pub(super) struct Inferred {
 }
 
 impl Inferred {
+    /// Without what only some inferences have.
+    fn new(
+        inference: InferenceName,
+        posterior: LatentPosterior,
+        likelihood: OutputLikelihood,
+        told: Told,
+    ) -> Self {
+        let (check, stand_ins, bound, mode, features) = (None, None, None, None, None);
+        Self { inference, posterior, likelihood, told, check, stand_ins, bound, mode, features }
+    }
+
     /// NLL of rows that are predicted from the others; infinite where that is not known.
     fn nll(&self) -> f64 {
         self.check.as_ref().map_or(f64::INFINITY, |check| check.scores.nll)
@@ -183,59 +194,24 @@ pub(super) fn infer(
     Ok(match inference {
         InferenceName::Gaussianised | InferenceName::Auto => {
             let found = gaussianised::fit(observed, request, plan, kept)?;
-            Inferred {
-                inference: InferenceName::Gaussianised,
-                posterior: found.posterior,
-                likelihood: observed.likelihood.clone(),
-                told: found.told,
-                check: found.check,
-                stand_ins: Some(found.summary),
-                bound: None,
-                mode: None,
-                features: None,
-            }
+            let (inference, likelihood) = (InferenceName::Gaussianised, observed.likelihood.clone());
+            let own = Inferred::new(inference, found.posterior, likelihood, found.told);
+            Inferred { check: found.check, stand_ins: Some(found.summary), ..own }
         }
         InferenceName::Variational if plan.method.deep().is_some() => {
             let found = features::fit(observed, (request, &plan.method), kept)?;
-            Inferred {
-                inference,
-                posterior: found.posterior,
-                likelihood: found.likelihood,
-                told: found.told,
-                check: None,
-                stand_ins: None,
-                bound: None,
-                mode: None,
-                features: Some(found.summary),
-            }
+            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
+            Inferred { features: Some(found.summary), ..own }
         }
         InferenceName::Variational => {
             let found = variational::fit(observed, request, plan, kept)?;
-            Inferred {
-                inference,
-                posterior: found.posterior,
-                likelihood: found.likelihood,
-                told: found.told,
-                check: None,
-                stand_ins: None,
-                bound: Some(found.summary),
-                mode: None,
-                features: None,
-            }
+            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
+            Inferred { bound: Some(found.summary), ..own }
         }
         InferenceName::Laplace => {
             let found = laplace::fit(observed, request, plan, kept)?;
-            Inferred {
-                inference,
-                posterior: found.posterior,
-                likelihood: found.likelihood,
-                told: found.told,
-                check: found.check,
-                stand_ins: None,
-                bound: None,
-                mode: Some(found.summary),
-                features: None,
-            }
+            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
+            Inferred { check: found.check, mode: Some(found.summary), ..own }
         }
     })
 }

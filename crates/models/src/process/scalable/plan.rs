@@ -3,8 +3,8 @@
 use super::EXACT_ROWS;
 use super::fit::{EVIDENCE_PROBES, PLAIN_ROWS, few_rows_memory, refining_memory};
 use crate::options::{
-    BatchOptions, DbkOptions, DeepKind, FIRST_ROUND, HyperparameterSearch, InducingChoiceName,
-    InducingOptions, IterativeOptions, KernelPrecision, MethodName, PreconditionerName,
+    BatchOptions, DbkOptions, DeepKind, GO_ON, HyperparameterSearch, InducingChoiceName, InducingOptions,
+    IterativeOptions, KernelPrecision, MethodName, PreconditionerName, Setting,
 };
 use crate::process::deep;
 use crate::process::fit::saved_plan;
@@ -228,11 +228,11 @@ impl DeepWork {
             }
         }
         let mut most: Vec<usize> = settings.iter().map(|setting| setting.options.steps).collect();
-        if settings.len() > FIRST_ROUND.1 {
+        if settings.len() > GO_ON {
             // All begin, and some go on.
-            let begun = settings.iter().map(|s| s.options.steps.min(FIRST_ROUND.0 * s.per_pass)).sum();
+            let begun = settings.iter().map(Setting::first_steps).sum();
             most.sort_by(|a, b| b.cmp(a));
-            most.truncate(FIRST_ROUND.1);
+            most.truncate(GO_ON);
             most.push(begun);
         }
         // Weights with their moments and the best of them; factors.

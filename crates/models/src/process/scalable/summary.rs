@@ -95,3 +95,38 @@ pub struct ScalableSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepSummary>,
 }
+
+impl ScalableSummary {
+    /// Of features that were learned, or of the process itself behind a network: what came of them, where they come from in words, the steps of this and of earlier runs, why they ended, and seconds.
+    pub(in crate::process) fn of_features(
+        deep: DeepSummary,
+        hyperparameter_source: String,
+        (steps, resumed_from): (usize, usize),
+        ended: Reason,
+        seconds: f64,
+    ) -> Self {
+        Self {
+            solver: Solver::Features,
+            settings: None,
+            precision: if deep.dense { KernelPrecision::Double } else { KernelPrecision::Single },
+            hyperparameter_source,
+            blocks: Vec::new(),
+            noise_raised_from: None,
+            neighbourhood_evidences: Vec::new(),
+            search: None,
+            inducing: if deep.inducing { deep.rank } else { 0 },
+            inducing_radius: None,
+            inducing_moved: deep.inducing,
+            steps,
+            ended: ended.to_string(),
+            residual: None,
+            step_size: None,
+            restarts: 0,
+            bound: None,
+            log_evidence: None,
+            seconds: [0.0, seconds],
+            resumed_from,
+            deep: Some(deep),
+        }
+    }
+}
