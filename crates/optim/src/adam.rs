@@ -76,9 +76,14 @@ impl Adam {
 
     /// Moves `theta` against `gradient`, a vector of the same length at every step; `planned` is the number of steps that the schedule counts with. Returns the step size used.
     pub fn step(&mut self, theta: &mut [f64], gradient: &[f64], planned: usize) -> f64 {
+        self.step_times(theta, gradient, self.schedule.factor(self.taken, planned))
+    }
+
+    /// As [`Self::step`], with the step size times a factor that the caller names instead of the schedule.
+    pub fn step_times(&mut self, theta: &mut [f64], gradient: &[f64], factor: f64) -> f64 {
         self.first.resize(theta.len(), 0.0);
         self.second.resize(theta.len(), 0.0);
-        let rate = self.learning_rate * self.schedule.factor(self.taken, planned);
+        let rate = self.learning_rate * factor;
         self.taken += 1;
         let Self { beta1, beta2, epsilon, weight_decay, .. } = *self;
         let rule = Rule::Adam { beta1, beta2, epsilon, weight_decay, decoupled: true };

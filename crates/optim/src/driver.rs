@@ -228,6 +228,16 @@ impl<I: Iteration + ?Sized> Run<'_, I> {
         self.clock.elapsed()
     }
 
+    /// The share of what the run may take that is taken before this step (counted from 0): of its steps or of its time, whichever is nearer to its end.
+    pub fn share(&self, step: usize) -> f64 {
+        let of_steps = step as f64 / self.limits.steps.max(1) as f64;
+        let of_time = self
+            .limits
+            .time
+            .map_or(0.0, |limit| self.elapsed().as_secs_f64() / limit.as_secs_f64().max(f64::MIN_POSITIVE));
+        of_steps.max(of_time).clamp(0.0, 1.0)
+    }
+
     /// Tells the observer how things stand: within a step that has steps of its own. Steps that are taken are told by the driver.
     pub fn tell(&mut self, iteration: &I) -> Signal {
         let progress = self.progress(iteration);
