@@ -33,6 +33,18 @@ pub enum LinearError {
         /// The number.
         value: f64,
     },
+    /// What a likelihood expects of a row of the training data is beyond what a number holds: its slopes are not finite.
+    #[error(
+        "after {steps} steps the {likelihood} likelihood's term of row {row} is no finite number: the intensity (or whatever else grows exponentially with the function) has exploded there. Train with a smaller step size (learning rate), or begin with a smaller deviation of the weights"
+    )]
+    Exploded {
+        /// The likelihood.
+        likelihood: &'static str,
+        /// The row of the training data, from 0.
+        row: usize,
+        /// Steps taken before.
+        steps: usize,
+    },
     /// An option is outside its range.
     #[error("the option {name} is {value}: {expected}")]
     Option {

@@ -10,6 +10,15 @@ use std::time::Duration;
 /// What the step size is multiplied by where patience is at its end.
 const DROP: f64 = 0.2;
 
+/// The last share of a run over which the step size falls to nothing, so that its end is not one of the places between which steps of full size wander: of few steps the constant size is the better first half, the fall the better second
+/// (Hägele et al., *Scaling laws and compute-optimal training beyond fixed training durations*, 2024, who find a fifth and more to be enough).
+const SETTLING: f64 = 0.35;
+
+/// What the step size is multiplied by where so much of a run is over.
+fn settling(share: f64) -> f64 {
+    ((1.0 - share) / SETTLING).clamp(0.0, 1.0)
+}
+
 /// A look at the rows held back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Look {
@@ -30,6 +39,8 @@ pub struct Patience {
     pub patience: usize,
     /// How often the step size is divided by five before it ends.
     pub rate_drops: usize,
+    /// Whether the step size falls to nothing at the end of what the run may take. Runs that others go on from do without.
+    pub settles: bool,
 }
 
 impl Patience {
@@ -65,6 +76,9 @@ pub struct TrainingState {
     pub drops: Vec<usize>,
     /// Largest amount added to a diagonal.
     pub largest_jitter: f64,
+    /// How often a matrix was factored by triangles, because its Cholesky factor had lost too many digits.
+    #[serde(default)]
+    pub triangular_solves: usize,
     seconds: f64,
 }
 
@@ -88,6 +102,7 @@ impl TrainingState {
                 looks: Vec::new(),
                 drops: Vec::new(),
                 largest_jitter: 0.0,
+                triangular_solves: 0,
                 seconds: 0.0,
             }),
         }
@@ -145,16 +160,17 @@ impl TrainingState {
         self.seconds
     }
 
-    /// Moves the parameters against a gradient of what is to be small; `planned` steps are counted with.
+    /// Moves the parameters against a gradient of what is to be small, after so large a share of what the run may take ([`posterior_optim::Run::share`]).
     ///
     /// # Errors
     /// [`LinearError::NotFinite`] for a gradient that is no number.
-    pub fn descend(&mut self, gradient: &[f64], planned: usize) -> Result<(), LinearError> {
+    pub fn descend(&mut self, gradient: &[f64], patience: &Patience, share: f64) -> Result<(), LinearError> {
         if let Some(index) = gradient.iter().position(|g| !g.is_finite()) {
             let value = gradient[index];
             return Err(LinearError::NotFinite { what: "the gradient's number", index, value });
         }
-        self.adam.step(&mut self.theta, gradient, planned);
+        let factor = if patience.settles { settling(share) } else { 1.0 };
+        self.adam.step_times(&mut self.theta, gradient, factor);
         Ok(())
     }
 }
@@ -163,7 +179,26 @@ impl TrainingState {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { learning_rate: 0.5, check_every: 2, patience: 4, rate_drops: 1 };
+    const PATIENCE: Patience =
+        Patience { learning_rate: 0.5, check_every: 2, patience: 4, rate_drops: 1, settles: false };
+
+    #[test]
+    fn steps_come_to_rest_at_the_end_of_a_run() {
+        let settles = Patience { settles: true, ..PATIENCE };
+        let length = |share: f64| {
+            let mut state = TrainingState::begin(None, vec![0.0], &settles).unwrap();
+            state.descend(&[1.0], &settles, share).unwrap();
+            -state.theta[0]
+        };
+        // Adam's first step is as long as the step size.
+        for (share, expected) in [(0.0, 0.5), (1.0 - SETTLING, 0.5), (1.0 - 0.5 * SETTLING, 0.25), (1.0, 0.0)]
+        {
+            assert!((length(share) - expected).abs() < 1e-7, "{share}");
+        }
+        let mut wanders = TrainingState::begin(None, vec![0.0], &PATIENCE).unwrap();
+        wanders.descend(&[1.0], &PATIENCE, 1.0).unwrap();
+        assert!((wanders.theta[0] + 0.5).abs() < 1e-7);
+    }
 
     #[test]
     fn patience_goes_back_to_the_best_with_a_smaller_step_and_then_ends() {
@@ -178,7 +213,7 @@ mod tests {
                 state.note(looks[looked]);
                 looked += 1;
             }
-            state.descend(&[1.0], 100).unwrap();
+            state.descend(&[1.0], &PATIENCE, 0.0).unwrap();
             state.took(Duration::from_secs(1));
         }
         // The best look was at 2, so it went back at 6; that at 8 was better, and 4 steps later it was over.
@@ -187,7 +222,7 @@ mod tests {
         assert_eq!((best.step, best.nll), (8, 0.5));
         // Adam's step along a constant slope is the rate: two steps to the first best, then two of a fifth.
         assert!((theta[0] - (3.0 - 2.0 * 0.5 - 2.0 * 0.1)).abs() < 1e-6, "{theta:?}");
-        assert!(state.descend(&[f64::NAN], 100).is_err());
+        assert!(state.descend(&[f64::NAN], &PATIENCE, 0.0).is_err());
         let begin = |count| TrainingState::begin(Some(state.clone()), vec![0.0; count], &PATIENCE);
         assert!(begin(1).unwrap() == state);
         assert!(begin(2).unwrap_err().to_string().contains("training"));

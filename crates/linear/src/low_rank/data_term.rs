@@ -91,6 +91,12 @@ pub struct DataSlopes {
 }
 
 impl DataSlopes {
+    /// The first row of which a slope is no finite number, so that there is no way on; None where all are.
+    pub fn exploded(&self) -> Option<usize> {
+        let finite = |matrix: &Mat<f64>, i: usize| matrix.row(i).iter().all(|slope| slope.is_finite());
+        (0..self.means.nrows()).find(|&i| !finite(&self.means, i) || !finite(&self.variances, i))
+    }
+
     /// The slope in each row's prior variance, b numbers: that in the latent variances of all functions.
     pub fn of_prior_variances(&self) -> Vec<f64> {
         (0..self.variances.nrows()).map(|i| self.variances.row(i).iter().sum()).collect()

@@ -9,7 +9,10 @@
 //!
 //! By Jensen's inequality the sum with λ = 1 is below the evidence of any process whose covariance is that of the features plus one with the diagonal `v - diag(AᵀA)`: the collapsed bound of inducing points, and the variance
 //! correction of learned features. Weights are `N(W⁻¹p, W⁻¹)`. Gradients follow from two adjoints, `Γ = ½ T (λ I - W⁻¹) - ½ C Cᵀ` of `Ψ = V Vᵀ` and `C = W⁻¹ P` of P; that of the features of row i is
-//! `(2 Γ vᵢ + C r̃ᵢ) / √sᵢ`, whose outer product with them sums to `2 Γ Ψ + C Pᵀ`.
+//! `(2 Γ vᵢ + C r̃ᵢ) / √sᵢ = (T (λ vᵢ - W⁻¹ vᵢ) + C (r̃ᵢ - Cᵀvᵢ)) / √sᵢ`, whose outer product with them sums to `2 Γ Ψ + C Pᵀ`. Blocks of rows take the second form, with `W⁻¹ = L⁻ᵀ L⁻¹` of the factor L in two products: a leverage
+//! `vᵢᵀ W⁻¹ vᵢ = |L⁻¹vᵢ|²` is below 1 however large W is, while in W⁻¹ itself it has lost as many digits as W has.
+//!
+//! Ψ squares what the features' condition is; where its rounding swallows the identity in W, [`TriangularSums`](super::TriangularSums) go without.
 //!
 //! Nothing of the size of the data is kept: rows pass in blocks, `2 n m²` flops for the value and `4 n m²` more for the gradient.
 //!
@@ -17,12 +20,13 @@
 
 use super::WeightDistribution;
 use crate::LinearError;
-use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
+use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
+use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, CholeskyError, JitterPolicy};
-use posterior_linalg::dense::{multiply_into, product, qr};
+use posterior_linalg::dense::{multiply_into, parallelism, qr};
 use posterior_linalg::symmetric::mirror_lower;
-use posterior_linalg::triangular::{add_lower_product, root_of_inverse};
+use posterior_linalg::triangular::{add_lower_product, inverse_of_lower};
 
 /// A block of rows, ready to be summed: divided by the roots of their noise variances.
 #[derive(Clone, Debug)]
@@ -97,7 +101,7 @@ impl EvidenceSums {
     /// The evidence with its penalty of weight λ. Cost `m³/3` flops.
     ///
     /// # Errors
-    /// When W cannot be factored under the policy: its condition is about the largest eigenvalue of Ψ. [`TriangularSums`] do without Ψ.
+    /// When W cannot be factored under the policy: its condition is about the largest eigenvalue of Ψ. [`TriangularSums`](super::TriangularSums) do without Ψ.
     pub fn solve(mut self, trace_weight: f64, policy: JitterPolicy) -> Result<SolvedEvidence, CholeskyError> {
         let (m, targets) = (self.psi.nrows(), self.projected.ncols());
         mirror_lower(self.psi.as_mut());
@@ -122,6 +126,7 @@ impl EvidenceSums {
             value,
             trace_weight,
             log_noise: self.log_noise,
+            by_triangles: false,
         })
     }
 }
@@ -130,15 +135,19 @@ impl EvidenceSums {
 #[derive(Clone, Debug)]
 pub struct SolvedEvidence {
     /// Ψ, both triangles.
-    psi: Mat<f64>,
-    w: Cholesky,
-    projected: Mat<f64>,
-    weights: Mat<f64>,
+    pub(super) psi: Mat<f64>,
+    pub(super) w: Cholesky,
+    pub(super) projected: Mat<f64>,
+    pub(super) weights: Mat<f64>,
     /// Evidence and penalty, in nats, summed over targets.
     pub value: f64,
-    trace_weight: f64,
-    log_noise: f64,
+    pub(super) trace_weight: f64,
+    pub(super) log_noise: f64,
+    pub(super) by_triangles: bool,
 }
+
+/// The least that the diagonal of a triangle (of Ψ: its square) may be of what it is left of, the length of its column (the diagonal entry): it is a difference of numbers of that size, and has three digits here.
+pub(super) const LEAST_SHARE: f64 = 1024.0 * f64::EPSILON;
 
 impl SolvedEvidence {
     /// `C = W⁻¹P`, m x T: the posterior means of the weights.
@@ -151,14 +160,25 @@ impl SolvedEvidence {
         &self.w
     }
 
-    /// The posterior of the weights, `N(C, W⁻¹)` with one root for all targets. Cost `2m³/3` flops.
+    /// Whether the factor is that of [`TriangularSums`](super::TriangularSums).
+    pub fn by_triangles(&self) -> bool {
+        self.by_triangles
+    }
+
+    /// Whether the factor is one of W: nothing was added to its diagonal, and the identity in W, without which some pivots were 0, was not lost in the rounding of Ψ. Always by triangles, which are checked before.
+    pub fn is_sound(&self) -> bool {
+        let l = self.w.factor();
+        let entry = |i: usize| l.row(i).subcols(0, i + 1).squared_norm_l2();
+        let kept = |i: usize| l[(i, i)].powi(2) >= LEAST_SHARE * entry(i);
+        self.by_triangles || self.w.info().jitter == 0.0 && (0..l.nrows()).all(kept)
+    }
+
+    /// The posterior of the weights, `N(C, W⁻¹)` with one root for all targets, from the factor that the evidence has. Cost about `3m³` flops.
     ///
     /// # Errors
-    /// As a factorisation of W from its other end can fail.
+    /// [`LinearError::NotFinite`] when the factor is so ill-conditioned that its inverse overflows.
     pub fn posterior(&self) -> Result<WeightDistribution, LinearError> {
-        let m = self.psi.nrows();
-        let precision = Mat::from_fn(m, m, |i, j| self.psi[(i, j)] + if i == j { 1.0 } else { 0.0 });
-        WeightDistribution::new(self.weights.clone(), vec![root_of_inverse(precision.as_ref())?])
+        WeightDistribution::new(self.weights.clone(), vec![root_of_covariance(self.w.factor())])
     }
 
     /// The value without its cancellation of numbers of the size of `Σ r²/s`, given the sum over rows of `‖r̃ - VᵀC‖²` that a second pass has ([`EvidenceGradient::block`]); without penalty.
@@ -168,26 +188,42 @@ impl SolvedEvidence {
         -0.5 * (targets * (self.log_noise + self.w.log_determinant()) + fit)
     }
 
-    /// What the second pass needs. Cost `2m³` flops.
+    /// What the second pass needs. Cost `4m³/3` flops.
     pub fn gradient(self) -> EvidenceGradient {
         let Self { psi, w, projected, weights, trace_weight, .. } = self;
         let (m, targets) = (psi.nrows(), weights.ncols() as f64);
         let c = weights.as_ref();
-        let mut gamma = w.into_inverse();
-        for j in 0..m {
-            gamma.col_as_slice_mut(j).iter_mut().for_each(|g| *g *= -0.5 * targets);
-            gamma[(j, j)] += 0.5 * targets * trace_weight;
-        }
+        let inverse = inverse_of_lower(w.factor());
+        let mut gamma = Mat::zeros(m, m);
+        let squared = (inverse.transpose(), TriangularUpper);
+        add_lower_product(&mut gamma, squared, (inverse.as_ref(), TriangularLower), -0.5 * targets);
+        (0..m).for_each(|j| gamma[(j, j)] += 0.5 * targets * trace_weight);
         add_lower_product(&mut gamma, (c, Rectangular), (c.transpose(), Rectangular), -0.5);
         mirror_lower(gamma.as_mut());
-        EvidenceGradient { psi, gamma, projected, weights, trace_weight }
+        EvidenceGradient { psi, inverse, gamma, projected, weights, trace_weight }
     }
 }
 
-/// Γ and C.
+/// The lower-triangular root R of `(L Lᵀ)⁻¹` with a positive diagonal: `Lᵀ = Q M` with a lower-triangular M by reflections, from the last column to the first, and `R = M⁻¹`. Unlike a second factorisation of `L Lᵀ` from its
+/// other end it cannot fail where the first did not, and squares nothing.
+fn root_of_covariance(l: MatRef<'_, f64>) -> Mat<f64> {
+    let m = l.nrows();
+    // Rows and columns in reverse order make an upper triangle a lower one, and back.
+    let reversed = Mat::from_fn(m, m, |i, j| if i >= j { l[(m - 1 - j, m - 1 - i)] } else { 0.0 });
+    let triangle = qr(reversed.as_ref()).1;
+    let lower = Mat::from_fn(m, m, |i, j| {
+        let row = m - 1 - i;
+        if i >= j { triangle[(row, row)].signum() * triangle[(row, m - 1 - j)] } else { 0.0 }
+    });
+    inverse_of_lower(lower.as_ref())
+}
+
+/// Γ, C, and the inverse of the factor of W.
 #[derive(Clone, Debug)]
 pub struct EvidenceGradient {
     psi: Mat<f64>,
+    /// `L⁻¹`.
+    inverse: Mat<f64>,
     gamma: Mat<f64>,
     projected: Mat<f64>,
     weights: Mat<f64>,
@@ -232,82 +268,38 @@ impl EvidenceGradient {
 
     /// Of rows that were summed. Cost `2 b m²` flops.
     pub fn block(&self, rows: &ScaledRows) -> BlockGradient {
-        let (b, c) = (rows.noise.len(), self.weights.as_ref());
+        let (b, c, v) = (rows.noise.len(), self.weights.as_ref(), rows.features.as_ref());
         let targets = c.ncols() as f64;
-        let mut features = product(self.gamma.as_ref(), rows.features.as_ref());
-        let fitted = rows.features.transpose() * c;
+        // R̃ - VᵀC, b x T.
+        let mut left = rows.residuals.clone();
+        multiply_into(left.as_mut(), Accum::Add, v.transpose(), c, -1.0);
+        let whitened = triangular_times((self.inverse.as_ref(), TriangularLower), v, 1.0);
+        let upper = (self.inverse.transpose(), TriangularUpper);
+        let mut features = triangular_times(upper, whitened.as_ref(), -targets);
+        multiply_into(features.as_mut(), Accum::Add, c, left.transpose(), 1.0);
         let mut means = Mat::zeros(b, c.ncols());
         let (mut noise, mut variances) = (Vec::with_capacity(b), Vec::with_capacity(b));
         let mut residual_squares = 0.0;
         for (i, &s) in rows.noise.iter().enumerate() {
-            let v = rows.features.col_as_slice(i);
-            let quadratic: f64 = v.iter().zip(features.col_as_slice(i)).map(|(v, g)| v * g).sum();
-            let (mut squares, mut crossed) = (0.0, 0.0);
-            for t in 0..c.ncols() {
-                let residual = rows.residuals[(i, t)];
-                squares += residual * residual;
-                crossed += residual * fitted[(i, t)];
-                means[(i, t)] = (residual - fitted[(i, t)]) / s.sqrt();
-                residual_squares += (residual - fitted[(i, t)]).powi(2);
-            }
-            let penalty = self.trace_weight * rows.variances[i] / s;
-            let own = 0.5 * (targets * (penalty - 1.0) + squares);
-            noise.push((own - quadratic - crossed) / s);
+            let (leverage, own) = (whitened.col(i).squared_norm_l2(), v.col(i).squared_norm_l2());
+            let squares = left.row(i).squared_norm_l2();
+            residual_squares += squares;
+            let penalty = self.trace_weight * (rows.variances[i] / s - own);
+            noise.push(0.5 * (targets * (leverage - 1.0 + penalty) + squares) / s);
             variances.push(-0.5 * targets * self.trace_weight / s);
-        }
-        multiply_into(features.as_mut(), Accum::Add, c, rows.residuals.transpose(), 0.5);
-        for (i, s) in rows.noise.iter().enumerate() {
-            let scale = 2.0 / s.sqrt();
-            features.col_as_slice_mut(i).iter_mut().for_each(|a| *a *= scale);
+            let scale = 1.0 / s.sqrt();
+            (0..c.ncols()).for_each(|t| means[(i, t)] = scale * left[(i, t)]);
+            let pairs = features.col_as_slice_mut(i).iter_mut().zip(rows.features.col_as_slice(i));
+            pairs.for_each(|(a, v)| *a = scale * (*a + targets * self.trace_weight * v));
         }
         BlockGradient { features, noise, variances, means, residual_squares }
     }
 }
 
-/// Sums over rows that square no condition number: the triangle U of `[V  r̃]ᵀ = Q U` over an identity, so that `UᵀU = W`, one QR factorisation of each block over what came before.
-///
-/// Two to three times the work of [`EvidenceSums`]; for features whose Ψ is so ill-conditioned that W cannot be factored.
-#[derive(Clone, Debug)]
-pub struct TriangularSums {
-    /// `(m + T)` square, upper: the first m columns are U, the others `Qᵀ r̃` with what is left over below.
-    triangle: Mat<f64>,
-    rank: usize,
-    log_noise: f64,
-}
-
-impl TriangularSums {
-    /// Of no rows.
-    pub fn new(rank: usize, targets: usize) -> Self {
-        let side = rank + targets;
-        let triangle = Mat::from_fn(side, side, |i, j| f64::from(u8::from(i == j && i < rank)));
-        Self { triangle, rank, log_noise: 0.0 }
-    }
-
-    /// Adds rows. Cost `2 (b + m) m²` flops.
-    pub fn add(&mut self, rows: &ScaledRows) {
-        let (side, b, m) = (self.triangle.nrows(), rows.noise.len(), self.rank);
-        let stacked = Mat::from_fn(side + b, side, |i, j| {
-            if i < side {
-                self.triangle[(i, j)]
-            } else if j < m {
-                rows.features[(j, i - side)]
-            } else {
-                rows.residuals[(i - side, j - m)]
-            }
-        });
-        self.triangle = qr(stacked.as_ref()).1;
-        self.log_noise += rows.noise.iter().map(|s| (2.0 * std::f64::consts::PI * s).ln()).sum::<f64>();
-    }
-
-    /// Evidence (without penalty) and the posterior means of the weights, m x T.
-    pub fn solve(&self) -> (f64, Mat<f64>) {
-        let (m, side) = (self.rank, self.triangle.nrows());
-        let u = self.triangle.submatrix(0, 0, m, m);
-        let mut weights = self.triangle.submatrix(0, m, m, side - m).to_owned();
-        posterior_linalg::dense::solve_upper(u, weights.as_mut());
-        let left_over = self.triangle.submatrix(m, m, side - m, side - m).squared_norm_l2();
-        let log_determinant: f64 = (0..m).map(|i| 2.0 * u[(i, i)].abs().ln()).sum();
-        let value = -0.5 * ((side - m) as f64 * (self.log_noise + log_determinant) + left_over);
-        (value, weights)
-    }
+/// `scale · A B` for a triangular A (m x m) and B of m x b.
+fn triangular_times(a: (MatRef<'_, f64>, BlockStructure), b: MatRef<'_, f64>, scale: f64) -> Mat<f64> {
+    let mut out = Mat::zeros(b.nrows(), b.ncols());
+    let par = parallelism(b.nrows(), b.ncols());
+    matmul(out.as_mut(), Rectangular, Accum::Replace, a.0, a.1, b, Rectangular, scale, par);
+    out
 }

@@ -82,7 +82,7 @@ pub(super) fn largest(variances: &[f64]) -> Option<(usize, f64)> {
 /// How many directions features use, and how far their lengths are apart: what says that a learned basis has collapsed.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FeatureDiagnostics {
-    /// `exp` of the entropy of the eigenvalues' shares of `Σ a aᵀ`: 1 where all features are multiples of one function, m where all matter alike.
+    /// `exp` of the entropy of the eigenvalues' shares of `Σ a aᵀ`: 1 where all features are multiples of one function, m where all matter alike, 0 where all are zero everywhere.
     pub effective_rank: f64,
     /// Smallest `|a(x)|²`.
     pub smallest_variance: f64,
@@ -101,7 +101,8 @@ impl FeatureDiagnostics {
         let values: Vec<f64> = values.into_iter().map(|v| v.max(0.0)).collect();
         let sum: f64 = values.iter().sum();
         let shares = values.iter().map(|v| v / sum).filter(|p| *p > 0.0);
-        let effective_rank = shares.map(|p| -p * p.ln()).sum::<f64>().exp();
+        // Of a sum of zero there are no shares.
+        let effective_rank = if sum == 0.0 { 0.0 } else { shares.map(|p| -p * p.ln()).sum::<f64>().exp() };
         Ok(Self { effective_rank, smallest_variance: range.0, largest_variance: range.1 })
     }
 }

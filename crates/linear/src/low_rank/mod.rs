@@ -6,9 +6,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `evidence` | [`EvidenceSums`]: the exact evidence in one pass, with its gradient in features and noise in a second; [`TriangularSums`]: the same by QR |
+//! | `evidence` | [`EvidenceSums`]: the exact evidence in one pass, with its gradient in features and noise in a second |
+//! | `triangles` | [`TriangularSums`]: the same by QR, where squares lose too many digits |
 //! | `data_term` | [`DataTerm`]: a batch's expected (or predictive) log density under any likelihood, with its slopes in weights and features |
-//! | `cox` | [`cox_slopes`], [`CoxRows`]: the same for events whose intensity is learned |
+//! | `cox` | [`CoxRows`]: events whose intensity is learned, as rows with a likelihood |
 //! | `distribution` | [`WeightDistribution`]: the Gaussian over weights |
 //! | `natural` | [`natural_step`]: a step along its natural parameters |
 //! | `learned_features` | [`LearnedFeatures`]: features with parameters and a way back to them; their [`FeatureDiagnostics`] |
@@ -38,13 +39,12 @@ mod fit;
 mod learned_features;
 mod natural;
 mod posterior;
+mod triangles;
 
-pub use cox::{CoxPoints, CoxRows, CoxSlopes, Interval, cox_slopes};
+pub use cox::CoxRows;
 pub use data_term::{DataSlopes, DataTerm, DataTermBuffers, ObservedRows};
 pub use distribution::WeightDistribution;
-pub use evidence::{
-    BlockGradient, EvidenceGradient, EvidenceSums, ScaledRows, SolvedEvidence, TriangularSums,
-};
+pub use evidence::{BlockGradient, EvidenceGradient, EvidenceSums, ScaledRows, SolvedEvidence};
 pub use fit::{
     Correction, Look, LowRankData, LowRankFit, LowRankOptions, LowRankState, LowRankTraining, OnBatches,
     Training, fit_low_rank, objective, refit,
@@ -52,6 +52,7 @@ pub use fit::{
 pub use learned_features::{FeatureDiagnostics, FeatureValues, FeaturesAt, LearnedFeatures};
 pub use natural::{DataGradient, natural_step};
 pub use posterior::{LowRankFunctions, LowRankPosterior, Rest, WeightMarginals};
+pub use triangles::TriangularSums;
 
 #[cfg(test)]
 mod tests;

@@ -127,7 +127,7 @@ impl Iteration for EmbeddedTraining<'_> {
         gradient.iter_mut().for_each(|g| *g /= -count);
         let own = gradient[..self.weights].iter_mut().zip(&self.state.theta);
         own.for_each(|(g, theta)| *g += self.options.weight_decay * theta);
-        self.state.descend(&gradient, run.steps_planned())?;
+        self.state.descend(&gradient, &self.options.patience, run.share(self.state.step))?;
         self.take();
         self.value = Some(value / count);
         self.state.took(run.elapsed());

@@ -119,7 +119,13 @@ fn kernel(text: &str, columns: usize) -> Box<dyn Kernel<f64>> {
 
 fn options() -> EmbeddedOptions {
     EmbeddedOptions {
-        patience: Patience { learning_rate: 0.02, check_every: 10, patience: 60, rate_drops: 2 },
+        patience: Patience {
+            learning_rate: 0.02,
+            check_every: 10,
+            patience: 60,
+            rate_drops: 2,
+            settles: true,
+        },
         weight_decay: 1e-4,
         steps: 300,
         time: None,
@@ -228,7 +234,8 @@ fn a_run_goes_on_bit_for_bit_and_patience_ends_it() {
     let (resumed, _) = trained((&train, Some(&held)), &options, (Some(state), usize::MAX));
     assert_eq!(resumed.state.looks, whole.state.looks);
     assert_eq!(resumed.posterior.exact().weights(), whole.posterior.exact().weights());
-    let patience = Patience { learning_rate: 0.5, check_every: 1, patience: 5, rate_drops: 1 };
+    let patience =
+        Patience { learning_rate: 0.5, check_every: 1, patience: 5, rate_drops: 1, settles: false };
     let impatient = EmbeddedOptions { patience, steps: 5000, ..options };
     let (fitted, _) = trained((&train, Some(&held)), &impatient, (None, usize::MAX));
     assert_eq!((fitted.reason, fitted.state.drops.len()), (Reason::Patience, 1));

@@ -2,34 +2,54 @@
 
 use super::super::learned_features::largest;
 use super::super::{
-    DataTerm, DataTermBuffers, EvidenceSums, FeaturesAt, ObservedRows, ScaledRows, SolvedEvidence,
+    DataTerm, DataTermBuffers, EvidenceSums, FeatureValues, FeaturesAt, ObservedRows, ScaledRows,
+    SolvedEvidence, TriangularSums,
 };
 use super::data::Gathered;
 use super::{Correction, LowRankTraining, Training};
 use crate::LinearError;
 use faer::Mat;
-use posterior_linalg::cholesky::JitterPolicy;
+use posterior_linalg::cholesky::{CholeskyError, JitterPolicy};
 use posterior_linalg::tiles::pieces;
 use std::ops::Range;
 
-/// W is factored as it is, or with a little on its diagonal, which is told.
-const POLICY: JitterPolicy = JitterPolicy { initial: 1e-14, growth: 100.0, largest: 1e-6 };
+/// Where neither squares nor triangles lead to a factor of W, training goes on with a little on its diagonal, which is told.
+pub(super) const LAST_RESORT: JitterPolicy = JitterPolicy { initial: 1e-14, growth: 100.0, largest: 1e-6 };
 
-/// Sums, what is kept of the rows, and the row with the largest `|a|²`.
-pub(super) type FirstPass<'f> = (EvidenceSums, Vec<Passed<'f>>, (usize, f64));
+/// What a pass over the rows leaves.
+struct FirstPass<'f> {
+    sums: EvidenceSums,
+    /// What is kept of the rows.
+    passed: Vec<Passed<'f>>,
+    /// The row with the largest `|a|²`, and that number.
+    most: (usize, f64),
+}
 
 /// A block of rows between the two passes.
-pub(super) struct Passed<'f> {
+struct Passed<'f> {
     rows: Range<usize>,
     traced: Option<(Box<dyn FeaturesAt + 'f>, ScaledRows)>,
 }
 
-/// The evidence for each row, the gradient of that of all, what was added to W, and a look at the rows held back where one was due.
+/// The evidence for each row, the gradient of that of all, how W was factored, and a look at the rows held back where one was due.
 pub(super) struct Evaluated {
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
-    pub(super) jitter: f64,
+    pub(super) factored: Factored,
     pub(super) nll: Option<f64>,
+}
+
+/// How W was factored.
+#[derive(Clone, Copy)]
+pub(super) struct Factored {
+    pub(super) jitter: f64,
+    pub(super) by_triangles: bool,
+}
+
+impl Factored {
+    pub(super) fn new(solved: &SolvedEvidence) -> Self {
+        Self { jitter: solved.factor().info().jitter, by_triangles: solved.by_triangles() }
+    }
 }
 
 impl LowRankTraining<'_> {
@@ -72,7 +92,7 @@ impl LowRankTraining<'_> {
     }
 
     /// The first pass over the data: sums, with what is kept of the rows for the second.
-    pub(super) fn pass(&self, keep: bool) -> Result<FirstPass<'_>, LinearError> {
+    fn pass(&self, keep: bool) -> Result<FirstPass<'_>, LinearError> {
         let most = self.most()?;
         let mut sums = EvidenceSums::new(self.features.rank(), 1);
         let each = self.features.bytes_of_row() + 8 * self.features.rank();
@@ -80,16 +100,16 @@ impl LowRankTraining<'_> {
         let mut passed = Vec::new();
         for rows in pieces(self.data.rows(), self.features.rows_at_once()) {
             let traced = self.features.at(self.data.slice(rows.clone()).inputs)?;
-            let scaled = self.scaled(&rows, &*traced, most.1);
+            let scaled = self.scaled(&rows, traced.values(), most.1);
             sums.add(&scaled);
             let traced = (rows.end <= kept_rows).then_some((traced, scaled));
             passed.push(Passed { rows, traced });
         }
-        Ok((sums, passed, most))
+        Ok(FirstPass { sums, passed, most })
     }
 
-    fn scaled(&self, rows: &Range<usize>, traced: &dyn FeaturesAt, most: f64) -> ScaledRows {
-        let (values, observed) = (traced.values(), self.data.slice(rows.clone()).observed);
+    fn scaled(&self, rows: &Range<usize>, values: &FeatureValues, most: f64) -> ScaledRows {
+        let observed = self.data.slice(rows.clone()).observed;
         let squares = squares(&values.features);
         let variances = self.variances(&squares, &values.variances, most);
         let rest: Vec<f64> = variances.iter().zip(&squares).map(|(v, k)| v - k).collect();
@@ -110,14 +130,45 @@ impl LowRankTraining<'_> {
         }
     }
 
-    pub(super) fn solve(&self, sums: EvidenceSums) -> Result<SolvedEvidence, LinearError> {
-        Ok(sums.solve(self.penalty(), POLICY)?)
+    /// The evidence of a pass. Where rounding has taken the identity out of W the rows are summed again by triangles, in one more pass over those that are not kept; where that leads nowhere either, the last resort is tried.
+    fn solve(&self, pass: &FirstPass<'_>, last_resort: JitterPolicy) -> Result<SolvedEvidence, LinearError> {
+        let penalty = self.penalty();
+        match pass.sums.clone().solve(penalty, JitterPolicy::NONE) {
+            Ok(solved) if solved.is_sound() => return Ok(solved),
+            Err(error @ CholeskyError::NotFinite { .. }) => return Err(error.into()),
+            _ => {}
+        }
+        match self.triangles(pass)?.solve(penalty) {
+            Ok(solved) => Ok(solved),
+            Err(_) => Ok(pass.sums.clone().solve(penalty, last_resort)?),
+        }
+    }
+
+    /// The evidence with nothing kept for a second pass, and the largest `|a|²` where the correction needs it.
+    pub(super) fn solved(&self, last_resort: JitterPolicy) -> Result<(SolvedEvidence, f64), LinearError> {
+        let pass = self.pass(false)?;
+        Ok((self.solve(&pass, last_resort)?, pass.most.1))
+    }
+
+    fn triangles(&self, pass: &FirstPass<'_>) -> Result<TriangularSums, LinearError> {
+        let mut triangles = TriangularSums::new(self.features.rank(), 1);
+        for Passed { rows, traced } in &pass.passed {
+            match traced {
+                Some((_, scaled)) => triangles.add(scaled),
+                None => {
+                    let values = self.features.values(self.data.slice(rows.clone()).inputs)?;
+                    triangles.add(&self.scaled(rows, &values, pass.most.1));
+                }
+            }
+        }
+        Ok(triangles)
     }
 
     pub(super) fn evidence_and_gradient(&self) -> Result<Evaluated, LinearError> {
-        let (sums, passed, most) = self.pass(true)?;
-        let solved = self.solve(sums)?;
-        let (value, jitter) = (solved.value / self.data.rows() as f64, solved.factor().info().jitter);
+        let pass = self.pass(true)?;
+        let solved = self.solve(&pass, LAST_RESORT)?;
+        let FirstPass { passed, most, .. } = pass;
+        let (value, factored) = (solved.value / self.data.rows() as f64, Factored::new(&solved));
         if !value.is_finite() {
             return Err(LinearError::NotFinite {
                 what: "the evidence after step",
@@ -135,7 +186,7 @@ impl LowRankTraining<'_> {
                 Some(kept) => kept,
                 None => {
                     let traced = self.features.at(self.data.slice(rows.clone()).inputs)?;
-                    let scaled = self.scaled(&rows, &*traced, most.1);
+                    let scaled = self.scaled(&rows, traced.values(), most.1);
                     (traced, scaled)
                 }
             };
@@ -167,7 +218,7 @@ impl LowRankTraining<'_> {
             self.pull_back_most(most.0, of_most, &mut gradient[..of_noise])?;
         }
         self.chain(&mut gradient[of_noise..]);
-        Ok(Evaluated { value, gradient, jitter, nll })
+        Ok(Evaluated { value, gradient, factored, nll })
     }
 
     /// The slope in the largest `|a|²`, which is that of one row.
@@ -209,6 +260,10 @@ impl LowRankTraining<'_> {
             term.slopes(values.features.as_ref(), zero, &variances, &batch.observed(), scale, buffers);
         let divergence = if kl == 0.0 { 0.0 } else { kl * self.q.divergence() };
         let value = (slopes.value - divergence) / n;
+        if let Some(i) = slopes.exploded() {
+            let (likelihood, row, steps) = (self.likelihood.name(), rows[i], self.state.step);
+            return Err(LinearError::Exploded { likelihood, row, steps });
+        }
         if !value.is_finite() {
             return Err(LinearError::NotFinite {
                 what: "the objective after step",

@@ -22,8 +22,9 @@ use crate::LinearError;
 use crate::check::same;
 use faer::Mat;
 use faer::linalg::matmul::triangular::BlockStructure::Rectangular;
-use gradient::{Evaluated, squares};
+use gradient::{Evaluated, Factored, LAST_RESORT, squares};
 use posterior_likelihoods::Likelihood;
+use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::tiles::pieces;
 use posterior_linalg::triangular::add_lower_product;
 use posterior_optim::{
@@ -50,8 +51,10 @@ pub struct LowRankFit {
     pub looks: Vec<Look>,
     /// Effective rank and range of variances on the training rows.
     pub diagnostics: FeatureDiagnostics,
-    /// Largest amount added to the diagonal of W, of which no entry is below 1.
+    /// Largest amount added to the diagonal of W, of which no entry is below 1: the last resort, where triangles fail as well.
     pub largest_jitter: f64,
+    /// How often W was so ill-conditioned that rows were summed by triangles ([`TriangularSums`](super::TriangularSums)) in one more pass, which is exact again.
+    pub triangular_solves: usize,
     /// Where it stands, to go on from with more steps.
     pub state: LowRankState,
 }
@@ -133,10 +136,11 @@ pub fn objective(
     Ok((value, gradient, training.state.theta))
 }
 
-/// The exact posterior of the weights for features and noise as they are: what a frozen basis has, and what evens out the last steps of training by batches. One pass over the data; Gaussian noise of one target.
+/// The exact posterior of the weights for features and noise as they are: what a frozen basis has, and what evens out the last steps of training by batches. One pass over the data, or two where the second has to be by triangles; nothing is
+/// ever added to a diagonal. Gaussian noise of one target.
 ///
 /// # Errors
-/// As [`fit_low_rank`].
+/// As [`fit_low_rank`]; where even triangles leave no factor of W.
 pub fn refit(
     features: Box<dyn LearnedFeatures>,
     likelihood: Box<dyn Likelihood>,
@@ -147,8 +151,8 @@ pub fn refit(
     data.check(&*features, &*likelihood)?;
     options.check(&*likelihood)?;
     let training = LowRankTraining::new(features, likelihood, data, None, &options, None)?;
-    let (sums, _, most) = training.pass(false)?;
-    training.posterior(training.solve(sums)?.posterior()?, most.1)
+    let (solved, most) = training.solved(JitterPolicy::NONE)?;
+    training.posterior(solved.posterior()?, most)
 }
 
 impl Iteration for LowRankTraining<'_> {
@@ -170,9 +174,9 @@ impl Iteration for LowRankTraining<'_> {
             self.take_own()?;
         }
         let (value, memory) = match self.options.training.on_batches() {
-            None => (self.step_on_evidence(run.steps_planned())?, 1.0),
+            None => (self.step_on_evidence(run.share(self.state.step))?, 1.0),
             Some(batches) => {
-                let value = self.step_on_batch(batches.power_and_weight, run.steps_planned())?;
+                let value = self.step_on_batch(batches.power_and_weight, run.share(self.state.step))?;
                 (value, 1.0 / self.batches.per_epoch().max(10) as f64)
             }
         };
@@ -258,8 +262,8 @@ impl<'a> LowRankTraining<'a> {
         Ok(())
     }
 
-    /// Moves everything against the gradient of minus the objective for each row.
-    fn descend(&mut self, mut gradient: Vec<f64>, planned: usize) -> Result<(), LinearError> {
+    /// Moves everything against the gradient of minus the objective for each row, after so large a share of the run.
+    fn descend(&mut self, mut gradient: Vec<f64>, share: f64) -> Result<(), LinearError> {
         let scale = -1.0 / self.data.rows() as f64;
         gradient.iter_mut().for_each(|g| *g *= scale);
         for ((g, decays), theta) in gradient.iter_mut().zip(&self.decays).zip(&self.state.theta) {
@@ -273,21 +277,26 @@ impl<'a> LowRankTraining<'a> {
             let weights = gradient[start..].iter_mut().zip(&self.state.theta[start..]);
             weights.for_each(|(g, theta)| *g += self.options.weight_decay * theta);
         }
-        self.state.descend(&gradient, planned)?;
+        self.state.descend(&gradient, &self.options.patience(), share)?;
         self.take_own()
     }
 
-    fn step_on_evidence(&mut self, planned: usize) -> Result<f64, LinearError> {
-        let Evaluated { value, gradient, jitter, nll } = self.evidence_and_gradient()?;
-        self.state.largest_jitter = self.state.largest_jitter.max(jitter);
+    fn step_on_evidence(&mut self, share: f64) -> Result<f64, LinearError> {
+        let Evaluated { value, gradient, factored, nll } = self.evidence_and_gradient()?;
+        self.note(factored);
         if let Some(nll) = nll {
             self.state.note(nll);
         }
-        self.descend(gradient, planned)?;
+        self.descend(gradient, share)?;
         Ok(value)
     }
 
-    fn step_on_batch(&mut self, objective: (f64, f64), planned: usize) -> Result<f64, LinearError> {
+    fn note(&mut self, factored: Factored) {
+        self.state.largest_jitter = self.state.largest_jitter.max(factored.jitter);
+        self.state.triangular_solves += usize::from(factored.by_triangles);
+    }
+
+    fn step_on_batch(&mut self, objective: (f64, f64), share: f64) -> Result<f64, LinearError> {
         if self.is_due() {
             let most = self.most()?.1;
             if let Some(nll) = self.judged(&self.q, most)? {
@@ -299,7 +308,7 @@ impl<'a> LowRankTraining<'a> {
         let evaluated = self.batch_and_gradient(&rows, objective, &mut buffers);
         self.buffers = buffers;
         let (value, gradient) = evaluated?;
-        self.descend(gradient, planned)?;
+        self.descend(gradient, share)?;
         Ok(value)
     }
 
@@ -325,13 +334,13 @@ impl<'a> LowRankTraining<'a> {
     fn finish(mut self, reason: Reason) -> Result<LowRankFit, LinearError> {
         // The last parameters have not been looked at.
         if self.held.is_some() && !self.state.is_looked_at() {
-            let most = self.most()?.1;
             let nll = match self.options.training {
                 Training::Evidence => {
-                    let (sums, _, most) = self.pass(false)?;
-                    self.judged(&self.solve(sums)?.posterior()?, most.1)?
+                    let (solved, most) = self.solved(LAST_RESORT)?;
+                    self.note(Factored::new(&solved));
+                    self.judged(&solved.posterior()?, most)?
                 }
-                _ => self.judged(&self.q, most)?,
+                _ => self.judged(&self.q, self.most()?.1)?,
             };
             if let Some(nll) = nll {
                 self.state.note(nll);
@@ -343,9 +352,9 @@ impl<'a> LowRankTraining<'a> {
         }
         let (posterior, objective) = match self.options.training {
             Training::Evidence => {
-                let (sums, _, most) = self.pass(false)?;
-                let solved = self.solve(sums)?;
-                (self.posterior(solved.posterior()?, most.1)?, solved.value / self.data.rows() as f64)
+                let (solved, most) = self.solved(LAST_RESORT)?;
+                self.note(Factored::new(&solved));
+                (self.posterior(solved.posterior()?, most)?, solved.value / self.data.rows() as f64)
             }
             _ => {
                 let most = self.most()?.1;
@@ -362,6 +371,7 @@ impl<'a> LowRankTraining<'a> {
             looks: self.state.looks.clone(),
             diagnostics,
             largest_jitter: self.state.largest_jitter,
+            triangular_solves: self.state.triangular_solves,
             state: self.state,
         })
     }

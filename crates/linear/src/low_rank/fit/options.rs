@@ -87,6 +87,8 @@ pub struct LowRankOptions {
     pub patience: usize,
     /// How often the step size is divided by five before it ends.
     pub rate_drops: usize,
+    /// Whether the step size falls to nothing at the end of `steps` or `time`: not where another run goes on from this one.
+    pub settles: bool,
     /// Most time.
     pub time: Option<Duration>,
     /// Where batches come from.
@@ -114,6 +116,7 @@ impl Default for LowRankOptions {
             check_every: 100,
             patience: 2_000,
             rate_drops: 2,
+            settles: true,
             time: None,
             seed: 0,
             shared_root: false,
@@ -168,7 +171,7 @@ impl LowRankOptions {
 
     /// When to look at the rows held back, and when to go back.
     pub fn patience(&self) -> Patience {
-        let Self { learning_rate, check_every, patience, rate_drops, .. } = *self;
-        Patience { learning_rate, check_every, patience, rate_drops }
+        let Self { learning_rate, check_every, patience, rate_drops, settles, .. } = *self;
+        Patience { learning_rate, check_every, patience, rate_drops, settles }
     }
 }
