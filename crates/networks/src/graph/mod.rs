@@ -4,6 +4,7 @@
 //! output. A [`Network`] adds the values of the parameters in one precision and computes.
 
 mod builder;
+mod ends;
 mod error;
 mod network;
 mod selection;
@@ -14,6 +15,7 @@ mod tests;
 pub(crate) mod trace;
 
 pub use builder::GraphBuilder;
+pub use ends::{InputScaling, LastLayer};
 pub use error::{GraphError, NetworkError};
 pub use network::Network;
 pub use selection::{SelectedParameter, Selection};

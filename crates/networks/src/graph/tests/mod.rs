@@ -1,5 +1,6 @@
 //! Building graphs, choosing parameters, computing with networks.
 
 mod builder;
+mod ends;
 mod network;
 mod selection;
