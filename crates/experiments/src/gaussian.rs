@@ -38,6 +38,8 @@ pub(crate) struct MethodSettings {
     prior_targets: PriorTargets,
     /// Seconds for the whole fit.
     pub(crate) time_budget: Option<f64>,
+    /// Where the noise variance begins, in standard units, of fits that learn it.
+    pub(crate) initial_noise: Option<f64>,
     /// As the file has it.
     table: Table,
 }
@@ -127,7 +129,14 @@ pub(crate) fn check_names<'a>(
 /// The methods of a file, checked.
 pub(crate) fn check_methods(methods: &[MethodSettings]) -> Result<(), ExperimentError> {
     check_names("method", methods.iter().map(|m| m.name.as_str()))?;
-    methods.iter().try_for_each(MethodSettings::check)
+    methods.iter().try_for_each(|method| {
+        if method.initial_noise.is_some() {
+            return Err(
+                method.wrong("`initial-noise` is where learning begins; here hyperparameters are given")
+            );
+        }
+        method.check()
+    })
 }
 
 /// The keys of a method's options.
@@ -188,17 +197,18 @@ impl TryFrom<Table> for MethodSettings {
             #[serde(default)]
             prior_targets: PriorTargets,
             time_budget: Option<f64>,
+            initial_noise: Option<f64>,
             #[serde(flatten)]
             options: Method,
         }
         let entry: Entry = Value::Table(table.clone()).try_into()?;
-        let Entry { name, beyond: over, prior_targets, time_budget, options } = entry;
+        let Entry { name, beyond: over, prior_targets, time_budget, initial_noise, options } = entry;
         let beyond = match (over, options.solver(0)) {
             (Some(over), Some(solver)) => Some(beyond(solver, &over)?),
             (Some(_), None) => return Err(de::Error::custom(format!("{} has no `beyond`", options.name()))),
             (None, _) => None,
         };
-        Ok(Self { name, options, beyond, prior_targets, time_budget, table })
+        Ok(Self { name, options, beyond, prior_targets, time_budget, initial_noise, table })
     }
 }
 
@@ -215,6 +225,9 @@ impl MethodSettings {
         let counts = self.options.iterative().map(|i| [i.sampling.samples, i.sampling.random_features]);
         if counts.is_some_and(|counts| counts.contains(&0)) {
             return Err(self.wrong("`samples` and `random-features` must be at least 1"));
+        }
+        if self.initial_noise.is_some_and(|noise| !(noise > 0.0 && noise.is_finite())) {
+            return Err(self.wrong("`initial-noise` is a variance above 0, in units of the target's"));
         }
         if self.time_budget.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
             return Err(self.wrong("`time-budget` is a positive number of seconds"));

@@ -127,6 +127,7 @@ impl MethodSettings {
             time_budget: self.seconds(asked.seconds),
             memory: asked.memory,
             seed: asked.seed,
+            initial_noise: self.initial_noise,
             ..FitRequest::default()
         };
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {

@@ -121,6 +121,14 @@ pub trait Model: Send + Sync {
     /// When the posterior over a grid cannot be computed.
     fn portrait(&self) -> Result<Portrait, ModelError>;
 
+    /// What [`Self::portrait`] takes beside the model where that is worth saying: maps of a model of two inputs are predictions at places of their own.
+    ///
+    /// # Errors
+    /// [`ModelError::PredictionMemory`] for more than is allowed.
+    fn plan_portrait(&self, _: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+        Ok(None)
+    }
+
     /// The structure of its network, if it is one.
     fn graph(&self) -> Option<&Graph> {
         None

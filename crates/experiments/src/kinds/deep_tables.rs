@@ -198,8 +198,10 @@ impl Settings {
         let kernel = self.kernel.as_ref().filter(|_| has_kernel(&method.options)).map(ToString::to_string);
         let most = self.rows_of.get(&method.name);
         let data = (&self.folder, self.rows, self.test, self.inputs, self.scaled_by);
-        let depends =
-            ((&task.table.name, task.split, data), (&method.options, kernel, seconds, self.memory, most));
+        let depends = (
+            (&task.table.name, task.split, data),
+            (&method.options, method.initial_noise, kernel, seconds, self.memory, most),
+        );
         let found = context.once("deep-tables", &depends, |context| {
             self.fit(task, method, (seconds, most), &stage, context)
         });

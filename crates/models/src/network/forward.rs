@@ -2,7 +2,7 @@
 
 use super::{NetworkFileError, Opened};
 use posterior_data::{ArrayValues, NumericArray};
-use posterior_networks::{Array, Graph, Operation, Precision};
+use posterior_networks::{Array, Precision};
 
 /// Outputs of a network.
 #[derive(Clone, Debug)]
@@ -33,25 +33,17 @@ pub fn features<T: Precision>(
     data: &NumericArray,
 ) -> Result<Forwarded, NetworkFileError> {
     let graph = opened.network.graph();
-    let Some(source) = last_layer_input(graph) else {
-        return Err(NetworkFileError::Request(
-            "features are what a fully connected last layer reads, and this network ends in something else: take its outputs"
-                .into(),
-        ));
-    };
+    let last = graph.last_layer().map_err(|e| {
+        NetworkFileError::Request(format!(
+            "{e}; features are what a fully connected last layer reads, take its outputs"
+        ))
+    })?;
     let (x, notes) = opened.preparation.inputs::<T>(data, graph.input_shape())?;
-    let values = match source {
+    let values = match last.input.node() {
         Some(node) => opened.network.forward_with(&x, node)?.1,
         None => x,
     };
     Ok(Forwarded { outputs: numbers(&values)?, notes: notes.into_iter().collect() })
-}
-
-/// The node that a fully connected last layer reads, none of it for the network's input; None where the last layer is another.
-fn last_layer_input(graph: &Graph) -> Option<Option<usize>> {
-    let last = &graph.nodes()[graph.output().node()?];
-    let vector = graph.shape(last.inputs[0]).len() == 1;
-    (matches!(last.operation, Operation::Linear(_)) && vector).then(|| last.inputs[0].node())
 }
 
 /// In the network's precision.

@@ -246,7 +246,7 @@ pub struct BatchOptions {
     /// Rows of a batch [default: 512; svgp 1024; deep kernels 256]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub batch: Option<usize>,
-    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01], of that of deep kernels [default: 0.001]
+    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01], of that of deep kernels [default: 0.003; on all rows at a time 0.001]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub step_size: Option<f64>,
 }

@@ -30,8 +30,8 @@ mod methods;
 pub mod numbers;
 mod search;
 
-pub use deep::{CorrectionName, DbkOptions, DklOptions};
-pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, Setting};
+pub use deep::{BasisLayer, CorrectionName, DbkOptions, DklOptions};
+pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
 pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
@@ -81,9 +81,9 @@ pub struct FitRequest {
     /// Prior mean, on standardised features and target
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub mean: MeanForm,
-    /// Noise variance at the start, as a share of the target's variance
-    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().initial_noise))]
-    pub initial_noise: f64,
+    /// Noise variance at the start, as a share of the target's variance [default: 0.1; of learned features 0.3, and where it is chosen by rows that are set aside, 0.03 as well]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
+    pub initial_noise: Option<f64>,
     /// Least noise variance, as a share of the target's variance
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
     pub noise_floor: f64,
@@ -140,7 +140,7 @@ impl Default for FitRequest {
             selection: Selection::default(),
             kernel: "matern32(ard)".parse().expect("the default kernel is valid text"),
             mean: MeanForm::Constant,
-            initial_noise: 0.1,
+            initial_noise: None,
             noise_floor: 1e-4,
             lengthscale_prior: LengthscalePrior::Weak,
             hyperpriors: Vec::new(),
@@ -155,6 +155,11 @@ impl Default for FitRequest {
 }
 
 impl FitRequest {
+    /// Where noise begins, of methods that have no better idea than a tenth of the target's variance; always above its floor.
+    pub(crate) fn first_noise(&self) -> f64 {
+        self.initial_noise.unwrap_or_else(|| f64::max(0.1, 2.0 * self.noise_floor))
+    }
+
     /// Starts of a search by exact evidence.
     pub fn restarts(&self) -> usize {
         match &self.method {

@@ -119,6 +119,11 @@ impl Model for ProcessModel {
         })
     }
 
+    fn plan_portrait(&self, question: &Question) -> Result<Option<PredictionPlan>, ModelError> {
+        let plain = Question { samples: 0, ..question.clone() };
+        self.map_places().map(|places| self.plan_of((places, 0), &plain, 0)).transpose()
+    }
+
     fn target(&self) -> String {
         self.header.schema.target.clone()
     }

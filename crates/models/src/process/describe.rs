@@ -229,8 +229,17 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         _ if deep.dense => {
             format!("an exact process under {} on {} outputs of {}", kernel, deep.rank, deep.origin)
         }
+        true if deep.architecture.is_none() => format!("{}, {} under {}", deep.origin, deep.rank, kernel),
         true => format!("{} inducing points under {} behind {}", deep.rank, kernel, deep.origin),
         false => format!("{} outputs of {}", deep.rank, deep.origin),
+    };
+    let many = (1..deep.rank).contains(&deep.trained_rows) && !deep.dense;
+    let what = match many {
+        true => format!(
+            "{what}; more than the {} rows that they are trained on: rows say nothing of some directions, where the prior stays",
+            deep.trained_rows
+        ),
+        false => what,
     };
     let d = deep.diagnostics;
     let rest = match deep.rest {
@@ -266,8 +275,12 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
         let again = tried.refitted_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} with {weights})"));
         let noise = tried.noise.map_or_else(String::new, |noise| format!(" noise {:.4},", noise.sqrt()));
+        let triangles = match tried.triangular_solves {
+            0 => String::new(),
+            count => format!(", {count} solved by triangles, where squares of features lose too many digits"),
+        };
         let text = format!(
-            "{}{again};{noise} {} steps (best after {}), ended by {}, {:.1} s",
+            "{}{again};{noise} {} steps (best after {}), ended by {}, {:.1} s{triangles}",
             score(tried.nll),
             tried.steps[0],
             tried.steps[1],

@@ -1,5 +1,6 @@
 //! From a table to a model.
 
+use super::deep;
 use super::maps::densest_place;
 use super::scalable::{ScalablePlan, choose, fit_scalable, refused, set_hyperparameters};
 use super::{
@@ -209,7 +210,11 @@ impl ProcessModel {
             kernel: request.kernel.clone(),
             mean: request.mean,
             hyperparameters: Vec::new(),
-            noise_floor: request.noise_floor,
+            noise_floor: if chosen.method.deep().is_some() {
+                deep::floor(request)
+            } else {
+                request.noise_floor
+            },
             cholesky: CholeskyInfo::default(),
             seed: request.seed,
             streamed: None,
@@ -322,7 +327,7 @@ fn fit_exact(
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ProcessPosterior, ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
-    let noise = Gaussian::new(request.initial_noise, request.noise_floor);
+    let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     let (rows, features) = (prepared.data.inputs().nrows(), prepared.data.inputs().ncols());
     let mut model = ExactGp::new(kernel, request.mean, noise, features, 1);
     let mut options = request.fit_options(&asked.evidence);
@@ -378,7 +383,7 @@ pub(super) fn begin_anew(request: &FitRequest) -> Result<(), ModelError> {
 }
 
 fn check_noise(request: &FitRequest) -> Result<(), ModelError> {
-    let (floor, initial) = (request.noise_floor, request.initial_noise);
+    let (floor, initial) = (request.noise_floor, request.first_noise());
     if !(floor.is_finite() && floor >= 0.0) {
         return Err(ModelError::Setting {
             what: "the noise floor",

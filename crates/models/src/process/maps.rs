@@ -274,6 +274,11 @@ impl ProcessModel {
         ])
     }
 
+    /// Places at which maps of a model of two inputs are predicted; None where there are no such maps.
+    pub(super) fn map_places(&self) -> Option<usize> {
+        self.numeric_inputs::<2>().map(|_| self.side().pow(2))
+    }
+
     /// Places on each side of a map of predictions that this model can afford.
     fn side(&self) -> usize {
         let n = self.posterior.training().map_or(0, |(inputs, _)| inputs.nrows()) as f64;

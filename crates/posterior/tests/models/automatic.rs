@@ -169,7 +169,7 @@ fn noise_is_kept_where_an_iterative_solver_can_follow() {
     let table = Table::new("t", vec![Column::numeric("a", a), Column::numeric("y", y)]);
     let mut request = request(MethodName::Sdd);
     request.kernel = "se".parse().unwrap();
-    (request.noise_floor, request.initial_noise) = (1e-9, 1e-3);
+    (request.noise_floor, request.initial_noise) = (1e-9, Some(1e-3));
     set(&mut request, json!({"steps": 60, "iterations": 300}));
     let model =
         ProcessModel::fit(&table, &Split::all(rows).train, &request, &mut |_, _| Signal::Continue).unwrap();

@@ -6,7 +6,7 @@ use posterior::linalg::random::Streams;
 use posterior::networks::{Architecture, Network, safetensors};
 use posterior::optim::Signal;
 use posterior::options::MethodName;
-use posterior::{FitRequest, ProcessModel};
+use posterior::{FitRequest, Model, ProcessModel};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -63,7 +63,10 @@ fn every_method_learns_chooses_on_rows_set_aside_and_survives_its_file() {
         let deep = header.fit.scalable.as_ref().unwrap().deep.as_ref().unwrap();
         assert_eq!((deep.validation_rows, deep.rank), (36, 16), "{method}");
         // Where noise begins is chosen in predictive training, too.
-        let ways = if chooses { 6 } else { 1 + usize::from(change["objective"] == "predictive") };
+        // All rows are looked at after batches have led there.
+        let on_all = method != MethodName::Svdbk && method != MethodName::Svdkl;
+        let begun = on_all && change["objective"] == "evidence" && change["correction"] != "noise";
+        let ways = if chooses { 7 } else { 1 + usize::from(begun || change["objective"] == "predictive") };
         assert_eq!(deep.tried.len(), ways, "{method} {change}");
         let best = |t: &posterior::TriedSetting| t.nll.min(t.refitted_nll.unwrap_or(f64::INFINITY));
         let chosen = deep.tried.iter().find(|t| t.name == deep.chosen).unwrap();
@@ -201,6 +204,19 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
     );
     let model = ProcessModel::fit(&few, &rows, &request, &mut |_, _| Signal::Continue).unwrap();
     assert!(model.predict(&few, None).unwrap().deviation.iter().all(|d| d.is_finite()));
+    assert!(
+        model
+            .described()
+            .contains("40 outputs of a residual perceptron of 3 blocks of width 128; more than the 22 rows"),
+        "{}",
+        model.described()
+    );
+    assert!(
+        !fit(&self::request(MethodName::Dbk, json!({"objective": "point"})))
+            .unwrap()
+            .described()
+            .contains("more than the")
+    );
     // One direction: a network whose outputs are copies of one another.
     let folder = tempfile::tempdir().unwrap();
     let architecture =
@@ -217,6 +233,41 @@ fn more_basis_functions_than_rows_and_features_that_are_all_equal_are_fitted_and
     let model = fit(&self::request(MethodName::Dbk, change)).unwrap();
     let deep = model.header().fit.scalable.as_ref().unwrap().deep.clone().unwrap();
     assert!(deep.diagnostics.effective_rank < 1.01, "{:?}", deep.diagnostics);
+    assert!(model.described().contains("effective rank 1.00"), "{}", model.described());
+    let change =
+        json!({"rank": null, "objective": "evidence", "basis": path, "freeze-basis": true, "held-back": 0});
+    let unchecked = fit(&self::request(MethodName::Dbk, change)).unwrap().described();
+    assert!(
+        unchecked.contains("the 4 features have collapsed to nearly one direction (effective rank 1.00)"),
+        "{unchecked}"
+    );
+}
+
+#[test]
+fn noise_begins_above_its_floor_wherever_that_is_and_a_fit_that_ends_there_says_so() {
+    let with = |floor: f64, initial: Option<f64>, change: Value| {
+        let mut all = json!({"held-back": 0, "iterations": 40});
+        all.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let mut request = request(MethodName::Dbk, all);
+        (request.noise_floor, request.initial_noise) = (floor, initial);
+        fit(&request).unwrap()
+    };
+    let ways = |model: &ProcessModel| model.header().fit.scalable.clone().unwrap().deep.unwrap().tried.len();
+    // A first noise from below is no way where the floor is no lower; said by a user it is no choice either.
+    assert_eq!(ways(&with(1e-4, None, json!({}))), 7);
+    assert_eq!(ways(&with(0.05, None, json!({}))), 6);
+    assert_eq!(ways(&with(1e-4, Some(0.1), json!({}))), 6);
+    // What the fit ends at is told: the table has less noise than this floor.
+    let model = with(
+        0.6,
+        None,
+        json!({"objective": "point", "iterations": 3000, "step-size": 0.02, "patience": 9000}),
+    );
+    let noise = model.header().hyperparameter("noise_variance").unwrap()[0];
+    assert!((0.6..0.606).contains(&noise), "{noise}");
+    assert!(model.described().contains("is at its floor"), "{}", model.described());
+    assert_eq!(model.header().noise_floor, 0.6);
+    assert_eq!(with(0.0, None, json!({"objective": "point"})).header().noise_floor, 1e-6);
 }
 
 /// The exact process behind a network.

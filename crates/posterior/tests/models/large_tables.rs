@@ -286,7 +286,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         assert!(matches!(refused, Err(ModelError::Store(StoreError::OtherCheckpoint { .. }))), "{method:?}");
         let mut other = request.clone();
         set(&mut other, json!({"held-back": 1}));
-        other.initial_noise = 0.2;
+        other.initial_noise = Some(0.2);
         let refused =
             ProcessModel::fit_prepared(prepared.clone(), &other, &mut |_, _| Signal::Continue).unwrap_err();
         let text = refused.to_string();

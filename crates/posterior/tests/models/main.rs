@@ -4,6 +4,7 @@ mod automatic;
 mod counts;
 mod cox;
 mod deep;
+mod deep_basis;
 mod deep_experiments;
 mod deep_labels;
 mod experiment_files;

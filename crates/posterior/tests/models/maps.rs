@@ -8,7 +8,7 @@ use posterior::linear::low_rank::Rest;
 use posterior::optim::Signal;
 use posterior::options::MethodName;
 use posterior::report::{RegressionReport, Report};
-use posterior::{FitRequest, Model, ProcessModel, ProcessPosterior};
+use posterior::{FitRequest, Model, ProcessModel, ProcessPosterior, Question};
 use serde_json::{Value, json};
 
 fn numbers(table: &Table, name: &str) -> Vec<f64> {
@@ -200,6 +200,10 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         assert_eq!(portrait.maps[1].panels[0].mark, Some((densest[0], densest[1])));
         // Rows are shown where the model keeps them.
         assert_eq!(portrait.maps[0].points_x.len(), if method == MethodName::Exact { 150 } else { 0 });
+        // The places are planned for, as rows are.
+        let places = portrait.maps[0].grid_x.len() * portrait.maps[0].grid_y.len();
+        let planned = model.plan_portrait(&Question::default()).unwrap().unwrap();
+        assert!(planned.rows == places && places == 48 * 48 && planned.flops > 0.0, "{planned:?}");
         let report = RegressionReport { maps: portrait.maps, ..Default::default() };
         let html = Report::new("t", "", vec![report.into()]).to_html();
         assert!(html.len() < 500_000 && html.matches("class=\"map\"").count() == 4, "{}", html.len());
@@ -207,4 +211,5 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
     let three = fit(MethodName::Exact, json!({}), 3);
     assert!(three.portrait().unwrap().maps.is_empty() && three.header().densest.is_none());
     assert!(three.kernel_panels(&[0.0, 1.0]).unwrap().is_none());
+    assert!(three.plan_portrait(&Question::default()).unwrap().is_none());
 }

@@ -102,7 +102,7 @@ fn an_interrupted_fit_says_so() {
 fn settings_out_of_range_are_errors() {
     let table = table();
     for (noise_floor, initial_noise) in [(-1.0, 0.1), (0.2, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
-        let request = FitRequest { noise_floor, initial_noise, ..request() };
+        let request = FitRequest { noise_floor, initial_noise: Some(initial_noise), ..request() };
         assert!(matches!(
             ProcessModel::fit(&table, &[0, 1, 2], &request, &mut |_, _| Signal::Continue),
             Err(ModelError::Setting { .. })

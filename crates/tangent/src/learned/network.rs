@@ -18,7 +18,7 @@ impl<T: Precision> NetworkFeatures<T> {
         Self { embedding: NetworkEmbedding::new(network) }
     }
 
-    /// The network stays as it is: Bayesian regression on its outputs.
+    /// The network stays as it is: Bayesian regression on its outputs, which are what a last layer read where that was taken off.
     pub fn frozen(network: Network<T>) -> Self {
         Self { embedding: NetworkEmbedding::frozen(network) }
     }

@@ -100,6 +100,11 @@ pub(super) fn find(
     if let Some(others) = &strange_data {
         plan = plan.then(&model.plan(others, question, 1)?);
     }
+    if a.report.is_some()
+        && let Some(maps) = model.plan_portrait(question)?
+    {
+        plan = plan.then(&maps);
+    }
     // Each model that is compared reads the data for itself, and what is shifted is a copy.
     let copies = a.compare.len() as u64 + u64::from(shifted);
     plan = plan.beside(copies * data.memory());

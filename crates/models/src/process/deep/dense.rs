@@ -2,7 +2,7 @@
 
 use super::basis::embedding_kernel;
 use super::fit::kept_bytes;
-use super::targets::{FLOOR, first_noise};
+use super::targets::{first_noise, floor};
 use super::{Basis, DeepSummary, TriedSetting};
 use crate::options::DbkOptions;
 use crate::process::fit::FitStage;
@@ -64,7 +64,7 @@ pub(super) fn fit(
         time: seconds.map(|left| Duration::from_secs_f64((left + before).clamp(0.0, 1e9))),
         kept_bytes: kept_bytes(request.memory),
     };
-    let embedding = basis.embedding();
+    let embedding = basis.embedding()?;
     let width = embedding.width();
     let kernel = embedding_kernel(&request.kernel, width)?;
     let noise = Gaussian::new(first_noise(setting, request), floor(request));
@@ -90,13 +90,14 @@ pub(super) fn fit(
         first_ended: reason.to_string(),
         noise: Some(noise),
         steps: [state.step, best.map_or(state.step, |look| look.step)],
+        triangular_solves: 0,
         looks: state.looks.iter().copied().filter(|look| look.nll < f64::MAX).collect(),
         ended: reason.to_string(),
         seconds: before + started.elapsed().as_secs_f64(),
     };
     let deep = DeepSummary {
         origin: basis.origin.clone(),
-        architecture: basis.architecture()?,
+        architecture: basis.architecture(false),
         inducing: false,
         dense: true,
         rank: width,
@@ -104,6 +105,7 @@ pub(super) fn fit(
         chosen: setting.name.clone(),
         refitted: false,
         tried: vec![tried],
+        trained_rows: train.rows(),
         validation_rows: aside.rows(),
         twins: *twins,
         roots: 1,
@@ -124,11 +126,6 @@ pub(super) fn fit(
         reason,
         largest_jitter: state.largest_jitter,
     })
-}
-
-/// The least noise variance.
-fn floor(request: &FitRequest) -> f64 {
-    request.noise_floor.max(FLOOR)
 }
 
 /// How many directions the embedded rows use about their mean, and the kernel's variances at them.

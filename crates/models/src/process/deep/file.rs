@@ -3,8 +3,8 @@
 use super::DeepSummary;
 use super::basis::embedding_kernel;
 use crate::network::{add_network, take_network};
-use crate::process::Header;
 use crate::process::file::{exact_model, read_exact};
+use crate::process::{Header, Hyperparameter};
 use posterior_gp::MeanForm;
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::KernelExpression;
@@ -35,6 +35,15 @@ pub(in crate::process) fn tensors(posterior: &LowRankPosterior, tensors: &mut Te
     }
 }
 
+/// What is shown of a posterior of numbers: its noise, and of inducing points among the rows the hyperparameters of the kernel as well, which belong to columns.
+pub(super) fn hyperparameters(posterior: &LowRankPosterior) -> Vec<Hyperparameter> {
+    let noise = Hyperparameter { name: "noise_variance".into(), values: posterior.likelihood().values() };
+    let features = posterior.features().as_any().downcast_ref::<DeepInducing<f32>>();
+    let among_rows = features.filter(|features| features.network().is_none());
+    let kernel = among_rows.map_or_else(Vec::new, |features| Hyperparameter::of(features.kernel()));
+    kernel.into_iter().chain([noise]).collect()
+}
+
 /// The name of a root of so many.
 fn root_name(count: usize, index: usize) -> String {
     if count == 1 { "weight_root".into() } else { format!("weight_root_{index}") }
@@ -49,7 +58,10 @@ pub(in crate::process) fn embedding_tensors(embedding: &dyn Embedding, tensors: 
 
 /// The network that a summary and its arrays describe.
 fn network(summary: &DeepSummary, tensors: &mut Tensors) -> Result<Network<f32>, StoreError> {
-    let architecture = Architecture::from_toml(&summary.architecture).map_err(|e| tensors.corrupt(e))?;
+    let Some(text) = &summary.architecture else {
+        return Err(tensors.corrupt("it has no network behind which a process could stand"));
+    };
+    let architecture = Architecture::from_toml(text).map_err(|e| tensors.corrupt(e))?;
     let graph = architecture.graph().map_err(|e| tensors.corrupt(e))?;
     take_network::<f32>(graph, tensors)
 }
@@ -84,30 +96,43 @@ pub(in crate::process) fn read(
     }
     let mut likelihood = Gaussian::new(noise, 0.0);
     likelihood.set_values(&[noise]);
-    read_under(Box::new(likelihood), &header.kernel, summary, tensors)
+    let names = header.schema.feature_names();
+    read_under(Box::new(likelihood), (&header.kernel, &names), summary, tensors)
 }
 
-/// The posterior under any likelihood.
+/// The posterior under any likelihood; its kernel acts on what a network makes of rows, or on columns of these names where there is none.
 pub(in crate::process) fn read_under(
     likelihood: Box<dyn Likelihood>,
-    kernel: &KernelExpression,
+    (kernel, names): (&KernelExpression, &[String]),
     summary: &DeepSummary,
     tensors: &mut Tensors,
 ) -> Result<LowRankPosterior, StoreError> {
-    let network = network(summary, tensors)?;
+    let network = match (&summary.architecture, summary.inducing) {
+        (None, true) => None,
+        _ => Some(network(summary, tensors)?),
+    };
     let m = summary.rank;
-    let outputs: usize = network.graph().output_shape().iter().product();
     let features: Box<dyn LearnedFeatures> = if summary.inducing {
-        let mut kernel = embedding_kernel(kernel, outputs).map_err(|e| tensors.corrupt(e))?;
+        let outputs = network.as_ref().map(|network| network.graph().output_shape().iter().product());
+        let kernel = match outputs {
+            Some(outputs) => embedding_kernel(kernel, outputs),
+            None => kernel.build(names).map_err(Into::into),
+        };
+        let mut kernel = kernel.map_err(|e| tensors.corrupt(e))?;
         let values = tensors.vector("kernel", kernel.values().len())?;
         if values.iter().any(|v| !(v.is_finite() && *v > 0.0)) {
             return Err(tensors.corrupt("a hyperparameter is not a positive finite number"));
         }
         kernel.set_values(&values);
-        let points = tensors.matrix("inducing_inputs", m, outputs)?;
-        Box::new(DeepInducing::new(Some(network), kernel, points).map_err(|e| tensors.corrupt(e))?)
+        let points = tensors.matrix("inducing_inputs", m, outputs.unwrap_or(names.len()))?;
+        Box::new(DeepInducing::new(network, kernel, points).map_err(|e| tensors.corrupt(e))?)
     } else {
-        Box::new(NetworkFeatures::new(network))
+        match network {
+            Some(network) => Box::new(NetworkFeatures::new(network)),
+            None => {
+                return Err(tensors.corrupt("its features are outputs of a network that it does not have"));
+            }
+        }
     };
     let functions = likelihood.outputs();
     if summary.roots != 1 && summary.roots != functions {

@@ -1,33 +1,24 @@
 //! Training in several ways, of which rows that are set aside choose one.
 
 use super::dense::{self, Asked};
+use super::file;
 use super::targets::{Scatter, Targets, Watched, settings};
-use super::weights::refitted;
-use super::{Basis, DeepSummary, TriedSetting};
+use super::ways::{DeepState, GOES_ON, Run, Way};
+use super::{Basis, Columns, DeepSummary, TriedSetting};
 use crate::options::{CorrectionName, DeepKind, GO_ON, Setting};
+use crate::process::ProcessPosterior;
 use crate::process::apart::Apart;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
-use crate::process::{Hyperparameter, ProcessPosterior};
 use crate::{FitRequest, Method, ModelError};
-use faer::{Mat, MatRef};
 use posterior_gp::Observations;
-use posterior_likelihoods::Likelihood;
 use posterior_linalg::random::Streams;
-use posterior_linalg::triangular::{pack_lower, unpack_lower};
-use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
-    LearnedFeatures, LowRankData, LowRankFit, LowRankOptions, LowRankPosterior, LowRankState, ObservedRows,
-    Rest, Training, WeightDistribution, fit_low_rank, refit,
+    LowRankData, LowRankOptions, LowRankPosterior, ObservedRows, Training, fit_low_rank,
 };
-use posterior_optim::Parameters as _;
 use posterior_optim::{Observer, Progress, Reason};
 use posterior_store::StoreError;
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-
-/// What the first round ends by where a second could go on.
-const GOES_ON: [Reason; 2] = [Reason::Steps, Reason::Time];
 
 /// The share of a run's time that training takes where weights are fitted to all rows after it.
 const TRAINING_SHARE: f64 = 0.8;
@@ -35,58 +26,13 @@ const TRAINING_SHARE: f64 = 0.8;
 /// Rows that are set aside: a tenth, but no more than say enough.
 const MOST_SET_ASIDE: usize = 5000;
 
-/// Everything that was found so far, for a checkpoint.
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct DeepState {
-    /// What became of each way.
-    runs: Vec<Way>,
-    /// The round, and how many runs of it are over.
-    round: usize,
-    over: usize,
-    running: Option<LowRankState>,
-}
-
-/// One way to train, as far as it has come.
-#[derive(Clone, Serialize, Deserialize)]
-struct Way {
-    tried: TriedSetting,
-    best: Option<Best>,
-    /// Where it can go on, if it can.
-    state: Option<LowRankState>,
-}
-
-impl Way {
-    fn nll(&self) -> f64 {
-        self.best.as_ref().map_or(f64::INFINITY, |best| best.nll)
-    }
-}
-
-/// What a way led to, as numbers.
-#[derive(Clone, Serialize, Deserialize)]
-struct Best {
-    nll: f64,
-    refitted: bool,
-    features: Vec<f64>,
-    /// What was learned of the likelihood.
-    likelihood: Vec<f64>,
-    /// By columns, one for each function.
-    mean: Vec<f64>,
-    /// Lower triangles, one for each function or one for all.
-    roots: Vec<Vec<f64>>,
-    rest: Rest,
-    objective: f64,
-    reason: Reason,
-    jitter: f64,
-    diagnostics: posterior_linear::low_rank::FeatureDiagnostics,
-}
-
 /// The rows that are learned from.
 pub(in crate::process) struct Task<'a> {
     pub(in crate::process) request: &'a FitRequest,
     /// With learned features.
     pub(in crate::process) method: &'a Method,
-    /// The columns of the inputs.
-    pub(in crate::process) names: &'a [String],
+    /// The columns of the inputs, and what was done to them.
+    pub(in crate::process) columns: Columns<'a>,
     /// Rows to learn from, and rows to stop and to choose by.
     pub(in crate::process) rows: (&'a Observations, &'a Observations),
     /// Rows that were drawn to choose by and went back to their twins.
@@ -144,18 +90,18 @@ pub(in crate::process) fn fit(
         Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
     let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
     let rows = (&train, &aside);
-    let task = Task { request, method, names: &names, rows, twins, targets: Targets::Numbers };
+    let columns = Columns { names: &names, standardisation: &prepared.standardisation };
+    let task = Task { request, method, columns, rows, twins, targets: Targets::Numbers };
     if let Some((options, kind, embedding)) = method.deep()
         && kind.dense
     {
         task.check()?;
-        let basis = &Basis::new((options, kind, embedding), &names, request.seed)?;
+        let basis = &Basis::new((options, kind, embedding), columns, request.seed)?;
         let asked = Asked { request, method, options, basis, twins, seconds };
         return dense::fit(&asked, rows, checkpoints, observer);
     }
     let trained = task.train(seconds, (checkpoints, observer))?;
     let Trained { posterior, summary: deep, evidence, steps, resumed_from, reason, jitter, .. } = trained;
-    let noise = posterior.likelihood().values();
     let source = format!("{} rows that were set aside", deep.validation_rows);
     let seconds = started.elapsed().as_secs_f64();
     let summary = ScalableSummary {
@@ -165,8 +111,8 @@ pub(in crate::process) fn fit(
     Ok(ScalableFit {
         method: method.name(),
         check: None,
+        hyperparameters: file::hyperparameters(&posterior),
         posterior: ProcessPosterior::LowRank(posterior),
-        hyperparameters: vec![Hyperparameter { name: "noise_variance".into(), values: noise }],
         hyperpriors: Vec::new(),
         summary: Some(summary),
         reason,
@@ -184,25 +130,38 @@ impl Task<'_> {
         seconds: Option<f64>,
         (keeping, observer): Watched<'_, '_>,
     ) -> Result<Trained, ModelError> {
-        let Self { request, method, names, rows: (train, aside), twins, targets } = self;
+        let Self { request, method, columns, rows: (train, aside), twins, targets } = self;
         let Some((options, kind, embedding)) = method.deep() else {
             return Err(ModelError::NotIterative { method: method.name() });
         };
         self.check()?;
         let started = Instant::now();
-        let basis = Basis::new((options, kind, embedding), names, request.seed)?;
+        let basis = Basis::new((options, kind, embedding), *columns, request.seed)?;
         let (train_data, aside_data) = (data(train), data(aside));
-        let start = basis.features(&request.kernel, train.inputs(), request.seed)?;
+        let begun = |small| basis.features(small, &request.kernel, train.inputs(), request.seed);
         let scatter = targets.scatter();
         let size = (train.rows(), basis.rank);
         let settings = settings((options, kind), scatter, size, request);
+        let mut starts = [None, None];
+        for setting in &settings {
+            let place = &mut starts[usize::from(setting.small)];
+            if place.is_none() {
+                *place = Some(begun(setting.small)?);
+            }
+        }
+        let start = |setting: &Setting| match &starts[usize::from(setting.small)] {
+            Some(start) => Ok(start.clone_box()),
+            None => begun(setting.small),
+        };
 
         let mut state: DeepState = match keeping.state()? {
             Some(saved) => serde_json::from_value(saved).map_err(StoreError::from)?,
             None => DeepState::default(),
         };
         let steps_of = |state: &DeepState| -> usize { state.runs.iter().map(|way| way.tried.steps[0]).sum() };
-        let resumed_from = steps_of(&state) + state.running.as_ref().map_or(0, |s| s.step);
+        // A way that goes on counts its steps from its own beginning.
+        let resumed_from =
+            steps_of(&state) + state.running.as_ref().map_or(0, |s| s.step) - state.going_on(settings.len());
         let mut interrupted = false;
         let rounds = if settings.len() > GO_ON { 2 } else { 1 };
         while state.round < rounds && !interrupted {
@@ -213,6 +172,7 @@ impl Task<'_> {
                 let mut told = setting.options.clone();
                 if !last {
                     told.steps = setting.first_steps();
+                    told.settles = false;
                 }
                 let left = seconds.map(|all| (all - started.elapsed().as_secs_f64()).max(0.0));
                 // The first round has half of the time.
@@ -230,8 +190,14 @@ impl Task<'_> {
                     *time += Duration::from_secs_f64(running.seconds().clamp(0.0, 1e9));
                 }
                 let so_far = state.clone();
+                let (mut features, mut likelihood) = (start(setting)?, likelihood);
+                let before = setting.after.and_then(|way| state.runs.get(way)?.best.as_ref());
+                if let Some(before) = before {
+                    features.set_unconstrained(&before.features)?;
+                    likelihood.set_values(&before.likelihood);
+                }
                 let outcome = fit_low_rank(
-                    start.clone_box(),
+                    features,
                     likelihood,
                     &train_data,
                     Some(&aside_data),
@@ -286,10 +252,11 @@ impl Task<'_> {
                 all.join("; ")
             )));
         };
-        let posterior = best.posterior(&*start, targets.likelihood(&settings[index], request))?;
+        let posterior =
+            best.posterior(start(&settings[index])?, targets.likelihood(&settings[index], request))?;
         let summary = DeepSummary {
             origin: basis.origin.clone(),
-            architecture: basis.architecture()?,
+            architecture: basis.architecture(settings[index].small),
             inducing: kind.inducing,
             dense: false,
             smallest_correlation: None,
@@ -299,6 +266,7 @@ impl Task<'_> {
             chosen: settings[index].name.clone(),
             refitted: best.refitted,
             tried,
+            trained_rows: train.rows(),
             validation_rows: aside.rows(),
             twins: *twins,
             diagnostics: best.diagnostics,
@@ -370,172 +338,4 @@ fn taken(request: &FitRequest, method: &Method) -> Result<(), ModelError> {
 
 pub(super) fn kept_bytes(memory: u64) -> usize {
     usize::try_from(memory / 8).unwrap_or(usize::MAX).min(LowRankOptions::default().kept_bytes)
-}
-
-impl DeepState {
-    /// Which ways a round runs, by their numbers: all in the first, then the best of those that can go on.
-    fn order(&self, count: usize) -> Vec<usize> {
-        if self.round == 0 {
-            return (0..count).collect();
-        }
-        let mut all: Vec<usize> = (0..self.runs.len()).collect();
-        // What a run of this round changes must not change which runs it has.
-        let first = |index: &usize| self.runs[*index].tried.first_nll;
-        all.sort_by(|a, b| first(a).total_cmp(&first(b)));
-        all.truncate(GO_ON);
-        all.retain(|index| {
-            GOES_ON.iter().any(|reason| self.runs[*index].tried.first_ended == reason.to_string())
-        });
-        all
-    }
-}
-
-/// One run of a way.
-struct Run<'a> {
-    setting: &'a Setting,
-    scatter: Scatter,
-    begun: Instant,
-    /// Whether the way does not go on.
-    ends: bool,
-    /// When weights that have no closed form are to be found.
-    deadline: Option<Instant>,
-}
-
-impl Way {
-    /// What a run led to: as it is, or with the exact posterior of its weights (the best Gaussian where that has no closed form), where it is better on the rows set aside.
-    fn new(
-        run: &Run<'_>,
-        fit: LowRankFit,
-        (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
-        before: Option<&Self>,
-    ) -> Result<Self, ModelError> {
-        let Run { setting, scatter, begun, ends, deadline } = *run;
-        let own = fit.posterior.surprise(aside)?;
-        let by_batches = setting.options.training.on_batches().is_some();
-        let exactly = |as_noise: bool| {
-            let options = LowRankOptions { rest_as_noise: as_noise, ..setting.options.clone() };
-            let (features, likelihood) =
-                (fit.posterior.features().clone_box(), fit.posterior.likelihood().clone_box());
-            refit(features, likelihood, train, &options)
-        };
-        // After training on the evidence with a correction, its rests are the noise of the corrected process.
-        let corrected = setting.options.corrected && matches!(fit.posterior.rest(), Rest::Uniform { .. });
-        let other = match scatter {
-            Scatter::Gaussian => (by_batches || corrected).then(|| exactly(corrected)),
-            Scatter::Labels { .. } | Scatter::Events => {
-                (by_batches && ends).then(|| refitted(&fit.posterior, train, &setting.options, deadline))
-            }
-        };
-        let other = other.transpose().ok().flatten();
-        let refitted_nll = other.as_ref().map(|p| p.surprise(aside)).transpose()?.filter(|v| v.is_finite());
-        let noise = fit.posterior.likelihood().shared_noise_variance();
-        let (chosen, again) = match (other, refitted_nll) {
-            // Of events rows judge the mean alone: how uncertain it is the bound says, which these weights have made largest.
-            (Some(other), Some(score)) if score < own || !own.is_finite() || scatter == Scatter::Events => {
-                (other, true)
-            }
-            _ => (fit.posterior, false),
-        };
-        let score = if again { refitted_nll.unwrap_or(own) } else { own };
-        let shown = if score.is_finite() { score } else { f64::MAX };
-        let tried = TriedSetting {
-            name: setting.name.clone(),
-            nll: if own.is_finite() { own } else { f64::MAX },
-            refitted_nll,
-            first_nll: before.map_or(shown, |way| way.tried.first_nll),
-            first_ended: before.map_or_else(|| fit.reason.to_string(), |way| way.tried.first_ended.clone()),
-            noise,
-            steps: [fit.steps, fit.best.map_or(fit.steps, |look| look.step)],
-            looks: fit.looks.into_iter().filter(|look| look.nll.is_finite()).collect(),
-            ended: fit.reason.to_string(),
-            seconds: begun.elapsed().as_secs_f64() + before.map_or(0.0, |way| way.tried.seconds),
-        };
-        let best = score.is_finite().then(|| {
-            let q = chosen.distribution();
-            let packed = |root: &Mat<f64>| {
-                let mut out = Vec::new();
-                pack_lower(root.as_ref(), &mut out);
-                out
-            };
-            Best {
-                nll: score,
-                refitted: again,
-                features: chosen.features().unconstrained(),
-                likelihood: chosen.likelihood().values(),
-                mean: (0..q.latents()).flat_map(|c| q.mean_of(c).to_vec()).collect(),
-                roots: q.roots().iter().map(packed).collect(),
-                rest: chosen.rest(),
-                objective: fit.objective,
-                reason: fit.reason,
-                jitter: fit.largest_jitter,
-                diagnostics: fit.diagnostics,
-            }
-        });
-        let state = GOES_ON.contains(&fit.reason).then_some(fit.state);
-        Ok(Self { tried, best, state })
-    }
-
-    fn failed(setting: &Setting, error: &LinearError, begun: Instant) -> Self {
-        let tried = TriedSetting {
-            name: setting.name.clone(),
-            nll: f64::MAX,
-            refitted_nll: None,
-            first_nll: f64::MAX,
-            first_ended: error.to_string(),
-            noise: None,
-            steps: [0, 0],
-            looks: Vec::new(),
-            ended: error.to_string(),
-            seconds: begun.elapsed().as_secs_f64(),
-        };
-        Self { tried, best: None, state: None }
-    }
-}
-
-impl Best {
-    fn posterior(
-        &self,
-        start: &dyn LearnedFeatures,
-        mut likelihood: Box<dyn Likelihood>,
-    ) -> Result<LowRankPosterior, ModelError> {
-        let mut features = start.clone_box();
-        features.set_unconstrained(&self.features)?;
-        let m = features.rank();
-        let mean = MatRef::from_column_major_slice(&self.mean, m, self.mean.len() / m).to_owned();
-        let roots = self.roots.iter().map(|root| unpack_lower(root, m)).collect();
-        let q = WeightDistribution::new(mean, roots)?;
-        likelihood.set_values(&self.likelihood);
-        Ok(LowRankPosterior::new(features, q, likelihood, self.rest)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_that_can_go_on_do() {
-        let way = |first_nll: f64, reason: Reason| {
-            let tried = TriedSetting {
-                name: String::new(),
-                nll: first_nll,
-                refitted_nll: None,
-                first_nll,
-                first_ended: reason.to_string(),
-                noise: None,
-                steps: [1, 1],
-                looks: Vec::new(),
-                ended: reason.to_string(),
-                seconds: 1.0,
-            };
-            Way { tried, best: None, state: None }
-        };
-        let order = |runs: Vec<Way>| DeepState { runs, round: 1, ..DeepState::default() }.order(4);
-        let (steps, time, patience) = (Reason::Steps, Reason::Time, Reason::Patience);
-        // Runs that were short of time are no worse than those that had all their passes.
-        assert_eq!(order(vec![way(0.3, time), way(0.1, time), way(0.2, steps), way(0.4, steps)]), [1, 2]);
-        // What patience ended is not replaced by what is worse.
-        assert_eq!(order(vec![way(0.3, steps), way(0.1, patience), way(0.2, time)]), [2]);
-        assert_eq!(DeepState::default().order(4), [0, 1, 2, 3]);
-    }
 }

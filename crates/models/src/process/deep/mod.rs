@@ -2,24 +2,29 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `basis` | the network: drawn, described or trained elsewhere |
+//! | `basis` | the network: drawn, described or trained elsewhere; or none |
+//! | `columns` | columns as a network wants them that was trained on columns |
 //! | `dense` | the exact process behind a network: one way, by the evidence |
 //! | `fit` | training in several ways, of which rows that are set aside choose one |
 //! | `targets` | what depends on how targets scatter |
+//! | `ways` | what became of each way, and which go on |
 //! | `weights` | the best weights for features as they are, where these have no closed form |
 //! | `summary` | what became of that, for the header |
 //! | `file` | features and weights as tensors |
 
 mod basis;
+mod columns;
 mod dense;
 pub(super) mod file;
 mod fit;
 mod summary;
 mod targets;
+mod ways;
 mod weights;
 
 use basis::Basis;
-pub(super) use basis::{rank, sizes};
+pub(super) use basis::{Sizes, sizes};
+pub(super) use columns::Columns;
 pub(super) use fit::{Task, Trained, fit, set_aside};
 pub use summary::{DeepSummary, TriedSetting};
-pub(super) use targets::{Scatter, Targets, settings};
+pub(super) use targets::{Scatter, Targets, floor, settings};

@@ -20,6 +20,9 @@ pub struct TriedSetting {
     pub noise: Option<f64>,
     /// Steps taken, and before the best look.
     pub steps: [usize; 2],
+    /// Steps and looks whose sums were taken by triangles, because squares of features had lost too many digits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub triangular_solves: usize,
     /// Looks, each with its step.
     pub looks: Vec<Look>,
     /// Why it ended, or what went wrong.
@@ -33,9 +36,10 @@ pub struct TriedSetting {
 pub struct DeepSummary {
     /// Where the network comes from.
     pub origin: String,
-    /// The network, as TOML.
-    pub architecture: String,
-    /// Whether features are inducing points behind the network; else they are its outputs.
+    /// The network, as TOML; None where inducing points stand among the rows themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Whether features are inducing points, behind the network or among the rows; else they are the network's outputs.
     pub inducing: bool,
     /// Whether the process itself stands behind the network, with its kernel on the network's outputs; there are no features then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -53,6 +57,9 @@ pub struct DeepSummary {
     pub refitted: bool,
     /// All that were tried.
     pub tried: Vec<TriedSetting>,
+    /// Rows that features were trained on; 0 in files that do not say.
+    #[serde(default)]
+    pub trained_rows: usize,
     /// Rows that were set aside to stop and to choose.
     pub validation_rows: usize,
     /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
@@ -67,6 +74,10 @@ pub struct DeepSummary {
 
 fn one() -> usize {
     1
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Features that use fewer directions than this have collapsed.

@@ -4,7 +4,7 @@ use super::super::fit::FitStage;
 use super::super::generalised::Journal;
 use super::super::scalable::{CheckpointWriter, Found, Stage};
 use crate::FitRequest;
-use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, ObjectiveName, Setting};
+use crate::options::{CorrectionName, DbkOptions, DeepKind, FIRST_PASSES, LOW_NOISE, ObjectiveName, Setting};
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linear::low_rank::{CoxRows, Training};
 use posterior_optim::{Observer, Signal};
@@ -54,15 +54,14 @@ impl Scatter {
     }
 }
 
-/// Where noise begins, if a user says so.
-fn said_noise(request: &FitRequest) -> Option<f64> {
-    let said = request.initial_noise != FitRequest::default().initial_noise;
-    said.then(|| request.initial_noise.max(2.0 * FLOOR))
+/// The least noise variance that a request allows.
+pub(in crate::process) fn floor(request: &FitRequest) -> f64 {
+    request.noise_floor.max(FLOOR)
 }
 
-/// Where noise begins.
+/// Where noise begins: above its floor, wherever that is.
 pub(super) fn first_noise(setting: &Setting, request: &FitRequest) -> f64 {
-    said_noise(request).unwrap_or(setting.noise)
+    request.initial_noise.unwrap_or(setting.noise).max(2.0 * floor(request))
 }
 
 /// All ways that are tried, of features of this rank.
@@ -87,21 +86,25 @@ pub(in crate::process) fn settings(
     }
     let kind = DeepKind { exact: kind.exact && gaussian, ..kind };
     let mut all = asked.settings(kind, rows, request.seed);
-    // Where noise begins is no choice where there is none, or a user said it.
-    if !gaussian || said_noise(request).is_some() {
+    // Where noise begins is no choice where there is none, a user said it, or its floor is no lower.
+    let told = request.initial_noise.is_some() || 2.0 * floor(request) >= LOW_NOISE;
+    if !gaussian || told {
         all.retain(|setting| !setting.from_below);
     }
     if gaussian {
         return all;
     }
     let roots = scatter.functions().saturating_mul(rank * (rank + 1) / 2);
-    for Setting { name, options, .. } in &mut all {
+    for Setting { name, options, small, .. } in &mut all {
         options.shared_root = roots > OWN_ROOTS;
         if scatter == Scatter::Events {
             options.first_deviation = DEVIATION_OF_EVENTS;
+            // The bound alone says how uncertain an intensity is: it begins where intensities vary.
+            *small = false;
         }
         if matches!(options.training, Training::Point { .. }) {
-            *name = "the network alone".into();
+            *name =
+                if asked.without_network() { "one value of the weights" } else { "the network alone" }.into();
         }
     }
     all
@@ -119,10 +122,7 @@ impl Targets<'_> {
     /// Where the likelihood begins.
     pub(super) fn likelihood(&self, setting: &Setting, request: &FitRequest) -> Box<dyn Likelihood> {
         match self {
-            Self::Numbers => {
-                let floor = request.noise_floor.max(FLOOR);
-                Box::new(Gaussian::new(first_noise(setting, request), floor))
-            }
+            Self::Numbers => Box::new(Gaussian::new(first_noise(setting, request), floor(request))),
             Self::Labels(likelihood) => likelihood.clone_box(),
             Self::Events => Box::new(CoxRows),
         }

@@ -6,8 +6,8 @@ use faer::Mat;
 use posterior_linalg::tiles::pieces;
 use posterior_linear::LinearError;
 use posterior_linear::low_rank::{
-    DataGradient, DataTerm, DataTermBuffers, LowRankData, LowRankOptions, LowRankPosterior, ObservedRows,
-    Rest, WeightDistribution, natural_step,
+    Correction, DataGradient, DataTerm, DataTermBuffers, LowRankData, LowRankOptions, LowRankPosterior,
+    ObservedRows, Rest, WeightDistribution, natural_step,
 };
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ fn bound(
     posterior: &LowRankPosterior,
     q: &WeightDistribution,
     data: &LowRankData<'_>,
-    trace_weight: f64,
+    (rest, trace_weight): (Rest, f64),
 ) -> Result<(f64, DataGradient), LinearError> {
     let features = posterior.features();
     let (m, latents) = (q.rank(), q.latents());
@@ -38,7 +38,7 @@ fn bound(
         let values = features.values(data.inputs.subrows(start, count))?;
         let squares = (0..count).map(|i| values.features.col(i).squared_norm_l2());
         let with_rest = |(i, k): (usize, f64)| {
-            let rest = match posterior.rest() {
+            let rest = match rest {
                 Rest::None => 0.0,
                 Rest::Uniform { largest } => (largest - k).max(0.0),
                 Rest::Own => (values.variances[i] - k).max(0.0),
@@ -64,6 +64,28 @@ fn bound(
     Ok((value, gradient))
 }
 
+/// What training was told that features leave out, whether or not predictions have it.
+fn told_of(
+    posterior: &LowRankPosterior,
+    data: &LowRankData<'_>,
+    options: &LowRankOptions,
+) -> Result<Rest, LinearError> {
+    Ok(match (options.correction, posterior.rest()) {
+        (Correction::None, _) => Rest::None,
+        (Correction::Own, _) => Rest::Own,
+        (Correction::Uniform, known @ Rest::Uniform { .. }) => known,
+        (Correction::Uniform, _) => {
+            let (features, mut largest) = (posterior.features(), 0.0);
+            for rows in pieces(data.inputs.nrows(), features.rows_at_once()) {
+                let values = features.values(data.inputs.subrows(rows.start, rows.len()))?.features;
+                let squares = (0..values.ncols()).map(|i| values.col(i).squared_norm_l2());
+                largest = squares.fold(largest, f64::max);
+            }
+            Rest::Uniform { largest }
+        }
+    })
+}
+
 /// The same posterior with the weights that the bound of all rows prefers, as far as steps begun before the deadline lead. Cost of a pass: the features, `3 n m²` flops and `4 m³` for each covariance.
 ///
 /// # Errors
@@ -75,7 +97,8 @@ pub(super) fn refitted(
     deadline: Option<Instant>,
 ) -> Result<LowRankPosterior, LinearError> {
     let mut q = posterior.distribution().clone();
-    let (mut value, mut gradient) = bound(posterior, &q, data, options.trace_weight)?;
+    let told = (told_of(posterior, data, options)?, options.trace_weight);
+    let (mut value, mut gradient) = bound(posterior, &q, data, told)?;
     let mut length = 1.0;
     for _ in 0..PASSES {
         if deadline.is_some_and(|end| Instant::now() >= end) {
@@ -84,7 +107,7 @@ pub(super) fn refitted(
         let mut next = q.clone();
         // A precision that no length makes positive definite ends it as a step too short does.
         let stepped = natural_step(&mut next, &gradient, length).is_ok();
-        let found = if stepped { Some(bound(posterior, &next, data, options.trace_weight)?) } else { None };
+        let found = if stepped { Some(bound(posterior, &next, data, told)?) } else { None };
         match found.filter(|(found, _)| *found > value || !value.is_finite() && found.is_finite()) {
             Some((found, slopes)) => {
                 let gain = (found - value) / data.inputs.nrows() as f64;

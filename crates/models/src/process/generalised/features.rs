@@ -15,7 +15,7 @@ use super::searching::Told;
 use super::target::Target;
 use crate::options::InferenceName;
 use crate::process::apart::Apart;
-use crate::process::deep::{DeepSummary, Targets, Task, Trained, set_aside};
+use crate::process::deep::{Columns, DeepSummary, Targets, Task, Trained, set_aside};
 use crate::process::scalable::{PLAIN_ROWS, check_numbers};
 use crate::process::{FitStage, Hyperparameter};
 use crate::{FitRequest, Method, ModelError};
@@ -97,7 +97,8 @@ pub(super) fn fit(
         Target::Events { .. } => Targets::Events,
         _ => Targets::Labels(&*observed.likelihood),
     };
-    let task = Task { request, method, names: &names, rows: (&train, &aside), twins, targets };
+    let columns = Columns { names: &names, standardisation: &observed.standardisation };
+    let task = Task { request, method, columns, rows: (&train, &aside), twins, targets };
     let left = request.time_budget.map(|budget| (budget - journal.spent()).max(f64::MIN_POSITIVE));
     let trained = task.train(left, (journal, observer))?;
     let Trained { posterior, summary: mut learned, objective, steps, resumed_from, reason, jitter, .. } =

@@ -165,7 +165,8 @@ fn learned(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<LatentPo
         return Err(tensors.corrupt("its level is no number"));
     }
     let likelihood = events::likelihood(&header.target, &header.likelihood);
-    let posterior = deep::file::read_under(likelihood, &header.kernel, learned, tensors)?;
+    let names = header.schema.feature_names();
+    let posterior = deep::file::read_under(likelihood, (&header.kernel, &names), learned, tensors)?;
     Ok(LatentPosterior::Learned { posterior, level: *level })
 }
 

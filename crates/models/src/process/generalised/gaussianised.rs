@@ -346,7 +346,7 @@ pub(super) fn fit(
         hyperparameters: Some(hyperparameters.clone()),
         mean: MeanForm::Zero,
         noise_floor: 0.0,
-        initial_noise: 0.1,
+        initial_noise: None,
         labels: LikelihoodOptions::default(),
         method: plan.method.clone(),
         ..request.clone()

@@ -195,11 +195,13 @@ impl DeepWork {
         inputs: usize,
     ) -> Option<Self> {
         let (options, kind, embedding) = method.deep()?;
-        let (activations, weights) = deep::sizes((options, kind, embedding), inputs);
+        // Of the network that is named: how many features there are is said by its outputs.
+        let sizes = deep::sizes((options, kind, embedding), inputs);
         if kind.dense {
-            return Some(Self::dense((options, kind, embedding), (activations, weights), rows, inputs));
+            return Some(Self::dense((options, kind), sizes, rows, inputs));
         }
-        let (m, latents) = (deep::rank(options), scatter.functions());
+        let deep::Sizes { activations, weights, features: m, .. } = sizes;
+        let latents = scatter.functions();
         // Looks at the rows set aside pass as many of them at a time as predictions do.
         let looks = rows.min(4096) as u64;
         let row = (4 * activations + 24 * m) as u64;
@@ -250,12 +252,11 @@ impl DeepWork {
 
     /// The same of the process itself behind a network: the matrix of all rows, which is in the file as a triangle; what rows keep on their way through the network; a block of rows to look at.
     fn dense(
-        (options, kind, embedding): (&DbkOptions, DeepKind, Option<usize>),
-        (activations, weights): (usize, usize),
+        (options, kind): (&DbkOptions, DeepKind),
+        deep::Sizes { activations, weights, outputs: width, .. }: deep::Sizes,
         rows: usize,
         inputs: usize,
     ) -> Self {
-        let width = embedding.unwrap_or(2);
         let own = saved_plan(rows, width);
         let told = options.settings(kind, rows, 0).into_iter().next().map(|setting| setting.options);
         let kept = told.as_ref().map_or(0, |told| told.kept_bytes as u64);

@@ -108,7 +108,11 @@ impl ScalableSummary {
         Self {
             solver: Solver::Features,
             settings: None,
-            precision: if deep.dense { KernelPrecision::Double } else { KernelPrecision::Single },
+            precision: match deep.dense || deep.architecture.is_none() {
+                true => KernelPrecision::Double,
+                // Networks are.
+                false => KernelPrecision::Single,
+            },
             hyperparameter_source,
             blocks: Vec::new(),
             noise_raised_from: None,

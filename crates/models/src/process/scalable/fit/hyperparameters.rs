@@ -22,7 +22,7 @@ pub(super) type Asked<'a> = (&'a FitRequest, &'a IterativeOptions);
 /// Kernel, mean and noise as the request has them, before anything is learned.
 pub(super) fn initial(prepared: &Prepared, request: &FitRequest) -> Result<ExactGp, ModelError> {
     let kernel = request.kernel.build(&prepared.schema.feature_names())?;
-    let noise = Gaussian::new(request.initial_noise, request.noise_floor);
+    let noise = Gaussian::new(request.first_noise(), request.noise_floor);
     Ok(ExactGp::new(kernel, request.mean, noise, prepared.data.inputs().ncols(), 1))
 }
 

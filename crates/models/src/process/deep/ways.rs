@@ -1,0 +1,257 @@
+//! The ways in which features are trained: what became of each, how it is judged, and which go on.
+
+use super::TriedSetting;
+use super::targets::Scatter;
+use super::weights::refitted;
+use crate::ModelError;
+use crate::options::{GO_ON, Setting};
+use faer::{Mat, MatRef};
+use posterior_likelihoods::Likelihood;
+use posterior_linalg::triangular::{pack_lower, unpack_lower};
+use posterior_linear::LinearError;
+use posterior_linear::low_rank::{
+    FeatureDiagnostics, LearnedFeatures, LowRankData, LowRankFit, LowRankOptions, LowRankPosterior,
+    LowRankState, Rest, WeightDistribution, refit,
+};
+use posterior_optim::{Parameters as _, Reason};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What the first round ends by where a second could go on.
+pub(super) const GOES_ON: [Reason; 2] = [Reason::Steps, Reason::Time];
+
+/// Everything that was found so far, for a checkpoint.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(super) struct DeepState {
+    /// What became of each way.
+    pub(super) runs: Vec<Way>,
+    /// The round, and how many runs of it are over.
+    pub(super) round: usize,
+    pub(super) over: usize,
+    pub(super) running: Option<LowRankState>,
+}
+
+/// One way to train, as far as it has come.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Way {
+    pub(super) tried: TriedSetting,
+    pub(super) best: Option<Best>,
+    /// Where it can go on, if it can.
+    pub(super) state: Option<LowRankState>,
+}
+
+impl Way {
+    pub(super) fn nll(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.nll)
+    }
+}
+
+/// What a way led to, as numbers.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Best {
+    pub(super) nll: f64,
+    pub(super) refitted: bool,
+    pub(super) features: Vec<f64>,
+    /// What was learned of the likelihood.
+    pub(super) likelihood: Vec<f64>,
+    /// By columns, one for each function.
+    mean: Vec<f64>,
+    /// Lower triangles, one for each function or one for all.
+    pub(super) roots: Vec<Vec<f64>>,
+    pub(super) rest: Rest,
+    pub(super) objective: f64,
+    pub(super) reason: Reason,
+    pub(super) jitter: f64,
+    pub(super) diagnostics: FeatureDiagnostics,
+}
+
+impl DeepState {
+    /// Which ways a round runs, by their numbers: all in the first, then the best of those that can go on.
+    pub(super) fn order(&self, count: usize) -> Vec<usize> {
+        if self.round == 0 {
+            return (0..count).collect();
+        }
+        let mut all: Vec<usize> = (0..self.runs.len()).collect();
+        // What a run of this round changes must not change which runs it has.
+        let first = |index: &usize| self.runs[*index].tried.first_nll;
+        all.sort_by(|a, b| first(a).total_cmp(&first(b)));
+        all.truncate(GO_ON);
+        all.retain(|index| {
+            GOES_ON.iter().any(|reason| self.runs[*index].tried.first_ended == reason.to_string())
+        });
+        all
+    }
+
+    /// Steps of earlier rounds that the way under way has behind it.
+    pub(super) fn going_on(&self, count: usize) -> usize {
+        let way = self.order(count).get(self.over).and_then(|index| self.runs.get(*index));
+        way.filter(|_| self.running.is_some()).map_or(0, |way| way.tried.steps[0])
+    }
+}
+
+/// One run of a way.
+pub(super) struct Run<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) scatter: Scatter,
+    pub(super) begun: Instant,
+    /// Whether the way does not go on.
+    pub(super) ends: bool,
+    /// When weights that have no closed form are to be found.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Way {
+    /// What a run led to: as it is, or with the exact posterior of its weights (the best Gaussian where that has no closed form), where it is better on the rows set aside.
+    pub(super) fn new(
+        run: &Run<'_>,
+        fit: LowRankFit,
+        (train, aside): (&LowRankData<'_>, &LowRankData<'_>),
+        before: Option<&Self>,
+    ) -> Result<Self, ModelError> {
+        let Run { setting, scatter, begun, ends, deadline } = *run;
+        let own = fit.posterior.surprise(aside)?;
+        let by_batches = setting.options.training.on_batches().is_some();
+        let exactly = |as_noise: bool| {
+            let options = LowRankOptions { rest_as_noise: as_noise, ..setting.options.clone() };
+            let (features, likelihood) =
+                (fit.posterior.features().clone_box(), fit.posterior.likelihood().clone_box());
+            refit(features, likelihood, train, &options)
+        };
+        // After training on the evidence with a correction, its rests are the noise of the corrected process.
+        let corrected = setting.options.corrected && matches!(fit.posterior.rest(), Rest::Uniform { .. });
+        let other = match scatter {
+            Scatter::Gaussian => (by_batches || corrected).then(|| exactly(corrected)),
+            Scatter::Labels { .. } | Scatter::Events => {
+                (by_batches && ends).then(|| refitted(&fit.posterior, train, &setting.options, deadline))
+            }
+        };
+        let other = other.transpose().ok().flatten();
+        let refitted_nll = other.as_ref().map(|p| p.surprise(aside)).transpose()?.filter(|v| v.is_finite());
+        let noise = fit.posterior.likelihood().shared_noise_variance();
+        let (chosen, again) = match (other, refitted_nll) {
+            // Of events rows judge the mean alone: how uncertain it is the bound says, which these weights have made largest.
+            (Some(other), Some(score)) if score < own || !own.is_finite() || scatter == Scatter::Events => {
+                (other, true)
+            }
+            _ => (fit.posterior, false),
+        };
+        let score = if again { refitted_nll.unwrap_or(own) } else { own };
+        let shown = if score.is_finite() { score } else { f64::MAX };
+        let tried = TriedSetting {
+            name: setting.name.clone(),
+            nll: if own.is_finite() { own } else { f64::MAX },
+            refitted_nll,
+            first_nll: before.map_or(shown, |way| way.tried.first_nll),
+            first_ended: before.map_or_else(|| fit.reason.to_string(), |way| way.tried.first_ended.clone()),
+            noise,
+            steps: [fit.steps, fit.best.map_or(fit.steps, |look| look.step)],
+            triangular_solves: fit.triangular_solves,
+            looks: fit.looks.into_iter().filter(|look| look.nll.is_finite()).collect(),
+            ended: fit.reason.to_string(),
+            seconds: begun.elapsed().as_secs_f64() + before.map_or(0.0, |way| way.tried.seconds),
+        };
+        let best = score.is_finite().then(|| {
+            let q = chosen.distribution();
+            let packed = |root: &Mat<f64>| {
+                let mut out = Vec::new();
+                pack_lower(root.as_ref(), &mut out);
+                out
+            };
+            Best {
+                nll: score,
+                refitted: again,
+                features: chosen.features().unconstrained(),
+                likelihood: chosen.likelihood().values(),
+                mean: (0..q.latents()).flat_map(|c| q.mean_of(c).to_vec()).collect(),
+                roots: q.roots().iter().map(packed).collect(),
+                rest: chosen.rest(),
+                objective: fit.objective,
+                reason: fit.reason,
+                jitter: fit.largest_jitter,
+                diagnostics: fit.diagnostics,
+            }
+        });
+        let state = GOES_ON.contains(&fit.reason).then_some(fit.state);
+        Ok(Self { tried, best, state })
+    }
+
+    pub(super) fn failed(setting: &Setting, error: &LinearError, begun: Instant) -> Self {
+        let tried = TriedSetting {
+            name: setting.name.clone(),
+            nll: f64::MAX,
+            refitted_nll: None,
+            first_nll: f64::MAX,
+            first_ended: error.to_string(),
+            noise: None,
+            steps: [0, 0],
+            triangular_solves: 0,
+            looks: Vec::new(),
+            ended: error.to_string(),
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        Self { tried, best: None, state: None }
+    }
+}
+
+impl Best {
+    pub(super) fn posterior(
+        &self,
+        mut features: Box<dyn LearnedFeatures>,
+        mut likelihood: Box<dyn Likelihood>,
+    ) -> Result<LowRankPosterior, ModelError> {
+        features.set_unconstrained(&self.features)?;
+        let m = features.rank();
+        let mean = MatRef::from_column_major_slice(&self.mean, m, self.mean.len() / m).to_owned();
+        let roots = self.roots.iter().map(|root| unpack_lower(root, m)).collect();
+        let q = WeightDistribution::new(mean, roots)?;
+        likelihood.set_values(&self.likelihood);
+        Ok(LowRankPosterior::new(features, q, likelihood, self.rest)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(first_nll: f64, reason: Reason) -> Way {
+        let tried = TriedSetting {
+            name: String::new(),
+            nll: first_nll,
+            refitted_nll: None,
+            first_nll,
+            first_ended: reason.to_string(),
+            noise: None,
+            steps: [1, 1],
+            triangular_solves: 0,
+            looks: Vec::new(),
+            ended: reason.to_string(),
+            seconds: 1.0,
+        };
+        Way { tried, best: None, state: None }
+    }
+
+    #[test]
+    fn the_best_that_can_go_on_do() {
+        let order = |runs: Vec<Way>| DeepState { runs, round: 1, ..DeepState::default() }.order(4);
+        let (steps, time, patience) = (Reason::Steps, Reason::Time, Reason::Patience);
+        // Runs that were short of time are no worse than those that had all their passes.
+        assert_eq!(order(vec![way(0.3, time), way(0.1, time), way(0.2, steps), way(0.4, steps)]), [1, 2]);
+        // What patience ended is not replaced by what is worse.
+        assert_eq!(order(vec![way(0.3, steps), way(0.1, patience), way(0.2, time)]), [2]);
+        assert_eq!(DeepState::default().order(4), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn steps_of_a_way_that_goes_on_are_not_counted_twice() {
+        let mut state = DeepState {
+            runs: vec![way(0.3, Reason::Steps), way(0.1, Reason::Steps)],
+            ..DeepState::default()
+        };
+        assert_eq!(state.going_on(2), 0);
+        (state.round, state.over) = (1, 1);
+        assert_eq!(state.going_on(2), 0);
+        state.running =
+            Some(LowRankState::begin(None, vec![0.0], &LowRankOptions::default().patience()).unwrap());
+        assert_eq!(state.going_on(2), 1);
+    }
+}
