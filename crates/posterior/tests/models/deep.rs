@@ -110,6 +110,8 @@ fn an_interrupted_training_goes_on_to_the_same_model() {
         });
         assert!(stopped.unwrap().was_interrupted());
         assert!(path.exists());
+        // How often a checkpoint is written is no part of what it belongs to.
+        set(&mut request, json!({"checkpoint-every": 60}));
         let resumed = fit(&request).unwrap();
         assert!(resumed.header().fit.scalable.as_ref().unwrap().resumed_from > 0);
         assert_eq!(resumed.predict(&fresh, None).unwrap().mean, whole.mean, "{method}");

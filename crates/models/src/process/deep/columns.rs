@@ -90,7 +90,7 @@ pub(super) fn scaling(
     let order: Vec<usize> = known.iter().filter_map(place).collect();
     if own.feature_means.len() != known.len()
         || own.feature_scales.len() != known.len()
-        || own.feature_scales.iter().any(|scale| !(*scale > 0.0))
+        || own.feature_scales.iter().any(|scale| scale.is_nan() || *scale <= 0.0)
         || order.len() != columns.names.len()
     {
         return refuse(format!("{file} is damaged: its standardisation does not fit its columns"));
