@@ -202,7 +202,7 @@ fn two_inputs_have_maps_of_predictions_and_of_what_is_near() {
         assert_eq!(portrait.maps[0].points_x.len(), if method == MethodName::Exact { 150 } else { 0 });
         // The places are planned for, as rows are.
         let places = portrait.maps[0].grid_x.len() * portrait.maps[0].grid_y.len();
-        let planned = model.plan_portrait(&Question { memory: 1 << 24, ..Question::default() });
+        let planned = model.plan_portrait(&Question { memory: 1 << 30, ..Question::default() });
         let planned = planned.unwrap().unwrap();
         assert!(planned.rows == places && places == 48 * 48 && planned.flops > 0.0, "{planned:?}");
         let report = RegressionReport { maps: portrait.maps, ..Default::default() };
