@@ -24,13 +24,14 @@
 //! | [`pullback_bilinear`], [`pullback_quadratic`] | gradients of `Σ u_i v_j k(x_i, z_j)` without an n x n adjoint |
 //! | [`stationary`] | squared exponential, Matérn, rational quadratic: a profile of the scaled distance each |
 //! | [`Periodic`], [`Linear`], [`Polynomial`], [`Constant`], [`White`] | the others |
+//! | [`infinite`] | networks of infinite width before training (NNGP): fully connected layers |
 //! | [`tanimoto`] | the kernel of counts: dense, sparse, with random hashes |
 //! | [`features`] | random features, and functions drawn from the prior |
 //! | [`inducing`] | a few points that stand for many |
 //! | [`composite`] | sums, products, scaling |
 //! | [`KernelExpression`] | `"matern32(ard) * periodic(x3) + linear"` |
 //!
-//! Formulas: spec `stochastic_gaussian_processes`, section 4; Rasmussen and Williams (2006), chapter 4.
+//! Formulas: spec `stochastic_gaussian_processes`, section 4; Rasmussen and Williams (2006), chapter 4; those of [`infinite`] stand there.
 //!
 //! Nothing of size n x n x D exists at any time, and an adjoint of size n x n only where the caller has one.
 
@@ -40,6 +41,7 @@ mod constant;
 mod driver;
 pub mod features;
 pub mod inducing;
+pub mod infinite;
 mod inputs;
 mod kernel;
 mod learned;

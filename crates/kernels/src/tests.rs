@@ -1,5 +1,6 @@
 //! Facts about all kernels: against naive formulas, finite differences, and the laws that they obey.
 
+use crate::infinite::{Activation, tests as infinite};
 use crate::*;
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -24,7 +25,7 @@ pub(crate) fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>>
 }
 
 /// Every kernel, isotropic and not, restricted and not, and nested composites.
-pub(crate) const TEXTS: [&str; 16] = [
+pub(crate) const TEXTS: [&str; 20] = [
     "se(lengthscale=0.7, variance=1.3)",
     "se(ard, lengthscale=1.4)",
     "matern12(lengthscale=0.9)",
@@ -41,6 +42,10 @@ pub(crate) const TEXTS: [&str; 16] = [
     "constant(variance=2) + white(variance=0.3)",
     "(se + matern32(x1) * linear) * periodic(x3) + white",
     "matern32(ard) * periodic(x3) + linear + rq(x2)",
+    "nngp(depth=3, relu, weight=1.2, bias=0.4)",
+    "nngp(depth=2, leaky-relu, x3, x1, slope=0.2)",
+    "nngp(depth=1, erf, readout=false)",
+    "nngp(depth=2, sine, weight=0.8) * periodic(x2) + linear",
 ];
 
 /// The formulas of the documentation, one pair of points at a time; `same` says whether the two are one observation.
@@ -80,6 +85,18 @@ fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
         }
         "matern32(ard) * periodic(x3) + linear + rq(x2)" => {
             m32(q2(1.0, all)) * periodic(&[2], 1.0, 1.0) + dot(all) + rq(q2(1.0, &[1]), 1.0)
+        }
+        "nngp(depth=3, relu, weight=1.2, bias=0.4)" => {
+            infinite::recursion(&[Activation::Relu; 3], &[(1.2, 0.4); 4], x, z)
+        }
+        "nngp(depth=2, leaky-relu, x3, x1, slope=0.2)" => {
+            let two = [Activation::LeakyRelu { slope: 0.2 }; 2];
+            infinite::recursion(&two, &[(1.0, 1.0); 3], &[x[2], x[0]], &[z[2], z[0]])
+        }
+        "nngp(depth=1, erf, readout=false)" => infinite::recursion(&[Activation::Erf], &[(1.0, 1.0)], x, z),
+        "nngp(depth=2, sine, weight=0.8) * periodic(x2) + linear" => {
+            let network = infinite::recursion(&[Activation::Sine; 2], &[(0.8, 1.0); 3], x, z);
+            network * periodic(&[1], 1.0, 1.0) + dot(all)
         }
         other => panic!("no naive formula for {other}"),
     }

@@ -248,6 +248,7 @@ fn what_cannot_be_drawn_is_refused() {
         RandomFeatures::new(&*build::<f64>(text), D, FeatureSettings::default(), Streams::new(0)).unwrap_err()
     };
     assert_eq!(error("periodic"), FeatureError::NoFeatures { kernel: "periodic".into() });
+    assert_eq!(error("se + nngp(depth=2, erf)"), FeatureError::NoFeatures { kernel: "nngp".into() });
     assert_eq!(error("se + polynomial"), FeatureError::NoFeatures { kernel: "polynomial".into() });
     assert_eq!(error("se + white"), FeatureError::Noise);
     assert_eq!(error("se * linear"), FeatureError::Product { kernel: "linear".into() });

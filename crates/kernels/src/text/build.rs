@@ -1,8 +1,9 @@
 //! Syntax to kernels, for one table's columns.
 
 use super::parse::{KernelTextError, nearest};
-use super::{Kind, Leaf, Node};
+use super::{Kind, Leaf, Node, network};
 use crate::composite::{Product, Scaled, Sum};
+use crate::infinite::InfiniteNetwork;
 use crate::stationary::{
     Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
 };
@@ -93,6 +94,12 @@ impl<'a> Builder<'a> {
             Kind::Constant => Box::new(Constant),
             Kind::White => Box::new(White),
             Kind::Tanimoto => Box::new(Tanimoto::new(columns)),
+            Kind::Nngp => {
+                let activations = vec![network::activation(leaf); leaf.initial("depth", 1.0) as usize];
+                let readout = network::has_readout(leaf);
+                let (weight, bias) = (setting("weight"), setting("bias"));
+                Box::new(InfiniteNetwork::new(label, columns, activations, readout, weight, bias))
+            }
         })
     }
 
@@ -103,11 +110,12 @@ impl<'a> Builder<'a> {
         let mut indices = Vec::new();
         for (name, position) in &leaf.columns {
             let here = |message: String| KernelTextError::new(self.source, *position, message);
-            let index = self
-                .features
-                .iter()
-                .position(|f| f == name)
-                .ok_or_else(|| here(unknown_column(name, self.features)))?;
+            let index = self.features.iter().position(|f| f == name).ok_or_else(|| {
+                here(match leaf.kind {
+                    Kind::Nngp => network::unknown_word(name, self.features),
+                    _ => unknown_column(name, self.features),
+                })
+            })?;
             if indices.contains(&index) {
                 return Err(here(format!("column `{name}` is named twice")));
             }
@@ -125,25 +133,29 @@ impl<'a> Builder<'a> {
 }
 
 impl Leaf {
-    fn initial(&self, name: &str, default: f64) -> f64 {
+    pub(super) fn initial(&self, name: &str, default: f64) -> f64 {
         self.setting(name).map_or(default, |s| s.value)
     }
 }
 
-fn unknown_column(name: &str, features: &[String]) -> String {
+/// Names of columns, as far as one reads them.
+pub(super) fn listed(features: &[String]) -> String {
     /// Columns that are listed.
     const LISTED: usize = 30;
     let list = features.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match features.len().saturating_sub(LISTED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    match features.len().saturating_sub(LISTED) {
+        0 => list,
+        more => format!("{list} and {more} more"),
+    }
+}
+
+fn unknown_column(name: &str, features: &[String]) -> String {
     let hint = match nearest(name, features.iter().map(String::as_str)) {
         _ if name.eq_ignore_ascii_case("ard") => "; did you mean `ard`?".to_string(),
         Some(near) => format!("; did you mean `{near}`?"),
         None => ".".to_string(),
     };
-    format!("no feature column is called `{name}`{hint} There are: {list}{more}")
+    format!("no feature column is called `{name}`{hint} There are: {}", listed(features))
 }
 
 /// What a product's variance is called: its factors' names with `*` between.

@@ -4,10 +4,10 @@
 //! sum      = product { "+" product }
 //! product  = factor { "*" factor }
 //! factor   = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
-//! argument = "ard" | [ "columns" "=" ] COLUMN | SETTING "=" NUMBER
+//! argument = "ard" | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" )
 //! ```
 //!
-//! | name | settings (initial values; all are learned except `degree`) |
+//! | name | settings (initial values; all are learned except `degree`, `depth`, `slope` and `readout`) |
 //! |---|---|
 //! | `se`, `rbf`, `squared_exponential` | `lengthscale`, `variance` |
 //! | `matern12`, `matern32`, `matern52` | `lengthscale`, `variance` |
@@ -15,23 +15,30 @@
 //! | `periodic` | `lengthscale`, `period`, `variance` |
 //! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers, not standardised) | `variance` |
 //! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
+//! | `nngp` | `depth` (1; hidden layers, up to 64), `activation` (`relu`, `leaky-relu`, `erf` or `sine`; the word alone will do), `slope` (0.01; of `leaky-relu`), `weight`, `bias` (standard deviations; one of each is learned for every layer), `readout` (`true`), without it `variance` |
+//!
+//! `nngp(depth=3, relu)` is a network of three infinitely wide layers and a read-out layer ([`crate::infinite`]); `nngp(depth=1, erf, readout=false)` ends with its
+//! activation.
 //!
 //! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
-//! columns; names with other characters than letters, digits, `_`, `.` and `-` stand in backquotes. Unless set, positive
+//! columns; names with other characters than letters, digits, `_`, `.` and `-` stand in backquotes, as do those of columns that are called `ard` or, for `nngp`, as an
+//! activation is. Unless set, positive
 //! parameters start at 1; they are learned on the logarithmic scale.
 //!
 //! **Scaling.** Two amplitudes in a product cannot be told apart, so there is one where one can be learned:
 //!
 //! 1. Every term of a sum carries exactly one `variance`, called after the term; so does a kernel that stands alone.
 //! 2. Factors of a product have amplitude 1. `variance=` on a factor sets where the product's variance starts.
-//! 3. `linear(ard)` has one variance for each column and no other.
-//! 4. A product with a sum or `linear(ard)` among its factors takes its variances from there and has no further one.
+//! 3. `linear(ard)` has one variance for each column and no other; the read-out layer of `nngp` has the amplitude in its `weight` and `bias`, so that with it there is no
+//!    variance.
+//! 4. A product with a sum, `linear(ard)` or `nngp` with a read-out layer among its factors takes its variances from there and has no further one.
 //!    `variance=` on another factor would have nothing to set and is an error.
 //!
 //! **Names.** `matern32.lengthscale`, `matern32.variance`; the second Matérn kernel of an expression is `matern32[2]`; a
 //! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
 mod build;
+mod network;
 mod parse;
 
 pub use parse::KernelTextError;
@@ -62,6 +69,8 @@ enum Node {
 struct Leaf {
     kind: Kind,
     ard: bool,
+    /// What stands between the layers of `nngp`; its name.
+    activation: Option<&'static str>,
     /// Names with the byte at which each stands in the source.
     columns: Vec<(String, usize)>,
     settings: Vec<Setting>,
@@ -70,6 +79,7 @@ struct Leaf {
 #[derive(Clone, Debug)]
 struct Setting {
     name: &'static str,
+    /// 1 and 0 stand for `true` and `false`.
     value: f64,
     /// The byte at which it stands in the source.
     position: usize,
@@ -97,12 +107,28 @@ impl Node {
 }
 
 impl Leaf {
+    /// What stands between its parentheses, in one order: settings that are set stay in theirs, only the depth comes first.
+    fn arguments(&self) -> Vec<String> {
+        let (first, settings): (Vec<&Setting>, Vec<&Setting>) =
+            self.settings.iter().partition(|s| s.name == "depth");
+        let mut out: Vec<String> = self.ard.then(|| "ard".to_string()).into_iter().collect();
+        out.extend(first.into_iter().map(Setting::text));
+        out.extend(self.activation.map(str::to_string));
+        out.extend(self.columns.iter().map(|(name, _)| parse::quoted(self.kind, name)));
+        out.extend(settings.into_iter().map(Setting::text));
+        out
+    }
+
     fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|s| s.name == name)
     }
 
     fn has_own_variances(&self) -> bool {
-        self.kind == Kind::Linear && self.ard
+        match self.kind {
+            Kind::Linear => self.ard,
+            Kind::Nngp => network::has_readout(self),
+            _ => false,
+        }
     }
 }
 
@@ -119,10 +145,11 @@ enum Kind {
     Constant,
     White,
     Tanimoto,
+    Nngp,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::SquaredExponential,
         Self::Matern12,
         Self::Matern32,
@@ -134,6 +161,7 @@ impl Kind {
         Self::Constant,
         Self::White,
         Self::Tanimoto,
+        Self::Nngp,
     ];
 
     /// Its names, the one that parameters are called by first.
@@ -150,6 +178,7 @@ impl Kind {
             Self::Constant => &["constant"],
             Self::White => &["white"],
             Self::Tanimoto => &["tanimoto"],
+            Self::Nngp => &["nngp"],
         }
     }
 
@@ -160,13 +189,14 @@ impl Kind {
             Self::Periodic => &["lengthscale", "period", "variance"],
             Self::Linear | Self::Constant | Self::White | Self::Tanimoto => &["variance"],
             Self::Polynomial => &["degree", "offset", "variance"],
+            Self::Nngp => &["depth", "activation", "slope", "weight", "bias", "readout", "variance"],
             _ => &["lengthscale", "variance"],
         }
     }
 
     /// Whether `ard` makes sense.
     fn takes_ard(self) -> bool {
-        !matches!(self, Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto)
+        !matches!(self, Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto | Self::Nngp)
     }
 
     /// Whether it looks at the inputs at all.
@@ -267,11 +297,18 @@ impl fmt::Display for Node {
             Self::Product(parts) => joined(f, parts, " * "),
             Self::Leaf(leaf) => {
                 f.write_str(leaf.kind.names()[0])?;
-                let mut arguments: Vec<String> = leaf.ard.then(|| "ard".to_string()).into_iter().collect();
-                arguments.extend(leaf.columns.iter().map(|(name, _)| parse::quoted(name)));
-                arguments.extend(leaf.settings.iter().map(|s| format!("{}={}", s.name, shortest(s.value))));
+                let arguments = leaf.arguments();
                 if arguments.is_empty() { Ok(()) } else { write!(f, "({})", arguments.join(", ")) }
             }
+        }
+    }
+}
+
+impl Setting {
+    fn text(&self) -> String {
+        match self.name {
+            "readout" => format!("readout={}", self.value != 0.0),
+            name => format!("{name}={}", shortest(self.value)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Text to syntax, with errors that point at the character.
 
-use super::{Kind, Leaf, Node, Setting};
+use super::{Kind, Leaf, Node, Setting, network};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
 const LONGEST: usize = 4096;
@@ -149,7 +149,7 @@ impl Parser<'_> {
             .into_iter()
             .find(|k| k.names().contains(&name.to_ascii_lowercase().as_str()))
             .ok_or_else(|| KernelTextError::new(self.source, start, unknown_kernel(&name)))?;
-        let mut leaf = Leaf { kind, ard: false, columns: Vec::new(), settings: Vec::new() };
+        let mut leaf = Leaf { kind, ard: false, activation: None, columns: Vec::new(), settings: Vec::new() };
         if self.eat('(') && !self.eat(')') {
             loop {
                 self.argument(&mut leaf)?;
@@ -161,6 +161,8 @@ impl Parser<'_> {
                 }
             }
         }
+        network::check(&leaf)
+            .map_err(|(position, message)| KernelTextError::new(self.source, position, message))?;
         Ok(Node::Leaf(leaf))
     }
 
@@ -181,6 +183,8 @@ impl Parser<'_> {
                     ));
                 }
                 leaf.ard = true;
+            } else if leaf.kind == Kind::Nngp && !in_quotes && network::known(&word).is_some() {
+                network::set_activation(leaf, &word).map_err(here)?;
             } else if leaf.kind.takes_columns() {
                 leaf.columns.push((word, start));
             } else {
@@ -203,6 +207,13 @@ impl Parser<'_> {
         let Some(&name) = allowed.iter().find(|s| **s == word) else {
             return Err(here(format!("`{kernel}` has no setting `{word}`; it has: {}", allowed.join(", "))));
         };
+        if name == "activation" {
+            self.peek();
+            let at = self.at;
+            let word = self.word()?;
+            return network::set_activation(leaf, &word)
+                .map_err(|message| KernelTextError::new(self.source, at, message));
+        }
         if leaf.setting(name).is_some() {
             return Err(KernelTextError::new(self.source, start, format!("`{name}` is set twice")));
         }
@@ -210,16 +221,7 @@ impl Parser<'_> {
         let at = self.at;
         let length = self.source[at..].find([',', ')']).unwrap_or(self.source.len() - at);
         let text = self.source[at..at + length].trim();
-        let value: f64 = text.parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0).ok_or_else(|| {
-            KernelTextError::new(self.source, at, format!("`{name}` must be a positive number"))
-        })?;
-        if name == "degree" && !(value.fract() == 0.0 && value <= 16.0) {
-            return Err(KernelTextError::new(
-                self.source,
-                at,
-                "`degree` must be a whole number from 1 to 16",
-            ));
-        }
+        let value = value(name, text).map_err(|message| KernelTextError::new(self.source, at, message))?;
         self.at = at + length;
         leaf.settings.push(Setting { name, value, position: start });
         Ok(())
@@ -245,9 +247,32 @@ impl Parser<'_> {
     }
 }
 
-/// A column's name as the text form writes it.
-pub(super) fn quoted(name: &str) -> String {
-    let plain = !name.is_empty() && name != "ard" && name.chars().all(is_plain);
+/// What a setting's text says, or what it should say.
+fn value(name: &str, text: &str) -> Result<f64, String> {
+    let whole = |most: f64| text.parse().ok().filter(|v: &f64| v.fract() == 0.0 && (1.0..=most).contains(v));
+    match name {
+        "degree" => whole(16.0).ok_or_else(|| "`degree` must be a whole number from 1 to 16".to_string()),
+        "depth" => whole(network::DEEPEST).ok_or_else(|| {
+            format!(
+                "`depth` counts hidden layers and must be a whole number from 1 to {}; without any, the kernel is `linear + constant`",
+                network::DEEPEST
+            )
+        }),
+        "readout" => match text {
+            "true" => Ok(1.0),
+            "false" => Ok(0.0),
+            _ => Err("`readout` must be `true` or `false`".to_string()),
+        },
+        _ => (text.parse().ok())
+            .filter(|v: &f64| v.is_finite() && *v > 0.0)
+            .ok_or_else(|| format!("`{name}` must be a positive number")),
+    }
+}
+
+/// A column's name as the text form writes it among the arguments of a kernel.
+pub(super) fn quoted(kind: Kind, name: &str) -> String {
+    let taken = name == "ard" || (kind == Kind::Nngp && network::known(name).is_some());
+    let plain = !name.is_empty() && !taken && name.chars().all(is_plain);
     if plain { name.to_string() } else { format!("`{name}`") }
 }
 

@@ -61,6 +61,14 @@ fn text_round_trips() {
         "(se + constant) * linear(x1, x2)",
         "se * (se * se)",
         "polynomial(degree=3, offset=0.1) + white(variance=0.25)",
+        "nngp",
+        "nngp(depth=3, relu)",
+        "nngp(depth=1, erf, readout=false)",
+        "nngp(depth=2, leaky-relu, slope=0.1, weight=1.5, bias=0.3)",
+        "nngp(depth=64, sine, x1, `wind speed`, weight=1.5) * periodic(x3) + linear",
+        "nngp(erf, bias=0.3, readout=false, variance=2) + nngp(x2)",
+        // Columns that are called as activations are.
+        "nngp(erf, `relu`) + se(relu)",
     ] {
         let expression: KernelExpression = text.parse().unwrap();
         assert_eq!(expression.to_string(), text);
@@ -79,6 +87,26 @@ fn amplitudes_stand_where_they_can_be_learned() {
     let all: Vec<String> = names("se + se * se + linear + (se + se) * white");
     let distinct: std::collections::HashSet<&String> = all.iter().collect();
     assert_eq!(all.len(), distinct.len(), "{all:?}");
+}
+
+#[test]
+fn networks_have_a_pair_of_scales_for_each_layer_and_a_variance_without_read_out() {
+    assert_eq!(names("nngp(depth=3, relu)"), ["nngp.weight", "nngp.bias"]);
+    assert_eq!(build("nngp(depth=2, relu, weight=1.5, bias=0.3)").values(), [1.5, 1.5, 1.5, 0.3, 0.3, 0.3]);
+    assert_eq!(names("nngp(readout=false)"), ["nngp.variance", "nngp.weight", "nngp.bias"]);
+    assert_eq!(build("nngp(erf, readout=false, variance=2)").values(), [2.0, 1.0, 1.0]);
+    assert_eq!(names("nngp * se")[..2], ["nngp.weight", "nngp.bias"]);
+    assert_eq!(names("nngp(readout=false) * se")[0], "nngp*se.variance");
+    assert_eq!(names("nngp + nngp(erf)")[2], "nngp[2].weight");
+    let parse = |text: &str| text.parse::<KernelExpression>().unwrap();
+    assert_eq!(parse("nngp( relu ,depth = 3)"), parse("nngp(depth=3, activation=relu)"));
+    assert_eq!(parse("nngp(x1, columns=relu, erf)").to_string(), "nngp(erf, x1, `relu`)");
+    assert_eq!(parse("nngp(readout=true)").to_string(), "nngp(readout=true)");
+    let named = ["relu".to_string(), "x".to_string()];
+    let of_column = parse("nngp(erf, `relu`)").build::<f64>(&named).unwrap();
+    let x = faer::Mat::from_fn(2, 2, |i, j| (i + 3 * j) as f64);
+    let expected = parse("nngp(erf, x)").build::<f64>(&["x".into(), "relu".into()]).unwrap();
+    assert_eq!(crate::gram(&*of_column, x.as_ref()), crate::gram(&*expected, x.as_ref()));
 }
 
 #[test]
@@ -120,6 +148,36 @@ fn errors_point_at_the_character() {
         ("linear(ard) * (se(variance=2) * se)", 18, "no `variance` to set"),
         ("se(x1, x1)", 7, "named twice"),
         ("polynomial(degree=2.5)", 18, "whole number"),
+        ("nngp(depth=0, relu)", 11, "counts hidden layers and must be a whole number from 1 to 64"),
+        ("nngp(depth=2.5)", 11, "whole number from 1 to 64"),
+        ("nngp(depth=65)", 11, "whole number from 1 to 64"),
+        ("nngp(depth=many)", 11, "without any, the kernel is `linear + constant`"),
+        (
+            "nngp(depth=2, rleu)",
+            14,
+            "`rleu` is neither an activation nor a feature column; did you mean `relu`? Activations: relu, leaky-relu, erf, sine. Columns: x1, x2",
+        ),
+        ("nngp(tanh)", 5, "its kernel has no closed form, that of `erf` is close to it"),
+        ("nngp(x4)", 5, "did you mean `x1`?"),
+        (
+            "nngp(activation=gelu)",
+            16,
+            "no activation is called `gelu`; did you mean `relu`? Known: relu, leaky-relu, erf, sine",
+        ),
+        ("nngp(activation=x1)", 16, "Known: relu"),
+        ("nngp(relu, erf)", 11, "`activation` is set twice"),
+        ("nngp(columns=relu)", 13, "neither an activation nor a feature column"),
+        ("nngp(relu, slope=0.1)", 11, "only `leaky-relu` has a `slope`"),
+        ("nngp(relu, weight=0)", 18, "`weight` must be a positive number"),
+        ("nngp(relu, readout=no)", 19, "`readout` must be `true` or `false`"),
+        ("nngp(relu, ard)", 11, "nothing that could differ by column"),
+        (
+            "nngp(relu, lengthscale=1)",
+            11,
+            "it has: depth, activation, slope, weight, bias, readout, variance",
+        ),
+        ("se + nngp(variance=2)", 10, "has no `variance` with its read-out layer"),
+        ("nngp * se(variance=2)", 10, "no `variance` to set"),
         ("se(`x", 3, "never closed"),
         ("se(lengthscale=1, lengthscale=2)", 18, "set twice"),
     ];
@@ -154,6 +212,7 @@ fn mutated_text_never_panics() {
     let seeds = [
         "matern32(ard) * periodic(x3) + linear",
         "(se + constant(variance=1e-3)) * rq(`wind speed`, alpha=2)",
+        "nngp(depth=3, leaky-relu, x1, slope=0.5, readout=false) + nngp(activation=erf, columns=relu)",
     ];
     let pieces = ["(", ")", "+", "*", ",", "=", "`", "ard", "x1", "1e308", "-", "é", "\u{0}", " ", "se", "9"];
     let mut rng = Streams::new(1).stream("kernels/fuzz");
