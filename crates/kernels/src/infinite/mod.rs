@@ -28,6 +28,8 @@
 //! | [`Activation`] | dual maps and their derivatives, each in one place |
 //! | `angle` | arcs that become vector code: arcsine, arccosine, the arc-cosine kernel's excess |
 //! | `inner` | inner products of all first points with one second point |
+//! | `scales` | standard deviations of weights and biases, as parameters |
+//! | `stack` | fully connected layers behind a first covariance |
 //! | [`InfiniteNetwork`] | the kernel of fully connected layers: tiles, prepared points |
 //! | `pullback` | the way back through its layers |
 //!
@@ -41,6 +43,8 @@ mod angle;
 mod dense;
 mod inner;
 mod pullback;
+mod scales;
+mod stack;
 #[cfg(test)]
 pub(crate) mod tests;
 
