@@ -1,4 +1,4 @@
-//! Which columns of the inputs a kernel sees, and their copies divided by lengthscales.
+//! Which columns of the inputs a kernel sees, their copies divided by lengthscales, and sums over them.
 
 use faer::{Mat, MatRef};
 use posterior_linalg::Real;
@@ -75,6 +75,65 @@ impl<T: Real> Points<T> {
 /// Adds `values[d][i]` to column `columns[d]` of `target`.
 pub(crate) fn add_column<T: Real>(target: &mut Mat<T>, column: usize, values: &[T]) {
     target.as_mut().col_mut(column).iter_mut().zip(values).for_each(|(t, &v)| *t += v);
+}
+
+/// `out[i] <- Σ_d` of `count` terms of coordinates `x_id` and a point's `z_d`, each given as its coordinates and the point's, where `term(x, z, sum)` adds one: up to eight a pass, so that partial sums
+/// stay in registers and a column is written once for eight dimensions. The order of additions is that of the dimensions.
+#[inline(always)]
+pub(crate) fn sum_dimensions<'a, T: Real>(
+    count: usize,
+    out: &mut [T],
+    dimension: impl Fn(usize) -> (&'a [T], T),
+    term: impl Fn(T, T, T) -> T + Copy,
+) {
+    if count == 0 {
+        out.fill(T::ZERO);
+    }
+    let mut done = 0;
+    while done < count {
+        done += match count - done {
+            8.. => add_dimensions::<T, 8>(done, out, &dimension, term),
+            4.. => add_dimensions::<T, 4>(done, out, &dimension, term),
+            2.. => add_dimensions::<T, 2>(done, out, &dimension, term),
+            _ => add_dimensions::<T, 1>(done, out, &dimension, term),
+        };
+    }
+}
+
+/// Adds N dimensions from `first`; before the first there was nothing. Returns N.
+#[inline(always)]
+fn add_dimensions<'a, T: Real, const N: usize>(
+    first: usize,
+    out: &mut [T],
+    dimension: &impl Fn(usize) -> (&'a [T], T),
+    term: impl Fn(T, T, T) -> T + Copy,
+) -> usize {
+    let n = out.len();
+    let mut columns = [&[][..]; N];
+    let mut point = [T::ZERO; N];
+    for k in 0..N {
+        let (column, z) = dimension(first + k);
+        columns[k] = &column[..n];
+        point[k] = z;
+    }
+    if first == 0 {
+        for i in 0..n {
+            let mut sum = T::ZERO;
+            for k in 0..N {
+                sum = term(columns[k][i], point[k], sum);
+            }
+            out[i] = sum;
+        }
+    } else {
+        for i in 0..n {
+            let mut sum = out[i];
+            for k in 0..N {
+                sum = term(columns[k][i], point[k], sum);
+            }
+            out[i] = sum;
+        }
+    }
+    N
 }
 
 /// Partial sums that a loop keeps side by side, so that it becomes vector code.
@@ -165,6 +224,26 @@ pub(crate) fn lane_sum<T: Real>(count: usize, term: impl Fn(usize) -> T) -> f64 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On both sides of what is taken in one pass, from none on; whole numbers, with a term that shows the order.
+    #[test]
+    fn dimensions_are_summed_in_their_order() {
+        for count in 0..30_usize {
+            let columns: Vec<Vec<f64>> = (0..count).map(|d| vec![d as f64, 1.0, -2.0]).collect();
+            let mut out = vec![f64::NAN; 3];
+            sum_dimensions(
+                count,
+                &mut out,
+                |d| (&columns[d], (d % 3) as f64),
+                |x, z, sum| (7.0 * sum + x * z) % 1009.0,
+            );
+            for i in 0..3 {
+                let expected =
+                    (0..count).fold(0.0, |sum, d| (7.0 * sum + columns[d][i] * (d % 3) as f64) % 1009.0);
+                assert_eq!(out[i], expected, "{count}");
+            }
+        }
+    }
 
     /// Small integers, whose sums are exact in any order; lengths on both sides of whole vectors.
     #[test]

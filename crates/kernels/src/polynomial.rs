@@ -8,22 +8,27 @@ use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
 
-/// The inhomogeneous polynomial kernel with a learned positive `offset`. Rasmussen and Williams (2006), section 4.2.2.
+/// The inhomogeneous polynomial kernel with a learned positive `offset`. Rasmussen and Williams (2006), section 4.2.2; spec `generalised_variational_inference`, section 6.2.
+///
+/// A scale inside is an amplitude outside: `(s x·z + c)^p = s^p (x·z + c/s)^p`.
+///
+/// The degree is any positive number. Where it is no whole number, `x·z + c` has to be positive for all points (otherwise the value is NaN), and even then matrices of more than p + 2 points need not be
+/// positive semi-definite (FitzGerald and Horn 1977): use such degrees for inputs that are positive, with jitter. An entry costs p flops, for fractions about 50, and loses `p |ln(x·z + c)|` roundings with these.
 #[derive(Clone, Debug)]
 pub struct Polynomial {
     label: String,
     columns: Columns,
-    degree: u32,
+    degree: f64,
     offset: f64,
 }
 
 impl Polynomial {
-    /// A polynomial kernel of the given degree, at least 1.
+    /// A polynomial kernel of the given degree.
     ///
     /// # Panics
-    /// When the degree is 0.
-    pub fn new(label: impl Into<String>, columns: Columns, degree: u32, offset: f64) -> Self {
-        assert!(degree >= 1, "a polynomial kernel has degree 1 or more");
+    /// When the degree is not positive and finite.
+    pub fn new(label: impl Into<String>, columns: Columns, degree: f64, offset: f64) -> Self {
+        assert!(degree > 0.0 && degree.is_finite(), "a polynomial kernel has a positive degree");
         Self { label: label.into(), columns, degree, offset }
     }
 
@@ -35,9 +40,20 @@ impl Polynomial {
 /// Entries that are raised together: they stay in the first cache.
 const PIECE: usize = 128;
 
-/// `(v + offset)^exponent` in place. The loop over the exponent is outside of that over entries, which the compiler can then vectorise.
+/// Largest degree that is reached by multiplications.
+const MULTIPLIED: f64 = 64.0;
+
+/// `(v + offset)^exponent` in place. The loop over a whole exponent is outside of that over entries, which the compiler can then vectorise.
 #[inline(always)]
-fn raise<T: Real>(values: &mut [T], offset: T, exponent: u32) {
+fn raise<T: Real>(values: &mut [T], offset: T, exponent: f64) {
+    if exponent.fract() != 0.0 || !(0.0..=MULTIPLIED).contains(&exponent) {
+        let exponent = T::from_f64(exponent);
+        for value in values {
+            *value = (exponent * (*value + offset).ln()).exp();
+        }
+        return;
+    }
+    let exponent = exponent as u32;
     let mut base = [T::ZERO; PIECE];
     for piece in values.chunks_mut(PIECE) {
         let base = &mut base[..piece.len()];
@@ -88,7 +104,10 @@ impl<T: Real> Kernel<T> for Polynomial {
             let inner: T = (0..points.count()).map(|d| points.column(d)[i] * points.column(d)[i]).sum();
             *o = inner;
         }
-        raise(out, offset, self.degree);
+        dispatch(
+            #[inline(always)]
+            || raise(out, offset, self.degree),
+        );
     }
 
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
@@ -97,7 +116,7 @@ impl<T: Real> Kernel<T> for Polynomial {
         // The inner product's adjoint: p (x·z + c)^(p-1) times that of the value.
         let mut inner = Mat::<T>::zeros(adjoint.nrows(), adjoint.ncols());
         matmul(inner.as_mut(), Accum::Replace, x.matrix(), z.matrix().transpose(), T::ONE, Par::Seq);
-        let degree = T::from_f64(f64::from(self.degree));
+        let degree = T::from_f64(self.degree);
         let (mut total, mut toward_offset) = (0.0, 0.0);
         let mut values = vec![T::ZERO; adjoint.nrows()];
         dispatch(
@@ -107,7 +126,7 @@ impl<T: Real> Kernel<T> for Polynomial {
                     let inner = inner.col_as_slice_mut(j);
                     let g = &entries(adjoint, j)[..values.len()];
                     values.copy_from_slice(inner);
-                    raise(&mut values, offset, self.degree - 1);
+                    raise(&mut values, offset, self.degree - 1.0);
                     for i in 0..values.len() {
                         let lower = g[i] * values[i];
                         values[i] = lower * (inner[i] + offset);
@@ -145,5 +164,90 @@ impl<T: Real> Kernel<T> for Polynomial {
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{build, points};
+    use crate::{Request, cross, diagonal, gram, pullback};
+    use faer::Mat;
+    use posterior_optim::check;
+
+    /// `(s x·z + c)^p` of the specification, in the words that there are.
+    #[test]
+    fn scales_inside_are_amplitudes_outside() {
+        let (s, c) = (0.7f64, 1.9f64);
+        let x = points(9, 81);
+        let dot = |i: usize, j: usize| (0..3).map(|d| x[(i, d)] * x[(j, d)]).sum::<f64>();
+        let words = |p: i32| format!("polynomial(degree={p}, offset={}, variance={})", c / s, s.powi(p));
+        let mut cases: Vec<(String, i32, f64)> = (1..=5).map(|p| (words(p), p, c)).collect();
+        cases.push((format!("linear(variance={s}) + constant(variance={c})"), 1, c));
+        cases.push((format!("linear(variance={s})"), 1, 0.0));
+        for (text, p, c) in cases {
+            let kernel = build::<f64>(&text);
+            let k = gram(&*kernel, x.as_ref());
+            for j in 0..9 {
+                for i in 0..9 {
+                    let expected = (s * dot(i, j) + c).powi(p);
+                    assert!(
+                        (k[(i, j)] - expected).abs() < 1e-12 * (1.0 + k[(i, i)].max(k[(j, j)])),
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn degrees_may_be_fractions_where_inner_products_are_positive() {
+        let positive = |n: usize, seed: u64| {
+            let x = points(n, seed);
+            Mat::from_fn(n, 3, |i, d| x[(i, d)].abs())
+        };
+        let (x, z) = (positive(7, 82), positive(5, 83));
+        let weights = Mat::from_fn(7, 5, |i, j| ((3 * i + 5 * j) as f64).sin());
+        for degree in [0.4, 1.5, 2.0, 2.75, 7.1] {
+            let text = format!("polynomial(degree={degree}, offset=0.3)");
+            let kernel = build::<f64>(&text);
+            let k = cross(&*kernel, x.as_ref(), z.as_ref());
+            let own = diagonal(&*kernel, x.as_ref());
+            for i in 0..7 {
+                let value = |z: &Mat<f64>, j: usize| {
+                    ((0..3).map(|d| x[(i, d)] * z[(j, d)]).sum::<f64>() + 0.3).powf(degree)
+                };
+                assert!((own[i] - value(&x, i)).abs() < 1e-14 * own[i] * degree.max(1.0) * 10.0, "{text}");
+                for j in 0..5 {
+                    assert!(
+                        (k[(i, j)] - value(&z, j)).abs() < 1e-14 * k[(i, j)] * degree.max(1.0) * 10.0,
+                        "{text}"
+                    );
+                }
+            }
+            let pairing = |kernel: &dyn crate::Kernel<f64>, x: &Mat<f64>| {
+                let k = cross(kernel, x.as_ref(), z.as_ref());
+                (0..5).map(|j| (0..7).map(|i| k[(i, j)] * weights[(i, j)]).sum::<f64>()).sum()
+            };
+            let found = pullback(&*kernel, x.as_ref(), z.as_ref(), weights.as_ref(), Request::ALL);
+            let numeric = check::gradient(
+                |values| {
+                    let mut moved = kernel.clone_box();
+                    moved.set_values(values);
+                    pairing(&*moved, &x)
+                },
+                &kernel.values(),
+            );
+            check::assert_close(&found.parameters, &numeric, 1e-8, 1e-8);
+            let flat: Vec<f64> = (0..3).flat_map(|d| x.col_as_slice(d).to_vec()).collect();
+            let at = |v: &[f64]| Mat::from_fn(7, 3, |i, d| v[d * 7 + i]);
+            let numeric = check::gradient(|v| pairing(&*kernel, &at(v)), &flat);
+            let found = found.x.unwrap();
+            let found: Vec<f64> = (0..3).flat_map(|d| found.col_as_slice(d).to_vec()).collect();
+            check::assert_close(&found, &numeric, 1e-8, 1e-8);
+        }
+        // A negative base has no such power, and says so.
+        let apart = Mat::from_fn(2, 3, |i, _| if i == 0 { 1.0 } else { -1.0 });
+        let k = gram(&*build::<f64>("polynomial(degree=2.5, offset=0.3)"), apart.as_ref());
+        assert!(k[(1, 0)].is_nan() && k[(0, 0)].is_finite());
     }
 }

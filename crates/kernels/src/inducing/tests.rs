@@ -43,6 +43,69 @@ fn greedy_rows_have_the_largest_conditional_variance_each_time() {
     assert!(greedy.residuals[2] < 1e-10);
 }
 
+/// Spec `generalised_variational_inference`, section 20: fixture G.
+#[test]
+fn greedy_orders_are_those_of_the_specification() {
+    let at = [-2.0, -1.2, -0.5, 0.1, 0.9, 1.7];
+    let x = Mat::from_fn(6, 1, |i, _| at[i]);
+    let greedy = |text: &str| {
+        let kernel = text.parse::<crate::KernelExpression>().unwrap().build::<f64>(&["x".into()]).unwrap();
+        greedy_variance(&KernelMatrix::new(&*kernel, x.as_ref()), 5, 0.0)
+    };
+    // All variances are equal at first: the first row.
+    assert_eq!(greedy("se(variance=1.44, lengthscale=0.8)").rows, [0, 5, 3, 1, 4]);
+    let found = greedy("nngp(depth=1, erf, readout=false)");
+    assert_eq!(found.rows, [0, 5, 3, 2, 4]);
+    let traces = [1.8043965607, 0.3806978141, 0.0777973297, 0.0201076907];
+    for (found, expected) in found.residuals.iter().zip(traces) {
+        // Ten digits, and 1e-12 that the specification adds to each variance.
+        assert!((found - expected).abs() < 6e-11, "{found} {expected}");
+    }
+}
+
+/// `diag(K - K_Z K_ZZ⁻¹ K_Z)` anew for each choice, as the rule is written; of equals the first.
+#[test]
+fn greedy_rows_are_those_of_the_rule_itself() {
+    let names: Vec<String> = (0..6).map(|i| format!("x{i}")).collect();
+    for text in [
+        "se(ard, lengthscale=1.5)",
+        "matern32 + linear(ard)",
+        "polynomial(degree=3)",
+        "nngp(depth=2, relu)",
+        "nngp(depth=1, erf, readout=false)",
+        "nngp-conv(shape=2x3, conv=1x2, relu, pool=2x1, dense, erf)",
+    ] {
+        let kernel = text.parse::<crate::KernelExpression>().unwrap().build::<f64>(&names).unwrap();
+        for seed in 0..4 {
+            let mut rng = Streams::new(seed).stream("kernels/greedy");
+            let mut x = Mat::<f64>::from_fn(40, 6, |_, _| {
+                rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng)
+            });
+            // Two rows that are one: the second is never chosen.
+            (0..6).for_each(|d| x[(23, d)] = x[(7, d)]);
+            let k = gram(&*kernel, x.as_ref());
+            let mut rows: Vec<usize> = Vec::new();
+            while rows.len() < 9 {
+                let m = rows.len();
+                let inner = Mat::from_fn(m, m, |i, j| k[(rows[i], rows[j])]);
+                let across = Mat::from_fn(m, 40, |i, j| k[(rows[i], j)]);
+                let explained =
+                    if m == 0 { Mat::zeros(0, 40) } else { inner.llt(Side::Lower).unwrap().solve(&across) };
+                let left =
+                    |j: usize| k[(j, j)] - (0..m).map(|i| across[(i, j)] * explained[(i, j)]).sum::<f64>();
+                let best = (0..40).filter(|j| !rows.contains(j)).fold(None, |best: Option<usize>, j| {
+                    // Equals to rounding count as equals.
+                    best.filter(|&b| left(j) <= left(b) * (1.0 + 1e-9)).or(Some(j))
+                });
+                rows.extend(best);
+            }
+            assert!(!rows.contains(&23));
+            let found = greedy_variance(&KernelMatrix::new(&*kernel, x.as_ref()), 9, 0.0);
+            assert_eq!(found.rows, rows, "{text} {seed}");
+        }
+    }
+}
+
 #[test]
 fn k_means_finds_separate_clusters_and_its_centres_are_means() {
     let noise = points(300, 72);

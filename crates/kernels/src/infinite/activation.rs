@@ -84,6 +84,9 @@ pub(super) trait DualMap<T: Real>: Copy {
 
     /// The derivative of `E[φ(u)²]` in the variance: all three slopes at x = z.
     fn own_slope(self, variance: T) -> T;
+
+    /// By how much rounding put a correlation above what [`Self::value`] takes it for; 0 or less where it did not.
+    fn clipped(self, a: Side<T>, c: T, b: Side<T>) -> T;
 }
 
 #[inline(always)]
@@ -156,6 +159,11 @@ impl<T: Real> DualMap<T> for Rectifier<T> {
     fn own_slope(self, _variance: T) -> T {
         T::from_f64(0.5).mul_add(self.gain, self.slope)
     }
+
+    #[inline(always)]
+    fn clipped(self, a: Side<T>, c: T, b: Side<T>) -> T {
+        if coincide(a, c, b) { T::ZERO } else { magnitude(c) * (a.scale * b.scale) - T::ONE }
+    }
 }
 
 /// The error function: `(2/π) asin ρ` with `ρ = 2c q_a q_b`; the scale is `q = 1/√(1 + 2a)`.
@@ -204,6 +212,13 @@ impl<T: Real> DualMap<T> for ErrorFunction {
         let root = T::from_f64(4.0).mul_add(variance, T::ONE).sqrt();
         T::from_f64(4.0 / PI) / (T::from_f64(2.0).mul_add(variance, T::ONE) * root)
     }
+
+    #[inline(always)]
+    fn clipped(self, a: Side<T>, c: T, b: Side<T>) -> T {
+        let least = a.scale * b.scale;
+        let rest = T::ONE - T::from_f64(2.0) * magnitude(c) * least;
+        if coincide(a, c, b) { T::ZERO } else { least - rest }
+    }
 }
 
 /// The sine: `exp(-(a + b)/2) sinh c`, as `sign(c) e t / (1 + t)` with `e = exp(-(a + b - 2|c|)/2)` and `t = tanh |c|`: nothing overflows, and small values keep
@@ -248,5 +263,11 @@ impl<T: Real> DualMap<T> for SineWave {
     #[inline(always)]
     fn own_slope(self, variance: T) -> T {
         (T::from_f64(-2.0) * variance).exp()
+    }
+
+    #[inline(always)]
+    fn clipped(self, a: Side<T>, c: T, b: Side<T>) -> T {
+        let both = a.variance + b.variance;
+        if both > T::ZERO { (magnitude(c) + magnitude(c) - both) / both } else { T::ZERO }
     }
 }

@@ -1,9 +1,9 @@
 //! The kernel of a network of fully connected layers.
 
-use super::Activation;
 use super::inner;
 use super::scales::Scales;
 use super::stack::Stack;
+use super::{Activation, ClippedCorrelations};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::Columns;
 use crate::kernel::{Adjoints, Kernel, Pair, column};
@@ -16,7 +16,7 @@ use posterior_optim::{Parameters, Segment};
 /// A network of infinitely wide, fully connected layers before training, as a covariance function. The recursion stands in the guide of
 /// [`crate::infinite`]; Lee and others, "Deep neural networks as Gaussian processes" (2018); Williams (1997) for one layer.
 ///
-/// Parameters, positive: `LABEL.weight` and `LABEL.bias`, the standard deviations of weights and biases, one of each for every layer from the first to
+/// Parameters, positive (biases may all be 0, and are held there then): `LABEL.weight` and `LABEL.bias`, the standard deviations of weights and biases, one of each for every layer from the first to
 /// the last, which is the read-out layer unless that is switched off. Only their squares enter. With (leaky) ReLU throughout, a factor moves from the scales of one layer to the
 /// next weight's without a change of the kernel, so that data determine only some products of them.
 ///
@@ -38,7 +38,7 @@ impl InfiniteNetwork {
     /// standard deviations of weights and biases.
     ///
     /// # Panics
-    /// When there is no activation, or a deviation is not positive.
+    /// When there is no activation, or a deviation is not positive (that of biases: negative).
     pub fn new(
         label: impl Into<String>,
         columns: Columns,
@@ -57,7 +57,7 @@ impl InfiniteNetwork {
     /// The same network with standard deviations of its own for each layer, first to last. There is a read-out layer where there is one more of them than activations.
     ///
     /// # Panics
-    /// When their numbers are not those of the layers, with or without read-out, or one is not positive.
+    /// When their numbers are not those of the layers, with or without read-out, one is not positive, or some biases are 0 and others not.
     pub fn with_scales(mut self, weights: Vec<f64>, biases: Vec<f64>) -> Self {
         let hidden = self.stack.depth();
         assert!(
@@ -79,6 +79,20 @@ impl InfiniteNetwork {
     /// Whether a layer without activation stands at the end.
     pub fn has_readout(&self) -> bool {
         self.stack.readout
+    }
+
+    /// Correlations between points of x (n x D) and of z (m x D) that rounding puts above 1 in some layer, where they count as 1. Costs what [`crate::cross`] does, on one thread.
+    pub fn clipped_correlations<T: Real>(&self, x: MatRef<'_, T>, z: MatRef<'_, T>) -> ClippedCorrelations {
+        let (x, z): (Prepared<T>, Prepared<T>) = (self.prepare(x), self.prepare(z));
+        let (x, z) = (x.block(0..x.rows()), z.block(0..z.rows()));
+        let mut clipped = ClippedCorrelations::default();
+        let (rows, mut state) = (0..x.rows(), Mat::zeros(x.rows(), 1));
+        for j in 0..z.rows() {
+            inner::fill(self.columns.count(), x, z.point(j), std::iter::empty(), state.as_mut());
+            let state = state.col_as_slice_mut(0);
+            self.stack.clipped_column(&self.scales, (x, z), (&rows, j), state, &mut clipped);
+        }
+        clipped
     }
 
     /// `|x|²` of prepared points.

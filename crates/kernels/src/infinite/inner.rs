@@ -5,6 +5,7 @@
 //! only the entries of one observation with itself are summed that way.
 
 use crate::PreparedBlock;
+use crate::inputs::sum_dimensions;
 use crate::kernel::column;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, Par};
@@ -14,52 +15,7 @@ use posterior_linalg::vectorised::dispatch;
 /// Dimensions up to which inner products are summed directly.
 pub(super) const DIRECT: usize = 32;
 
-/// `out[i] <- Σ_d x_id z_d` for `count` dimensions, each given as its coordinates and the point's: up to eight a pass, so that partial sums stay in
-/// registers.
-#[inline(always)]
-pub(super) fn sum_products<'a, T: Real>(
-    count: usize,
-    out: &mut [T],
-    dimension: impl Fn(usize) -> (&'a [T], T),
-) {
-    out.fill(T::ZERO);
-    let mut done = 0;
-    while done < count {
-        done += match count - done {
-            8.. => add_products::<T, 8>(done, out, &dimension),
-            4.. => add_products::<T, 4>(done, out, &dimension),
-            2.. => add_products::<T, 2>(done, out, &dimension),
-            _ => add_products::<T, 1>(done, out, &dimension),
-        };
-    }
-}
-
-/// Adds N dimensions from `first`. Returns N.
-#[inline(always)]
-fn add_products<'a, T: Real, const N: usize>(
-    first: usize,
-    out: &mut [T],
-    dimension: &impl Fn(usize) -> (&'a [T], T),
-) -> usize {
-    let n = out.len();
-    let mut columns = [&[][..]; N];
-    let mut point = [T::ZERO; N];
-    for k in 0..N {
-        let (column, z) = dimension(first + k);
-        columns[k] = &column[..n];
-        point[k] = z;
-    }
-    for i in 0..n {
-        let mut sum = out[i];
-        for k in 0..N {
-            sum = columns[k][i].mul_add(point[k], sum);
-        }
-        out[i] = sum;
-    }
-    N
-}
-
-/// `Σ_d x_id²` of `rows` points, with the bits of [`sum_products`] of the point with itself.
+/// `Σ_d x_id²` of `rows` points, with the bits of the point's product with itself in [`fill`].
 pub(super) fn squares<'a, T: Real>(
     rows: usize,
     count: usize,
@@ -101,11 +57,13 @@ pub(super) fn fill<T: Real>(
         #[inline(always)]
         || {
             for j in 0..out.ncols() {
-                sum_products(
+                sum_dimensions(
                     count,
                     column(&mut out, j),
                     #[inline(always)]
                     |d| (dimensions[d].0, dimensions[d].1[j]),
+                    #[inline(always)]
+                    |x, z, sum| x.mul_add(z, sum),
                 );
             }
         },

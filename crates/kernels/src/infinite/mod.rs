@@ -27,6 +27,7 @@
 //! |---|---|
 //! | [`Activation`] | dual maps and their derivatives, each in one place |
 //! | `angle` | arcs that become vector code: arcsine, arccosine, the arc-cosine kernel's excess |
+//! | [`ClippedCorrelations`] | how often rounding puts a correlation above 1, for those who ask |
 //! | `inner` | inner products of all first points with one second point |
 //! | `scales` | standard deviations of weights and biases, as parameters |
 //! | `stack` | fully connected layers behind a first covariance |
@@ -38,6 +39,7 @@
 
 mod activation;
 mod angle;
+mod clipped;
 pub mod convolution;
 mod dense;
 mod inner;
@@ -48,5 +50,6 @@ mod stack;
 pub(crate) mod tests;
 
 pub use activation::Activation;
+pub use clipped::ClippedCorrelations;
 pub use convolution::{ConvolutionalNetwork, ImageLayer, ImageLayerError, Padding};
 pub use dense::InfiniteNetwork;

@@ -22,17 +22,23 @@ pub(super) struct Scales {
     label: String,
     weights: Vec<f64>,
     biases: Vec<f64>,
+    /// No layer has biases: that is how the network is made, and nothing to be learned. A logarithm would have no way there or back.
+    unbiased: bool,
 }
 
 impl Scales {
-    /// The deviations; `label` names them.
+    /// The deviations; `label` names them. Biases that are all 0 stay so.
     ///
     /// # Panics
-    /// When there are not as many of one as of the other, or one is not positive.
+    /// When there are not as many of one as of the other, one is not positive, or some biases are 0 and others not.
     pub(super) fn new(label: impl Into<String>, weights: Vec<f64>, biases: Vec<f64>) -> Self {
         assert_eq!(weights.len(), biases.len(), "one deviation of weights and one of biases for each layer");
-        assert!(weights.iter().chain(&biases).all(|v| *v > 0.0), "standard deviations are positive");
-        Self { label: label.into(), weights, biases }
+        let unbiased = !biases.is_empty() && biases.iter().all(|v| *v == 0.0);
+        assert!(
+            weights.iter().all(|v| *v > 0.0) && (unbiased || biases.iter().all(|v| *v > 0.0)),
+            "standard deviations are positive, or those of all biases 0"
+        );
+        Self { label: label.into(), weights, biases, unbiased }
     }
 
     /// The same label with other deviations.
@@ -55,12 +61,13 @@ impl Scales {
     }
 
     pub(super) fn segments(&self) -> Vec<Segment> {
-        let segment = |name: &str| Segment {
+        let segment = |name: &str, transform| Segment {
             name: format!("{}.{name}", self.label),
             shape: vec![self.layers()],
-            transform: Transform::Log,
+            transform,
         };
-        vec![segment("weight"), segment("bias")]
+        let biases = if self.unbiased { Transform::Fixed } else { Transform::Log };
+        vec![segment("weight", Transform::Log), segment("bias", biases)]
     }
 
     pub(super) fn values(&self) -> Vec<f64> {

@@ -8,9 +8,9 @@
 //! A tile has the covariances of its pairs of points, a column at a time; the variances of both points before each activation belong to the points, and stand in
 //! columns of what is prepared of them.
 
-use super::Activation;
 use super::activation::{DualMap, ErrorFunction, Rectifier, Side, SineWave};
 use super::scales::{Affine, Scales};
+use super::{Activation, ClippedCorrelations};
 use crate::PreparedBlock;
 use faer::Mat;
 use posterior_linalg::Real;
@@ -139,6 +139,25 @@ impl Stack {
         }
         if self.readout {
             read_out(self.affine(scales, self.depth()), state);
+        }
+    }
+
+    /// As [`Self::column`], and counts correlations above 1 on the way.
+    pub(super) fn clipped_column<T: Real>(
+        &self,
+        scales: &Scales,
+        (x, z): (PreparedBlock<'_, T>, PreparedBlock<'_, T>),
+        (rows, j): (&Range<usize>, usize),
+        state: &mut [T],
+        clipped: &mut ClippedCorrelations,
+    ) {
+        for layer in 0..self.depth() {
+            let (variances, roots) = self.sides(x, layer, rows);
+            let (affine, point) = (self.affine(scales, layer), self.side(z, layer, j));
+            let own = variances.iter().zip(roots);
+            let sides = own.map(|(&variance, &scale)| (Side { variance, scale }, point));
+            with_map!(self.activations[layer], map => clipped.look(map, affine, sides, state));
+            self.hidden(scales, layer, (x, z), (rows, j), state);
         }
     }
 

@@ -13,7 +13,7 @@
 //! Either way an observation's distance from itself is exactly 0, NaN stays NaN, and distances are capped well below
 //! the largest number (at [`limit`]), so that no form meets `∞ · 0`.
 
-use crate::inputs::{Columns, Points};
+use crate::inputs::{Columns, Points, sum_dimensions};
 use crate::kernel::{Pair, column};
 use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
@@ -122,63 +122,23 @@ impl<'a, T: Real> Distances<'a, T> {
     }
 }
 
-/// `q2[i] <- Σ_d (x_id - z_d)²` for `count` dimensions, each given as its coordinates and the point's: up to eight a pass, so that partial sums
-/// stay in registers and a column is written once for eight dimensions. The order of additions is that of the dimensions.
+/// `q2[i] <- Σ_d (x_id - z_d)²` for `count` dimensions, each given as its coordinates and the point's.
 #[inline(always)]
 pub(super) fn sum_squares<'a, T: Real>(
     count: usize,
     q2: &mut [T],
     dimension: impl Fn(usize) -> (&'a [T], T),
 ) {
-    if count == 0 {
-        q2.fill(T::ZERO);
-    }
-    let mut done = 0;
-    while done < count {
-        done += match count - done {
-            8.. => add_squares::<T, 8>(done, q2, &dimension),
-            4.. => add_squares::<T, 4>(done, q2, &dimension),
-            2.. => add_squares::<T, 2>(done, q2, &dimension),
-            _ => add_squares::<T, 1>(done, q2, &dimension),
-        };
-    }
-}
-
-/// Adds N dimensions from `first`; before the first there was nothing. Returns N.
-#[inline(always)]
-fn add_squares<'a, T: Real, const N: usize>(
-    first: usize,
-    q2: &mut [T],
-    dimension: &impl Fn(usize) -> (&'a [T], T),
-) -> usize {
-    let n = q2.len();
-    let mut columns = [&[][..]; N];
-    let mut point = [T::ZERO; N];
-    for k in 0..N {
-        let (column, z) = dimension(first + k);
-        columns[k] = &column[..n];
-        point[k] = z;
-    }
-    if first == 0 {
-        for i in 0..n {
-            let mut sum = T::ZERO;
-            for k in 0..N {
-                let difference = columns[k][i] - point[k];
-                sum = difference.mul_add(difference, sum);
-            }
-            q2[i] = sum;
-        }
-    } else {
-        for i in 0..n {
-            let mut sum = q2[i];
-            for k in 0..N {
-                let difference = columns[k][i] - point[k];
-                sum = difference.mul_add(difference, sum);
-            }
-            q2[i] = sum;
-        }
-    }
-    N
+    sum_dimensions(
+        count,
+        q2,
+        dimension,
+        #[inline(always)]
+        |x, z, sum| {
+            let difference = x - z;
+            difference.mul_add(difference, sum)
+        },
+    );
 }
 
 /// `Σ_d x_id²` of each point.

@@ -88,7 +88,7 @@ impl<'a> Builder<'a> {
             }
             Kind::Linear => Box::new(Linear::new(label, columns, leaf.ard, setting("variance"))),
             Kind::Polynomial => {
-                let degree = leaf.initial("degree", 2.0) as u32;
+                let degree = leaf.initial("degree", 2.0);
                 Box::new(Polynomial::new(label, columns, degree, setting("offset")))
             }
             Kind::Constant => Box::new(Constant),

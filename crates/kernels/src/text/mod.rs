@@ -16,8 +16,8 @@
 //! | `rq`, `rational_quadratic` | `lengthscale`, `alpha`, `variance` |
 //! | `periodic` | `lengthscale`, `period`, `variance` |
 //! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers, not standardised) | `variance` |
-//! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
-//! | `nngp` | `depth` (1; hidden layers, up to 64), `activation` (`relu`, `leaky-relu`, `erf` or `sine`; the word alone will do), `slope` (0.01; of `leaky-relu`), `weight`, `bias` (standard deviations; one of each is learned for every layer), `readout` (`true`), without it `variance` |
+//! | `polynomial` | `degree` (2; a positive number up to 16, and a whole one unless all inner products are positive), `offset`, `variance` |
+//! | `nngp` | `depth` (1; hidden layers, up to 64), `activation` (`relu`, `leaky-relu`, `erf` or `sine`; the word alone will do), `slope` (0.01; of `leaky-relu`), `weight`, `bias` (standard deviations; one of each is learned for every layer; `bias=0` stays 0), `readout` (`true`), without it `variance` |
 //! | `nngp-conv` | `shape` (of images: channels, height, width; two numbers for one channel) and layers in their order: `conv` (a filter's size, and perhaps its stride), `conv-same` (with zeros around the image), `pool` (means over windows, and perhaps their stride; they do not overlap unless it is set), activations as of `nngp`, `dense`; then `slope`, `weight`, `bias`, `readout` and `variance` as of `nngp` |
 //!
 //! `nngp(depth=3, relu)` is a network of three infinitely wide layers and a read-out layer ([`crate::infinite`]); `nngp(depth=1, erf, readout=false)` ends with its

@@ -266,7 +266,10 @@ impl Parser<'_> {
 fn value(name: &str, text: &str) -> Result<f64, String> {
     let whole = |most: f64| text.parse().ok().filter(|v: &f64| v.fract() == 0.0 && (1.0..=most).contains(v));
     match name {
-        "degree" => whole(16.0).ok_or_else(|| "`degree` must be a whole number from 1 to 16".to_string()),
+        "degree" => (text.parse().ok()).filter(|v: &f64| *v > 0.0 && *v <= 16.0).ok_or_else(|| {
+            "`degree` must be a positive number up to 16; fractions are for inputs whose inner products are all positive"
+                .to_string()
+        }),
         "depth" => whole(network::DEEPEST).ok_or_else(|| {
             format!(
                 "`depth` counts hidden layers and must be a whole number from 1 to {}; without any, the kernel is `linear + constant`",
@@ -278,6 +281,10 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
             "false" => Ok(0.0),
             _ => Err("`readout` must be `true` or `false`".to_string()),
         },
+        "bias" => (text.parse().ok())
+            .filter(|v: &f64| v.is_finite() && *v >= 0.0)
+            .map(f64::abs)
+            .ok_or_else(|| "`bias` must be a positive number, or 0 for a network without biases".to_string()),
         _ => (text.parse().ok())
             .filter(|v: &f64| v.is_finite() && *v > 0.0)
             .ok_or_else(|| format!("`{name}` must be a positive number")),

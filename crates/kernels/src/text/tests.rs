@@ -61,9 +61,10 @@ fn text_round_trips() {
         "(se + constant) * linear(x1, x2)",
         "se * (se * se)",
         "polynomial(degree=3, offset=0.1) + white(variance=0.25)",
+        "polynomial(degree=2.5)",
         "nngp",
         "nngp(depth=3, relu)",
-        "nngp(depth=1, erf, readout=false)",
+        "nngp(depth=1, erf, readout=false, bias=0)",
         "nngp(depth=2, leaky-relu, slope=0.1, weight=1.5, bias=0.3)",
         "nngp(depth=64, sine, x1, `wind speed`, weight=1.5) * periodic(x3) + linear",
         "nngp(erf, bias=0.3, readout=false, variance=2) + nngp(x2)",
@@ -98,6 +99,9 @@ fn networks_have_a_pair_of_scales_for_each_layer_and_a_variance_without_read_out
     assert_eq!(build("nngp(depth=2, relu, weight=1.5, bias=0.3)").values(), [1.5, 1.5, 1.5, 0.3, 0.3, 0.3]);
     assert_eq!(names("nngp(readout=false)"), ["nngp.variance", "nngp.weight", "nngp.bias"]);
     assert_eq!(build("nngp(erf, readout=false, variance=2)").values(), [2.0, 1.0, 1.0]);
+    let unbiased = build("nngp(depth=2, bias=-0)");
+    assert_eq!(unbiased.values(), [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    assert_eq!(unbiased.unconstrained_names(), ["nngp.weight[1]", "nngp.weight[2]", "nngp.weight[3]"]);
     assert_eq!(names("nngp * se")[..2], ["nngp.weight", "nngp.bias"]);
     assert_eq!(names("nngp(readout=false) * se")[0], "nngp*se.variance");
     assert_eq!(names("nngp + nngp(erf)")[2], "nngp[2].weight");
@@ -199,7 +203,9 @@ fn errors_point_at_the_character() {
         ("(se + linear) * se(x1, variance=2)", 23, "no `variance` to set"),
         ("linear(ard) * (se(variance=2) * se)", 18, "no `variance` to set"),
         ("se(x1, x1)", 7, "named twice"),
-        ("polynomial(degree=2.5)", 18, "whole number"),
+        ("polynomial(degree=0)", 18, "a positive number up to 16"),
+        ("polynomial(degree=16.5)", 18, "fractions are for inputs whose inner products are all positive"),
+        ("polynomial(degree=NaN)", 18, "a positive number up to 16"),
         ("nngp(depth=0, relu)", 11, "counts hidden layers and must be a whole number from 1 to 64"),
         ("nngp(depth=2.5)", 11, "whole number from 1 to 64"),
         ("nngp(depth=65)", 11, "whole number from 1 to 64"),
@@ -221,6 +227,8 @@ fn errors_point_at_the_character() {
         ("nngp(columns=relu)", 13, "neither an activation nor a feature column"),
         ("nngp(relu, slope=0.1)", 11, "only `leaky-relu` has a `slope`"),
         ("nngp(relu, weight=0)", 18, "`weight` must be a positive number"),
+        ("nngp(relu, bias=-1)", 16, "`bias` must be a positive number, or 0 for a network without biases"),
+        ("nngp(relu, bias=inf)", 16, "`bias` must be a positive number, or 0"),
         ("nngp(relu, readout=no)", 19, "`readout` must be `true` or `false`"),
         ("nngp(relu, ard)", 11, "nothing that could differ by column"),
         (

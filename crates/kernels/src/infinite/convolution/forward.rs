@@ -6,10 +6,10 @@
 use super::lanes::{LANES, Lanes, Second};
 use super::pairs::Terms;
 use super::plan::{Activated, Plan, Segment};
-use crate::infinite::Activation;
 use crate::infinite::activation::{DualMap, ErrorFunction, Rectifier, Side, SineWave};
 use crate::infinite::scales::{Affine, Scales};
 use crate::infinite::stack::with_map;
+use crate::infinite::{Activation, ClippedCorrelations};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 
@@ -59,6 +59,36 @@ impl<'a, T: Real> Pass<'a, T> {
         for segment in 0..self.plan.segments.len() {
             self.variances(segment, x);
             self.segment(segment, x, super::lanes::Each(x));
+        }
+        self.flattened()
+    }
+
+    /// [`Self::mean`], and counts the correlations above 1 of the first `here` pairs on the way.
+    pub(super) fn clipped_mean(
+        &mut self,
+        x: &[Lanes<T>],
+        z: impl Second<T>,
+        here: usize,
+        clipped: &mut ClippedCorrelations,
+    ) -> Lanes<T> {
+        let plan = self.plan;
+        for (number, segment) in plan.segments.iter().enumerate() {
+            for v in 0..segment.pairs[0].len() {
+                let Some(activated) = segment.activation else { break };
+                self.filtered(number, v, x, z);
+                let (affine, places) = (self.affines[number], Places::new(segment, activated, v));
+                let ([a, b], [scale_a, scale_b]) = (places.variances, places.scales);
+                for (row, &[p, q]) in self.row.iter().zip(places.columns) {
+                    let (p, q) = (p as usize, q as usize);
+                    let (others, scales) = (z.get(b + q), z.get(scale_b + q));
+                    let sides = (0..here).map(|lane| {
+                        let first = Side { variance: x[a + p][lane], scale: x[scale_a + p][lane] };
+                        (first, Side { variance: others[lane], scale: scales[lane] })
+                    });
+                    with_map!(activated.activation, map => clipped.look(map, affine, sides, &row[..here]));
+                }
+            }
+            self.segment(number, x, z);
         }
         self.flattened()
     }

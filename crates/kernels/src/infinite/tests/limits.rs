@@ -146,6 +146,26 @@ fn correlations_above_one_count_as_one() {
     }
 }
 
+/// Near duplicates far away: what `near_duplicates_keep_what_rounding_leaves_them_at_any_scale` is about, counted. Nothing else is cut off.
+#[test]
+fn clipped_correlations_are_counted_and_are_roundings() {
+    let ordinary = normal(40, 3, 27);
+    let steps = |i: usize, d: usize| 1e6 * (1.0 + d as f64) + 1e-4 * (i as f64) * (d as f64 - 1.0);
+    let far = Mat::from_fn(40, 3, steps);
+    for activation in ACTIVATIONS {
+        let kernel = network(&[activation; 2], &scales(3), 3);
+        let found = kernel.clipped_correlations(ordinary.as_ref(), ordinary.as_ref());
+        assert_eq!((found.of, found.count), (2 * 40 * 40, 0), "{activation:?} {found:?}");
+        let found = kernel.clipped_correlations(far.as_ref(), far.as_ref());
+        assert!(found.count > 0 && found.largest <= 8.0 * f64::EPSILON, "{activation:?} {found:?}");
+        // An observation with itself is exact, and is not among them.
+        let one = far.subrows(0, 1);
+        assert_eq!(kernel.clipped_correlations(one, one).count, 0);
+        let single = kernel.clipped_correlations(single(&far).as_ref(), single(&far).as_ref());
+        assert!(single.largest <= 8.0 * f64::from(f32::EPSILON), "{activation:?} {single:?}");
+    }
+}
+
 #[test]
 fn equal_coordinates_have_the_diagonal_to_the_last_bit() {
     let x = normal(12, 7, 23);
@@ -258,8 +278,53 @@ fn scales_of_another_number_of_layers_are_refused() {
     network(&[Activation::Relu], &scales(3), 1);
 }
 
+/// `k(s x, t z) = s t k(x, z)`, and the angle between two points is all that a layer sees beside their lengths.
+#[test]
+fn networks_without_biases_are_homogeneous_and_stay_without() {
+    let scales = [(1.3, 0.0), (0.9, 0.0), (1.1, 0.0)];
+    let x = normal(9, 4, 28);
+    let kernel = network(&[Activation::Relu, Activation::LeakyRelu { slope: SLOPE }], &scales, 4);
+    let (k, longer) = (gram::<f64>(&kernel, x.as_ref()), gram::<f64>(&kernel, (&x * Scale(3.0)).as_ref()));
+    for j in 0..9 {
+        for i in 0..9 {
+            let expected = recursion(kernel.activations(), &scales, &row(x.as_ref(), i), &row(x.as_ref(), j));
+            assert!((k[(i, j)] - expected).abs() < 1e-13);
+            assert!((longer[(i, j)] - 9.0 * k[(i, j)]).abs() < 1e-13 * longer[(i, i)]);
+        }
+    }
+    // No step of an optimiser moves them, and derivatives in them are 0.
+    let mut moved = kernel.clone();
+    assert_eq!(kernel.unconstrained().len(), 3);
+    moved.set_unconstrained(&[0.1, 0.2, 0.3]);
+    assert_eq!(moved.values()[3..], [0.0; 3]);
+    let one = Mat::from_fn(9, 9, |_, _| 1.0);
+    let found = crate::pullback(&kernel, x.as_ref(), x.as_ref(), one.as_ref(), crate::Request::PARAMETERS);
+    assert_eq!(found.parameters[3..], [0.0; 3]);
+}
+
+/// A row of zeros has no variance then.
+#[test]
+fn points_without_variance_have_finite_values_and_gradients() {
+    let x = Mat::from_fn(4, 3, |i, j| if i == 0 { 0.0 } else { ((i + j) as f64).sin() });
+    let g = Mat::from_fn(4, 4, |_, _| 1.0);
+    for activation in ACTIVATIONS {
+        let kernel = network(&[activation; 2], &[(1.2, 0.0); 3], 3);
+        let k = gram::<f64>(&kernel, x.as_ref());
+        assert!((0..4).all(|i| k[(i, 0)] == 0.0 && k[(i, i)].is_finite()), "{activation:?}");
+        let found = crate::pullback(&kernel, x.as_ref(), x.as_ref(), g.as_ref(), crate::Request::ALL);
+        assert!(found.parameters.iter().all(|v| v.is_finite()), "{activation:?}");
+        assert!((0..3).all(|d| found.x.as_ref().unwrap().col(d).iter().all(|v| v.is_finite())));
+    }
+}
+
 #[test]
 #[should_panic(expected = "positive")]
-fn a_deviation_of_zero_is_refused() {
-    network(&[Activation::Relu], &[(1.0, 0.0)], 1);
+fn a_weight_of_zero_is_refused() {
+    network(&[Activation::Relu], &[(0.0, 1.0)], 1);
+}
+
+#[test]
+#[should_panic(expected = "or those of all biases 0")]
+fn a_bias_of_zero_beside_others_is_refused() {
+    network(&[Activation::Relu], &[(1.0, 0.0), (1.0, 0.3)], 1);
 }

@@ -55,6 +55,23 @@ fn equal_images_have_the_diagonal_to_the_last_bit() {
 }
 
 #[test]
+fn clipped_correlations_are_counted_and_are_roundings() {
+    for (kernel, _) in networks() {
+        let pixels = kernel.columns.count();
+        let depth = kernel.layers().iter().filter(|layer| matches!(layer, ImageLayer::Activation(_))).count();
+        let dense = kernel.layers().iter().filter(|layer| matches!(layer, ImageLayer::Dense)).count();
+        let x = normal(19, pixels, 27);
+        let found = kernel.clipped_correlations(x.as_ref(), x.as_ref());
+        let of = 19 * 19 * (kernel.entries() + dense);
+        assert!(depth > 0 && found.of == of as u64, "{kernel:?} {found:?}");
+        assert!(found.largest <= 8.0 * f64::EPSILON, "{kernel:?} {found:?}");
+        let far = Mat::from_fn(19, pixels, |i, d| 1e6 * (1.0 + (d % 3) as f64) + 1e-4 * ((i * d) as f64));
+        let found = kernel.clipped_correlations(far.as_ref(), far.as_ref());
+        assert!(found.largest <= 32.0 * f64::EPSILON, "{kernel:?} {found:?}");
+    }
+}
+
+#[test]
 fn every_way_leads_to_the_same_entries() {
     let n = TILE + 31;
     let layers = [convolution([2, 2]), RELU, pool([2, 1], [1, 1]), DENSE, ERF];
@@ -129,18 +146,24 @@ fn not_a_number_stays_visible_where_it_is_seen() {
     }
 }
 
-/// Black images have no variance but that of the biases; where these are small, as good as none.
+/// Black images have no variance but that of the biases.
 #[test]
 fn black_images_have_finite_values_and_gradients() {
     for (shape, layers) in cases() {
-        let count = parameters(&layers, true);
-        let kernel = network(shape, &layers, true, &vec![(1.0, 1e-180); count]);
+        let scales = vec![(1.0, 0.0); parameters(&layers, true)];
+        let kernel = network(shape, &layers, true, &scales);
+        assert_eq!(kernel.unconstrained().len(), scales.len());
         let pixels = kernel.columns.count();
         let x = Mat::from_fn(3, pixels, |i, j| if i == 0 { 0.0 } else { ((i + j) as f64).sin() });
         let k = gram::<f64>(&kernel, x.as_ref());
         let g = Mat::from_fn(3, 3, |_, _| 1.0);
         let found = crate::pullback(&kernel, x.as_ref(), x.as_ref(), g.as_ref(), crate::Request::ALL);
-        assert!((0..3).all(|i| k[(i, i)].is_finite()) && k[(0, 0)] == 0.0, "{kernel:?}");
+        for i in 0..3 {
+            let image = row(x.as_ref(), i);
+            let expected = recursion(shape, &layers, &scales, &image, &image);
+            assert_eq!((k[(0, i)], k[(i, 0)]), (0.0, 0.0), "{kernel:?}");
+            assert!((k[(i, i)] - expected).abs() < 1e-13, "{kernel:?} {i}");
+        }
         assert!(found.parameters.iter().all(|v| v.is_finite()), "{kernel:?}: {:?}", found.parameters);
         assert!(found.x.unwrap().col_iter().all(|c| c.iter().all(|v| v.is_finite())), "{kernel:?}");
     }
