@@ -197,7 +197,7 @@ fn read_state<T: Precision>(
         let problem = "what was kept is of a mean-field fit with other settings or another seed: start again without it";
         return Err(LaplaceError::Request(problem.into()));
     }
-    let second = if matches!(options.rule, posterior_optim::Rule::Adam { .. }) { weights } else { 0 };
+    let second = if options.rule.moments()[1] { weights } else { 0 };
     let mut values = [Vec::new(), Vec::new()];
     let mut moments = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
     for k in 0..2 {

@@ -3,6 +3,7 @@
 use crate::LinearError;
 use crate::training::Patience;
 use posterior_likelihoods::Likelihood;
+use posterior_optim::Rule;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -172,6 +173,6 @@ impl LowRankOptions {
     /// When to look at the rows held back, and when to go back.
     pub fn patience(&self) -> Patience {
         let Self { learning_rate, check_every, patience, rate_drops, settles, .. } = *self;
-        Patience { learning_rate, check_every, patience, rate_drops, settles }
+        Patience { rule: Rule::adam(), learning_rate, check_every, patience, rate_drops, settles }
     }
 }
