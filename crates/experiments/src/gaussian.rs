@@ -322,6 +322,7 @@ impl MethodSettings {
             ProcessPosterior::Double(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
             ProcessPosterior::Inducing(p) => (None, p.inducing().nrows()),
             ProcessPosterior::LowRank(p) => (None, p.features().rank()),
+            ProcessPosterior::Generalised(p) => (None, p.reference(0).rank()),
             ProcessPosterior::Embedded(p) => (None, p.exact().data().rows()),
             ProcessPosterior::Exact(p) => (None, p.data().rows()),
         };

@@ -40,7 +40,7 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
         &["objective", "optimizer"],
         &[
             ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
-            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl"]),
+            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl", "gvi"]),
         ],
         "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
     ),
