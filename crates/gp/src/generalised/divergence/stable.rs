@@ -16,7 +16,7 @@ pub(super) fn log_one_plus(x: f64) -> f64 {
     let u = 1.0 + x;
     let lost = (x - (u - 1.0)) / u;
     // At both ends the correction is no number, and nothing.
-    Real::ln(u) + if u > 0.0 && u < f64::INFINITY { lost } else { 0.0 }
+    Real::ln(u) + if (u > 0.0) & (u < f64::INFINITY) { lost } else { 0.0 }
 }
 
 /// `x - log(1 + x)` for x from -1, never negative, to about ten units in the last place. The logarithm is given, as who knows x often knows it better than x can tell: near -1, x has no digits of `1 + x`. It is not
@@ -54,12 +54,12 @@ pub(super) fn excess(x: f64, logarithm: f64) -> f64 {
 #[inline(always)]
 pub(super) fn gap(y: f64, logarithm: f64, gamma: f64) -> f64 {
     let mixed = gamma * y;
-    let far = gamma > 0.0 && y > 0.5;
+    let (far, inverse) = ((gamma > 0.0) & (y > 0.5), 1.0 / gamma);
     let of_mixed = log_one_plus(mixed);
-    let by_excess = excess(y, logarithm) - excess(mixed, of_mixed) / gamma;
+    let by_excess = excess(y, logarithm) - excess(mixed, of_mixed) * inverse;
     // What 1 adds to more than 10³⁰⁰ is nothing.
     let of_mixed = if mixed > 1e300 { Real::ln(gamma) + logarithm } else { of_mixed };
-    if far { of_mixed / gamma - logarithm } else { by_excess }
+    if far { of_mixed * inverse - logarithm } else { by_excess }
 }
 
 /// `1 - exp(-b)` for b from 0.

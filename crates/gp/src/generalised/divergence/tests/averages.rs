@@ -25,8 +25,8 @@ fn averages_are_those_of_single_rows() {
                 let one = divergence
                     .between(normal((prior_means[i], prior_variances[i])), normal((means[i], variances[i])));
                 expected += one.value;
-                assert_eq!(of_means[i], one.mean / n as f64, "{divergence}, row {i} of {n}");
-                assert_eq!(of_variances[i], one.variance / n as f64, "{divergence}, row {i} of {n}");
+                assert_eq!(of_means[i], one.mean * (1.0 / n as f64), "{divergence}, row {i} of {n}");
+                assert_eq!(of_variances[i], one.variance * (1.0 / n as f64), "{divergence}, row {i} of {n}");
             }
             near(&format!("{divergence}, {n} rows"), value, expected / n as f64, 1e-14);
         }
