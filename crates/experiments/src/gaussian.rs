@@ -388,7 +388,7 @@ impl MethodSettings {
             (Solver::Rows(solver), _) => Support::Rows(solver),
             (Solver::Inducing(options), Some(asked)) => {
                 let (kernel, streams) = (job.covariance.kernel::<f64>()?, Streams::new(job.seed));
-                let points = asked.choice().points(&*kernel, job.data.inputs(), asked.inducing, streams)?;
+                let points = asked.choice().points(&*kernel, job.data.inputs(), asked.points(), streams)?;
                 if self.prior_targets == PriorTargets::Exact {
                     return prior_targets::condition(model, job, (points, options), settings, observer);
                 }

@@ -286,7 +286,7 @@ pub enum InducingChoiceName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct InducingOptions {
-    /// Inducing points of inducing-sgd, sgpr, svgp [default: 512] and gvi [default: 128]
+    /// Inducing points of inducing-sgd, sgpr, svgp [default: 512] and gvi [default: 256]
     #[cfg_attr(feature = "clap", arg(long, value_name = "M", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub inducing: Option<usize>,
     /// How they are chosen, at most as many [default: k-means; greedy of gvi]

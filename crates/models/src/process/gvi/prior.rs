@@ -119,7 +119,8 @@ impl PriorTask<'_> {
         let (pointwise_steps, rate, least_risk) = POINTWISE;
         evidence.restarts = 1;
         let learning = LearningOptions {
-            points: options.points().min(data.rows()),
+            // So many as are asked for, or as many as there are rows.
+            points: options.inducing.inducing.unwrap_or_else(|| options.points().min(data.rows())),
             selector: self.selector()?,
             risk: options.regulariser_risk,
             turns,
