@@ -48,7 +48,7 @@ pub use learning::{
 };
 pub use mean::VariationalMean;
 pub use model::{GeneralisedData, GeneralisedGp, KnownRows};
-pub use objective::{GeneralisedEvaluation, GeneralisedObjective, generalised_objective};
+pub use objective::{GeneralisedEvaluation, GeneralisedObjective, generalised_objective, objective_on};
 pub use pointwise::pointwise_predictive_risk;
 pub use reference::{JITTER, Mode, ReferenceMarginals, ReferenceProcess};
 pub use regulariser::{Regulariser, UnknownRegulariser};

@@ -99,12 +99,21 @@ pub fn generalised_objective(
     objective.check(model)?;
     model.check(data)?;
     let known = model.known(data.observations.inputs())?;
+    objective_on(model, objective, data, &known)
+}
+
+/// The same of rows of which is known what does not change: what one step of training costs. Rows and objective have passed their checks.
+///
+/// # Errors
+/// As [`generalised_objective`].
+pub fn objective_on(
+    model: &GeneralisedGp,
+    objective: &GeneralisedObjective,
+    data: &super::GeneralisedData<'_>,
+    known: &KnownRows,
+) -> Result<GeneralisedEvaluation, GpError> {
     let rows = data.observations.rows();
-    evaluate(
-        model,
-        objective,
-        &Batch { observations: data.observations, given: data.given, known: &known, rows },
-    )
+    evaluate(model, objective, &Batch { observations: data.observations, given: data.given, known, rows })
 }
 
 pub(super) fn evaluate(

@@ -92,9 +92,15 @@ impl GeneralisedModel {
             if let Some(place) = place {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
                 let mine = (&posterior, &likelihood);
-                if let Some((plain, warning)) = compared(mine, (observed, held), request, left, observer) {
-                    *place = Some(plain);
-                    own.warnings.extend(warning);
+                match compared(mine, (observed, held), request, left, observer) {
+                    Some((plain, warning)) => {
+                        *place = Some(plain);
+                        own.warnings.extend(warning);
+                    }
+                    None if left.is_some_and(|left| left <= 0.0) => own.warnings.push(
+                        "no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into(),
+                    ),
+                    None => {}
                 }
             }
             check = Some(own);

@@ -3,7 +3,7 @@
 //! What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by stand-ins of
 //! each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
 
-use super::features::PlainProcess;
+use super::features::{PlainProcess, left_for_training};
 use super::journal::Journal;
 use super::latents::LatentPosterior;
 use super::observed::Observed;
@@ -72,7 +72,7 @@ pub(super) fn fit(
     let rows = (&train, &aside);
     let likelihood = &*observed.likelihood;
     let task = Task { request, options, columns, rows, twins, likelihood, numbers: &numbers };
-    let left = request.time_budget.map(|budget| (budget - journal.spent()).max(f64::MIN_POSITIVE));
+    let left = left_for_training(request, journal);
     let trained = task.train(left, (journal, observer))?;
     let Trained { posterior, summary, hyperpriors, steps, resumed_from, reason, jitter, objective } = trained;
     if reason == Reason::Interrupted {
