@@ -103,6 +103,7 @@ fn run<T: Precision>(
 ) -> Result<MeanField<T>, LaplaceError> {
     options.check()?;
     check_outputs(network, likelihood)?;
+    likelihood.check_curvature()?;
     if examples.is_empty() || selection.is_empty() {
         let what = if selection.is_empty() { "weights to be uncertain" } else { "examples to learn from" };
         return Err(LaplaceError::Request(format!("there are no {what}")));

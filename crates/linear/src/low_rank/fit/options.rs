@@ -139,6 +139,13 @@ impl LowRankOptions {
                     "Gaussian noise of one target, for the exact evidence",
                 );
             }
+            Training::Point { .. } if likelihood.is_flat() => {
+                return option(
+                    "likelihood",
+                    f64::NAN,
+                    "one whose density has slopes, for single values of the weights: one that is flat between jumps is trained on batches",
+                );
+            }
             Training::Batches { power, .. } if !(0.0..=1.0).contains(&power) => {
                 return option("power", power, "between 0 and 1");
             }
