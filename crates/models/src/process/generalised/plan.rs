@@ -100,6 +100,10 @@ impl InferencePlan {
             (InferenceName::Auto, true) => {
                 (InferenceName::Gaussianised, "because it costs what regression costs".to_string())
             }
+            (InferenceName::Auto, false) if likelihood.is_flat() => (
+                InferenceName::Variational,
+                format!("because {} has expectations and no curvature", likelihood.name()),
+            ),
             (InferenceName::Auto, false) if small => (
                 InferenceName::Laplace,
                 format!("because {} has no Gaussian stand-in and the rows are few", likelihood.name()),
@@ -118,6 +122,9 @@ impl InferencePlan {
                 "{} learns under the likelihood itself: leave --inference out, or take another --method",
                 request.method.name()
             ));
+        }
+        if inference == InferenceName::Laplace {
+            likelihood.check_curvature()?;
         }
         if inference != InferenceName::Gaussianised {
             if asked.matching.is_some() {

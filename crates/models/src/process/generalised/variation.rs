@@ -17,8 +17,8 @@ use crate::{FitRequest, Method, ModelError};
 use faer::Mat;
 use posterior_gp::Observations;
 use posterior_gp::gaussianised::StandIns as RawStandIns;
-use posterior_likelihoods::OutputLikelihood;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
+use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters as _, Reason};
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,11 @@ fn numbers(likelihood: &OutputLikelihood, train: &Observations) -> Result<Observ
         OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_) => {
             let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
             RawStandIns::of(likelihood, &stand_ins, train)?.targets
+        }
+        OutputLikelihood::RobustMax(robust) => {
+            let softmax = OutputLikelihood::Categorical(Categorical::new(robust.classes())?);
+            let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
+            RawStandIns::of(&softmax, &stand_ins, train)?.targets
         }
         OutputLikelihood::NegativeBinomial(_) => {
             Mat::from_fn(n, 1, |i, _| (train.targets()[(i, 0)] + PSEUDO_COUNT).ln() - offset(i))
