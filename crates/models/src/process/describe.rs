@@ -97,6 +97,16 @@ pub(super) fn learned(
                     (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one.")
                 }
                 (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
+                (_, "weight") => (
+                    value,
+                    String::new(),
+                    "Standard deviation of a layer's weights (times the root of its width), of a network of infinite width.",
+                ),
+                (_, "bias") => (
+                    value,
+                    String::new(),
+                    "Standard deviation of a layer's biases, of a network of infinite width.",
+                ),
                 _ => (value, String::new(), ""),
             };
             let name = match kind {
