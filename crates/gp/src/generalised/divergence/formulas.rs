@@ -34,12 +34,8 @@ impl Point {
     /// Whether these are two normals; a variance of zero is a normal, too.
     #[inline(always)]
     fn is_valid(self) -> bool {
-        let Self { delta, prior, posterior } = self;
-        (delta.abs() < f64::INFINITY)
-            & (prior >= 0.0)
-            & (prior < f64::INFINITY)
-            & (posterior >= 0.0)
-            & (posterior < f64::INFINITY)
+        let is_variance = |v: f64| (v >= 0.0) & v.is_finite();
+        self.delta.is_finite() & is_variance(self.prior) & is_variance(self.posterior)
     }
 
     /// The logarithm of the other variance over that whose inverse is given, also where the ratio itself over- or underflows.
