@@ -32,14 +32,13 @@
 //! | `stack` | fully connected layers behind a first covariance |
 //! | [`InfiniteNetwork`] | the kernel of fully connected layers: tiles, prepared points |
 //! | `pullback` | the way back through its layers |
-//!
-//! A kernel of convolutional layers, which keeps a covariance for each pair of positions, has its place beside `dense`: between its layers
-//! stand the same dual maps.
+//! | [`convolution`] | images: a covariance for each pair of positions, and the same dual maps between the layers |
 //!
 //! Formulas: spec `generalised_variational_inference`, section 6.3.
 
 mod activation;
 mod angle;
+pub mod convolution;
 mod dense;
 mod inner;
 mod pullback;
@@ -49,4 +48,5 @@ mod stack;
 pub(crate) mod tests;
 
 pub use activation::Activation;
+pub use convolution::{ConvolutionalNetwork, ImageLayer, ImageLayerError, Padding};
 pub use dense::InfiniteNetwork;

@@ -106,6 +106,12 @@ impl LayerAdjoints {
         }
     }
 
+    /// Adds those of another part of the layers.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.gains.iter_mut().zip(&other.gains).for_each(|(mine, other)| *mine += other);
+        self.offsets.iter_mut().zip(&other.offsets).for_each(|(mine, other)| *mine += other);
+    }
+
     /// From gains and offsets to standard deviations; `share` stands in front of a layer's covariances.
     pub(super) fn add_to(&self, scales: &Scales, share: impl Fn(usize) -> f64, parameters: &mut [f64]) {
         let count = self.gains.len();
