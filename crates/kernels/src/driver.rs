@@ -13,7 +13,7 @@ use posterior_linalg::tiles::{Cover, for_each_tile, pieces};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows and columns of a tile: 256 x 256 doubles are 512 KiB, half of a second-level cache.
+/// Rows and columns of a tile, unless a kernel wants smaller ones ([`Kernel::tile`]): 256 x 256 doubles are 512 KiB, half of a second-level cache.
 pub const TILE: usize = 256;
 
 /// Rows and columns of a tile of [`pullback`], whose loops take several passes over buffers of one column; small enough that 512 inducing
@@ -39,7 +39,7 @@ pub fn cross<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'_, T>
 /// When the shape of `out` is not n x m or it is not column-major.
 pub fn cross_into<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, z: MatRef<'_, T>, out: MatMut<'_, T>) {
     assert_eq!((out.nrows(), out.ncols()), (x.nrows(), z.nrows()), "the output is rows of x by rows of z");
-    for_each_tile(out, TILE, Cover::Full, |rows, columns, tile| {
+    for_each_tile(out, kernel.tile(), Cover::Full, |rows, columns, tile| {
         kernel.cross_tile(Pair { x: block(x, &rows), z: block(z, &columns), same: None }, tile);
     });
 }
@@ -59,7 +59,7 @@ pub fn gram<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>) -> Mat<T> {
 /// When `out` is not n x n and column-major.
 pub fn gram_lower_into<T: Real>(kernel: &dyn Kernel<T>, x: MatRef<'_, T>, out: MatMut<'_, T>) {
     assert_eq!((out.nrows(), out.ncols()), (x.nrows(), x.nrows()), "the output is square");
-    for_each_tile(out, TILE, Cover::Lower, |rows, columns, tile| {
+    for_each_tile(out, kernel.tile(), Cover::Lower, |rows, columns, tile| {
         kernel.cross_tile(same_pair(x, &rows, &columns), tile);
     });
 }
@@ -168,10 +168,11 @@ pub(crate) fn pull_tiles<T: Real>(
         kernel.pullback_tile(pair, adjoint.as_ref(), &mut part);
         part
     };
-    let tiles: Vec<(Range<usize>, Range<usize>)> = pieces(m, PULL_TILE)
+    let side = PULL_TILE.min(kernel.tile());
+    let tiles: Vec<(Range<usize>, Range<usize>)> = pieces(m, side)
         .flat_map(|columns| {
             let first = if cover == Cover::Lower { columns.start } else { 0 };
-            let rows = pieces(n, PULL_TILE).filter(move |rows| rows.end > first);
+            let rows = pieces(n, side).filter(move |rows| rows.end > first);
             rows.map(move |rows| (rows, columns.clone()))
         })
         .collect();

@@ -1,7 +1,7 @@
 //! The word that every covariance function speaks.
 
 use crate::features::{FeatureError, FeatureRecipe};
-use crate::{Prepared, PreparedBlock};
+use crate::{Prepared, PreparedBlock, TILE};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::Parameters;
@@ -144,6 +144,11 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
         let text = format!("{self:?}");
         let name: String = text.chars().take_while(|c| c.is_alphanumeric()).collect();
         Err(FeatureError::NoFeatures { kernel: name.to_lowercase() })
+    }
+
+    /// Rows and columns of the tiles that whole matrices are computed in: fewer than usual where entries cost so much that few tiles would leave threads without work.
+    fn tile(&self) -> usize {
+        TILE
     }
 
     /// A copy behind a new box.

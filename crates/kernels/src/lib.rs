@@ -24,7 +24,7 @@
 //! | [`pullback_bilinear`], [`pullback_quadratic`] | gradients of `Σ u_i v_j k(x_i, z_j)` without an n x n adjoint |
 //! | [`stationary`] | squared exponential, Matérn, rational quadratic: a profile of the scaled distance each |
 //! | [`Periodic`], [`Linear`], [`Polynomial`], [`Constant`], [`White`] | the others |
-//! | [`infinite`] | networks of infinite width before training (NNGP): fully connected layers |
+//! | [`infinite`] | networks of infinite width before training (NNGP): fully connected layers; convolutions of images |
 //! | [`tanimoto`] | the kernel of counts: dense, sparse, with random hashes |
 //! | [`features`] | random features, and functions drawn from the prior |
 //! | [`inducing`] | a few points that stand for many |

@@ -1,6 +1,7 @@
 //! Facts about all kernels: against naive formulas, finite differences, and the laws that they obey.
 
-use crate::infinite::{Activation, tests as infinite};
+use crate::infinite::convolution::tests as images;
+use crate::infinite::{Activation, ImageLayer, Padding, tests as infinite};
 use crate::*;
 use faer::{Mat, MatRef};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
@@ -25,7 +26,7 @@ pub(crate) fn build<T: posterior_linalg::Real>(text: &str) -> Box<dyn Kernel<T>>
 }
 
 /// Every kernel, isotropic and not, restricted and not, and nested composites.
-pub(crate) const TEXTS: [&str; 20] = [
+pub(crate) const TEXTS: [&str; 22] = [
     "se(lengthscale=0.7, variance=1.3)",
     "se(ard, lengthscale=1.4)",
     "matern12(lengthscale=0.9)",
@@ -46,6 +47,8 @@ pub(crate) const TEXTS: [&str; 20] = [
     "nngp(depth=2, leaky-relu, x3, x1, slope=0.2)",
     "nngp(depth=1, erf, readout=false)",
     "nngp(depth=2, sine, weight=0.8) * periodic(x2) + linear",
+    "nngp-conv(shape=1x3, conv=1x2, relu, pool=1x2, dense, erf, weight=1.2, bias=0.4)",
+    "nngp-conv(shape=2x1x1, conv=1, leaky-relu, x3, x1, slope=0.2, readout=false) * se(x2)",
 ];
 
 /// The formulas of the documentation, one pair of points at a time; `same` says whether the two are one observation.
@@ -97,6 +100,22 @@ fn naive(text: &str, x: &[f64], z: &[f64], same: bool) -> f64 {
         "nngp(depth=2, sine, weight=0.8) * periodic(x2) + linear" => {
             let network = infinite::recursion(&[Activation::Sine; 2], &[(0.8, 1.0); 3], x, z);
             network * periodic(&[1], 1.0, 1.0) + dot(all)
+        }
+        "nngp-conv(shape=1x3, conv=1x2, relu, pool=1x2, dense, erf, weight=1.2, bias=0.4)" => {
+            let (filter, window, one) = ([1, 2], [1, 2], [1, 1]);
+            let layers = [
+                ImageLayer::Convolution { filter, stride: one, padding: Padding::Valid },
+                ImageLayer::Activation(Activation::Relu),
+                ImageLayer::AveragePool { window, stride: window },
+                ImageLayer::Dense,
+                ImageLayer::Activation(Activation::Erf),
+            ];
+            images::recursion([1, 1, 3], &layers, &[(1.2, 0.4); 3], x, z)
+        }
+        "nngp-conv(shape=2x1x1, conv=1, leaky-relu, x3, x1, slope=0.2, readout=false) * se(x2)" => {
+            let leaky = [Activation::LeakyRelu { slope: 0.2 }];
+            let network = infinite::recursion(&leaky, &[(1.0, 1.0)], &[x[2], x[0]], &[z[2], z[0]]);
+            network * (-0.5 * q2(1.0, &[1])).exp()
         }
         other => panic!("no naive formula for {other}"),
     }

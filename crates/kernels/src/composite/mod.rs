@@ -8,10 +8,15 @@ pub use product::Product;
 pub use scaled::Scaled;
 pub use sum::Sum;
 
-use crate::Kernel;
+use crate::{Kernel, TILE};
 use posterior_linalg::Real;
 use posterior_optim::Segment;
 use std::ops::Range;
+
+/// The smallest tile that a part wants.
+fn smallest_tile<T: Real>(parts: &[Box<dyn Kernel<T>>]) -> usize {
+    parts.iter().map(|part| part.tile()).min().unwrap_or(TILE)
+}
 
 /// Parameters of the parts, end to end.
 fn segments<T: Real>(parts: &[Box<dyn Kernel<T>>]) -> Vec<Segment> {

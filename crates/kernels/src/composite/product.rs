@@ -1,6 +1,6 @@
 //! `k = Π_i k_i`: all factors must agree that two points are alike.
 
-use super::{cloned, ranges, segments, set_values, values};
+use super::{cloned, ranges, segments, set_values, smallest_tile, values};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair, column};
 use crate::{Prepared, PreparedBlock};
@@ -137,6 +137,10 @@ impl<T: Real> Kernel<T> for Product<T> {
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
         FeatureRecipe::product(self.factors.iter().map(|factor| factor.features()).collect::<Result<_, _>>()?)
+    }
+
+    fn tile(&self) -> usize {
+        smallest_tile(&self.factors)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

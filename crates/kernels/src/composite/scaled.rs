@@ -128,6 +128,10 @@ impl<T: Real> Kernel<T> for Scaled<T> {
         Ok(FeatureRecipe::Scaled(self.variance, Box::new(self.inner.features()?)))
     }
 
+    fn tile(&self) -> usize {
+        self.inner.tile()
+    }
+
     fn clone_box(&self) -> Box<dyn Kernel<T>> {
         Box::new(Self { label: self.label.clone(), variance: self.variance, inner: self.inner.clone_box() })
     }

@@ -1,6 +1,6 @@
 //! `k = Σ_i k_i`: the process is a sum of independent processes.
 
-use super::{cloned, ranges, segments, set_values, values};
+use super::{cloned, ranges, segments, set_values, smallest_tile, values};
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair};
 use crate::{Prepared, PreparedBlock};
@@ -100,6 +100,10 @@ impl<T: Real> Kernel<T> for Sum<T> {
 
     fn features(&self) -> Result<FeatureRecipe, FeatureError> {
         Ok(FeatureRecipe::Sum(self.terms.iter().map(|term| term.features()).collect::<Result<_, _>>()?))
+    }
+
+    fn tile(&self) -> usize {
+        smallest_tile(&self.terms)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel<T>> {

@@ -59,13 +59,19 @@ const EXCESS_DOUBLE: [f64; 17] = [
     1.649376186704804e-07,
 ];
 
+/// Horner's rule for even and for odd powers apart: two chains of half the length, because processors wait for one chain longer than they can look ahead.
 #[inline(always)]
 fn horner<T: Real, const N: usize>(x: T, coefficients: &[f64; N]) -> T {
-    let mut sum = T::from_f64(coefficients[N - 1]);
-    for i in (0..N - 1).rev() {
-        sum = sum.mul_add(x, T::from_f64(coefficients[i]));
-    }
-    sum
+    let square = x * x;
+    let chain = |last: usize| {
+        let mut sum = T::from_f64(coefficients[last]);
+        for i in (0..last / 2).rev() {
+            sum = sum.mul_add(square, T::from_f64(coefficients[2 * i + last % 2]));
+        }
+        sum
+    };
+    let (first, second) = (chain(N - 1), chain(N - 2));
+    if N % 2 == 1 { second.mul_add(x, first) } else { first.mul_add(x, second) }
 }
 
 /// The polynomial that the precision asks for: a choice that the compiler makes.

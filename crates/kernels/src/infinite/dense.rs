@@ -1,8 +1,9 @@
 //! The kernel of a network of fully connected layers.
 
 use super::Activation;
-use super::activation::{DualMap, ErrorFunction, Rectifier, Side, SineWave};
 use super::inner;
+use super::scales::Scales;
+use super::stack::Stack;
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::Columns;
 use crate::kernel::{Adjoints, Kernel, Pair, column};
@@ -10,32 +11,7 @@ use crate::{Prepared, PreparedBlock};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
-use posterior_optim::{Parameters, Segment, Transform};
-
-/// Runs `$body` with `$map` as the dual map of an activation, each compiled apart.
-macro_rules! with_map {
-    ($activation:expr, $map:ident => $body:expr) => {
-        match $activation {
-            Activation::Relu => {
-                let $map = Rectifier::new(0.0);
-                $body
-            }
-            Activation::LeakyRelu { slope } => {
-                let $map = Rectifier::new(slope);
-                $body
-            }
-            Activation::Erf => {
-                let $map = ErrorFunction;
-                $body
-            }
-            Activation::Sine => {
-                let $map = SineWave;
-                $body
-            }
-        }
-    };
-}
-pub(super) use with_map;
+use posterior_optim::{Parameters, Segment};
 
 /// A network of infinitely wide, fully connected layers before training, as a covariance function. The recursion stands in the guide of
 /// [`crate::infinite`]; Lee and others, "Deep neural networks as Gaussian processes" (2018); Williams (1997) for one layer.
@@ -52,18 +28,9 @@ pub(super) use with_map;
 /// an observation with itself has its exact values.
 #[derive(Clone, Debug)]
 pub struct InfiniteNetwork {
-    pub(super) label: String,
     pub(super) columns: Columns,
-    pub(super) activations: Vec<Activation>,
-    pub(super) weights: Vec<f64>,
-    pub(super) biases: Vec<f64>,
-}
-
-/// `K <- gain K + offset`: a layer's weights and biases.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Affine<T> {
-    pub(super) gain: T,
-    pub(super) offset: T,
+    pub(super) stack: Stack,
+    pub(super) scales: Scales,
 }
 
 impl InfiniteNetwork {
@@ -81,9 +48,10 @@ impl InfiniteNetwork {
         bias: f64,
     ) -> Self {
         assert!(!activations.is_empty(), "a network has at least one hidden layer");
-        let layers = activations.len() + usize::from(readout);
-        let one = Self { label: label.into(), columns, activations, weights: Vec::new(), biases: Vec::new() };
-        one.with_scales(vec![weight; layers], vec![bias; layers])
+        let (share, first_column) = (1.0 / columns.count() as f64, columns.count());
+        let stack = Stack { activations, readout, first_layer: 0, share, first_column };
+        let layers = stack.layers();
+        Self { columns, stack, scales: Scales::new(label, vec![weight; layers], vec![bias; layers]) }
     }
 
     /// The same network with standard deviations of its own for each layer, first to last. There is a read-out layer where there is one more of them than activations.
@@ -91,128 +59,45 @@ impl InfiniteNetwork {
     /// # Panics
     /// When their numbers are not those of the layers, with or without read-out, or one is not positive.
     pub fn with_scales(mut self, weights: Vec<f64>, biases: Vec<f64>) -> Self {
-        let hidden = self.activations.len();
+        let hidden = self.stack.depth();
         assert!(
             weights.len() == biases.len() && (hidden..=hidden + 1).contains(&weights.len()),
             "one deviation of weights and one of biases for each layer, not {} and {} for {hidden} hidden layers",
             weights.len(),
             biases.len()
         );
-        assert!(weights.iter().chain(&biases).all(|v| *v > 0.0), "standard deviations are positive");
-        (self.weights, self.biases) = (weights, biases);
+        self.stack.readout = weights.len() > hidden;
+        self.scales = self.scales.replaced(weights, biases);
         self
     }
 
     /// Activations of the hidden layers, first to last.
     pub fn activations(&self) -> &[Activation] {
-        &self.activations
+        &self.stack.activations
     }
 
     /// Whether a layer without activation stands at the end.
     pub fn has_readout(&self) -> bool {
-        self.weights.len() > self.activations.len()
+        self.stack.readout
     }
 
-    /// One over the number of columns for the first layer, whose sums have it in front; 1 for others.
-    pub(super) fn share(&self, layer: usize) -> f64 {
-        if layer == 0 { 1.0 / self.columns.count() as f64 } else { 1.0 }
-    }
-
-    pub(super) fn affine<T: Real>(&self, layer: usize) -> Affine<T> {
-        let (weight, bias) = (self.weights[layer], self.biases[layer]);
-        Affine { gain: T::from_f64(weight * weight * self.share(layer)), offset: T::from_f64(bias * bias) }
-    }
-
-    /// Columns of prepared points with variances before hidden layer l's activation and their scales.
-    pub(super) fn places(&self, layer: usize) -> (usize, usize) {
-        let first = self.columns.count() + 2 * layer;
-        (first, first + 1)
-    }
-
-    /// Point j as hidden layer l sees it.
-    #[inline(always)]
-    pub(super) fn side<T: Real>(&self, points: PreparedBlock<'_, T>, layer: usize, j: usize) -> Side<T> {
-        let (variance, scale) = self.places(layer);
-        Side { variance: points.column(variance)[j], scale: points.column(scale)[j] }
-    }
-
-    /// `state <- k` from inner products with point j of z, column of a tile.
-    #[inline(always)]
-    pub(super) fn hidden<T: Real>(
-        &self,
-        layer: usize,
-        (x, z): (PreparedBlock<'_, T>, PreparedBlock<'_, T>),
-        j: usize,
-        state: &mut [T],
-    ) {
-        let (variance, scale) = self.places(layer);
-        let (own, affine, point) =
-            ((x.column(variance), x.column(scale)), self.affine(layer), self.side(z, layer, j));
-        with_map!(self.activations[layer], map => forward(map, affine, own, point, state));
-    }
-}
-
-/// One hidden layer for one column of a tile: `state <- E[φ(u_i) φ(v)]`.
-#[inline(always)]
-fn forward<T: Real>(
-    map: impl DualMap<T>,
-    affine: Affine<T>,
-    (variances, scales): (&[T], &[T]),
-    point: Side<T>,
-    state: &mut [T],
-) {
-    let n = state.len();
-    let (variances, scales) = (&variances[..n], &scales[..n]);
-    for i in 0..n {
-        let c = state[i].mul_add(affine.gain, affine.offset);
-        state[i] = map.value(Side { variance: variances[i], scale: scales[i] }, c, point);
-    }
-}
-
-/// One hidden layer for points with themselves: with the bits that [`forward`] gives two equal points.
-#[inline(always)]
-fn own_forward<T: Real>(
-    map: impl DualMap<T>,
-    affine: Affine<T>,
-    state: &mut [T],
-    variances: &mut [T],
-    scales: &mut [T],
-) {
-    let n = state.len();
-    let (variances, scales) = (&mut variances[..n], &mut scales[..n]);
-    for i in 0..n {
-        let variance = state[i].mul_add(affine.gain, affine.offset);
-        let side = Side { variance, scale: map.scale(variance) };
-        (variances[i], scales[i]) = (side.variance, side.scale);
-        state[i] = map.value(side, variance, side);
-    }
-}
-
-#[inline(always)]
-fn read_out<T: Real>(affine: Affine<T>, state: &mut [T]) {
-    for value in state {
-        *value = value.mul_add(affine.gain, affine.offset);
+    /// `|x|²` of prepared points.
+    pub(super) fn squares<T: Real>(&self, points: PreparedBlock<'_, T>) -> Vec<T> {
+        inner::squares(points.rows(), self.columns.count(), |d| points.column(d))
     }
 }
 
 impl Parameters for InfiniteNetwork {
     fn segments(&self) -> Vec<Segment> {
-        let segment = |name: &str| Segment {
-            name: format!("{}.{name}", self.label),
-            shape: vec![self.weights.len()],
-            transform: Transform::Log,
-        };
-        vec![segment("weight"), segment("bias")]
+        self.scales.segments()
     }
 
     fn values(&self) -> Vec<f64> {
-        [&self.weights[..], &self.biases[..]].concat()
+        self.scales.values()
     }
 
     fn set_values(&mut self, values: &[f64]) {
-        let (weights, biases) = values.split_at(self.weights.len());
-        self.weights.copy_from_slice(weights);
-        self.biases.copy_from_slice(biases);
+        self.scales.set_values(values);
     }
 }
 
@@ -224,32 +109,13 @@ impl<T: Real> Kernel<T> for InfiniteNetwork {
 
     /// Chosen columns; for each hidden layer, the variance before its activation and what the dual map makes of that; `k(x, x)`.
     fn prepare(&self, x: MatRef<'_, T>) -> Prepared<T> {
-        let (n, count, depth) = (x.nrows(), self.columns.count(), self.activations.len());
-        let mut own = Mat::zeros(n, count + 2 * depth + 1);
+        let (n, count) = (x.nrows(), self.columns.count());
+        let mut own = Mat::zeros(n, count + self.stack.columns());
         for (d, &c) in self.columns.indices().iter().enumerate() {
             own.col_as_slice_mut(d).iter_mut().zip(x.col(c).iter()).for_each(|(o, &v)| *o = v);
         }
-        let mut state = inner::squares(n, count, |d| own.col_as_slice(d));
-        let (mut variances, mut scales) = (vec![T::ZERO; n], vec![T::ZERO; n]);
-        for layer in 0..depth {
-            dispatch(
-                #[inline(always)]
-                || {
-                    let affine = self.affine(layer);
-                    with_map!(self.activations[layer], map => own_forward(map, affine, &mut state, &mut variances, &mut scales));
-                },
-            );
-            let (variance, scale) = self.places(layer);
-            own.col_as_slice_mut(variance).copy_from_slice(&variances);
-            own.col_as_slice_mut(scale).copy_from_slice(&scales);
-        }
-        if self.has_readout() {
-            dispatch(
-                #[inline(always)]
-                || read_out(self.affine(depth), &mut state),
-            );
-        }
-        own.col_as_slice_mut(count + 2 * depth).copy_from_slice(&state);
+        let squares = inner::squares(n, count, |d| own.col_as_slice(d));
+        self.stack.prepare(&self.scales, squares, &mut own);
         Prepared::own(own)
     }
 
@@ -260,20 +126,14 @@ impl<T: Real> Kernel<T> for InfiniteNetwork {
         same: Option<(usize, usize)>,
         mut out: MatMut<'_, T>,
     ) {
-        let depth = self.activations.len();
         let identical = Pair { x: x.matrix(), z: z.matrix(), same }.identical();
         inner::fill(self.columns.count(), x, z, identical, out.as_mut());
+        let rows = 0..x.rows();
         dispatch(
             #[inline(always)]
             || {
                 for j in 0..out.ncols() {
-                    let state = column(&mut out, j);
-                    for layer in 0..depth {
-                        self.hidden(layer, (x, z), j, state);
-                    }
-                    if self.has_readout() {
-                        read_out(self.affine(depth), state);
-                    }
+                    self.stack.column(&self.scales, (x, z), (&rows, j), column(&mut out, j));
                 }
             },
         );
@@ -285,7 +145,7 @@ impl<T: Real> Kernel<T> for InfiniteNetwork {
     }
 
     fn values_at(&self, x: PreparedBlock<'_, T>, out: &mut [T]) {
-        out.copy_from_slice(x.column(x.columns() - 1));
+        out.copy_from_slice(self.stack.own_values(x));
     }
 
     fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {

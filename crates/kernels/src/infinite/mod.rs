@@ -28,21 +28,25 @@
 //! | [`Activation`] | dual maps and their derivatives, each in one place |
 //! | `angle` | arcs that become vector code: arcsine, arccosine, the arc-cosine kernel's excess |
 //! | `inner` | inner products of all first points with one second point |
+//! | `scales` | standard deviations of weights and biases, as parameters |
+//! | `stack` | fully connected layers behind a first covariance |
 //! | [`InfiniteNetwork`] | the kernel of fully connected layers: tiles, prepared points |
 //! | `pullback` | the way back through its layers |
-//!
-//! A kernel of convolutional layers, which keeps a covariance for each pair of positions, has its place beside `dense`: between its layers
-//! stand the same dual maps.
+//! | [`convolution`] | images: a covariance for each pair of positions, and the same dual maps between the layers |
 //!
 //! Formulas: spec `generalised_variational_inference`, section 6.3.
 
 mod activation;
 mod angle;
+pub mod convolution;
 mod dense;
 mod inner;
 mod pullback;
+mod scales;
+mod stack;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use activation::Activation;
+pub use convolution::{ConvolutionalNetwork, ImageLayer, ImageLayerError, Padding};
 pub use dense::InfiniteNetwork;

@@ -1,9 +1,9 @@
 //! Syntax to kernels, for one table's columns.
 
 use super::parse::{KernelTextError, nearest};
-use super::{Kind, Leaf, Node, network};
+use super::{Kind, Leaf, Node, images, network};
 use crate::composite::{Product, Scaled, Sum};
-use crate::infinite::InfiniteNetwork;
+use crate::infinite::{ConvolutionalNetwork, InfiniteNetwork};
 use crate::stationary::{
     Form, Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential, Stationary,
 };
@@ -100,6 +100,14 @@ impl<'a> Builder<'a> {
                 let (weight, bias) = (setting("weight"), setting("bias"));
                 Box::new(InfiniteNetwork::new(label, columns, activations, readout, weight, bias))
             }
+            Kind::NngpConv => {
+                let ((shape, layers), readout) = (images::network(leaf), network::has_readout(leaf));
+                let (weight, bias) = (setting("weight"), setting("bias"));
+                let kernel = ConvolutionalNetwork::new(label, columns, shape, layers, readout, weight, bias);
+                Box::new(kernel.map_err(|error| {
+                    KernelTextError::new(self.source, images::position(leaf, &error), error.to_string())
+                })?)
+            }
         })
     }
 
@@ -113,6 +121,7 @@ impl<'a> Builder<'a> {
             let index = self.features.iter().position(|f| f == name).ok_or_else(|| {
                 here(match leaf.kind {
                     Kind::Nngp => network::unknown_word(name, self.features),
+                    Kind::NngpConv => images::unknown_word(name, self.features),
                     _ => unknown_column(name, self.features),
                 })
             })?;

@@ -4,7 +4,9 @@
 //! sum      = product { "+" product }
 //! product  = factor { "*" factor }
 //! factor   = "(" sum ")" | name [ "(" argument { "," argument } ")" ]
-//! argument = "ard" | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" )
+//! argument = "ard" | [ "activation" "=" ] ACTIVATION | [ "columns" "=" ] COLUMN | SETTING "=" ( NUMBER | "true" | "false" ) | LAYER
+//! LAYER    = "shape" "=" SIZES | ( "conv" | "conv-same" | "pool" ) "=" SIZES [ "/" SIZES ] | ACTIVATION | "dense" | "flatten"
+//! SIZES    = NUMBER { "x" NUMBER }
 //! ```
 //!
 //! | name | settings (initial values; all are learned except `degree`, `depth`, `slope` and `readout`) |
@@ -16,28 +18,31 @@
 //! | `linear`, `constant`, `white`, `tanimoto` (of counts: columns without negative numbers, not standardised) | `variance` |
 //! | `polynomial` | `degree` (2; a whole number up to 16), `offset`, `variance` |
 //! | `nngp` | `depth` (1; hidden layers, up to 64), `activation` (`relu`, `leaky-relu`, `erf` or `sine`; the word alone will do), `slope` (0.01; of `leaky-relu`), `weight`, `bias` (standard deviations; one of each is learned for every layer), `readout` (`true`), without it `variance` |
+//! | `nngp-conv` | `shape` (of images: channels, height, width; two numbers for one channel) and layers in their order: `conv` (a filter's size, and perhaps its stride), `conv-same` (with zeros around the image), `pool` (means over windows, and perhaps their stride; they do not overlap unless it is set), activations as of `nngp`, `dense`; then `slope`, `weight`, `bias`, `readout` and `variance` as of `nngp` |
 //!
 //! `nngp(depth=3, relu)` is a network of three infinitely wide layers and a read-out layer ([`crate::infinite`]); `nngp(depth=1, erf, readout=false)` ends with its
-//! activation.
+//! activation. `nngp-conv(shape=28x28, conv=3, relu, pool=2, conv=3, relu, pool=2, dense, relu)` is a convolutional network on rows of 784 pixels, with a read-out layer
+//! ([`crate::infinite::convolution`]); before its first `dense`, or else at the end, it is flattened (the word `flatten` may stand there).
 //!
 //! `ard` gives each column its own lengthscale (for `linear`: its own variance). Column names restrict a kernel to those
-//! columns; names with other characters than letters, digits, `_`, `.` and `-` stand in backquotes, as do those of columns that are called `ard` or, for `nngp`, as an
-//! activation is. Unless set, positive
+//! columns; names with other characters than letters, digits, `_`, `.` and `-` stand in backquotes, as do those of columns that are called `ard` or, for `nngp` and `nngp-conv`, as an
+//! activation or a layer is. Unless set, positive
 //! parameters start at 1; they are learned on the logarithmic scale.
 //!
 //! **Scaling.** Two amplitudes in a product cannot be told apart, so there is one where one can be learned:
 //!
 //! 1. Every term of a sum carries exactly one `variance`, called after the term; so does a kernel that stands alone.
 //! 2. Factors of a product have amplitude 1. `variance=` on a factor sets where the product's variance starts.
-//! 3. `linear(ard)` has one variance for each column and no other; the read-out layer of `nngp` has the amplitude in its `weight` and `bias`, so that with it there is no
+//! 3. `linear(ard)` has one variance for each column and no other; the read-out layer of `nngp` and `nngp-conv` has the amplitude in its `weight` and `bias`, so that with it there is no
 //!    variance.
-//! 4. A product with a sum, `linear(ard)` or `nngp` with a read-out layer among its factors takes its variances from there and has no further one.
+//! 4. A product with a sum, `linear(ard)` or a network with a read-out layer among its factors takes its variances from there and has no further one.
 //!    `variance=` on another factor would have nothing to set and is an error.
 //!
 //! **Names.** `matern32.lengthscale`, `matern32.variance`; the second Matérn kernel of an expression is `matern32[2]`; a
 //! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
 mod build;
+mod images;
 mod network;
 mod parse;
 
@@ -71,6 +76,8 @@ struct Leaf {
     ard: bool,
     /// What stands between the layers of `nngp`; its name.
     activation: Option<&'static str>,
+    /// What `nngp-conv` is made of.
+    images: images::Images,
     /// Names with the byte at which each stands in the source.
     columns: Vec<(String, usize)>,
     settings: Vec<Setting>,
@@ -114,6 +121,7 @@ impl Leaf {
         let mut out: Vec<String> = self.ard.then(|| "ard".to_string()).into_iter().collect();
         out.extend(first.into_iter().map(Setting::text));
         out.extend(self.activation.map(str::to_string));
+        out.extend(images::arguments(self));
         out.extend(self.columns.iter().map(|(name, _)| parse::quoted(self.kind, name)));
         out.extend(settings.into_iter().map(Setting::text));
         out
@@ -126,7 +134,7 @@ impl Leaf {
     fn has_own_variances(&self) -> bool {
         match self.kind {
             Kind::Linear => self.ard,
-            Kind::Nngp => network::has_readout(self),
+            Kind::Nngp | Kind::NngpConv => network::has_readout(self),
             _ => false,
         }
     }
@@ -146,10 +154,11 @@ enum Kind {
     White,
     Tanimoto,
     Nngp,
+    NngpConv,
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::SquaredExponential,
         Self::Matern12,
         Self::Matern32,
@@ -162,6 +171,7 @@ impl Kind {
         Self::White,
         Self::Tanimoto,
         Self::Nngp,
+        Self::NngpConv,
     ];
 
     /// Its names, the one that parameters are called by first.
@@ -179,6 +189,7 @@ impl Kind {
             Self::White => &["white"],
             Self::Tanimoto => &["tanimoto"],
             Self::Nngp => &["nngp"],
+            Self::NngpConv => &["nngp-conv"],
         }
     }
 
@@ -190,13 +201,19 @@ impl Kind {
             Self::Linear | Self::Constant | Self::White | Self::Tanimoto => &["variance"],
             Self::Polynomial => &["degree", "offset", "variance"],
             Self::Nngp => &["depth", "activation", "slope", "weight", "bias", "readout", "variance"],
+            Self::NngpConv => {
+                &["shape", "conv", "conv-same", "pool", "slope", "weight", "bias", "readout", "variance"]
+            }
             _ => &["lengthscale", "variance"],
         }
     }
 
     /// Whether `ard` makes sense.
     fn takes_ard(self) -> bool {
-        !matches!(self, Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto | Self::Nngp)
+        !matches!(
+            self,
+            Self::Polynomial | Self::Constant | Self::White | Self::Tanimoto | Self::Nngp | Self::NngpConv
+        )
     }
 
     /// Whether it looks at the inputs at all.

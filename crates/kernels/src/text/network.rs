@@ -41,7 +41,7 @@ pub(super) fn unknown_word(word: &str, features: &[String]) -> String {
     )
 }
 
-fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(word, known) {
         _ if word.eq_ignore_ascii_case("tanh") => {
             "; its kernel has no closed form, that of `erf` is close to it.".to_string()
@@ -75,10 +75,15 @@ pub(super) fn has_readout(leaf: &Leaf) -> bool {
     leaf.setting("readout").is_none_or(|s| s.value != 0.0)
 }
 
+/// The slope of its leaky ReLUs.
+pub(super) fn leaky_slope(leaf: &Leaf) -> f64 {
+    leaf.initial("slope", SLOPE)
+}
+
 /// What stands between its layers; ReLU, unless another one is named.
 pub(super) fn activation(leaf: &Leaf) -> Activation {
     match leaf.activation {
-        Some("leaky-relu") => Activation::LeakyRelu { slope: leaf.initial("slope", SLOPE) },
+        Some("leaky-relu") => Activation::LeakyRelu { slope: leaky_slope(leaf) },
         Some("erf") => Activation::Erf,
         Some("sine") => Activation::Sine,
         _ => Activation::Relu,

@@ -1,6 +1,6 @@
 //! Text to syntax, with errors that point at the character.
 
-use super::{Kind, Leaf, Node, Setting, network};
+use super::{Kind, Leaf, Node, Setting, images, network};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
 const LONGEST: usize = 4096;
@@ -149,7 +149,14 @@ impl Parser<'_> {
             .into_iter()
             .find(|k| k.names().contains(&name.to_ascii_lowercase().as_str()))
             .ok_or_else(|| KernelTextError::new(self.source, start, unknown_kernel(&name)))?;
-        let mut leaf = Leaf { kind, ard: false, activation: None, columns: Vec::new(), settings: Vec::new() };
+        let mut leaf = Leaf {
+            kind,
+            ard: false,
+            activation: None,
+            images: images::Images::default(),
+            columns: Vec::new(),
+            settings: Vec::new(),
+        };
         if self.eat('(') && !self.eat(')') {
             loop {
                 self.argument(&mut leaf)?;
@@ -162,6 +169,7 @@ impl Parser<'_> {
             }
         }
         network::check(&leaf)
+            .and_then(|()| images::check(&leaf, start))
             .map_err(|(position, message)| KernelTextError::new(self.source, position, message))?;
         Ok(Node::Leaf(leaf))
     }
@@ -185,6 +193,8 @@ impl Parser<'_> {
                 leaf.ard = true;
             } else if leaf.kind == Kind::Nngp && !in_quotes && network::known(&word).is_some() {
                 network::set_activation(leaf, &word).map_err(here)?;
+            } else if !in_quotes && images::is_layer(leaf.kind, &word) {
+                images::add_word(leaf, &word, start);
             } else if leaf.kind.takes_columns() {
                 leaf.columns.push((word, start));
             } else {
@@ -215,15 +225,20 @@ impl Parser<'_> {
                 .map_err(|message| KernelTextError::new(self.source, at, message));
         }
         if leaf.setting(name).is_some() {
-            return Err(KernelTextError::new(self.source, start, format!("`{name}` is set twice")));
+            return Err(here(format!("`{name}` is set twice")));
         }
         self.peek();
         let at = self.at;
+        let there = |message: String| KernelTextError::new(self.source, at, message);
         let length = self.source[at..].find([',', ')']).unwrap_or(self.source.len() - at);
         let text = self.source[at..at + length].trim();
-        let value = value(name, text).map_err(|message| KernelTextError::new(self.source, at, message))?;
+        if images::SETTINGS.contains(&name) {
+            images::set(leaf, name, text, start).map_err(there)?;
+        } else {
+            let value = value(name, text).map_err(there)?;
+            leaf.settings.push(Setting { name, value, position: start });
+        }
         self.at = at + length;
-        leaf.settings.push(Setting { name, value, position: start });
         Ok(())
     }
 
@@ -271,7 +286,9 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
 
 /// A column's name as the text form writes it among the arguments of a kernel.
 pub(super) fn quoted(kind: Kind, name: &str) -> String {
-    let taken = name == "ard" || (kind == Kind::Nngp && network::known(name).is_some());
+    let taken = name == "ard"
+        || (kind == Kind::Nngp && network::known(name).is_some())
+        || images::is_layer(kind, name);
     let plain = !name.is_empty() && !taken && name.chars().all(is_plain);
     if plain { name.to_string() } else { format!("`{name}`") }
 }

@@ -67,8 +67,11 @@ fn text_round_trips() {
         "nngp(depth=2, leaky-relu, slope=0.1, weight=1.5, bias=0.3)",
         "nngp(depth=64, sine, x1, `wind speed`, weight=1.5) * periodic(x3) + linear",
         "nngp(erf, bias=0.3, readout=false, variance=2) + nngp(x2)",
-        // Columns that are called as activations are.
-        "nngp(erf, `relu`) + se(relu)",
+        // Columns that are called as activations and layers are.
+        "nngp(erf, `relu`, dense) + se(relu)",
+        "nngp-conv(shape=2x2, conv=2, relu)",
+        "nngp-conv(shape=1x3, conv=1x2, erf, pool=1x2/1, x1, x2, `dense`, weight=1.5, bias=0.3, readout=false, variance=2)",
+        "nngp-conv(shape=3x8x9, conv=3, leaky-relu, pool=2, conv-same=3x4/2x1, sine, pool=2x1/1, dense, relu, slope=0.1) * se + linear",
     ] {
         let expression: KernelExpression = text.parse().unwrap();
         assert_eq!(expression.to_string(), text);
@@ -107,6 +110,55 @@ fn networks_have_a_pair_of_scales_for_each_layer_and_a_variance_without_read_out
     let x = faer::Mat::from_fn(2, 2, |i, j| (i + 3 * j) as f64);
     let expected = parse("nngp(erf, x)").build::<f64>(&["x".into(), "relu".into()]).unwrap();
     assert_eq!(crate::gram(&*of_column, x.as_ref()), crate::gram(&*expected, x.as_ref()));
+}
+
+#[test]
+fn networks_on_images_are_read_layer_by_layer() {
+    use crate::infinite::{Activation, ConvolutionalNetwork, ImageLayer, Padding};
+    let parse = |text: &str| text.parse::<KernelExpression>().unwrap();
+    assert_eq!(names("nngp-conv(shape=2x2, conv=2, relu)"), ["nngp-conv.weight", "nngp-conv.bias"]);
+    assert_eq!(
+        build("nngp-conv(shape=2x2, conv=2, relu, dense, erf, weight=1.5, bias=0.3)").values(),
+        [1.5, 1.5, 1.5, 0.3, 0.3, 0.3]
+    );
+    assert_eq!(
+        names("nngp-conv(shape=2x2, conv=2, relu, readout=false)"),
+        ["nngp-conv.variance", "nngp-conv.weight", "nngp-conv.bias"]
+    );
+    assert_eq!(names("nngp-conv(shape=4x1, conv=1, erf, readout=false) * se")[0], "nngp-conv*se.variance");
+    assert_eq!(names("nngp-conv(shape=4x1, conv=1, erf) * se")[0], "nngp-conv.weight");
+    assert_eq!(
+        names("nngp-conv(shape=4x1, conv=1, erf) + nngp-conv(shape=4x1, conv=1, erf)")[2],
+        "nngp-conv[2].weight"
+    );
+    // One channel, windows that do not overlap, squares; where flattening stands does not matter, nor do settings among the layers.
+    let short = "nngp-conv(shape=8x8, conv=3, relu, pool=2, dense, erf, weight=2)";
+    for long in [
+        "nngp-conv( erf= , )".replace(
+            "erf= , ",
+            "shape = 1x8x8, conv=3x3/1, relu, weight=2, pool=2x2/2x2, flatten, dense, erf",
+        ),
+        "nngp-conv(conv=3/1x1, relu, pool=2/2, shape=8 x 8, dense, flatten, erf, weight=2)".to_string(),
+    ] {
+        assert_eq!(parse(&long).to_string(), short);
+    }
+    let built =
+        parse("nngp-conv(shape=1x2x3, conv=1x2, leaky-relu, slope=0.3, conv-same=2/1x2, sine, pool=1x1)")
+            .build::<f64>(&(0..6).map(|i| format!("p{i}")).collect::<Vec<_>>())
+            .unwrap();
+    let convolution = |filter, stride, padding| ImageLayer::Convolution { filter, stride, padding };
+    let layers = vec![
+        convolution([1, 2], [1, 1], Padding::Valid),
+        ImageLayer::Activation(Activation::LeakyRelu { slope: 0.3 }),
+        convolution([2, 2], [1, 2], Padding::Same),
+        ImageLayer::Activation(Activation::Sine),
+        ImageLayer::AveragePool { window: [1, 1], stride: [1, 1] },
+    ];
+    let expected =
+        ConvolutionalNetwork::new("nngp-conv", crate::Columns::all(6), [1, 2, 3], layers, true, 1.0, 1.0)
+            .unwrap();
+    let x = faer::Mat::from_fn(4, 6, |i, j| ((3 * i + 2 * j) as f64).sin());
+    assert_eq!(crate::gram(&*built, x.as_ref()), crate::gram::<f64>(&expected, x.as_ref()));
 }
 
 #[test]
@@ -178,6 +230,68 @@ fn errors_point_at_the_character() {
         ),
         ("se + nngp(variance=2)", 10, "has no `variance` with its read-out layer"),
         ("nngp * se(variance=2)", 10, "no `variance` to set"),
+        ("nngp-conv", 0, "needs the shape of its images: `shape=1x28x28` is channels, height and width"),
+        ("se + nngp-conv(conv=2, relu)", 5, "needs the shape of its images"),
+        ("nngp-conv(shape=2x2)", 10, "0 layers; a network has 1 to 64, such as `conv=3, relu`"),
+        ("nngp-conv(shape=28, conv=2)", 16, "channels, height and width of images, such as `1x28x28`"),
+        ("nngp-conv(shape=2x2x2x2, conv=2)", 16, "channels, height and width"),
+        ("nngp-conv(shape=0x2, conv=2)", 16, "channels, height and width"),
+        ("nngp-conv(shape=2x2, shape=2x2, conv=2)", 27, "`shape` is set twice"),
+        (
+            "nngp-conv(shape=3x1000000x1000000, conv=2)",
+            16,
+            "images of 3 x 1000000 x 1000000 (channels, height, width); each of them is from 1 to 1024",
+        ),
+        (
+            "nngp-conv(shape=3x3, conv=2, relu)",
+            10,
+            "images of 1 x 3 x 3 (channels, height, width) are rows of 9 columns; the kernel looks at 4",
+        ),
+        ("nngp-conv(shape=1x3, conv=1, relu, x1, x2)", 10, "rows of 3 columns; the kernel looks at 2"),
+        (
+            "nngp-conv(shape=2x2, conv=2, relu, pool=2)",
+            35,
+            "2 x 2 does not fit into the 1 x 1 that the layers before leave",
+        ),
+        ("nngp-conv(shape=2x2, conv=3x1, relu)", 21, "3 x 1 does not fit into the 2 x 2"),
+        ("nngp-conv(shape=2x2, conv=0, relu)", 26, "`conv` is a height and a width, such as `3` or `3x5`"),
+        ("nngp-conv(shape=2x2, conv=two, relu)", 26, "`conv` is a height and a width"),
+        ("nngp-conv(shape=2x2, pool=2/0, relu)", 26, "perhaps a stride, as in `3/2` or `3x5/2x1`"),
+        ("nngp-conv(shape=2x2, pool=2/1/1, relu)", 26, "`pool` is a height and a width"),
+        ("nngp-conv(shape=2x2, pool=1x1x1, relu)", 26, "`pool` is a height and a width"),
+        ("nngp-conv(shape=2x2, relu, conv=2)", 21, "an activation stands behind a convolution or a `dense`"),
+        ("nngp-conv(shape=2x2, conv=2, relu, erf)", 35, "with no other activation between"),
+        (
+            "nngp-conv(shape=2x2, conv=2, relu, dense)",
+            35,
+            "the read-out layer, which is there unless it is switched off",
+        ),
+        (
+            "nngp-conv(shape=2x2, dense, relu, conv=1)",
+            34,
+            "behind a fully connected layer there are no positions left",
+        ),
+        (
+            "nngp-conv(shape=2x2, flatten, conv=1)",
+            35,
+            "behind `flatten` there are no positions left for `conv`",
+        ),
+        (
+            "nngp-conv(shape=2x2, conv=2, rleu)",
+            29,
+            "`rleu` is neither a layer nor a feature column; did you mean `relu`? Layers: conv=3, conv-same=3, pool=2, relu, leaky-relu, erf, sine, dense, flatten. Columns: x1",
+        ),
+        ("nngp-conv(shape=2x2, conv=2, tanh)", 29, "that of `erf` is close to it"),
+        ("nngp-conv(shape=2x2, dense, relu, conv)", 34, "did you mean `conv`?"),
+        ("nngp-conv(shape=2x2, conv=2, relu, slope=0.1)", 35, "only `leaky-relu` has a `slope`"),
+        ("nngp-conv(shape=2x2, conv=2, relu, variance=2)", 35, "has no `variance` with its read-out layer"),
+        (
+            "nngp-conv(shape=2x2, conv=2, relu, depth=2)",
+            35,
+            "it has: shape, conv, conv-same, pool, slope, weight",
+        ),
+        ("nngp-conv(shape=2x2, conv=2, relu, ard)", 35, "nothing that could differ by column"),
+        ("nngp-conv(shape=1x400x400, conv=1, relu, pool=200/1)", 10, "rows of 160000 columns"),
         ("se(`x", 3, "never closed"),
         ("se(lengthscale=1, lengthscale=2)", 18, "set twice"),
     ];
@@ -199,6 +313,19 @@ fn hostile_text_is_refused() {
     assert_eq!(long.to_string().parse::<KernelExpression>().unwrap(), long);
     // Read as it stands it is short enough; written with its spaces it could not be read again.
     assert!(error(&series(1300)).message.contains("with its spaces"));
+    // Sizes that are read, but that no memory would hold.
+    for (text, columns) in [
+        ("nngp-conv(shape=1024x1024, pool=512/1)", 1024 * 1024),
+        ("nngp-conv(shape=200x200, conv=1, relu, pool=10/1)", 200 * 200),
+        ("nngp-conv(shape=4x1, conv-same=18446744073709551615, relu)", 4),
+    ] {
+        let names: Vec<String> = (0..columns).map(|i| format!("p{i}")).collect();
+        let error = text.parse::<KernelExpression>().unwrap().build::<f64>(&names).unwrap_err();
+        assert!(error.message.contains("pairs of positions in one layer"), "{error}");
+        assert_eq!(error.position, 10);
+    }
+    let layers = ", relu, conv=1".repeat(40);
+    assert!(error(&format!("nngp-conv(shape=2x2, conv=1{layers})")).message.contains("81 layers"));
     let many: Vec<String> = (0..1000).map(|i| format!("column {i}")).collect();
     let error = "se(other)".parse::<KernelExpression>().unwrap().build::<f64>(&many).unwrap_err();
     assert!(error.message.ends_with("and 970 more"), "{error}");
@@ -213,6 +340,7 @@ fn mutated_text_never_panics() {
         "matern32(ard) * periodic(x3) + linear",
         "(se + constant(variance=1e-3)) * rq(`wind speed`, alpha=2)",
         "nngp(depth=3, leaky-relu, x1, slope=0.5, readout=false) + nngp(activation=erf, columns=relu)",
+        "nngp-conv(shape=2x2, conv=2, relu, pool=1/1x1) + nngp-conv(shape=4x1x1, conv-same=3, sine, dense, erf)",
     ];
     let pieces = ["(", ")", "+", "*", ",", "=", "`", "ard", "x1", "1e308", "-", "é", "\u{0}", " ", "se", "9"];
     let mut rng = Streams::new(1).stream("kernels/fuzz");

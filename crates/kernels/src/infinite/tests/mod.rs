@@ -12,12 +12,12 @@ use posterior_linalg::random::Streams;
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::PI;
 
-const SLOPE: f64 = 0.2;
-const ACTIVATIONS: [Activation; 4] =
+pub(crate) const SLOPE: f64 = 0.2;
+pub(crate) const ACTIVATIONS: [Activation; 4] =
     [Activation::Relu, Activation::LeakyRelu { slope: SLOPE }, Activation::Erf, Activation::Sine];
 
 /// φ itself.
-fn apply(activation: Activation, u: f64) -> f64 {
+pub(crate) fn apply(activation: Activation, u: f64) -> f64 {
     match activation {
         Activation::Relu => u.max(0.0),
         Activation::LeakyRelu { slope } => u.max(0.0) + slope * u.min(0.0),
@@ -27,7 +27,7 @@ fn apply(activation: Activation, u: f64) -> f64 {
 }
 
 /// The dual maps as the specification writes them.
-fn dual(activation: Activation, a: f64, c: f64, b: f64) -> f64 {
+pub(crate) fn dual(activation: Activation, a: f64, c: f64, b: f64) -> f64 {
     let relu = {
         let root = (a * b - c * c).max(0.0).sqrt();
         (root + (PI - root.atan2(c)) * c) / (2.0 * PI)
@@ -63,15 +63,15 @@ fn network(activations: &[Activation], scales: &[(f64, f64)], dimension: usize) 
 }
 
 /// Scales that differ from layer to layer.
-fn scales(layers: usize) -> Vec<(f64, f64)> {
+pub(crate) fn scales(layers: usize) -> Vec<(f64, f64)> {
     (0..layers).map(|l| (1.4 - 0.2 * l as f64, 0.3 + 0.15 * l as f64)).collect()
 }
 
-fn normal(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
+pub(crate) fn normal(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
     let mut rng = Streams::new(seed).stream("kernels/infinite");
     Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
 }
 
-fn row(x: MatRef<'_, f64>, i: usize) -> Vec<f64> {
+pub(crate) fn row(x: MatRef<'_, f64>, i: usize) -> Vec<f64> {
     x.row(i).iter().copied().collect()
 }
