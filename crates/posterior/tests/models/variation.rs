@@ -11,7 +11,7 @@ use posterior::likelihoods::Gaussian;
 use posterior::linalg::random::Streams;
 use posterior::networks::safetensors::{ARCHITECTURE_KEY, save_safetensors};
 use posterior::networks::{Architecture, Network};
-use posterior::optim::{Parameters as _, Reason, Signal};
+use posterior::optim::{Reason, Signal};
 use posterior::options::MethodName;
 use posterior::{
     AnyModel, FitRequest, FitStage, GviSummary, LatentPosterior, MeanKind, Model, ModelData, Prepared,
@@ -88,7 +88,7 @@ fn every_family_and_mean_learns_and_survives_its_file() {
         let (error, within) = judged(&model);
         let knows = !matches!(told(&model).mean_form, MeanKind::Constant | MeanKind::Prior);
         assert!(error < if knows { 0.75 } else { 1.4 }, "{change}: {error}");
-        assert!(within > 0.7, "{change}: {within}");
+        assert!(within > if knows { 0.7 } else { 0.5 }, "{change}: {within}");
         assert_eq!(told(&model).tempering.is_none(), change["tempering"] == "none");
         let path = folder.path().join(format!("{place}.posterior"));
         model.save(&path).unwrap();
@@ -182,6 +182,8 @@ fn classes_counts_and_outliers() {
         asked.selection.target = "class".into();
         if robust {
             asked.labels.likelihood = posterior::options::LikelihoodName::RobustMax;
+            // The plain process beside it takes thousands of steps under this likelihood.
+            asked.time_budget = Some(10.0);
         }
         set(&mut asked, json!({"iterations": 300, "held-back": 50}));
         let rows: Vec<usize> = (0..500).collect();

@@ -26,8 +26,6 @@ mod sweep;
 mod tallies;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod timing;
 pub(super) mod training;
 mod workers;
 
