@@ -19,7 +19,7 @@
 //! first convolution, 18,496 of the 457 thousand that there are, and 400 behind the second.
 //!
 //! **Cost.** For a pair of images: for each such pair of positions, `2 C h + 2 w` flops before the first activation (a filter of h x w; `2 (h + w)` before later ones) and what its dual map
-//! takes, 20 to 60. In the example that is 1.2 MFLOP, of which 0.2 are sums; no memory is touched beyond the second-level cache, so arithmetic is the bound. The pullback takes three times that, six
+//! takes, 20 to 60. In the example that is 1.2 MFLOP, of which 0.2 are sums; no memory is touched beyond the second-level cache, so arithmetic is the bound. The pullback takes three times that, five to eight
 //! times with adjoints of pixels. Sixteen pairs are computed at a time, one in each lane of the vectors: along images vectors would end with their rows, and where a pool skips pairs. Room for
 //! a tile: 16 numbers for each pair of positions behind each pool, for each row of them, and for each number of an image.
 //!
