@@ -11,7 +11,7 @@
 //! | sparse posterior (5.6) | `r₀ - r₀(x, Z) r₀(Z, Z)⁻¹ r₀(Z, x')` | those of `r₀` | O(M²), and O(M³) a step |
 //! | fixed sparse posterior (5.7) | `r₀ - r₀(x, Z) K_ZZ⁻¹ r₀(Z, x')` | those of `r₀` | O(M²) |
 //!
-//! `q` and `φ` do not change, so [`KnownRows`] has them once for all rows. The last family is no covariance once `r₀` has left k (erratum E13: for `r₀ = c k` and `c > 1` the variance at Z is
+//! `q` and `φ` do not change, so [`Known`] has them once for all rows. The last family is no covariance once `r₀` has left k (erratum E13: for `r₀ = c k` and `c > 1` the variance at Z is
 //! `c (1 - c) k`): variances are raised to a floor, where they have no slope, and counted.
 //!
 //! Source: spec `generalised_variational_inference`, section 7. Its (3.9) speaks of the covariance of inducing values, (5.3) of that of weights on `k(Z, x)`: these are the latter.

@@ -28,7 +28,7 @@ pub(in crate::process) fn tensors(posterior: &GeneralisedGp, tensors: &mut Tenso
     tensors.insert_matrix("prior_weights", exact.weights());
     tensors.insert_triangle("factor", reference.whitening().cholesky.factor());
     for (c, kernel) in posterior.kernels().iter().enumerate() {
-        tensors.insert_vector(&kernel_name(c), &kernel.values());
+        tensors.insert_vector(kernel_name(c), &kernel.values());
     }
     tensors.insert_vector("tempering", posterior.tempering());
     tensors.insert_vector("likelihood", &posterior.likelihood().values());
