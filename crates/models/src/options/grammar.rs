@@ -207,6 +207,7 @@ mod tests {
             (Some(choice), _) => choice.get_name().into(),
             (None, "bound") => "noise_variance=1..2".into(),
             (None, "momentum" | "natural_length") => "0.5".into(),
+            (None, "regulariser") => "projected-kl".into(),
             _ => "1".into(),
         }
     }
