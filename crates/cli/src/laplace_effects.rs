@@ -1,6 +1,6 @@
 //! Flags of searches that would have no effect: refused where the command line shows it, and told to the fit where only network and data do.
 
-use crate::args::CurvatureArg::{Ella, FixedMean, Temperature, Valla};
+use crate::args::CurvatureArg::{Ella, FixedMean, Gwi, Temperature, Valla};
 use crate::args::{CurvatureArg, FreezeArg, LaplaceArgs, PredictiveArg};
 use crate::laplace_searches::on_inputs;
 use crate::output::Failure;
@@ -44,9 +44,9 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         "without --validate-every N: ella then makes one whole pass",
     )?;
     none(
-        a.without_affine && (asked == Temperature || asked == FixedMean),
+        a.without_affine && matches!(asked, Temperature | FixedMean | Gwi),
         "without-affine",
-        "with --curvature fixed-mean and temperature, which take all weights as certain",
+        "with --curvature fixed-mean, gwi and temperature, which take all weights as certain",
     )
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
 pub(crate) fn conditions(a: &LaplaceArgs, asked: CurvatureArg) -> Vec<(String, Needs)> {
     let s = &a.searches;
     let inputs = asked == FixedMean && on_inputs(a);
-    let looks = matches!(asked, FixedMean | Valla | Ella);
+    let looks = matches!(asked, FixedMean | Valla | Gwi | Ella);
     let frozen = |what| s.freeze.contains(&what);
     let held = frozen(FreezeArg::Outputs);
     let all = [

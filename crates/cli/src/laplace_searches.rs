@@ -1,6 +1,6 @@
 //! From the flags of curvatures that are found by a search of their own to what is asked of it; a flag that a curvature does not have is wrong usage.
 
-use crate::args::CurvatureArg::{Ella, FixedMean, MeanField, Sampled, Temperature, Valla};
+use crate::args::CurvatureArg::{Ella, FixedMean, Gwi, MeanField, Sampled, Temperature, Valla};
 use crate::args::{
     CurvatureArg, FreezeArg, KernelInputsArg, LaplaceArgs, SolverArg, SpaceArg, SwitchArg, TuneArg, UpdateArg,
 };
@@ -8,6 +8,7 @@ use crate::laplace_effects;
 use crate::output::Failure;
 use posterior::laplace::LikelihoodKind;
 use posterior::linearised::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
+use posterior::linearised::gwi::{GwiNoise, GwiOptions};
 use posterior::linearised::sampled::{
     ConjugateOptions, DescentOptions, DualOptions, SampledOptions, Solver, Space, Update,
 };
@@ -16,7 +17,7 @@ use posterior::network::is_table;
 
 /// Whether a curvature chooses precisions, noise and mode itself.
 pub(crate) fn is_search(asked: CurvatureArg) -> bool {
-    matches!(asked, FixedMean | Valla | Sampled | MeanField | Temperature)
+    matches!(asked, FixedMean | Valla | Gwi | Sampled | MeanField | Temperature)
 }
 
 /// Refuses flags that the curvature does not have.
@@ -24,18 +25,22 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
     let s = &a.searches;
     let processes: &[CurvatureArg] = &[FixedMean, Valla];
     let flags: &[(bool, &str, &[CurvatureArg])] = &[
-        (s.kernel.is_some(), "kernel", &[FixedMean]),
-        (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean]),
-        (s.inducing_points.is_some(), "inducing-points", processes),
+        (s.kernel.is_some(), "kernel", &[FixedMean, Gwi]),
+        (s.kernel_inputs.is_some(), "kernel-inputs", &[FixedMean, Gwi]),
+        (s.inducing_points.is_some(), "inducing-points", &[FixedMean, Valla, Gwi]),
+        (s.regulariser.is_some(), "regulariser", &[Gwi]),
+        (s.regulariser_weight.is_some(), "regulariser-weight", &[Gwi]),
+        (s.regulariser_mode.is_some(), "regulariser-mode", &[Gwi]),
+        (s.variational_kernel.is_some(), "variational-kernel", &[Gwi]),
         (s.alpha.is_some(), "alpha", processes),
         (s.energy_draws.is_some(), "energy-draws", processes),
         (s.companion.is_some(), "companion", &[FixedMean]),
         (!s.freeze.is_empty(), "freeze", processes),
         (s.closed_form, "closed-form", processes),
         (s.trajectory_every.is_some(), "trajectory-every", processes),
-        (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Ella]),
-        (s.patience.is_some(), "patience", &[FixedMean, Valla, Ella]),
-        (s.steps.is_some(), "steps", processes),
+        (s.validate_every.is_some(), "validate-every", &[FixedMean, Valla, Gwi, Ella]),
+        (s.patience.is_some(), "patience", &[FixedMean, Valla, Gwi, Ella]),
+        (s.steps.is_some(), "steps", &[FixedMean, Valla, Gwi]),
         (s.landmarks.is_some(), "landmarks", &[Ella]),
         (s.samples.is_some(), "samples", &[Sampled, MeanField]),
         (s.em_samples.is_some(), "em-samples", &[Sampled]),
@@ -44,8 +49,8 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
         (s.space.is_some(), "space", &[Sampled]),
         (s.update.is_some(), "update", &[Sampled]),
         (s.epochs.is_some(), "epochs", &[Sampled, MeanField]),
-        (s.batch.is_some(), "batch", &[FixedMean, Valla, Sampled, MeanField]),
-        (s.learning_rate.is_some(), "learning-rate", &[FixedMean, Valla, Sampled, MeanField]),
+        (s.batch.is_some(), "batch", &[FixedMean, Valla, Gwi, Sampled, MeanField]),
+        (s.learning_rate.is_some(), "learning-rate", &[FixedMean, Valla, Gwi, Sampled, MeanField]),
     ];
     let name = |curvature: &CurvatureArg| curvature.to_string();
     for (given, flag, owners) in flags {
@@ -144,6 +149,7 @@ pub(crate) fn check(a: &LaplaceArgs, asked: CurvatureArg) -> Result<(), Failure>
 pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Approximation, Failure> {
     Ok(match asked {
         FixedMean | Valla => Approximation::FixedMean(process(a, asked == Valla)?),
+        Gwi => Approximation::Gwi(gwi(a)),
         Ella => Approximation::Ella(ella(a)),
         Sampled => Approximation::Sampled(sampled(a)),
         MeanField => Approximation::MeanField(mean_field(a)),
@@ -152,7 +158,7 @@ pub(crate) fn approximation(a: &LaplaceArgs, asked: CurvatureArg) -> Result<Appr
     })
 }
 
-/// Whether the kernel of a fixed-mean process looks at the network's inputs.
+/// Whether the kernel of a process around the network looks at the network's inputs.
 pub(crate) fn on_inputs(a: &LaplaceArgs) -> bool {
     match a.searches.kernel_inputs {
         Some(chosen) => chosen == KernelInputsArg::Inputs,
@@ -204,6 +210,35 @@ fn process(a: &LaplaceArgs, tangent: bool) -> Result<FixedMeanOptions, Failure> 
             own.steps
         ))),
     }
+}
+
+fn gwi(a: &LaplaceArgs) -> GwiOptions {
+    let s = &a.searches;
+    let inputs = on_inputs(a);
+    let mut own = if inputs { GwiOptions::table() } else { GwiOptions::images() };
+    if let Some(text) = &s.kernel {
+        let kernel = text.clone();
+        own.kernel = match (text.trim(), inputs) {
+            // Refused by the fit, which says who has it.
+            ("tangent", _) => FixedMeanKernel::Tangent,
+            (_, true) => FixedMeanKernel::Inputs(kernel),
+            (_, false) => FixedMeanKernel::Features(kernel),
+        };
+    }
+    own.inducing_points = s.inducing_points;
+    set(&mut own.family, s.variational_kernel);
+    set(&mut own.objective.regulariser, s.regulariser);
+    set(&mut own.objective.weight, s.regulariser_weight);
+    set(&mut own.mode, s.regulariser_mode);
+    if a.noise == Some(NoiseModel::Fixed) {
+        own.noise = GwiNoise::Given;
+    }
+    set(&mut own.steps, s.steps);
+    set(&mut own.batch, s.batch);
+    set(&mut own.learning_rate, s.learning_rate);
+    set(&mut own.val_every, s.validate_every);
+    set(&mut own.patience, s.patience);
+    own
 }
 
 fn ella(a: &LaplaceArgs) -> EllaOptions {

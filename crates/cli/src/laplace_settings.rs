@@ -247,8 +247,8 @@ pub(crate) fn checkpoint(a: &LaplaceArgs) -> PathBuf {
 /// Weights and curvature.
 fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice), Failure> {
     use CurvatureArg::{
-        Auto, Block, Diagonal, Ella, FixedMean, Full, FunctionSpace, Kronecker, LastLayer, LastLayerDiagonal,
-        LastLayerKronecker, LowRank, MeanField, Sampled, Subnetwork, Temperature, Valla,
+        Auto, Block, Diagonal, Ella, FixedMean, Full, FunctionSpace, Gwi, Kronecker, LastLayer,
+        LastLayerDiagonal, LastLayerKronecker, LowRank, MeanField, Sampled, Subnetwork, Temperature, Valla,
     };
     let asked = a.curvature.unwrap_or(Auto);
     let factored = matches!(asked, Kronecker | LastLayerKronecker);
@@ -259,7 +259,7 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
     let small = a.subnetwork_size.is_some() || a.subnetwork_choice.is_some();
     only(small, "subnetwork-size and --subnetwork-choice", asked == Subnetwork, "--curvature subnetwork")?;
     let last = matches!(asked, LastLayer | LastLayerDiagonal | LastLayerKronecker);
-    let free = !(last || matches!(asked, Subnetwork | Auto | FixedMean | Temperature));
+    let free = !(last || matches!(asked, Subnetwork | Auto | FixedMean | Gwi | Temperature));
     only(
         !a.weights.is_empty(),
         "weights",
@@ -281,7 +281,7 @@ fn curvature(a: &LaplaceArgs) -> Result<(Weights, Approximation, CurvatureChoice
         Block => Approximation::Block,
         LowRank => Approximation::LowRank { rank: a.rank.unwrap_or(50), iterations: 2 },
         FunctionSpace => Approximation::FunctionSpace { points: a.points },
-        FixedMean | Valla | Ella | Sampled | MeanField | Temperature => {
+        FixedMean | Valla | Gwi | Ella | Sampled | MeanField | Temperature => {
             laplace_searches::approximation(a, asked)?
         }
         Kronecker | LastLayerKronecker | Auto => Approximation::Kronecker(match a.fisher {

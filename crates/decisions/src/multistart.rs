@@ -6,7 +6,7 @@
 use crate::{DecisionError, Functions};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
-use posterior_optim::{Adam, Signal};
+use posterior_optim::{Adaptive, Signal};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -169,7 +169,7 @@ fn climb(
     ended: &mut dyn FnMut(usize) -> bool,
 ) -> Result<bool, DecisionError> {
     let (count, d) = (x.nrows(), x.ncols());
-    let mut adam = Adam::new(options.learning_rate);
+    let mut adam = Adaptive::adam(options.learning_rate);
     let mut theta: Vec<f64> = (0..d).flat_map(|j| x.col(j).iter().copied().collect::<Vec<_>>()).collect();
     let mut slopes = vec![0.0; count * d];
     for step in 0..steps {

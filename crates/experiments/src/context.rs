@@ -67,14 +67,43 @@ impl<'a> Context<'a> {
         depends: &dyn Debug,
         work: impl FnOnce(&mut Self) -> Result<V, ExperimentError>,
     ) -> Result<V, ExperimentError> {
-        let version = env!("CARGO_PKG_VERSION");
-        let key = format!("{version}; {stage}; seed {}; {depends:?}", self.seed);
-        if let Some(found) = self.journal.find(&key) {
+        if let Some(found) = self.known(stage, depends) {
             return Ok(found);
         }
         let value = work(self)?;
-        self.journal.keep(key, &value)?;
+        self.keep(stage, depends, &value)?;
         Ok(value)
+    }
+
+    /// What the journal has of a part that other threads would compute.
+    pub(crate) fn known<V: DeserializeOwned>(&mut self, stage: &str, depends: &dyn Debug) -> Option<V> {
+        self.journal.find(&self.key(stage, depends))
+    }
+
+    /// Keeps a part that another thread has finished.
+    ///
+    /// # Errors
+    /// A journal that cannot be written.
+    pub(crate) fn keep<V: Serialize>(
+        &mut self,
+        stage: &str,
+        depends: &dyn Debug,
+        value: &V,
+    ) -> Result<(), ExperimentError> {
+        self.journal.keep(self.key(stage, depends), value)
+    }
+
+    /// How many parts of a stage the journal has of this seed and version, whatever they depend on.
+    pub(crate) fn kept(&self, stage: &str) -> usize {
+        self.journal.count(&self.prefix(stage))
+    }
+
+    fn prefix(&self, stage: &str) -> String {
+        format!("{}; {stage}; seed {}; ", env!("CARGO_PKG_VERSION"), self.seed)
+    }
+
+    fn key(&self, stage: &str, depends: &dyn Debug) -> String {
+        format!("{}{depends:?}", self.prefix(stage))
     }
 
     /// As [`Self::tell`], an interruption as an error.

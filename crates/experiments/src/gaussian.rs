@@ -322,6 +322,7 @@ impl MethodSettings {
             ProcessPosterior::Double(p) => (Some(p.solution().progress), p.solution().weights.nrows()),
             ProcessPosterior::Inducing(p) => (None, p.inducing().nrows()),
             ProcessPosterior::LowRank(p) => (None, p.features().rank()),
+            ProcessPosterior::Generalised(p) => (None, p.reference(0).rank()),
             ProcessPosterior::Embedded(p) => (None, p.exact().data().rows()),
             ProcessPosterior::Exact(p) => (None, p.data().rows()),
         };
@@ -387,7 +388,7 @@ impl MethodSettings {
             (Solver::Rows(solver), _) => Support::Rows(solver),
             (Solver::Inducing(options), Some(asked)) => {
                 let (kernel, streams) = (job.covariance.kernel::<f64>()?, Streams::new(job.seed));
-                let points = asked.choice().points(&*kernel, job.data.inputs(), asked.inducing, streams)?;
+                let points = asked.choice().points(&*kernel, job.data.inputs(), asked.points(), streams)?;
                 if self.prior_targets == PriorTargets::Exact {
                     return prior_targets::condition(model, job, (points, options), settings, observer);
                 }

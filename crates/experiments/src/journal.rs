@@ -70,6 +70,11 @@ impl Journal {
         Some(value)
     }
 
+    /// How many parts have keys that begin so.
+    pub(crate) fn count(&self, prefix: &str) -> usize {
+        self.known.keys().filter(|key| key.starts_with(prefix)).count()
+    }
+
     /// Keeps a result, on disk at once where there is a file.
     pub(crate) fn keep<V: Serialize>(&mut self, key: String, value: &V) -> Result<(), ExperimentError> {
         let Some(path) = &self.path else { return Ok(()) };

@@ -33,6 +33,7 @@
 //! | `kinds/` | one file for each kind, and the list of them |
 //! | `context` | what a kind gets: seed, folder, progress |
 //! | `journal` | finished parts on disk, for runs that are interrupted |
+//! | `unknown_keys` | all keys that settings do not know, at once |
 //! | `measured` | what a kind gives back: numbers, tables of paths to numbers, pictures |
 //! | `numbers` | paths into numbers, averages over seeds |
 //! | `claims` | published numbers beside ours, expectations |
@@ -70,6 +71,7 @@ mod tangent;
 mod towns;
 mod toy;
 mod training;
+mod unknown_keys;
 
 pub use claims::{Expectation, ExpectationResult, Published, PublishedResult};
 pub use context::Event;

@@ -131,6 +131,12 @@ pub enum GpError {
     /// An inducing-point method failed.
     #[error(transparent)]
     Inducing(#[from] crate::inducing::InducingError),
+    /// A divergence could not be had.
+    #[error(transparent)]
+    Divergence(#[from] crate::generalised::divergence::DivergenceError),
+    /// Generalised variational inference failed.
+    #[error(transparent)]
+    Generalised(#[from] crate::generalised::GeneralisedError),
     /// Inference in weights failed.
     #[error(transparent)]
     Weights(#[from] posterior_linear::LinearError),

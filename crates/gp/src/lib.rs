@@ -34,6 +34,7 @@
 //! | [`exact`] | Cholesky: everything in closed form, `O(n³)` time and `8n²` bytes |
 //! | [`function_space`] | C functions under any likelihood, near which it is quadratic: exact covariances for any kernel of several functions |
 //! | [`gaussianised`] | classes, events and counts: a bound on their evidence whose posterior is that of regression on Gaussian stand-ins |
+//! | [`generalised`] | means and covariances that are free of each other: a risk of the data and a regulariser (Gaussian Wasserstein inference, projected regularisers) |
 //! | [`laplace`] | any likelihood by the curvature at the mode, hyperparameters by its evidence |
 //! | [`latent_mode`] | the posterior mode of such functions, by Newton's method on their kernel matrix |
 //! | [`iterative`] | stochastic dual descent, gradient descent, conjugate gradients: products with the kernel matrix only |
@@ -45,6 +46,7 @@ mod error;
 pub mod exact;
 pub mod function_space;
 pub mod gaussianised;
+pub mod generalised;
 mod hyperprior;
 pub mod inducing;
 pub mod iterative;

@@ -5,8 +5,8 @@ use crate::exact::{FitOptions, Optimizer};
 use crate::hyperprior::log_prior;
 use posterior_linalg::random::Streams;
 use posterior_optim::{
-    Adam, Attempt, Constrained, Lbfgs, Objective, ObjectiveError, Observer, Optimiser, Parameters, Reason,
-    State, perturbed, restarts,
+    Adaptive, Attempt, Constrained, Lbfgs, Objective, ObjectiveError, Observer, Optimiser, Parameters,
+    Reason, State, perturbed, restarts,
 };
 
 /// A criterion at one model.
@@ -93,7 +93,7 @@ pub(crate) fn maximise<M: Parameters + Clone>(
     }
     let optimiser = match options.optimizer {
         Optimizer::Lbfgs => Optimiser::Lbfgs(Lbfgs::default()),
-        Optimizer::Adam { learning_rate } => Optimiser::Adam(Adam::new(learning_rate)),
+        Optimizer::Adam { learning_rate } => Optimiser::Adaptive(Adaptive::adam(learning_rate)),
     };
     let mut steps = options.steps.clone();
     if matches!(options.optimizer, Optimizer::Adam { .. }) {

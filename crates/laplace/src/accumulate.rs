@@ -68,6 +68,7 @@ impl Accumulator {
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<(), LaplaceError> {
         check_outputs(network, likelihood)?;
+        likelihood.check_curvature()?;
         let tangent = Tangent::new(network, &self.selection);
         let mut stage = |done, all| observer(Stage::Curvature, done, all);
         Ok(self.sums.extend(&tangent, &Observed { examples, likelihood }, likelihood, from, &mut stage)?)

@@ -15,6 +15,7 @@
 
 use crate::fit::{Approximation, FitOptions, LARGEST, Laplace, NoiseModel, Part, fit};
 use crate::fixed_mean::FixedMeanOptions;
+use crate::gwi::GwiNoise;
 use crate::keep::Keeper;
 use crate::unseen::{LEAST_HELD_OUT, UnseenScores, unseen_scores};
 use crate::{EllaOptions, FisherEstimate, LaplaceError, Plan, PriorKind, SampledOptions, Stage, Weights};
@@ -217,6 +218,7 @@ impl Proposal {
         if asked.noise == NoiseModel::Fixed {
             match &mut approximation {
                 Approximation::FixedMean(own) => own.learn_noise = false,
+                Approximation::Gwi(own) => own.noise = GwiNoise::Given,
                 Approximation::Sampled(own) => own.learn_noise = Some(false),
                 _ => {}
             }

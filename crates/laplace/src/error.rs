@@ -1,5 +1,6 @@
 //! What can go wrong between a trained network and its error bars.
 
+use posterior_gp::GpError;
 use posterior_gp::inducing::fixed_mean::FixedMeanError;
 use posterior_likelihoods::LikelihoodError;
 use posterior_linear::evidence::EvidenceError;
@@ -40,6 +41,9 @@ pub enum LaplaceError {
     /// The linear model.
     #[error(transparent)]
     Linear(LinearError),
+    /// A Gaussian process around the network.
+    #[error(transparent)]
+    Process(#[from] GpError),
     /// Samples.
     #[error(transparent)]
     Sampled(SampledError),

@@ -79,6 +79,7 @@ impl<T: Precision> FunctionSpace<T> {
         observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
     ) -> Result<(Self, FitSums), LaplaceError> {
         let outputs = check_outputs(network, likelihood)?;
+        likelihood.check_curvature()?;
         let count = examples.len();
         let mut chosen: Vec<usize> = (0..count).collect();
         if let Some(points) = points.filter(|p| *p < count) {

@@ -2,6 +2,7 @@
 
 use crate::ella::EllaReport;
 use crate::fixed_mean::{FixedMean, FixedMeanReport};
+use crate::gwi::{Gwi, GwiReport};
 use crate::mean_field::{MeanField, MeanFieldSummary, SampledPredictions};
 use crate::plan::check_joint;
 use crate::sampled::{Sampled, SampledReport};
@@ -100,8 +101,23 @@ pub enum LearnedReport {
     },
     /// As a sparse process.
     FixedMean(FixedMeanReport),
+    /// As a covariance around the network.
+    Gwi(GwiReport),
     /// Along directions of the tangent at landmarks.
     Ella(EllaReport),
+}
+
+/// Nats a row up to which two scores are the same.
+const SAME_SCORE: f64 = 1e-3;
+
+/// A remark where the network alone scores better on the rows that judged a process around it.
+pub(crate) fn no_better(own: Option<f64>, plain: Option<f64>) -> Option<String> {
+    let (own, plain) = (own?, plain?);
+    (own > plain + SAME_SCORE).then(|| {
+        format!(
+            "on the validation rows the network alone is better ({plain:.4} nats a row) than with these error bars ({own:.4}): take more steps, another kernel or another curvature, or `temperature`"
+        )
+    })
 }
 
 /// The arrays of one as they were saved, for a fit with these options under a likelihood.
@@ -149,6 +165,9 @@ fn restored<T: Precision>(
         }
         (Approximation::FixedMean(own), Some(LearnedReport::FixedMean(_))) => {
             Box::new(FixedMean::<T>::read(network, selection, own, tensors)?)
+        }
+        (Approximation::Gwi(own), Some(LearnedReport::Gwi(_))) => {
+            Box::new(Gwi::read(network, own, likelihood, tensors)?)
         }
         _ => return Err(tensors.corrupt("its header does not say how its posterior was found")),
     };
@@ -339,5 +358,27 @@ impl<T: Precision> Learned<T> for FixedMean<T> {
 
     fn write(&self, tensors: &mut Tensors) {
         FixedMean::write(self, tensors);
+    }
+}
+
+impl<T: Precision> Learned<T> for Gwi {
+    fn latent(&self, network: &Network<T>, x: &Array<T>, wanted: Wanted) -> Result<Latent, LaplaceError> {
+        Gwi::latent(self, network, x, wanted)
+    }
+
+    fn joint(&self, network: &Network<T>, x: &Array<T>, memory: u64) -> Result<Mat<f64>, LaplaceError> {
+        Gwi::joint(self, network, x, memory)
+    }
+
+    fn latent_bytes(&self, network: &Network<T>, examples: usize) -> u64 {
+        Gwi::latent_bytes(self, network, examples)
+    }
+
+    fn latent_flops(&self, network: &Network<T>) -> f64 {
+        Gwi::latent_flops(self, network)
+    }
+
+    fn write(&self, tensors: &mut Tensors) {
+        Gwi::write(self, tensors);
     }
 }

@@ -41,6 +41,7 @@
 //! | [`online`] | hyperparameters while the network is trained |
 //! | [`function_space`] | the dual form for small data |
 //! | [`fixed_mean`] | a sparse process whose mean is the network, learned: variational linearised Laplace, fixed-mean processes |
+//! | [`gwi`] | a covariance around the network, learned beside a prior by Gaussian Wasserstein inference |
 //! | [`ella`] | a few directions of the weights that matter most at landmarks |
 //! | [`sampled`] | the posterior as samples, for networks whose curvature cannot be stored, and precisions learned from them |
 //! | [`keep`] | what a long fit keeps on the way, to go on from |
@@ -55,6 +56,7 @@ mod error;
 pub mod fit;
 pub mod fixed_mean;
 pub mod function_space;
+pub mod gwi;
 pub mod keep;
 pub mod learned;
 pub mod mean_field;
@@ -64,8 +66,10 @@ pub mod online;
 pub mod plan;
 pub mod predict;
 mod prior;
+mod rows;
 pub mod sampled;
 pub mod saved;
+mod sight;
 pub mod temperature;
 pub mod tune;
 pub mod unseen;
@@ -78,6 +82,7 @@ pub use error::LaplaceError;
 pub use fit::{
     Approximation, FitOptions, FitSummary, Laplace, NoiseModel, RestoredCurvature, SavedPosterior, fit,
 };
+pub use gwi::{Gwi, GwiOptions};
 pub use keep::{Keeper, SavedState};
 pub use mean_field::{MeanField, MeanFieldOptions};
 pub use mode::Mode;
@@ -106,6 +111,8 @@ pub enum Stage {
     Kernel,
     /// Looking for the optimum of the linearised model.
     Mode,
+    /// Learning the prior of a process.
+    Prior,
     /// Learning a sparse process.
     Process,
     /// Estimating correlated noise.
@@ -130,6 +137,7 @@ impl Stage {
             Self::Curvature => "summing the curvature",
             Self::Kernel => "making the tangent kernel",
             Self::Mode => "fitting the linearised model",
+            Self::Prior => "learning the prior",
             Self::Process => "learning the process",
             Self::Noise => "estimating noise",
             Self::Validation => "scoring on held-out data",

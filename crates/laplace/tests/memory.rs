@@ -1,8 +1,10 @@
 //! The memory that is planned is the memory that is used, by an allocator that counts. Alone in its binary, and one test after the other, so that nothing else is counted.
 #![allow(unsafe_code)]
 
+use posterior_gp::generalised::Family;
 use posterior_laplace::ella::EllaOptions;
 use posterior_laplace::fixed_mean::FixedMeanOptions;
+use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::sampled::{SampledOptions, Space};
 use posterior_laplace::{
     Approximation, FisherEstimate, FitOptions, Keeper, MeanFieldOptions, Mode, PriorKind, Tune, Wanted,
@@ -225,7 +227,19 @@ fn searches() -> impl Iterator<Item = Approximation> {
         Approximation::Ella(EllaOptions { landmarks: Some(40), features: 10, ..EllaOptions::default() }),
         Approximation::MeanField(MeanFieldOptions { epochs: 1, batch: 50, ..MeanFieldOptions::default() }),
     ];
-    processes.into_iter().map(Approximation::FixedMean).chain(others)
+    let around = |family, kernel: &str| {
+        let own = if kernel == "inputs" { GwiOptions::table() } else { GwiOptions::images() };
+        Approximation::Gwi(GwiOptions {
+            family,
+            inducing_points: Some(20),
+            steps: 8,
+            batch: 50,
+            val_every: 4,
+            ..own
+        })
+    };
+    let around = [around(Family::Diagonal, "features"), around(Family::Cholesky, "inputs")];
+    processes.into_iter().map(Approximation::FixedMean).chain(others).chain(around)
 }
 
 /// Threads that keep the processors busy, as other programs would, until they are dropped.

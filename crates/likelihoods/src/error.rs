@@ -78,6 +78,14 @@ pub enum LikelihoodError {
         /// What to use instead.
         remedy: &'static str,
     },
+    /// A method that needs the curvature of a log density that is flat.
+    #[error(
+        "the {owner} likelihood is flat between jumps: it has neither slopes nor curvature in single latent values, which Laplace's approximation and modes need; infer by a variational bound or by α-energies, or take `categorical` for classes"
+    )]
+    Flat {
+        /// The likelihood.
+        owner: &'static str,
+    },
     /// The eigenvalues of a latent covariance that has no Cholesky factor did not converge.
     #[error(
         "the eigenvalues of the latent covariance ({outputs} outputs) did not converge; check its entries for extreme values"

@@ -18,6 +18,9 @@ use rand::Rng;
 /// A new likelihood writes the six methods without a body; the others follow from them, expectations under a Gaussian by
 /// Gauss-Hermite quadrature, and are replaced where something better is known.
 ///
+/// A density may be **flat** between jumps, as that of [`RobustMax`](crate::RobustMax) is ([`is_flat`](Self::is_flat)): then gradient, curvature and root are zero and say nothing, while expectations under a Gaussian are smooth and have slopes. What seeks a mode or
+/// reads a curvature asks [`check_curvature`](Self::check_curvature) first.
+///
 /// # Panics
 /// Every method that takes slices panics when one of them has not the length stated: that is a fault of the program, not of
 /// its data.
@@ -76,6 +79,19 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     /// Whether the [`hessian`](Self::hessian) is positive semi-definite for all targets and latent values, so that modes can be sought with it.
     fn is_log_concave(&self) -> bool {
         true
+    }
+
+    /// Whether the log density is constant between jumps, so that its gradient and curvature are zero almost everywhere although data do speak of the latent values.
+    fn is_flat(&self) -> bool {
+        false
+    }
+
+    /// Refuses a likelihood whose curvature says nothing: for methods that need one (Laplace's approximation, modes, slopes at single latent values) to ask before they begin.
+    ///
+    /// # Errors
+    /// [`LikelihoodError::Flat`], with what to do instead, where the density [is flat](Self::is_flat).
+    fn check_curvature(&self) -> Result<(), LikelihoodError> {
+        if self.is_flat() { Err(LikelihoodError::Flat { owner: self.name() }) } else { Ok(()) }
     }
 
     /// `-∂² log p / ∂f²` exactly (C x C), by default `B`. Indefinite for heteroscedastic noise and for Student's t.
@@ -147,7 +163,7 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     }
 
     /// `E[log p(y | f)]` for independent `f_c ~ N(mean_c, variance_c)`, with its gradient: writes the slopes in means and
-    /// variances (`E[∂/∂f]` and `½ E[∂²/∂f²]`; Bonnet 1964, Price 1958) and **adds** those in the likelihood's own parameters.
+    /// variances (`E[∂/∂f]` and `½ E[∂²/∂f²]`; Bonnet 1964, Price 1958; of a flat density the slopes of the expectation, which jumps make) and **adds** those in the likelihood's own parameters.
     ///
     /// By default Gauss-Hermite quadrature with `20^C` nodes, which is for a few latent values.
     ///
@@ -162,8 +178,8 @@ pub trait Likelihood: CloneLikelihood + Parameters + std::fmt::Debug + Send + Sy
     /// log predictive density of the target. Sources: Hernández-Lobato et al., *Black-box alpha divergence minimization*, ICML 2016; spec `valla`, section 6.3.
     ///
     /// By default Gauss-Hermite quadrature with `20^C` nodes, which is for a few latent values. What is known better: Gaussian noise of any kind in closed form;
-    /// heteroscedastic noise, Student's t, events and counts by one-dimensional integrals near rounding; classes exactly for α < 1, and by the extended probit
-    /// approximation at α = 1 ([`Categorical`](crate::Categorical)).
+    /// heteroscedastic noise, Student's t, events and counts by one-dimensional integrals near rounding; softmax classes exactly for α < 1, and by the extended probit
+    /// approximation at α = 1 ([`Categorical`](crate::Categorical)); robust-max classes exactly.
     ///
     /// # Panics
     /// By default, when there are parameters: only the likelihood itself can say how they matter.

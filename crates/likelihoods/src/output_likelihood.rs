@@ -2,7 +2,7 @@
 
 use crate::{
     Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, NegativeBinomial,
-    Poisson, StudentT,
+    Poisson, RobustMax, StudentT,
 };
 use posterior_optim::{Parameters, Segment};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ pub enum OutputLikelihood {
     /// One class of several.
     #[serde(alias = "softmax")]
     Categorical(Categorical),
+    /// One class of several, that of the largest latent value but for errors.
+    RobustMax(RobustMax),
     /// Independent events.
     Bernoulli(Bernoulli),
     /// Independent counts.
@@ -40,6 +42,7 @@ impl Deref for OutputLikelihood {
             Self::Gaussian(likelihood) => likelihood,
             Self::FullGaussian(likelihood) => likelihood,
             Self::Categorical(likelihood) => likelihood,
+            Self::RobustMax(likelihood) => likelihood,
             Self::Bernoulli(likelihood) => likelihood,
             Self::Poisson(likelihood) => likelihood,
             Self::NegativeBinomial(likelihood) => likelihood,
@@ -55,6 +58,7 @@ impl OutputLikelihood {
             Self::Gaussian(likelihood) => likelihood,
             Self::FullGaussian(likelihood) => likelihood,
             Self::Categorical(likelihood) => likelihood,
+            Self::RobustMax(likelihood) => likelihood,
             Self::Bernoulli(likelihood) => likelihood,
             Self::Poisson(likelihood) => likelihood,
             Self::NegativeBinomial(likelihood) => likelihood,

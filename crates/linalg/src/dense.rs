@@ -10,6 +10,7 @@
 //! | [`multiply_into`], [`product`] with one column | the inner dimension | pieces of 2¹⁷ entries of the matrix, added in order | `2mk` flops, limited by reading the matrix once |
 //! | [`solve_lower`], [`solve_upper`] with one column | the products inside | blocks of 256 rows, with products as above | `n²` flops, limited by reading the triangle once |
 //! | [`eigen`], [`eigenvalues`], [`qr`] | the sums of the reduction | always as for four threads | `9n³`, `4n³/3`, `4mn²` flops, half of them limited by memory |
+//! | [`svd`], [`eigen_unsymmetric`] | the same | the same | `20n³`, `30n³` flops |
 
 use crate::Real;
 use crate::tiles::pieces;
@@ -27,6 +28,10 @@ use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_uppe
 use faer::prelude::ReborrowMut;
 use faer::{Accum, Conj, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
+
+mod unsymmetric;
+pub use faer::linalg::svd::SvdError;
+pub use unsymmetric::{SingularValues, UnsymmetricEigen, eigen_unsymmetric, svd};
 
 /// Multiplications below which waking other threads costs more than they save.
 const SMALL: usize = 1 << 20;
@@ -234,13 +239,13 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
     use std::hash::{DefaultHasher, Hash, Hasher};
 
-    fn normal(rows: usize, columns: usize) -> Mat<f64> {
+    pub(super) fn normal(rows: usize, columns: usize) -> Mat<f64> {
         let mut rng = Streams::new((rows * 31 + columns) as u64).stream("test");
         Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut rng))
     }
 
     /// The same on 1 to 4 threads, bit for bit.
-    fn on_any_threads(name: &str, work: impl Fn() -> Mat<f64> + Sync) -> Mat<f64> {
+    pub(super) fn on_any_threads(name: &str, work: impl Fn() -> Mat<f64> + Sync) -> Mat<f64> {
         let digest = |matrix: &Mat<f64>| {
             let mut hasher = DefaultHasher::new();
             matrix.col_iter().for_each(|c| c.iter().for_each(|v| v.to_bits().hash(&mut hasher)));
@@ -257,11 +262,11 @@ mod tests {
     }
 
     /// Entry by entry.
-    fn plain(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    pub(super) fn plain(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
         Mat::from_fn(a.nrows(), b.ncols(), |i, j| (0..a.ncols()).map(|k| a[(i, k)] * b[(k, j)]).sum())
     }
 
-    fn close(name: &str, found: &Mat<f64>, expected: &Mat<f64>, tolerance: f64) {
+    pub(super) fn close(name: &str, found: &Mat<f64>, expected: &Mat<f64>, tolerance: f64) {
         let error = (found - expected).norm_max();
         assert!(error <= tolerance * expected.norm_max(), "{name}: {error:e}");
     }

@@ -55,6 +55,14 @@ pub enum LinearError {
         /// What it may be.
         expected: &'static str,
     },
+    /// A constant of an update rule is outside its range.
+    #[error(
+        "a constant of the update rule has no meaning: {problem}; take the published ones, or one within that range"
+    )]
+    Rule {
+        /// Which, and where it must lie.
+        problem: &'static str,
+    },
     /// A target that the likelihood cannot have produced.
     #[error("the target of example {example}: {error}")]
     Target {

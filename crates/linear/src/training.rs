@@ -1,9 +1,9 @@
-//! **Training that rows held back judge**: Adam, looks at those rows now and then, and a smaller step size, from the best parameters so far, where looks no longer get better.
+//! **Training that rows held back judge**: steps of Adam or of another rule, looks at those rows now and then, and a smaller step size, from the best parameters so far, where looks no longer get better.
 //!
 //! What is maximised is the caller's ([`crate::low_rank::fit_low_rank`], or an exact process behind a network): here are the vector of parameters with its memory and the rule by which it ends.
 
 use crate::LinearError;
-use posterior_optim::Adam;
+use posterior_optim::{Adaptive, Rule};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -31,7 +31,9 @@ pub struct Look {
 /// When to look, and when to go back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Patience {
-    /// Step size of Adam at the beginning.
+    /// What a step computes.
+    pub rule: Rule,
+    /// Its step size at the beginning.
     pub learning_rate: f64,
     /// Steps between looks at the rows held back.
     pub check_every: usize,
@@ -47,7 +49,7 @@ impl Patience {
     /// Refuses numbers without a meaning.
     ///
     /// # Errors
-    /// [`LinearError::Option`].
+    /// [`LinearError::Option`]; [`LinearError::Rule`] for constants of the rule.
     pub fn check(&self) -> Result<(), LinearError> {
         let option = |name, value, expected| Err(LinearError::Option { name, value, expected });
         if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
@@ -55,6 +57,9 @@ impl Patience {
         }
         if self.check_every == 0 {
             return option("steps between looks", 0.0, "at least 1");
+        }
+        if let Some(problem) = self.rule.problem() {
+            return Err(LinearError::Rule { problem });
         }
         Ok(())
     }
@@ -67,7 +72,7 @@ pub struct TrainingState {
     pub step: usize,
     /// Parameters, as numbers without constraints.
     pub theta: Vec<f64>,
-    adam: Adam,
+    adaptive: Adaptive,
     /// The best look with the parameters then.
     pub best: Option<(Look, Vec<f64>)>,
     /// All looks.
@@ -83,21 +88,25 @@ pub struct TrainingState {
 }
 
 impl TrainingState {
-    /// The state before the first step, or the saved one of a run with as many parameters.
+    /// The state before the first step, or the saved one of a run with as many parameters and the same rule.
     ///
     /// # Errors
     /// [`LinearError::Foreign`] for a state of something else.
     pub fn begin(saved: Option<Self>, theta: Vec<f64>, patience: &Patience) -> Result<Self, LinearError> {
         let length = theta.len();
         match saved {
-            Some(state) if state.theta.len() == length && state.adam.check(length, state.step).is_ok() => {
+            Some(state)
+                if state.theta.len() == length
+                    && state.adaptive.rule == patience.rule
+                    && state.adaptive.check(length, state.step).is_ok() =>
+            {
                 Ok(state)
             }
             Some(_) => Err(LinearError::Foreign { what: "training" }),
             None => Ok(Self {
                 step: 0,
                 theta,
-                adam: Adam::new(patience.learning_rate),
+                adaptive: Adaptive::new(patience.rule, patience.learning_rate),
                 best: None,
                 looks: Vec::new(),
                 drops: Vec::new(),
@@ -131,7 +140,8 @@ impl TrainingState {
             self.theta.clone_from(theta);
         }
         self.drops.push(self.step);
-        self.adam = Adam::new(patience.learning_rate * DROP.powi(self.drops.len() as i32));
+        let learning_rate = patience.learning_rate * DROP.powi(self.drops.len() as i32);
+        self.adaptive = Adaptive::new(patience.rule, learning_rate);
     }
 
     /// Keeps a look, and the parameters where it is the best.
@@ -170,7 +180,7 @@ impl TrainingState {
             return Err(LinearError::NotFinite { what: "the gradient's number", index, value });
         }
         let factor = if patience.settles { settling(share) } else { 1.0 };
-        self.adam.step_times(&mut self.theta, gradient, factor);
+        self.adaptive.step_times(&mut self.theta, gradient, factor);
         Ok(())
     }
 }
@@ -179,12 +189,20 @@ impl TrainingState {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience =
-        Patience { learning_rate: 0.5, check_every: 2, patience: 4, rate_drops: 1, settles: false };
+    fn patience() -> Patience {
+        Patience {
+            rule: Rule::adam(),
+            learning_rate: 0.5,
+            check_every: 2,
+            patience: 4,
+            rate_drops: 1,
+            settles: false,
+        }
+    }
 
     #[test]
     fn steps_come_to_rest_at_the_end_of_a_run() {
-        let settles = Patience { settles: true, ..PATIENCE };
+        let settles = Patience { settles: true, ..patience() };
         let length = |share: f64| {
             let mut state = TrainingState::begin(None, vec![0.0], &settles).unwrap();
             state.descend(&[1.0], &settles, share).unwrap();
@@ -195,25 +213,25 @@ mod tests {
         {
             assert!((length(share) - expected).abs() < 1e-7, "{share}");
         }
-        let mut wanders = TrainingState::begin(None, vec![0.0], &PATIENCE).unwrap();
-        wanders.descend(&[1.0], &PATIENCE, 1.0).unwrap();
+        let mut wanders = TrainingState::begin(None, vec![0.0], &patience()).unwrap();
+        wanders.descend(&[1.0], &patience(), 1.0).unwrap();
         assert!((wanders.theta[0] + 0.5).abs() < 1e-7);
     }
 
     #[test]
     fn patience_goes_back_to_the_best_with_a_smaller_step_and_then_ends() {
-        let mut state = TrainingState::begin(None, vec![3.0], &PATIENCE).unwrap();
+        let mut state = TrainingState::begin(None, vec![3.0], &patience()).unwrap();
         let looks = [5.0, 1.0, 2.0, 3.0, 0.5, 0.7, 0.9, 0.8];
         let mut looked = 0;
-        while !state.is_over(&PATIENCE) {
-            if state.is_exhausted(&PATIENCE) {
-                state.go_back(&PATIENCE);
+        while !state.is_over(&patience()) {
+            if state.is_exhausted(&patience()) {
+                state.go_back(&patience());
             }
-            if state.is_due(&PATIENCE) {
+            if state.is_due(&patience()) {
                 state.note(looks[looked]);
                 looked += 1;
             }
-            state.descend(&[1.0], &PATIENCE, 0.0).unwrap();
+            state.descend(&[1.0], &patience(), 0.0).unwrap();
             state.took(Duration::from_secs(1));
         }
         // The best look was at 2, so it went back at 6; that at 8 was better, and 4 steps later it was over.
@@ -222,16 +240,39 @@ mod tests {
         assert_eq!((best.step, best.nll), (8, 0.5));
         // Adam's step along a constant slope is the rate: two steps to the first best, then two of a fifth.
         assert!((theta[0] - (3.0 - 2.0 * 0.5 - 2.0 * 0.1)).abs() < 1e-6, "{theta:?}");
-        assert!(state.descend(&[f64::NAN], &PATIENCE, 0.0).is_err());
-        let begin = |count| TrainingState::begin(Some(state.clone()), vec![0.0; count], &PATIENCE);
+        assert!(state.descend(&[f64::NAN], &patience(), 0.0).is_err());
+        let begin = |count| TrainingState::begin(Some(state.clone()), vec![0.0; count], &patience());
         assert!(begin(1).unwrap() == state);
         assert!(begin(2).unwrap_err().to_string().contains("training"));
         for wrong in [
-            Patience { learning_rate: 0.0, ..PATIENCE },
-            Patience { learning_rate: f64::NAN, ..PATIENCE },
-            Patience { check_every: 0, ..PATIENCE },
+            Patience { learning_rate: 0.0, ..patience() },
+            Patience { learning_rate: f64::NAN, ..patience() },
+            Patience { check_every: 0, ..patience() },
         ] {
             assert!(wrong.check().is_err());
+        }
+        let wrong = Patience { rule: Rule::adam().with_weight_decay(-1.0), ..patience() };
+        assert!(wrong.check().unwrap_err().to_string().contains("weight decay must be zero or positive"));
+    }
+
+    #[test]
+    fn any_rule_moves_the_parameters_and_begins_anew_where_training_goes_back() {
+        // The first steps of AdaBelief and RMSProp are 1 / 0.9 and 1 / √0.1 times as long as the rate.
+        for (rule, first) in [(Rule::adabelief(), 0.5 / 0.9), (Rule::rmsprop(), 0.5 / 0.1f64.sqrt())] {
+            let options = Patience { rule, ..patience() };
+            options.check().unwrap();
+            let mut state = TrainingState::begin(None, vec![0.0], &options).unwrap();
+            state.note(1.0);
+            state.descend(&[2.0], &options, 0.0).unwrap();
+            assert!((state.theta[0] + first).abs() < 1e-7, "{rule:?} {:?}", state.theta);
+            state.took(Duration::from_secs(1));
+            state.go_back(&options);
+            state.descend(&[2.0], &options, 0.0).unwrap();
+            assert!((state.theta[0] + DROP * first).abs() < 1e-7, "{rule:?} {:?}", state.theta);
+            // A saved run is one of its rule.
+            assert!(TrainingState::begin(Some(state.clone()), vec![0.0], &options).unwrap() == state);
+            let error = TrainingState::begin(Some(state), vec![0.0], &patience()).unwrap_err();
+            assert!(matches!(error, LinearError::Foreign { .. }));
         }
     }
 }

@@ -33,8 +33,9 @@
 //! | [`Objective`] | a value with its gradient; optimisers know nothing else |
 //! | [`drive`], [`Iteration`] | the driver of iterative fits: clock, limits, divergence and restarts, observers, interruption |
 //! | [`minimise`] | an objective by that driver: tolerances, patience, a state to resume |
-//! | [`Lbfgs`], [`Adam`], [`Sgd`] | one step each, as small state machines |
-//! | [`Rule`] | what a step of Adam or of gradient descent computes, in any precision and in place |
+//! | [`Lbfgs`], [`Adaptive`], [`Sgd`] | one step each, as small state machines |
+//! | [`Rule`] | what a step of Adam, AdaBelief, RMSProp or gradient descent computes, in any precision and in place |
+//! | [`UpdateRule`] | the adaptive ones by name |
 //! | [`Schedule`] | step sizes over time |
 //! | [`Batches`] | which rows a step looks at |
 //! | [`restarts`] | several initial values, the best result, and what became of the others |
@@ -42,7 +43,7 @@
 //!
 //! Everything is minimised.
 
-mod adam;
+mod adaptive;
 mod batches;
 pub mod check;
 mod constraint;
@@ -57,8 +58,9 @@ mod rule;
 mod schedule;
 mod sgd;
 mod transform;
+mod update_rule;
 
-pub use adam::Adam;
+pub use adaptive::Adaptive;
 pub use batches::{Batches, Sampling};
 pub use constraint::{Constrained, Constraint};
 pub use driver::{
@@ -74,3 +76,4 @@ pub use rule::Rule;
 pub use schedule::Schedule;
 pub use sgd::Sgd;
 pub use transform::Transform;
+pub use update_rule::UpdateRule;

@@ -228,7 +228,7 @@ fn step_of_method(
             state.current = point;
             return Ok(Some(length));
         }
-        Optimiser::Adam(adam) => adam.step(&mut theta, &state.current.gradient, planned),
+        Optimiser::Adaptive(adaptive) => adaptive.step(&mut theta, &state.current.gradient, planned),
         Optimiser::Sgd(sgd) => sgd.step(&mut theta, &state.current.gradient, planned),
     };
     let (value, gradient) = objective.at(&theta).map_err(failed)?;
@@ -243,7 +243,7 @@ fn largest(gradient: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Adam, Lbfgs, Sgd, Signal, check};
+    use crate::{Adaptive, Lbfgs, Rule, Sgd, Signal, check};
 
     /// The Rosenbrock function in pairs of coordinates; fails where the first coordinate exceeds `wall`.
     struct Rosenbrock {
@@ -315,7 +315,7 @@ mod tests {
         let outcome = go(&mut objective, Optimiser::Lbfgs(Lbfgs::default()), &LoopOptions::default());
         assert!((outcome.theta[0] - 1.0).abs() < 1e-3, "{outcome:?}");
         let mut objective = Rosenbrock { wall: -1.15, ..Rosenbrock::new(2) };
-        let adam = Optimiser::Adam(Adam::new(0.1));
+        let adam = Optimiser::Adaptive(Adaptive::adam(0.1));
         let result = minimise(&mut objective, &[-1.2, 1.0], adam, &LoopOptions::default(), &mut |_, _| {
             Signal::Continue
         });
@@ -344,7 +344,9 @@ mod tests {
         let options =
             LoopOptions { steps: 3_000, value_tolerance: 0.0, patience: usize::MAX, ..Default::default() };
         for optimiser in [
-            Optimiser::Adam(Adam::new(0.05).scheduled(crate::Schedule::Cosine)),
+            Optimiser::Adaptive(Adaptive::adam(0.05).scheduled(crate::Schedule::Cosine)),
+            Optimiser::Adaptive(Adaptive::new(Rule::adabelief(), 0.05).scheduled(crate::Schedule::Cosine)),
+            Optimiser::Adaptive(Adaptive::new(Rule::rmsprop(), 0.05).scheduled(crate::Schedule::Cosine)),
             Optimiser::Sgd(Sgd::new(0.05, 0.9, true)),
             Optimiser::Sgd(Sgd::new(0.1, 0.0, false)),
             Optimiser::Lbfgs(Lbfgs::default()),
@@ -360,7 +362,9 @@ mod tests {
     fn a_resumed_run_ends_in_the_same_bits() {
         for optimiser in [
             Optimiser::Lbfgs(Lbfgs::default()),
-            Optimiser::Adam(Adam::new(0.02)),
+            Optimiser::Adaptive(Adaptive::adam(0.02)),
+            Optimiser::Adaptive(Adaptive::new(Rule::adabelief(), 0.02)),
+            Optimiser::Adaptive(Adaptive::new(Rule::rmsprop(), 0.02)),
             Optimiser::Sgd(Sgd::new(1e-4, 0.9, true)),
         ] {
             let options = LoopOptions { steps: 25, patience: 25, ..Default::default() };

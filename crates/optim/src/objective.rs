@@ -63,8 +63,8 @@ impl Counted<'_> {
 pub enum Optimiser {
     /// Limited-memory quasi-Newton; for deterministic objectives.
     Lbfgs(crate::Lbfgs),
-    /// Adaptive moments; for stochastic objectives.
-    Adam(crate::Adam),
+    /// Adaptive moments by any rule; for stochastic objectives.
+    Adaptive(crate::Adaptive),
     /// Gradient descent with momentum.
     Sgd(crate::Sgd),
 }
@@ -74,7 +74,7 @@ impl Optimiser {
     pub(crate) fn fits(&self, dimension: usize) -> bool {
         match self {
             Self::Lbfgs(lbfgs) => lbfgs.fits(dimension),
-            Self::Adam(adam) => adam.fits(dimension),
+            Self::Adaptive(adaptive) => adaptive.fits(dimension),
             Self::Sgd(sgd) => sgd.fits(dimension),
         }
     }

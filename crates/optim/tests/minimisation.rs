@@ -2,8 +2,8 @@
 //! parameter, states that resume or are refused, checkpoints and mini-batches that repeat.
 
 use posterior_optim::{
-    Adam, Lbfgs, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Outcome, Reason, Schedule,
-    Sgd, Signal, State, minimise, resume,
+    Adaptive, Lbfgs, LoopOptions, Objective, ObjectiveError, OptimError, Optimiser, Outcome, Reason,
+    Schedule, Sgd, Signal, State, minimise, resume,
 };
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn patience_and_time_end_a_run() {
         g[0] = 1.0;
         5.0
     });
-    let adam = || Optimiser::Adam(Adam::new(0.1));
+    let adam = || Optimiser::Adaptive(Adaptive::adam(0.1));
     let options = LoopOptions { patience: 4, ..Default::default() };
     let outcome = run(&mut flat, &[0.0], adam(), &options).unwrap();
     assert_eq!((outcome.reason, outcome.steps), (Reason::Value, 4));
@@ -164,7 +164,7 @@ fn failures_name_the_step_and_the_parameter() {
         g[1] = if t[0] < 0.85 { f64::NAN } else { 0.0 };
         t[0]
     });
-    let adam = || Optimiser::Adam(Adam::new(0.1));
+    let adam = || Optimiser::Adaptive(Adaptive::adam(0.1));
     let options = LoopOptions::default();
     let error = run(&mut objective, &[1.0, 0.0], adam(), &options).unwrap_err();
     assert!(error.to_string().starts_with("step 2 failed: the gradient is NaN for parameter 1."), "{error}");
@@ -198,7 +198,9 @@ fn a_value_that_is_not_finite_is_a_failure() {
 #[test]
 fn damaged_and_foreign_states_are_refused() {
     let options = LoopOptions { steps: 5, ..Default::default() };
-    for method in [lbfgs(), Optimiser::Adam(Adam::new(0.1)), Optimiser::Sgd(Sgd::new(0.01, 0.9, true))] {
+    for method in
+        [lbfgs(), Optimiser::Adaptive(Adaptive::adam(0.1)), Optimiser::Sgd(Sgd::new(0.01, 0.9, true))]
+    {
         let mut saved = None;
         minimise(&mut quadratic(3, 9.0), &[4.0, 3.0, 2.0], method, &options, &mut |event, state| {
             saved = Some(serde_json::to_value(state).unwrap());
@@ -255,7 +257,7 @@ fn a_stochastic_run_resumes_with_the_batches_and_rates_of_the_whole_run() {
     let options =
         LoopOptions { steps: 60, patience: usize::MAX, gradient_tolerance: 0.0, ..Default::default() };
     for schedule in [Schedule::Constant, Schedule::Cosine, Schedule::OneCycle { warm_up: 0.3 }] {
-        let method = Optimiser::Adam(Adam::new(0.05).scheduled(schedule).decayed(1e-3));
+        let method = Optimiser::Adaptive(Adaptive::adam(0.05).scheduled(schedule).decayed(1e-3));
         let whole = run(&mut Stochastic { row: 0 }, &[0.0, 0.0], method.clone(), &options).unwrap();
         // A checkpoint every eighth step; the run dies at step 30 and goes on from step 24.
         let mut saved = None;

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         x.iter().enumerate().map(|(i, [a, b])| a.sin() * b.cos() + 0.1 * (i as f64).sin()).collect();
 
     // Inducing points stand for the rows: cost n m² instead of n³. Without `method`, rows that are held back choose among several methods.
-    let inducing = InducingOptions { inducing: 256, ..InducingOptions::default() };
+    let inducing = InducingOptions { inducing: Some(256), ..InducingOptions::default() };
     let method = Method::Sgpr(SgprOptions { inducing, ..SgprOptions::default() });
     let process = Gp::builder().kernel("matern52(ard)").method(method).fit(&x, &y)?;
 

@@ -69,6 +69,11 @@ pub enum ProcessError {
         /// Columns given.
         found: usize,
     },
+    /// Draws as functions of a process that has none.
+    #[error(
+        "draws of a process of generalised variational inference are joint draws at rows that are named together (`predict --samples`, `sample`), not functions"
+    )]
+    NoFunctions,
     /// A number that is NaN or infinite.
     #[error("row {row}, column {column} of the inputs is {value}: remove or fill in such rows first")]
     NotFinite {
@@ -308,6 +313,7 @@ impl FittedGp {
                 let prior = PriorDraws::new(Arc::new(features), count, streams.child("posterior/draws", 0));
                 Drawn::Inducing(Box::new(inducing.pathwise(0, prior, streams)?))
             }
+            ProcessPosterior::Generalised(_) => return Err(ProcessError::NoFunctions),
             ProcessPosterior::LowRank(features) => {
                 Drawn::Features(features.functions(0, count, &mut streams.stream("posterior/weights")))
             }

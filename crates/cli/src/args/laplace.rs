@@ -36,6 +36,8 @@ pub(crate) enum CurvatureArg {
     FixedMean,
     /// The same with the tangent kernel: variational linearised Laplace
     Valla,
+    /// A covariance around the network, learned beside a prior by Gaussian Wasserstein inference
+    Gwi,
     /// --rank leading directions of the tangent at --landmarks training rows
     Ella,
     /// Samples, and a precision learned from them: for networks whose curvature cannot be stored

@@ -1,6 +1,7 @@
 //! Flags of the curvatures of `fit laplace` whose posterior is found by a search of its own.
 
 use clap::{Args, ValueEnum};
+use posterior::gp::generalised::{Family, Mode, Regulariser};
 use posterior::options::numbers;
 
 /// Whether something takes part.
@@ -70,16 +71,16 @@ pub(crate) enum UpdateArg {
 /// See the module.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SearchArgs {
-    /// Kernel of the process, as fit gp has them [default: rbf(ard) on tables, rbf * (linear + constant) on features]
-    #[arg(long, value_name = "TEXT", conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    /// Kernel of the process, as fit gp has them [default: rbf(ard) on tables, rbf * (linear + constant) on features; gwi on features rbf]
+    #[arg(long, value_name = "TEXT", conflicts_with = "continue_from", help_heading = PROCESSES)]
     pub kernel: Option<String>,
 
     /// Where the kernel looks [default: inputs of tables, features otherwise]
-    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = FIXED_MEAN)]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = PROCESSES)]
     pub kernel_inputs: Option<KernelInputsArg>,
 
-    /// Inducing points in all, each of which looks at one output [default: 100, with a kernel on features 20, or two for each output]
-    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
+    /// Inducing points: of fixed-mean and valla in all, each of which looks at one output [default: 100, with a kernel on features 20, or two for each output]; of gwi for all outputs [default: 100]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = PROCESSES, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub inducing_points: Option<usize>,
 
     /// Order of the energy, from 0 (the evidence lower bound) to 1 (the predictive density) [default: 1]
@@ -106,7 +107,23 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub trajectory_every: Option<usize>,
 
-    /// Steps between two looks at the validation rows [default: 1000; valla 100]; ella: examples between them [default: none, one whole pass]
+    /// What keeps a covariance near its prior: wasserstein, wasserstein-partial, projected-wasserstein, projected-renyi=0.5, projected-kl, ... as fit gp --method gvi has them [default: wasserstein]
+    #[arg(long, value_name = "NAME", conflicts_with = "continue_from", help_heading = GWI)]
+    pub regulariser: Option<Regulariser>,
+
+    /// What the regulariser is multiplied by; a Wasserstein distance has the squared unit of the outputs [default: 1]
+    #[arg(long, value_name = "X", conflicts_with = "continue_from", help_heading = GWI, value_parser = numbers::positive)]
+    pub regulariser_weight: Option<f64>,
+
+    /// The process that regularises [default: prior]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = GWI)]
+    pub regulariser_mode: Option<Mode>,
+
+    /// Family of the covariance [default: diagonal]
+    #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = GWI)]
+    pub variational_kernel: Option<Family>,
+
+    /// Steps between two looks at the validation rows [default: 1000; valla and gwi 100]; ella: examples between them [default: none, one whole pass]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LOOKS, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub validate_every: Option<usize>,
 
@@ -142,24 +159,26 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, conflicts_with = "continue_from", help_heading = SAMPLED)]
     pub update: Option<UpdateArg>,
 
-    /// Steps at most [default: 70000; fixed-mean on features 10000, valla 40000]
-    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = FIXED_MEAN, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
+    /// Steps at most [default: 70000; fixed-mean on features 10000, valla 40000, gwi 3000]
+    #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = PROCESSES, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub steps: Option<usize>,
 
     /// Passes of mean-field [default: 12] and of --solver descent [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_STEPS))]
     pub epochs: Option<usize>,
 
-    /// Examples of a step [default: 100; fixed-mean on features 50; mean-field 256]
+    /// Examples of a step [default: 100; fixed-mean on features 50; gwi 128; mean-field 256]
     #[arg(long, value_name = "N", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::whole(1..=numbers::MOST_KEPT))]
     pub batch: Option<usize>,
 
-    /// Size of a step [default: 1e-3; fixed-mean on features and mean-field 1e-4]
+    /// Size of a step [default: 1e-3; fixed-mean on features and mean-field 1e-4; gwi 1e-2]
     #[arg(long, value_name = "X", conflicts_with = "continue_from", help_heading = LEARNED, value_parser = numbers::positive)]
     pub learning_rate: Option<f64>,
 }
 
+const PROCESSES: &str = "With --curvature fixed-mean, valla and gwi";
 const FIXED_MEAN: &str = "With --curvature fixed-mean and valla";
-const LOOKS: &str = "With --curvature fixed-mean, valla and ella";
+const GWI: &str = "With --curvature gwi";
+const LOOKS: &str = "With --curvature fixed-mean, valla, gwi and ella";
 const SAMPLED: &str = "With --curvature sampled";
-const LEARNED: &str = "With --curvature fixed-mean, valla, sampled and mean-field";
+const LEARNED: &str = "With --curvature fixed-mean, valla, gwi, sampled and mean-field";

@@ -25,6 +25,29 @@ fn what_a_search_does_not_have_is_refused() {
     usage("--curvature valla --kernel rbf", "--kernel belongs to --curvature fixed-mean");
     usage("--curvature kronecker --steps 10", "--steps belongs to --curvature fixed-mean, valla");
     usage("--curvature fixed-mean --landmarks 10", "--landmarks belongs to --curvature ella");
+    for flag in [
+        "regulariser wasserstein",
+        "regulariser-weight 2",
+        "regulariser-mode posterior",
+        "variational-kernel cholesky",
+    ] {
+        let name = flag.split(' ').next().unwrap();
+        for other in ["fixed-mean", "valla", "kronecker", "auto"] {
+            usage(&format!("--curvature {other} --{flag}"), &format!("--{name} belongs to --curvature gwi"));
+        }
+    }
+    for flag in
+        ["alpha 0.5", "companion on", "freeze noise", "closed-form", "trajectory-every 5", "energy-draws 5"]
+    {
+        let name = flag.split(' ').next().unwrap();
+        usage(&format!("--curvature gwi --{flag}"), &format!("--{name} belongs to --curvature fixed-mean"));
+    }
+    usage("--curvature gwi --tune evidence", "--tune has no such meaning beside --curvature gwi");
+    usage("--curvature gwi --precision 2", "--precision has no such meaning beside --curvature gwi");
+    usage("--curvature gwi --without-affine", "--without-affine has no effect");
+    usage("--curvature gwi --weights last", "--weights belongs to");
+    usage("--curvature gwi --regulariser-weight 0", "regulariser-weight");
+    usage("--curvature gwi --regulariser nonsense", "is no regulariser");
     usage("--curvature sampled --batch 10", "--batch belongs to --solver descent");
     usage("--curvature fixed-mean --tune mackay", "--tune has no such meaning beside --curvature fixed-mean");
     usage("--curvature temperature --precision 3", "--precision has no such meaning");
@@ -61,6 +84,17 @@ fn what_a_search_does_not_have_is_refused() {
         "61 landmarks were asked for, but there are 60 examples",
     );
     says("--curvature fixed-mean --steps 3 --kernel nonsense", "nonsense");
+    says("--curvature gwi --steps 3 --kernel nonsense", "nonsense");
+    says("--curvature gwi --kernel tangent", "the process with the tangent kernel is `valla`");
+    says(
+        "--curvature gwi --inducing-points 61",
+        "61 inducing points were asked for, but there are 60 examples, which they are chosen among",
+    );
+    says(
+        "--curvature gwi --variational-kernel kernelised --regulariser kl",
+        "take a cholesky, diagonal or log kernel",
+    );
+    says("--curvature gwi --regulariser multinomial", "those of the network under either process");
     says("--curvature sampled --samples 100000 --memory 0.05", "fewer samples");
     let alone = "fit laplace --network net.safetensors --data train.csv --likelihood gaussian --curvature temperature --out m.posterior";
     assert!(error(at, alone).contains("--validation-data"), "a temperature needs rows to be chosen on");
@@ -122,6 +156,8 @@ fn flags_that_would_do_nothing_in_a_search_are_refused() {
         "fixed-mean --patience 5",
         "valla --validate-every 5",
         "valla --patience 5",
+        "gwi --validate-every 5",
+        "gwi --patience 5",
         "ella --landmarks 20 --rank 5 --validate-every 5",
     ] {
         let text = usage(folder.path(), &format!("{alone} --curvature {flags} --out never.posterior"));
@@ -177,6 +213,10 @@ fn rows_that_choose_and_score_are_said_to_do_both() {
         ),
         ("--curvature valla --inducing-points 9 --steps 6 --validate-every 3", "which of its steps was kept"),
         ("--curvature valla --inducing-points 9 --closed-form", "its prior variance"),
+        (
+            "--curvature gwi --inducing-points 9 --steps 20",
+            "its prior, which of its steps was kept and what its variances were multiplied by",
+        ),
         (
             "--curvature ella --landmarks 20 --rank 5 --validate-every 30",
             "how many examples are in its curvature",

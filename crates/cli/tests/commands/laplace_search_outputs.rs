@@ -79,11 +79,14 @@ fn counts_and_events_have_searches_too() {
     let at = folder.path();
     arrays(at);
     for (likelihood, labels) in [("poisson", "counts.npy"), ("bernoulli", "events.npy")] {
-        for flags in ["fixed-mean --kernel-inputs inputs", "fixed-mean", "valla"] {
+        for flags in ["fixed-mean --kernel-inputs inputs", "fixed-mean", "gwi", "valla"] {
             let line = format!(
                 "fit laplace --network net.safetensors --architecture net.toml --data x.npy --labels {labels} --likelihood {likelihood} --curvature {flags} --inducing-points 6 --steps 30 --batch 30 --out m.posterior"
             );
-            assert!(number(&process(&json(at, &line))["amplitude"]) > 0.0, "{line}");
+            let fit = json(at, &line);
+            let around = &fit["header"]["summary"]["learned"]["gwi"]["prior"];
+            let found = if flags == "gwi" { around } else { process(&fit) };
+            assert!(number(&found["amplitude"]) > 0.0, "{line}");
             let scores = json(at, &format!("evaluate --model m.posterior --data x.npy --labels {labels}"));
             let scores = &scores["models"][0]["scores"];
             let nll = if likelihood == "poisson" { &scores["nll_of_the_likelihood"] } else { &scores["nll"] };
@@ -99,6 +102,8 @@ fn processes_have_joint_scores_and_draws() {
     for flags in [
         "fixed-mean --steps 40 --batch 30",
         "fixed-mean --kernel-inputs features --steps 10 --batch 30",
+        "gwi --steps 20 --batch 30",
+        "gwi --kernel-inputs features --variational-kernel cholesky --steps 20 --batch 30",
         "valla --steps 10 --batch 30",
         "valla --closed-form",
     ] {

@@ -150,6 +150,8 @@ fn laplace_does_not_depend_on_the_number_of_threads() {
         "ella --landmarks 100 --rank 10",
         "sampled --samples 4 --em-samples 2 --em-steps 1",
         "fixed-mean --inducing-points 20 --steps 30",
+        "gwi --inducing-points 20 --steps 30",
+        "gwi --inducing-points 20 --steps 10 --variational-kernel cholesky --kernel-inputs features",
         "valla --inducing-points 20 --steps 5",
         "valla --inducing-points 20 --closed-form",
         "mean-field --epochs 1 --samples 3",

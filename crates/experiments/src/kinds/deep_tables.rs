@@ -241,6 +241,7 @@ impl Settings {
         let points = match model.posterior() {
             ProcessPosterior::Inducing(p) => Some(p.inducing().nrows()),
             ProcessPosterior::LowRank(p) => Some(p.features().rank()),
+            ProcessPosterior::Generalised(p) => Some(p.reference(0).rank()),
             _ => None,
         };
         let summary = &model.header().fit;

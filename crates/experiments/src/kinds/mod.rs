@@ -18,6 +18,9 @@ mod evidence;
 mod evidence_choices;
 mod fidelity;
 mod fingerprints;
+mod generalised_curves;
+mod generalised_learning;
+mod generalised_tempering;
 mod images;
 mod landscape;
 mod plain;
@@ -98,6 +101,9 @@ kinds! {
     "spatial" spatial "a quantity over the land: scores, maps of predictions and of what is near, by processes with and without learned features"
     "counts" counts "counts whose rates are known: what several inferences cover of rates and of new counts"
     "toy-bound" toy_bound "classes on a plane by a bound on their evidence with a learned pseudo-count, by matching"
+    "generalised-curves" generalised_curves "curves with blocks cut out by generalised variational inference: every combination of priors, variational kernels, regularisers and step sizes, and the published winners"
+    "generalised-learning" generalised_learning "a process and its inducing points learned in turns on a curve: what it believes after each"
+    "generalised-tempering" generalised_tempering "a process before and after its variances are multiplied by a factor that rows held back choose"
     "fingerprints" fingerprints "the Tanimoto kernel on made-up fingerprints, against brute force and the truth"
 }
 
@@ -108,6 +114,11 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Settings that know which numbers make sense.
 trait Checked: DeserializeOwned {
+    /// Refuses keys that it does not know, all of them at once; without it, the first is refused where settings are read.
+    fn check_keys(_: &Table) -> Result<(), ExperimentError> {
+        Ok(())
+    }
+
     /// Refuses others.
     fn check(&self) -> Result<(), ExperimentError> {
         Ok(())
@@ -118,6 +129,7 @@ trait Checked: DeserializeOwned {
 fn settings<S: Checked>(table: &Table) -> Result<S, ExperimentError> {
     let mut table = table.clone();
     share_options(&mut table);
+    S::check_keys(&table)?;
     let settings: S = table.try_into().map_err(|e| ExperimentError::Setting(e.message().to_string()))?;
     settings.check()?;
     Ok(settings)

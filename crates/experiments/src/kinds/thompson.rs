@@ -216,7 +216,8 @@ fn search(
                     }
                     ProcessPosterior::Exact(_)
                     | ProcessPosterior::LowRank(_)
-                    | ProcessPosterior::Embedded(_) => {
+                    | ProcessPosterior::Embedded(_)
+                    | ProcessPosterior::Generalised(_) => {
                         let problem = "draws are functions with gradients here, which exact posteriors and learned features do not keep";
                         return refused(problem);
                     }

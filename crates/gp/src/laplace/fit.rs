@@ -38,7 +38,7 @@ pub struct LaplaceFit {
 /// the best so far with [`Reason::Interrupted`]. Where constraints leave nothing to search for, the model stays as it is.
 ///
 /// # Errors
-/// [`GpError::Memory`] before anything is allocated when the plan exceeds the limit; targets that the likelihood cannot produce; a likelihood whose outputs are coupled otherwise than classes are;
+/// [`GpError::Memory`] before anything is allocated when the plan exceeds the limit; targets that the likelihood cannot produce; a likelihood without curvature, or whose outputs are coupled otherwise than classes are;
 /// [`GpError::Optim`] when no start could be evaluated.
 pub fn fit_laplace(
     model: LaplaceGp,

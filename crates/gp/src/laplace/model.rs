@@ -76,6 +76,7 @@ impl LaplaceGp {
         if data.noise_variances().is_some() {
             return Err(InducingError::RowNoise { likelihood: self.likelihood.name() }.into());
         }
+        self.likelihood.check_curvature()?;
         Ok(crate::inducing::check_targets(&*self.likelihood, data.targets())?)
     }
 }

@@ -8,7 +8,7 @@ use faer::prelude::Solve;
 use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression, cross, gram};
 use posterior_likelihoods::{
-    Bernoulli, Categorical, Gaussian, Likelihood, Link, NegativeBinomial, Poisson, StudentT,
+    Bernoulli, Categorical, Gaussian, Likelihood, Link, NegativeBinomial, Poisson, RobustMax, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Signal, check};
@@ -353,6 +353,10 @@ fn fits_find_stationary_hyperparameters_and_bad_input_is_named() {
         let error = fit_laplace(start, &data, &little, &mut |_, _| Signal::Continue).unwrap_err();
         assert!(error.to_string().contains("above the limit"), "{error}");
     }
+    // Flat between jumps: there is no mode to seek.
+    let flat = model("se", MeanForm::Zero, Box::new(RobustMax::new(3, 0.01).unwrap()));
+    let error = laplace_evidence(&flat, &cases(10)[5].1, None).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("robust_max") && error.contains("flat"), "{error}");
     let (likelihood, data) = cases(10).swap_remove(0);
     let model = model("se", MeanForm::Zero, likelihood);
     let mut targets = data.targets().to_owned();

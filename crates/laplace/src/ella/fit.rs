@@ -126,6 +126,7 @@ fn run<T: Precision>(
     observer: Observer<'_>,
 ) -> Result<(Ella<T>, FitSums, EllaReport), LaplaceError> {
     let outputs = check_outputs(network, likelihood)?;
+    likelihood.check_curvature()?;
     check(options, examples.len(), validation.is_some())?;
     let (curvature, batch, _) = super::plan(network, selection, examples.len(), likelihood, options);
     if curvature.saturating_add(batch) > memory {

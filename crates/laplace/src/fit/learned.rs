@@ -38,13 +38,16 @@ struct Found<T> {
 impl Approximation {
     /// Whether the posterior is found by a search of its own, which chooses everything.
     pub fn is_learned(&self) -> bool {
-        matches!(self, Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_))
+        matches!(
+            self,
+            Self::Temperature | Self::MeanField(_) | Self::Sampled(_) | Self::FixedMean(_) | Self::Gwi(_)
+        )
     }
 
     /// Whether it is about the network's weights at all.
     pub(crate) fn has_weights(&self) -> bool {
         match self {
-            Self::Temperature => false,
+            Self::Temperature | Self::Gwi(_) => false,
             Self::FixedMean(own) => own.kernel == FixedMeanKernel::Tangent,
             _ => true,
         }
@@ -272,6 +275,29 @@ impl<T: Precision> Fitting<'_, T> {
                     precisions: vec![1.0 / found.report.amplitude],
                     mode: None,
                     report: LearnedReport::FixedMean(found.report),
+                    held_out: None,
+                    notes: found.notes,
+                    posterior: Box::new(found.posterior),
+                })
+            }
+            Approximation::Gwi(own) => {
+                let found = crate::gwi::fit(
+                    network,
+                    self.examples,
+                    self.validation,
+                    likelihood,
+                    own,
+                    options.seed,
+                    options.memory,
+                    keeper,
+                    observer,
+                )?;
+                Ok(Found {
+                    likelihood: found.likelihood,
+                    noise_factor: 1.0,
+                    precisions: vec![1.0 / found.report.prior.amplitude],
+                    mode: None,
+                    report: LearnedReport::Gwi(found.report),
                     held_out: None,
                     notes: found.notes,
                     posterior: Box::new(found.posterior),

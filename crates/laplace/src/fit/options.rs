@@ -3,8 +3,8 @@
 use super::solve::AT_REST;
 use crate::fixed_mean::{FixedMeanKernel, FixedMeanOptions};
 use crate::{
-    EllaOptions, FisherEstimate, MeanFieldOptions, Mode, ModeOptions, PriorKind, SampledOptions, Tune,
-    Weights,
+    EllaOptions, FisherEstimate, GwiOptions, MeanFieldOptions, Mode, ModeOptions, PriorKind, SampledOptions,
+    Tune, Weights,
 };
 use posterior_likelihoods::Integration;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub enum Approximation {
     Sampled(SampledOptions),
     /// A sparse process whose mean is the network; with the tangent kernel, variational linearised Laplace.
     FixedMean(FixedMeanOptions),
+    /// A covariance around the network, learned beside a prior by Gaussian Wasserstein inference or under another regulariser.
+    Gwi(GwiOptions),
     /// No posterior: one number beside the network, chosen on unseen examples.
     Temperature,
     /// Independent Gaussian weights, fine-tuned.
@@ -59,6 +61,7 @@ impl Approximation {
             Self::Sampled(_) => "sampled",
             Self::FixedMean(own) if own.kernel == FixedMeanKernel::Tangent => "valla",
             Self::FixedMean(_) => "fixed-mean",
+            Self::Gwi(_) => "gwi",
             Self::Temperature => "temperature",
             Self::MeanField(_) => "mean-field",
         }
@@ -134,7 +137,8 @@ impl FitOptions {
     /// Whether held-out examples, where there are some, choose anything of the fit, be it hyperparameters or when a search ends: their scores flatter it then.
     pub fn chooses_on_unseen(&self) -> bool {
         match &self.approximation {
-            Approximation::Temperature => true,
+            // A covariance around the network has its prior, its steps and its tempering from them.
+            Approximation::Temperature | Approximation::Gwi(_) => true,
             // Steps end by their scores; a closed form has them for its prior variance.
             Approximation::FixedMean(own) => !own.closed_form || own.learn_amplitude,
             Approximation::Ella(own) => own.val_every.is_some() || self.tunes_on_unseen(),

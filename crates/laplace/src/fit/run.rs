@@ -101,6 +101,7 @@ fn run<T: Precision>(
     observer: Observer<'_>,
 ) -> Result<Laplace<T>, LaplaceError> {
     check_outputs(network, likelihood)?;
+    likelihood.check_curvature()?;
     check(options, validation.is_some())?;
     options.check_search()?;
     let started = Instant::now();

@@ -1,10 +1,10 @@
 //! The fit for one kind of kernel: by steps, or in closed form.
 
 use super::FixedMeanOptions;
-use super::report::FixedMeanReport;
-use super::rows::Rows;
+use super::report::{FixedMeanReport, named};
 use super::saved::{Begun, Earlier, earlier, saved, saved_pass};
 use crate::keep::Keeper;
+use crate::rows::Rows;
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{
@@ -12,10 +12,10 @@ use posterior_gp::inducing::fixed_mean::{
     SeenPoints, SparseCovariance, fit_fixed_mean,
 };
 use posterior_kernels::LearnedBlockKernel;
-use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_likelihoods::Slopes;
 use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
-use posterior_optim::{Parameters, Reason, Signal};
+use posterior_optim::{Reason, Signal};
 use rand::seq::SliceRandom;
 use std::cell::Cell;
 use std::time::Instant;
@@ -274,8 +274,8 @@ fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -
         plain_score: None,
         amplitudes: Vec::new(),
         amplitude: model.amplitude(),
-        kernel: named(model.kernel()),
-        noise: named_likelihood(model.likelihood()),
+        kernel: named(model.kernel().segments(), model.kernel().values()),
+        noise: named(model.likelihood().segments(), model.likelihood().values()),
         divergence,
         jitter: 0.0,
         clipped: 0,
@@ -283,20 +283,4 @@ fn describe<K: LearnedBlockKernel>(model: &FixedMeanModel<K>, divergence: f64) -
         trajectory: Vec::new(),
         seconds: 0.0,
     }
-}
-
-fn named<P: Parameters>(parameters: &P) -> Vec<(String, f64)> {
-    pairs(parameters.segments(), parameters.values())
-}
-
-fn named_likelihood(likelihood: &dyn Likelihood) -> Vec<(String, f64)> {
-    pairs(likelihood.segments(), likelihood.values())
-}
-
-fn pairs(segments: Vec<posterior_optim::Segment>, values: Vec<f64>) -> Vec<(String, f64)> {
-    let names = segments.into_iter().flat_map(|s| {
-        let count = s.len();
-        (0..count).map(move |i| if count == 1 { s.name.clone() } else { format!("{}[{i}]", s.name) })
-    });
-    names.zip(values).collect()
 }

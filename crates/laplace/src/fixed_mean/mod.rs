@@ -6,8 +6,6 @@
 //! | file | what |
 //! |---|---|
 //! | `options` | [`FixedMeanOptions`]: what a fit is asked for, with the published settings |
-//! | `sight` | what the kernel looks at: the tangent, inputs, features |
-//! | `rows` | outputs, targets and points of all examples, computed once |
 //! | `start` | inducing points by k-means in each class |
 //! | `learn` | the fit for one kind of kernel: by steps, or in closed form |
 //! | `run` | [`fit()`]: all of it in order |
@@ -21,10 +19,8 @@ mod options;
 mod plan;
 mod posterior;
 mod report;
-mod rows;
 mod run;
 mod saved;
-mod sight;
 mod start;
 
 pub use options::{FEW_ROWS, FixedMeanKernel, FixedMeanOptions};
@@ -32,3 +28,6 @@ pub use plan::{FixedMeanPlan, plan};
 pub use posterior::FixedMean;
 pub use report::FixedMeanReport;
 pub use run::{FixedMeanFit, fit};
+
+pub(crate) use report::named;
+pub(crate) use run::with_values;

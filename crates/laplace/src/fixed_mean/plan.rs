@@ -2,10 +2,9 @@
 
 use super::FixedMeanOptions;
 use super::learn::{AMPLITUDES_TRIED, BLOCK};
-use super::run::SAMPLED;
-use super::sight::Sight;
 use super::start::clustered;
 use crate::LaplaceError;
+use crate::sight::{SAMPLED, Sight};
 use posterior_kernels::BlockKernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::derivatives::{ALIVE, connected_feature_size, tangent_feature_size};

@@ -1,9 +1,9 @@
 //! Predictions of a process whose mean is the network.
 
-use super::sight::{Sight, matrix, separable};
 use super::{FixedMeanKernel, FixedMeanOptions};
 use crate::LaplaceError;
 use crate::predict::{Latent, Wanted};
+use crate::sight::{Sight, matrix, separable};
 use faer::{Mat, MatRef};
 use posterior_gp::inducing::fixed_mean::SparseCovariance;
 use posterior_kernels::{BlockKernel, Separable, SeparablePoints};

@@ -1,6 +1,6 @@
 //! How a fit went.
 
-use posterior_optim::Reason;
+use posterior_optim::{Reason, Segment};
 use serde::{Deserialize, Serialize};
 
 /// What a fit of a process whose mean is the network says about itself.
@@ -50,4 +50,13 @@ impl FixedMeanReport {
         let closed = self.amplitudes.iter().map(|s| s.1).min_by(f64::total_cmp);
         least(&self.scores).or(closed)
     }
+}
+
+/// Values of parameters with their names, as `rbf.lengthscale[2]`.
+pub(crate) fn named(segments: Vec<Segment>, values: Vec<f64>) -> Vec<(String, f64)> {
+    let names = segments.into_iter().flat_map(|s| {
+        let count = s.len();
+        (0..count).map(move |i| if count == 1 { s.name.clone() } else { format!("{}[{i}]", s.name) })
+    });
+    names.zip(values).collect()
 }

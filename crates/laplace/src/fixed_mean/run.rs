@@ -3,15 +3,15 @@
 use super::learn::{Held, Learning};
 use super::posterior::FixedMean;
 use super::report::FixedMeanReport;
-use super::rows::{Rows, input_matrix, inputs};
-use super::sight::{Sight, separable};
 use super::start::start;
 use super::{FixedMeanKernel, FixedMeanOptions, plan};
 use crate::keep::Keeper;
+use crate::learned::no_better;
+use crate::rows::{Rows, input_matrix, inputs};
+use crate::sight::{Sight, begin_lengthscales, separable};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_gp::inducing::fixed_mean::{FixedMeanModel, Learned};
-use posterior_kernels::stationary::median_lengthscale;
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::compiled_here;
 use posterior_linalg::random::Streams;
@@ -19,12 +19,6 @@ use posterior_networks::train::Examples;
 use posterior_networks::{Array, Network, PerNetworkPrecision, Precision, Selection};
 use posterior_optim::{Parameters, Signal};
 use posterior_tangent::{TangentKernel, check_outputs};
-
-/// Rows that the first lengthscale is found among.
-pub(super) const SAMPLED: usize = 10_000;
-
-/// Nats a row up to which two scores are the same.
-const SAME_SCORE: f64 = 1e-3;
 
 /// A fitted process.
 #[derive(Debug)]
@@ -143,13 +137,7 @@ fn run<T: Precision>(
         }
         FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => {
             let mut kernel = separable::<f64>(text, centres.ncols(), c, correlated)?;
-            let sampled = posterior_kernels::inducing::random_rows(n, SAMPLED, streams);
-            // Where the text does not say where they begin.
-            if !text.contains("lengthscale")
-                && let Some(lengthscale) = median_lengthscale(rows.at(&sampled).as_ref(), streams)
-            {
-                kernel.set_lengthscales(lengthscale);
-            }
+            begin_lengthscales(text, &mut kernel, &rows, streams);
             let mut model =
                 FixedMeanModel::new(kernel, boxed, centres, labels, amplitude, options.with_companion(n))?;
             model.learned = learned;
@@ -165,13 +153,7 @@ fn run<T: Precision>(
     };
     report.plain_score = plain_score;
     report.companion &= report.reason.is_some();
-    if let (Some(own), Some(plain)) = (report.score(), plain_score)
-        && own > plain + SAME_SCORE
-    {
-        notes.push(format!(
-            "on the validation rows the network alone is better ({plain:.4} nats a row) than with these error bars ({own:.4}): take more steps, another kernel or another curvature, or `temperature`"
-        ));
-    }
+    notes.extend(no_better(report.score(), plain_score));
     if report.clipped > 0 {
         notes.push(format!(
             "rounding made {} variances of the fit negative; they counted as zero",
@@ -216,7 +198,7 @@ fn first_noise(
 }
 
 /// The likelihood with the values that were learned.
-fn with_values(likelihood: &OutputLikelihood, values: &[f64]) -> OutputLikelihood {
+pub(crate) fn with_values(likelihood: &OutputLikelihood, values: &[f64]) -> OutputLikelihood {
     let mut out = likelihood.clone();
     out.set_values(values);
     out

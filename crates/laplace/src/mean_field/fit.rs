@@ -103,6 +103,7 @@ fn run<T: Precision>(
 ) -> Result<MeanField<T>, LaplaceError> {
     options.check()?;
     check_outputs(network, likelihood)?;
+    likelihood.check_curvature()?;
     if examples.is_empty() || selection.is_empty() {
         let what = if selection.is_empty() { "weights to be uncertain" } else { "examples to learn from" };
         return Err(LaplaceError::Request(format!("there are no {what}")));
@@ -197,7 +198,7 @@ fn read_state<T: Precision>(
         let problem = "what was kept is of a mean-field fit with other settings or another seed: start again without it";
         return Err(LaplaceError::Request(problem.into()));
     }
-    let second = if matches!(options.rule, posterior_optim::Rule::Adam { .. }) { weights } else { 0 };
+    let second = if options.rule.moments()[1] { weights } else { 0 };
     let mut values = [Vec::new(), Vec::new()];
     let mut moments = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
     for k in 0..2 {

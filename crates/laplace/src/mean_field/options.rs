@@ -94,7 +94,7 @@ impl<T: Precision> MeanField<T> {
     ) -> Plan {
         let (graph, number) = (network.graph(), size_of::<T>() as u64);
         let d = selection.len() as u64;
-        let moments = if matches!(options.rule, Rule::Adam { .. }) { 4 } else { 2 };
+        let moments = if options.rule.moments()[1] { 4 } else { 2 };
         // Means, deviations and their gradients; draws, drawn weights, a group's gradient; the draws that predict; a copy where a state is written; the copy of the network.
         let numbers = 4 + moments + 3 + options.samples as u64 + (2 + moments);
         let group = options.batch.min(examples.max(1)).div_ceil(options.groups.max(1)) as u64;

@@ -73,10 +73,7 @@ impl<T: Precision> State<T> {
             Err(_) => vec![T::from_f64(low); trained.len()],
         };
         let zeros = || vec![T::ZERO; trained.len()];
-        let second = || match options.rule {
-            posterior_optim::Rule::Adam { .. } => zeros(),
-            posterior_optim::Rule::Sgd { .. } => Vec::new(),
-        };
+        let second = || if options.rule.moments()[1] { zeros() } else { Vec::new() };
         Self {
             step: 0,
             restarts: 0,

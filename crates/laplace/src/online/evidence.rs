@@ -11,7 +11,7 @@ use posterior_linear::evidence::{
     DataFit, EvidenceOptions, EvidenceValue, LaplaceEvidence, noise_update, precision_update,
 };
 use posterior_linear::structure::Structure;
-use posterior_optim::Adam;
+use posterior_optim::Adaptive;
 
 /// The evidence as a function of precisions and noise, with or without the first-order term.
 pub struct TangentEvidence<'a> {
@@ -91,7 +91,7 @@ impl<'a> TangentEvidence<'a> {
         learn_noise: bool,
         rule: HyperparameterRule,
         steps: usize,
-        adam: &mut Option<Adam>,
+        adam: &mut Option<Adaptive>,
     ) -> Result<(f64, EvidenceValue, f64), LaplaceError> {
         let learn_noise = learn_noise && self.fit.has_noise();
         let bounds = EvidenceOptions::default();
@@ -109,7 +109,8 @@ impl<'a> TangentEvidence<'a> {
                         theta.push(noise.ln());
                         gradient.push(-now.0.noise_slope);
                     }
-                    adam.get_or_insert_with(|| Adam::new(learning_rate)).step(&mut theta, &gradient, steps);
+                    adam.get_or_insert_with(|| Adaptive::adam(learning_rate))
+                        .step(&mut theta, &gradient, steps);
                     precisions
                         .iter_mut()
                         .zip(&theta)

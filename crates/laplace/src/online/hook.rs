@@ -13,7 +13,7 @@ use posterior_networks::train::{
     Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, Trained,
 };
 use posterior_networks::{Network, Precision, Selection};
-use posterior_optim::{Adam, Signal};
+use posterior_optim::{Adaptive, Signal};
 use serde::{Deserialize, Serialize};
 
 /// What lasts from epoch to epoch.
@@ -26,7 +26,7 @@ pub(super) struct Memory {
     relative: Vec<f64>,
     /// Whether the noise has been taken over from the optimiser.
     noise_known: bool,
-    adam: Option<Adam>,
+    adam: Option<Adaptive>,
     trace: Vec<OnlineStep>,
 }
 

@@ -120,7 +120,7 @@ pub(super) fn decays<T: Precision>(
     let per_precision = decay_of_unit_precision(network, noise, options.loss, examples);
     let limit = match options.rule {
         Rule::Sgd { .. } => 1.0 / options.learning_rate,
-        Rule::Adam { .. } => f64::MAX,
+        Rule::Adam { .. } | Rule::AdaBelief { .. } | Rule::RmsProp { .. } => f64::MAX,
     };
     let of = |parameter: usize| {
         let part = selection.parts().iter().find(|p| p.parameter == parameter)?;

@@ -4,7 +4,9 @@ use super::workspace::{Workspace, after};
 use crate::LaplaceError;
 use crate::fit::Approximation;
 use crate::fixed_mean::{FixedMean, FixedMeanKernel};
+use crate::gwi::Gwi;
 use crate::{MeanField, Temperature};
+use posterior_gp::generalised::Family;
 use posterior_kernels::BlockKernel;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_networks::derivatives::tangent_feature_size;
@@ -43,6 +45,10 @@ pub(super) fn searched<T: Precision>(
             let plan = crate::fixed_mean::plan(network, selection, (examples, unseen), likelihood, own)?;
             (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
         }
+        Approximation::Gwi(own) => {
+            let plan = crate::gwi::plan(network, (examples, unseen), likelihood, own)?;
+            (plan.curvature_bytes, after(pass, plan.batch_bytes), plan.flops)
+        }
         _ => return Ok(None),
     }))
 }
@@ -79,5 +85,30 @@ impl<T: Precision> FixedMean<T> {
             _ => 2.0 * m * (width as f64 + 10.0),
         };
         forward + kernel + 2.0 * c * m * m
+    }
+}
+
+impl Gwi {
+    /// Bytes that predictions of so many inputs work in beside their result.
+    pub(crate) fn latent_bytes<T: Precision>(&self, network: &Network<T>, examples: usize) -> u64 {
+        let (graph, process) = (network.graph(), self.process());
+        let (m, width, c) = (process.reference(0).rank(), process.inputs(), process.functions());
+        let batch = network.examples_at_once().min(examples.max(1));
+        let forward = batch * graph.activations() * size_of::<T>();
+        // Points of a batch, those of a piece as the kernel has them, features there and products of roots with them, one function at a time.
+        let piece = batch.min(1024);
+        (forward + 8 * (batch * (width + 2 * c) + piece * (2 * width + 4 * m + 4 * c) + 2 * m * m)) as u64
+    }
+
+    /// Multiplications and additions of one prediction.
+    pub(crate) fn latent_flops<T: Precision>(&self, network: &Network<T>) -> f64 {
+        let process = self.process();
+        let (m, width) = (process.reference(0).rank() as f64, process.inputs() as f64);
+        let own = match process.kernels()[0].family() {
+            Family::Diagonal | Family::Kernelised => 2.0 * m,
+            _ => 2.0 * m * m,
+        };
+        let kernel = 2.0 * m * (width + 10.0) + m * m;
+        network.graph().flops() as f64 + kernel + process.functions() as f64 * own
     }
 }

@@ -123,6 +123,7 @@ fn run<T: Precision>(
     observer: Observer<'_>,
 ) -> Result<SampledFit<T>, LaplaceError> {
     check_outputs(network, likelihood)?;
+    likelihood.check_curvature()?;
     options.check()?;
     if examples.is_empty() {
         return Err(LaplaceError::Request("there are no examples to learn from".into()));

@@ -7,6 +7,7 @@ mod curvature;
 mod ella;
 mod fixed_mean;
 mod fixed_mean_closed_form;
+mod gwi;
 mod mean_field;
 mod online;
 mod prediction;

@@ -10,6 +10,7 @@
 //! | [`Poisson`] | independent counts, rate `exp(f)` | diagonal |
 //! | [`NegativeBinomial`] | independent counts with more scatter than those, mean `exp(f)` | diagonal (Fisher) |
 //! | [`Categorical`] | one class of several, softmax | `diag(p) - p pᵀ` |
+//! | [`RobustMax`] | one class of several, the largest latent value but for errors | none: zero |
 
 mod bernoulli;
 mod categorical;
@@ -18,6 +19,7 @@ mod gaussian;
 mod heteroscedastic;
 mod negative_binomial;
 mod poisson;
+mod robust_max;
 mod student_t;
 
 pub use bernoulli::{Bernoulli, Link};
@@ -27,6 +29,7 @@ pub use gaussian::Gaussian;
 pub use heteroscedastic::HeteroscedasticGaussian;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
+pub use robust_max::RobustMax;
 pub use student_t::StudentT;
 
 /// Outputs of a likelihood that is written without their number.

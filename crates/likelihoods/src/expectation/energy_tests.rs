@@ -52,9 +52,9 @@ fn energies_are_those_of_a_fine_grid() {
     for (likelihood, y) in cases() {
         let latents = likelihood.outputs();
         for alpha in ALPHAS {
-            // The probit approximation has a test of its own.
+            // The probit approximation has a test of its own, and jumps are not for a grid.
             let probit = matches!(likelihood, OutputLikelihood::Categorical(_)) && alpha == 1.0;
-            if probit {
+            if probit || likelihood.is_flat() {
                 continue;
             }
             let steps = [4000, 400, 0, 28][latents - 1];
@@ -121,7 +121,8 @@ fn hostile_arguments_keep_their_energies() {
                     "{} {mean} {variance} {alpha}: {value} {slopes:?}",
                     likelihood.name()
                 );
-                if variance < 1e-10 {
+                // Of a flat density the limit at equal means is not its value there.
+                if variance < 1e-10 && !likelihood.is_flat() {
                     let exact = -likelihood.log_density(&y, &vec![mean; latents]);
                     assert!(
                         (value - exact).abs() < 1e-8 * (1.0 + exact.abs()),

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`Slopes`] | where the slopes of an expectation go |
 //! | [`GaussHermite`] | quadrature for smooth functions |
+//! | `gauss_legendre` | quadrature on an interval |
+//! | `largest` | which of several independent Gaussians is the largest |
 //! | `product` | what every likelihood has without further work: one Gauss-Hermite rule for each latent value |
 //! | `trapezoid` | exact to rounding for integrands that are analytic in a strip |
 //! | `log_sum_exp` | `E[log Σ exp f]`, `E[softmax f]` and `E[(Σ exp f)^(-α)]` for any number of classes by two nested one-dimensional integrals |
@@ -18,8 +20,11 @@
 //! | Bernoulli, logit or probit; negative binomial | trapezoid rule | the same |
 //! | Student-t | one exponentially convergent integral | of the sum |
 //! | categorical | exponentially convergent integrals; no Monte Carlo | of the sum |
+//! | robust max | panels of Gauss-Legendre nodes | the same, by parts where that divides by less |
 
 mod gauss_hermite;
+mod gauss_legendre;
+mod largest;
 mod log_sum_exp;
 mod monte_carlo;
 pub(crate) mod product;
@@ -28,6 +33,7 @@ mod tilted;
 mod trapezoid;
 
 pub use gauss_hermite::GaussHermite;
+pub(crate) use largest::{largest_probabilities, largest_probability};
 pub(crate) use log_sum_exp::{expected_log_sum_exp, log_expected_power};
 pub use monte_carlo::{CorrelatedSlopes, sampled_alpha_energy};
 pub(crate) use softmax_evidence::softmax_evidence;
@@ -82,5 +88,7 @@ pub(crate) fn negative_expectation<L: Likelihood + ?Sized>(
 
 #[cfg(test)]
 mod energy_tests;
+#[cfg(test)]
+mod largest_tests;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -23,7 +23,7 @@ pub struct CorrelatedSlopes<'a> {
 /// Parameters of the likelihood have no slopes here.
 ///
 /// # Errors
-/// When the covariance is not one, by more than rounding.
+/// When the covariance is not one, by more than rounding; [`LikelihoodError::Flat`] for a density that is flat between jumps, whose slopes draws do not see.
 pub fn sampled_alpha_energy(
     likelihood: &dyn Likelihood,
     alpha: f64,
@@ -33,6 +33,7 @@ pub fn sampled_alpha_energy(
     rng: &mut dyn Rng,
     slopes: CorrelatedSlopes<'_>,
 ) -> Result<f64, LikelihoodError> {
+    likelihood.check_curvature()?;
     let c = likelihood.outputs();
     let mut root = Mat::new();
     crate::predictive::root(covariance, c, &mut root)?;

@@ -4,7 +4,7 @@ use super::{Slopes, nodes, product};
 use crate::predictive::student_t_log_mixture;
 use crate::{
     Bernoulli, Categorical, FullGaussian, Gaussian, HeteroscedasticGaussian, Likelihood, Link,
-    NegativeBinomial, OutputLikelihood, Poisson, Prediction, StudentT,
+    NegativeBinomial, OutputLikelihood, Poisson, Prediction, RobustMax, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check;
@@ -31,6 +31,7 @@ pub(crate) fn cases() -> Vec<(OutputLikelihood, Vec<f64>)> {
             OutputLikelihood::NegativeBinomial(NegativeBinomial::new(0.3).unwrap().with_outputs(2)),
             vec![0.0, 9.0],
         ),
+        (OutputLikelihood::RobustMax(RobustMax::new(4, 0.03).unwrap()), vec![2.0]),
     ]
 }
 

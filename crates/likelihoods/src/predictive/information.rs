@@ -12,8 +12,8 @@
 use super::draws::{CommonDraws, DrawsWorkspace};
 use super::{Covariance, LatentGaussian};
 use crate::expectation::nodes;
-use crate::special::softmax::{log_softmax, softmax, softplus};
-use crate::{Bernoulli, LikelihoodError, Link, OutputLikelihood};
+use crate::special::softmax::{largest, log_softmax, softmax, softplus};
+use crate::{Bernoulli, LikelihoodError, Link, OutputLikelihood, RobustMax};
 
 /// The step of the rule in units of an event's latent value: the logistic function is analytic for `|Im f| < π`.
 const STEP: f64 = 0.5;
@@ -27,18 +27,20 @@ pub struct LabelInformation {
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Classes(CommonDraws),
+    Ranked(RobustMax, CommonDraws),
     Events(Bernoulli),
     None,
 }
 
 impl LabelInformation {
-    /// For classes by `samples` draws that all inputs share (`4 samples C` bytes), of standard error `√(2/samples)` of the entropy's own spread; for events by quadrature, to rounding.
+    /// For classes by `samples` draws that all inputs share (`4 samples C` bytes), of standard error `√(2/samples)` of the entropy's own spread; for events, and for robust-max classes with independent latent values, by quadrature, to rounding.
     ///
     /// # Errors
     /// [`LikelihoodError::Parameter`] for an unusable number of samples.
     pub fn new(likelihood: &OutputLikelihood, samples: usize, seed: u64) -> Result<Self, LikelihoodError> {
         let kind = match likelihood {
             OutputLikelihood::Categorical(c) => Kind::Classes(CommonDraws::new(samples, c.classes(), seed)?),
+            OutputLikelihood::RobustMax(r) => Kind::Ranked(*r, CommonDraws::new(samples, r.classes(), seed)?),
             OutputLikelihood::Bernoulli(bernoulli) => Kind::Events(*bernoulli),
             _ => Kind::None,
         };
@@ -52,6 +54,7 @@ impl LabelInformation {
     pub fn at(&self, latent: LatentGaussian<'_>) -> Result<Option<f64>, LikelihoodError> {
         match &self.kind {
             Kind::Classes(draws) => classes(draws, latent).map(Some),
+            Kind::Ranked(robust, draws) => ranked(robust, draws, latent).map(Some),
             Kind::Events(bernoulli) => {
                 let n = latent.mean.len();
                 latent.check(n)?;
@@ -92,6 +95,27 @@ fn classes(draws: &CommonDraws, latent: LatentGaussian<'_>) -> Result<f64, Likel
     Ok((mean.iter().map(|p| surprise(p / count)).sum::<f64>() - within / count).max(0.0))
 }
 
+/// Of a label that the largest latent value names: what is left when that is known is the entropy of its errors. By quadrature for independent latent values.
+fn ranked(
+    robust: &RobustMax,
+    draws: &CommonDraws,
+    latent: LatentGaussian<'_>,
+) -> Result<f64, LikelihoodError> {
+    let n = robust.classes();
+    latent.check(n)?;
+    let mut p = vec![0.0; n];
+    match latent.covariance {
+        Covariance::Diagonal(variances) => robust.probabilities(latent.mean, variances, &mut p),
+        Covariance::Full(_) => {
+            draws.visit(latent, &mut DrawsWorkspace::default(), |functions| {
+                functions.chunks(n).for_each(|f| p[largest(f)] += 1.0);
+            })?;
+            robust.with_errors(&mut p);
+        }
+    }
+    Ok((p.into_iter().map(surprise).sum::<f64>() - robust.noise_entropy()).max(0.0))
+}
+
 fn event(link: Link, mean: f64, variance: f64) -> f64 {
     let (mut p, mut within) = (0.0, 0.0);
     for (f, weight) in nodes(mean, variance, STEP) {
@@ -128,6 +152,16 @@ mod tests {
         assert!(information(classes(3), &[0.0; 3], Covariance::Diagonal(&[0.0; 3])) == 0.0);
         let wild = information(classes(3), &[0.0; 3], Covariance::Diagonal(&[1e6; 3]));
         assert!((wild - 3f64.ln()).abs() < 5e-3, "{wild}");
+        // Of robust classes the entropy less that of their errors, of which half are right in a wild pair.
+        let robust = |error_rate| RobustMax::new(2, error_rate).unwrap();
+        let known = |error_rate: f64| surprise(error_rate) + surprise(1.0 - error_rate);
+        for covariance in [Covariance::Diagonal(&[0.7; 2]), Covariance::Full(&[0.7, 0.2, 0.2, 0.7])] {
+            let found = information(OutputLikelihood::RobustMax(robust(0.1)), &[0.3; 2], covariance);
+            // Half of 20,000 draws are independent; entropy is flat at one half.
+            assert!((found - std::f64::consts::LN_2 + known(0.1)).abs() < 1e-3, "{found}");
+            let certain = information(OutputLikelihood::RobustMax(robust(0.1)), &[30.0, 0.0], covariance);
+            assert!(certain < 1e-12, "{certain}");
+        }
         // The same noise on all classes changes nothing.
         let shared = information(classes(3), &[0.5, 0.0, 0.1], Covariance::Full(&[2.0; 9]));
         assert!(shared < 1e-6, "{shared}");

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 /// How `E[p(y | f)]` under a Gaussian `f` is computed. Written as `{ kind = "monte_carlo", samples = 512, seed = 0 }`.
 ///
-/// | | classes | events, logit | events, probit | counts, moments | counts, log density | Gaussian noise | heteroscedastic |
-/// |---|---|---|---|---|---|---|---|
-/// | plug-in | at the mean | at the mean | at the mean | at the mean | at the mean | at the mean | at the mean |
-/// | probit | approximate | approximate | exact | exact | quadrature | exact | exact; quadrature |
-/// | Laplace bridges | approximate | no | no | no | no | no | no |
-/// | Monte Carlo | sampled | sampled | sampled | exact | sampled | no | exact; sampled |
+/// | | classes, softmax | classes, robust max | events, logit | events, probit | counts, moments | counts, log density | Gaussian noise | heteroscedastic |
+/// |---|---|---|---|---|---|---|---|---|
+/// | plug-in | at the mean | at the mean | at the mean | at the mean | at the mean | at the mean | at the mean | at the mean |
+/// | probit | approximate | quadrature | approximate | exact | exact | quadrature | exact | exact; quadrature |
+/// | Laplace bridges | approximate | no | no | no | no | no | no | no |
+/// | Monte Carlo | sampled | sampled | sampled | sampled | exact | sampled | no | exact; sampled |
 ///
 /// With several events, counts or heteroscedastic targets in one observation, the log density of `Probit` is the sum of
 /// those of each target alone; only Monte Carlo sees how their latent values vary together. Gaussian noise is exact with
@@ -21,7 +21,7 @@ pub enum Integration {
     PlugIn,
     /// The closed form of each likelihood, exact where there is an exact one. For classes `softmax(m_c / √(1 + π v_c / 8))`
     /// (Gibbs 1997, *Bayesian Gaussian processes for regression and classification*; MacKay 1992 for two classes), which
-    /// ignores correlations between classes.
+    /// ignores correlations between classes, as the quadrature for robust-max classes does.
     #[default]
     Probit,
     /// The mean of the Dirichlet distribution of [`crate::predictive::laplace_bridge`], which says where to trust it: not for

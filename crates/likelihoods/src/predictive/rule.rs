@@ -3,7 +3,7 @@
 use super::draws::{CommonDraws, DrawsWorkspace};
 use super::{Clipping, Integration, LatentGaussian, Prediction, laplace_bridge, log_density};
 use crate::special::softmax::{largest, log_softmax, log_sum_exp, softmax};
-use crate::{LikelihoodError, Link, OutputLikelihood};
+use crate::{LikelihoodError, Link, OutputLikelihood, RobustMax};
 use posterior_linalg::vectorised;
 use std::f64::consts::PI;
 
@@ -49,7 +49,7 @@ impl PredictiveRule {
         let remedy = match (integration, &likelihood) {
             (Integration::LaplaceBridge | Integration::NormalisedLaplaceBridge, Categorical(_)) => None,
             (Integration::LaplaceBridge | Integration::NormalisedLaplaceBridge, _) => {
-                Some("it is for classes; use `probit`")
+                Some("it is for classes by softmax; use `probit`")
             }
             (Integration::MonteCarlo { .. }, Gaussian(_) | FullGaussian(_)) => {
                 Some("the answer is exact without samples; use `probit`")
@@ -84,6 +84,7 @@ impl PredictiveRule {
         let zeros = || vec![0.0; self.likelihood.target_width()];
         match &self.likelihood {
             OutputLikelihood::Categorical(c) => Prediction::Classes(vec![0.0; c.classes()]),
+            OutputLikelihood::RobustMax(r) => Prediction::Classes(vec![0.0; r.classes()]),
             OutputLikelihood::Bernoulli(_) => Prediction::Events(zeros()),
             _ => Prediction::Moments { mean: zeros(), variance: zeros(), latent_variance: zeros() },
         }
@@ -116,9 +117,16 @@ impl PredictiveRule {
         let clipping = latent.check(outputs)?;
         let width = self.likelihood.target_width();
         let shaped = match (&self.likelihood, &*out) {
-            (OutputLikelihood::Categorical(c), Prediction::Classes(p)) => p.len() == c.classes(),
+            (OutputLikelihood::Categorical(_) | OutputLikelihood::RobustMax(_), Prediction::Classes(p)) => {
+                p.len() == outputs
+            }
             (OutputLikelihood::Bernoulli(_), Prediction::Events(p)) => p.len() == width,
-            (OutputLikelihood::Categorical(_) | OutputLikelihood::Bernoulli(_), _) => false,
+            (
+                OutputLikelihood::Categorical(_)
+                | OutputLikelihood::RobustMax(_)
+                | OutputLikelihood::Bernoulli(_),
+                _,
+            ) => false,
             (_, Prediction::Moments { mean, variance, latent_variance }) => {
                 [mean, variance, latent_variance].iter().all(|list| list.len() == width)
             }
@@ -128,7 +136,13 @@ impl PredictiveRule {
             *out = self.empty_prediction();
         }
         match out {
-            Prediction::Classes(p) => Ok(clipping.merge(self.classes(latent, workspace, p)?)),
+            Prediction::Classes(p) => {
+                let own = match &self.likelihood {
+                    OutputLikelihood::RobustMax(robust) => self.ranked(robust, latent, workspace, p)?,
+                    _ => self.classes(latent, workspace, p)?,
+                };
+                Ok(clipping.merge(own))
+            }
             Prediction::Events(p) => Ok(clipping.merge(self.events(latent, workspace, p)?)),
             // They have closed forms, so Monte Carlo uses those.
             Prediction::Moments { mean, variance, latent_variance } => {
@@ -175,6 +189,35 @@ impl PredictiveRule {
         // Not the number of samples: so they sum to one to the last digit.
         let total: f64 = out.iter().sum();
         out.iter_mut().for_each(|p| *p /= total);
+        Ok(clipping)
+    }
+
+    /// Classes of which the largest latent value names one.
+    fn ranked(
+        &self,
+        robust: &RobustMax,
+        latent: LatentGaussian<'_>,
+        workspace: &mut PredictiveWorkspace,
+        out: &mut [f64],
+    ) -> Result<Clipping, LikelihoodError> {
+        let n = latent.mean.len();
+        let Some(draws) = &self.draws else {
+            if self.integration == Integration::PlugIn {
+                out.fill(0.0);
+                out[largest(latent.mean)] = 1.0;
+                robust.with_errors(out);
+            } else {
+                workspace.list.clear();
+                workspace.list.extend((0..n).map(|i| latent.covariance.variance(i, n)));
+                robust.probabilities(latent.mean, &workspace.list, out);
+            }
+            return Ok(Clipping::default());
+        };
+        out.fill(0.0);
+        let clipping = draws.visit(latent, &mut workspace.draws, |functions| {
+            functions.chunks(n).for_each(|f| out[largest(f)] += 1.0);
+        })?;
+        robust.with_errors(out);
         Ok(clipping)
     }
 
@@ -301,7 +344,8 @@ impl PredictiveRule {
             }
             OutputLikelihood::Poisson(_)
             | OutputLikelihood::NegativeBinomial(_)
-            | OutputLikelihood::StudentT(_) => {
+            | OutputLikelihood::StudentT(_)
+            | OutputLikelihood::RobustMax(_) => {
                 let variances = &mut workspace.list;
                 variances.clear();
                 variances.extend((0..n).map(variance));

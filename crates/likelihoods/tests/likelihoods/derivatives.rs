@@ -2,7 +2,7 @@
 
 use posterior_likelihoods::{
     Bernoulli, Categorical, FullGaussian, GaussHermite, Gaussian, HeteroscedasticGaussian, Link,
-    NegativeBinomial, OutputLikelihood, Poisson, StudentT,
+    NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check;
@@ -22,6 +22,7 @@ fn cases() -> Vec<(OutputLikelihood, [Vec<f64>; 2], Vec<f64>)> {
         (L::FullGaussian(FullGaussian::new(3, COVARIANCE.to_vec()).unwrap()), real(), f.clone()),
         (L::Categorical(Categorical::new(3).unwrap()), [vec![1.0], vec![2.0]], f.clone()),
         (L::Categorical(Categorical::new(2).unwrap()), [vec![0.0], vec![1.0]], vec![0.3, -0.2]),
+        (L::RobustMax(RobustMax::new(3, 0.02).unwrap()), [vec![1.0], vec![2.0]], f.clone()),
         (bernoulli(Link::Logit), events(), f.clone()),
         (bernoulli(Link::Probit), events(), f.clone()),
         (L::Poisson(Poisson::new(3).unwrap()), [vec![2.0, 0.0, 11.0], vec![0.0, 1.0, 30.0]], f.clone()),
@@ -114,7 +115,9 @@ fn enumerate(l: &OutputLikelihood, f: &[f64]) -> Vec<(Vec<f64>, f64)> {
         (y, p)
     };
     match l {
-        OutputLikelihood::Categorical(c) => (0..c.classes()).map(|k| weigh(vec![k as f64])).collect(),
+        OutputLikelihood::Categorical(_) | OutputLikelihood::RobustMax(_) => {
+            (0..l.outputs()).map(|k| weigh(vec![k as f64])).collect()
+        }
         OutputLikelihood::Bernoulli(_) => {
             (0..8).map(|k| weigh((0..3).map(|i| f64::from(k >> i & 1)).collect())).collect()
         }
@@ -173,7 +176,7 @@ fn probabilities_sum_to_one_and_the_curvature_is_the_fisher_matrix() {
         check::assert_close(&score, &vec![0.0; n], 0.0, 1e-12);
         check::assert_close(&fisher, &curvature, 1e-12, 1e-12);
     }
-    assert_eq!(checked, 7);
+    assert_eq!(checked, 8);
 }
 
 #[test]

@@ -60,6 +60,11 @@ fn unusable_parameters_are_refused_also_in_files() {
         r#"{"kind":"full_gaussian","covariance":[]}"#,
         r#"{"kind":"categorical","classes":1}"#,
         r#"{"kind":"categorical","classes":18446744073709551615}"#,
+        r#"{"kind":"robust_max","classes":1}"#,
+        r#"{"kind":"robust_max"}"#,
+        r#"{"kind":"robust_max","classes":3,"error_rate":0.0}"#,
+        r#"{"kind":"robust_max","classes":3,"error_rate":1.0}"#,
+        r#"{"kind":"robust_max","classes":3,"delta":0.1}"#,
         r#"{"kind":"bernoulli","outputs":0}"#,
         r#"{"kind":"bernoulli","outputs":1,"link":"cloglog"}"#,
         r#"{"kind":"poisson","outputs":0}"#,
@@ -88,6 +93,7 @@ fn files_bring_back_the_same_likelihood() {
         r#"{"kind":"student_t","scale":0.2,"degrees_of_freedom":3.0,"outputs":2}"#,
         r#"{"kind":"full_gaussian","covariance":[[1.0,0.2],[0.2,0.5]]}"#,
         r#"{"kind":"categorical","classes":10}"#,
+        r#"{"kind":"robust_max","classes":10,"error_rate":0.03}"#,
         r#"{"kind":"bernoulli","outputs":3,"link":"probit"}"#,
         r#"{"kind":"poisson","outputs":2}"#,
         r#"{"kind":"negative_binomial","dispersion":0.7}"#,
@@ -109,6 +115,7 @@ fn one_output_need_not_be_written() {
         (r#"{"kind":"bernoulli"}"#, r#"{"kind":"bernoulli","outputs":1,"link":"logit"}"#),
         (r#"{"kind":"poisson"}"#, r#"{"kind":"poisson","outputs":1}"#),
         (r#"{"kind":"softmax","classes":4}"#, r#"{"kind":"categorical","classes":4}"#),
+        (r#"{"kind":"robust_max","classes":4}"#, r#"{"kind":"robust_max","classes":4,"error_rate":0.01}"#),
     ] {
         let likelihood: OutputLikelihood = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&likelihood).unwrap(), full);

@@ -4,7 +4,7 @@ use posterior_likelihoods::predictive::dirichlet_bridge;
 use posterior_likelihoods::{
     Bernoulli, Categorical, Clipping, Covariance, FullGaussian, GaussHermite, Gaussian,
     HeteroscedasticGaussian, Integration, LatentGaussian, Likelihood, LikelihoodError, Link,
-    NegativeBinomial, OutputLikelihood, Poisson, Prediction, PredictiveRule, PredictiveWorkspace,
+    NegativeBinomial, OutputLikelihood, Poisson, Prediction, PredictiveRule, PredictiveWorkspace, RobustMax,
 };
 use posterior_linalg::random::Streams;
 use posterior_optim::check::assert_close;
@@ -72,6 +72,39 @@ fn two_classes_by_sampling_against_the_integral_over_their_difference() {
     // Antithetic pairs of a monotone function have less variance than as many independent draws, below 1/4 each.
     assert!((p[0] - exact).abs() < 5.0 * 0.5 / (samples as f64).sqrt(), "{} for {exact}", p[0]);
     assert_close(&[p.iter().sum()], &[1.0], 1e-15, 0.0);
+}
+
+#[test]
+fn robust_classes_by_every_rule() {
+    let robust = RobustMax::new(3, 0.04).unwrap();
+    let l = OutputLikelihood::RobustMax(robust);
+    let (mean, variances) = ([0.3, -0.1, 0.2], [1.5, 0.8, 0.1]);
+    let mut exact = [0.0; 3];
+    robust.probabilities(&mean, &variances, &mut exact);
+    let found = probabilities(&l, Integration::Probit, diagonal(&mean, &variances));
+    assert_close(&found, &exact, 0.0, 1e-15);
+    let samples = 100_000;
+    let bound = 5.0 * 0.5 / (samples as f64).sqrt();
+    assert_close(&probabilities(&l, sampled(samples), diagonal(&mean, &variances)), &exact, 0.0, bound);
+    // What all share does not matter, and only draws know that it is shared.
+    let shared: Vec<f64> = (0..9).map(|e| 2.0 + if e % 4 == 0 { variances[e / 4] } else { 0.0 }).collect();
+    let found = probabilities(&l, sampled(samples), full(&mean, &shared));
+    assert_close(&found, &exact, 0.0, bound);
+    assert_close(&[found.iter().sum()], &[1.0], 1e-15, 0.0);
+    let plain = probabilities(&l, Integration::PlugIn, diagonal(&mean, &variances));
+    assert_close(&plain, &[0.96, 0.02, 0.02], 1e-15, 0.0);
+    for (integration, p) in
+        [(Integration::Probit, &exact[..]), (Integration::PlugIn, &plain), (sampled(samples), &exact)]
+    {
+        let rule = PredictiveRule::new(l.clone(), integration).unwrap();
+        for (class, p) in p.iter().enumerate() {
+            let found = rule.log_predictive_density(&[class as f64], diagonal(&mean, &variances)).unwrap();
+            assert!((found.exp() - p).abs() < if integration == sampled(samples) { bound } else { 1e-14 });
+        }
+    }
+    for bridge in [Integration::LaplaceBridge, Integration::NormalisedLaplaceBridge] {
+        assert!(matches!(PredictiveRule::new(l.clone(), bridge), Err(LikelihoodError::Integration { .. })));
+    }
 }
 
 #[test]

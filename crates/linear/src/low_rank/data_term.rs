@@ -14,18 +14,16 @@
 //! The term itself is a power α of the likelihood under the latent Gaussian, `Σ (1/α) log E[p(yᵢ | f)^α]`: its limit α = 0 is the expected log density of a bound on the evidence, α = 1 the
 //! log predictive density of each row, by which *Parametric Gaussian process regressors* (Jankowiak, Pleiss and Gardner 2020) are trained.
 
+use super::row_terms::{CHUNK, Piece, row_pieces};
 use super::{DataGradient, WeightDistribution};
 use faer::linalg::matmul::dot;
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
 use faer::{Accum, Conj, Mat, MatRef};
-use posterior_likelihoods::{Likelihood, Slopes};
+use posterior_likelihoods::Likelihood;
 use posterior_linalg::dense::{multiply_into, product};
-use posterior_linalg::tiles::pieces;
 use posterior_linalg::triangular::{add_lower_product, lower_product, symmetric_product};
 use rayon::prelude::*;
-
-/// Rows of one parallel piece.
-const CHUNK: usize = 64;
+use std::ops::Range;
 
 /// What is known of a batch's rows.
 #[derive(Clone, Copy, Debug)]
@@ -107,14 +105,6 @@ impl DataSlopes {
 struct Latent {
     means: Mat<f64>,
     variances: Mat<f64>,
-}
-
-/// What a piece of the rows says: slopes row after row.
-struct Piece {
-    value: f64,
-    means: Vec<f64>,
-    variances: Vec<f64>,
-    parameters: Vec<f64>,
 }
 
 impl<'a> DataTerm<'a> {
@@ -244,47 +234,13 @@ impl<'a> DataTerm<'a> {
     }
 
     /// The term of each row with its slopes, piece by piece.
-    fn pieces(&self, rows: &ObservedRows<'_>, latent: &Latent) -> (Vec<std::ops::Range<usize>>, Vec<Piece>) {
-        let (latents, width) = (self.distribution.latents(), rows.targets.ncols());
-        let own = self.likelihood.values().len();
-        let ranges: Vec<_> = pieces(rows.targets.nrows(), CHUNK).collect();
-        let piece = |range: &std::ops::Range<usize>| {
-            let (mut y, mut mean, mut variance) = (vec![0.0; width], vec![0.0; latents], vec![0.0; latents]);
-            let (mut value, mut parameters) = (0.0, vec![0.0; own]);
-            let mut of_row = vec![0.0; own];
-            let mut means = vec![0.0; range.len() * latents];
-            let mut variances = vec![0.0; range.len() * latents];
-            for (k, i) in range.clone().enumerate() {
-                y.iter_mut().enumerate().for_each(|(j, y)| *y = rows.targets[(i, j)]);
-                let offset = rows.offsets.map_or(0.0, |offsets| offsets[i]);
-                for c in 0..latents {
-                    mean[c] = latent.means[(i, c)] + offset;
-                    variance[c] = latent.variances[(i, self.distribution.root_of(c))];
-                }
-                let row = k * latents..(k + 1) * latents;
-                let noisier = rows.noise.and_then(|noise| self.likelihood.with_row_noise(noise[i]));
-                let likelihood: &dyn Likelihood = noisier.as_deref().unwrap_or(self.likelihood);
-                of_row.fill(0.0);
-                let (of_means, of_variances) = (&mut means[row.clone()], &mut variances[row.clone()]);
-                let slopes = Slopes { means: of_means, variances: of_variances, parameters: &mut of_row };
-                let weight = rows.weights.map_or(1.0, |weights| weights[i]);
-                let (term, factor) = if self.power == 0.0 {
-                    (likelihood.expected_log_density(&y, &mean, &variance, slopes), weight)
-                } else {
-                    // An energy is the negative term.
-                    (-likelihood.alpha_energy(self.power, &y, &mean, &variance, slopes), -weight)
-                };
-                value += weight * term;
-                if factor != 1.0 {
-                    let scaled = means[row.clone()].iter_mut().chain(&mut variances[row]);
-                    scaled.for_each(|slope| *slope *= factor);
-                }
-                parameters.iter_mut().zip(&of_row).for_each(|(sum, own)| *sum += factor * own);
+    fn pieces(&self, rows: &ObservedRows<'_>, latent: &Latent) -> (Vec<Range<usize>>, Vec<Piece>) {
+        row_pieces(self.likelihood, self.power, rows, &|i, mean, variance| {
+            for c in 0..mean.len() {
+                mean[c] = latent.means[(i, c)];
+                variance[c] = latent.variances[(i, self.distribution.root_of(c))];
             }
-            Piece { value, means, variances, parameters }
-        };
-        let parts = ranges.par_iter().map(piece).collect();
-        (ranges, parts)
+        })
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `evidence` | [`EvidenceSums`]: the exact evidence in one pass, with its gradient in features and noise in a second |
 //! | `triangles` | [`TriangularSums`]: the same by QR, where squares lose too many digits |
 //! | `data_term` | [`DataTerm`]: a batch's expected (or predictive) log density under any likelihood, with its slopes in weights and features |
+//! | `row_terms` | [`RowTerms`]: the same of rows whose latent means and variances are known, whoever supplies them |
 //! | `cox` | [`CoxRows`]: events whose intensity is learned, as rows with a likelihood |
 //! | `distribution` | [`WeightDistribution`]: the Gaussian over weights |
 //! | `natural` | [`natural_step`]: a step along its natural parameters |
@@ -39,6 +40,7 @@ mod fit;
 mod learned_features;
 mod natural;
 mod posterior;
+mod row_terms;
 mod triangles;
 
 pub use cox::CoxRows;
@@ -52,6 +54,7 @@ pub use fit::{
 pub use learned_features::{FeatureDiagnostics, FeatureValues, FeaturesAt, LearnedFeatures};
 pub use natural::{DataGradient, natural_step};
 pub use posterior::{LowRankFunctions, LowRankPosterior, Rest, WeightMarginals};
+pub use row_terms::RowTerms;
 pub use triangles::TriangularSums;
 
 #[cfg(test)]

@@ -73,6 +73,10 @@ pub(super) fn chosen_by_rows(options: &FitOptions) -> &'static str {
         Approximation::Temperature => "its only number",
         Approximation::FixedMean(own) if own.closed_form => "its prior variance",
         Approximation::FixedMean(_) => "which of its steps was kept",
+        Approximation::Gwi(own) if own.tempering => {
+            "its prior, which of its steps was kept and what its variances were multiplied by"
+        }
+        Approximation::Gwi(_) => "its prior and which of its steps was kept",
         Approximation::Ella(own) if own.val_every.is_some() && !options.tunes_on_unseen() => {
             "how many examples are in its curvature"
         }

@@ -48,7 +48,9 @@ fn continue_in<T: SavedPrecision>(
         OutputLikelihood::Poisson(_) => LikelihoodKind::Poisson,
         OutputLikelihood::HeteroscedasticGaussian(_) => LikelihoodKind::Heteroscedastic,
         OutputLikelihood::Gaussian(_) | OutputLikelihood::FullGaussian(_) => LikelihoodKind::Gaussian,
-        OutputLikelihood::StudentT(_) | OutputLikelihood::NegativeBinomial(_) => {
+        OutputLikelihood::StudentT(_)
+        | OutputLikelihood::NegativeBinomial(_)
+        | OutputLikelihood::RobustMax(_) => {
             return Err(ModelError::Request(format!(
                 "a model of {} targets cannot be continued; fit it again with all data",
                 header.base_likelihood.name()

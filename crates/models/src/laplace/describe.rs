@@ -230,7 +230,8 @@ pub(super) fn notes(model: &LaplaceModel) -> Vec<Note> {
 fn worse_than_the_network(model: &LaplaceModel) -> Option<Note> {
     let unseen = model.unseen()?;
     let less = unseen.nll - unseen.plain_nll;
-    let told = matches!(model.header().options.approximation, Approximation::FixedMean(_));
+    let told =
+        matches!(model.header().options.approximation, Approximation::FixedMean(_) | Approximation::Gwi(_));
     (!told && less > 2.0 * unseen.difference_error && less > 1e-3).then(|| {
         Note::warning(format!(
             "on the unseen rows the network alone is better, by {} nats a row: these error bars cost more than they tell; take another curvature (--curvature auto compares them) or choose its precisions on such rows (--tune validation)",

@@ -2,6 +2,8 @@
 
 use super::LaplaceModel;
 use crate::text::{number, table};
+use posterior_gp::generalised::{Family, GeneralisedObjective, Mode, Reduction, Risk};
+use posterior_laplace::gwi::{GwiOptions, GwiReport, PriorRows};
 use posterior_laplace::learned::LearnedReport;
 use posterior_laplace::tune::HeldOutReport;
 use posterior_laplace::{Approximation, ella::EllaReport, fixed_mean::FixedMeanReport};
@@ -25,6 +27,7 @@ pub(super) fn method(model: &LaplaceModel, form: &str) -> Option<String> {
                 own.inducing(header.data.examples, model.likelihood().outputs())
             )
         }
+        Approximation::Gwi(own) => format!("a covariance around the network by {}", objective(own)),
         Approximation::Sampled(own) => {
             format!("linearised Laplace by {} samples of {} weights", own.samples, model.weights())
         }
@@ -108,6 +111,7 @@ pub(super) fn rows(model: &LaplaceModel) -> Option<Vec<SummaryRow>> {
             rows
         }
         LearnedReport::FixedMean(report) => process(report),
+        LearnedReport::Gwi(report) => around(report),
         LearnedReport::Ella(report) => ella(report),
     })
 }
@@ -152,6 +156,92 @@ fn process(report: &FixedMeanReport) -> Vec<SummaryRow> {
     rows
 }
 
+/// What was minimised, and in which family.
+fn objective(own: &GwiOptions) -> String {
+    let GeneralisedObjective { risk, reduction, regulariser, weight, .. } = &own.objective;
+    let name = regulariser.to_string();
+    let inference = match name.starts_with("wasserstein") {
+        true => "Gaussian Wasserstein inference",
+        false => "generalised variational inference",
+    };
+    let risk = match risk {
+        Risk::Predictive => "predictive",
+        Risk::Expected => "expected",
+    };
+    let rows = match reduction {
+        Reduction::Mean => "averaged",
+        Reduction::Sum => "summed",
+    };
+    let family = match own.family {
+        Family::Cholesky => "any covariance of weights",
+        Family::Diagonal => "uncorrelated weights",
+        Family::Log => "positive roots of weights",
+        Family::Kernelised => "what inducing points leave of the prior, and a kernel of its own",
+        Family::SparsePosterior => "a kernel of its own, conditioned on inducing points",
+        Family::FixedSparsePosterior => "a kernel of its own, conditioned by the prior's matrix",
+    };
+    let mode = match own.mode {
+        Mode::Prior => "the prior",
+        Mode::Posterior => "the prior's posterior",
+    };
+    let times = if *weight == 1.0 { String::new() } else { format!("{} times ", number(*weight)) };
+    format!("{inference} ({risk} risk, {rows}; {times}{name} from {mode}; {family})")
+}
+
+fn around(report: &GwiReport) -> Vec<SummaryRow> {
+    let row = |label: &str, value: String| SummaryRow::new(label, value);
+    let prior = &report.prior;
+    let from = match prior.learned_from {
+        PriorRows::Unseen if prior.tried.is_empty() => {
+            format!("the evidence of residuals of {} unseen rows", prior.rows)
+        }
+        PriorRows::Unseen => {
+            format!("{} prior variances, tried on {} unseen rows", prior.tried.len(), prior.rows)
+        }
+        PriorRows::Training => {
+            format!("the evidence of residuals of {} rows that the network has learned from", prior.rows)
+        }
+        PriorRows::Nothing => "no rows: as its text says".into(),
+    };
+    let shown: Vec<String> =
+        prior.kernel.iter().take(12).map(|(name, v)| format!("{name} {}", number(*v))).collect();
+    let more = prior.kernel.len().saturating_sub(12);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let mut rows = vec![
+        row("prior of what the network leaves", format!("{}{more}", shown.join(", "))),
+        row("its variance over the data", number(prior.variance)),
+        row("prior learned from", from),
+        row("inducing points", prior.inducing.to_string()),
+    ];
+    rows.push(match report.best_step {
+        None => row(
+            "learned by",
+            format!("a search of {} steps, ended by: {}; nothing judged it", report.steps, report.reason),
+        ),
+        Some(best) => row(
+            "learned by",
+            format!(
+                "a search of {} steps, ended by: {}; kept is step {best}, the best on {} unseen rows",
+                report.steps, report.reason, report.judged
+            ),
+        ),
+    });
+    if let Some(tempered) = &report.tempering {
+        let all: Vec<String> = tempered.factors.iter().take(10).map(|factor| number(*factor)).collect();
+        let more = if tempered.factors.len() > 10 { ", ..." } else { "" };
+        rows.push(row(
+            "variances multiplied by",
+            format!(
+                "{}{more} (NLL of these rows {} instead of {})",
+                all.join(", "),
+                number(tempered.after),
+                number(tempered.before)
+            ),
+        ));
+    }
+    rows
+}
+
 fn ella(report: &EllaReport) -> Vec<SummaryRow> {
     vec![
         SummaryRow::new("landmarks", report.landmarks.to_string()),
@@ -173,6 +263,26 @@ pub(super) fn remarks(report: &LearnedReport) -> Vec<String> {
             if report.clipped > 0 {
                 out.push(format!(
                     "{} variances that rounding had made negative during the fit were taken as 0",
+                    report.clipped
+                ));
+            }
+        }
+        LearnedReport::Gwi(report) => {
+            let added = report.prior.jitter.max(report.jitter);
+            if added > 1e-9 {
+                out.push(format!(
+                    "{added:.1e} of its mean was added to the diagonal of a kernel at the inducing points"
+                ));
+            }
+            if report.floored > 0.0 {
+                out.push(format!(
+                    "up to {:.1} % of a batch's variances were below their floor in training and raised to it",
+                    100.0 * report.floored
+                ));
+            }
+            if report.clipped > 0 {
+                out.push(format!(
+                    "the regulariser clipped up to {} eigenvalues in one step: its distance is too large by what they were",
                     report.clipped
                 ));
             }
@@ -222,6 +332,7 @@ pub(super) fn tables(model: &LaplaceModel) -> Vec<String> {
 pub(super) fn curves(report: &LearnedReport) -> Option<Curves> {
     let scores = match report {
         LearnedReport::FixedMean(report) => &report.scores,
+        LearnedReport::Gwi(report) => &report.scores,
         LearnedReport::Ella(report) => &report.scores,
         _ => return None,
     };

@@ -51,7 +51,7 @@ pub struct DbkOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub batches: BatchOptions,
-    /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
+    /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
     /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from; `none` for inducing points among the rows themselves (dkl, svdkl) [default: a residual perceptron of three blocks of width 128]
@@ -212,6 +212,11 @@ impl DbkOptions {
         if self.objective == Some(ObjectiveName::LeaveOneOut) {
             return refuse(
                 "--objective leave-one-out belongs to exact processes; learned features take evidence, predictive or point",
+            );
+        }
+        if matches!(self.objective, Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)) {
+            return refuse(
+                "--objective elbo, gwi and pgvi belong to --method gvi; learned features take evidence, predictive or point",
             );
         }
         if self.trace_weight.is_some() && !penalised && !tried {

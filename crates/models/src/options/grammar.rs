@@ -40,7 +40,7 @@ const BESIDE: &[(&[&str], &[Needed], &str)] = &[
         &["objective", "optimizer"],
         &[
             ("hyperparameter_search", &["blocks", "neighbourhoods", "refined"]),
-            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl"]),
+            ("method", &["exact", "dbk", "svdbk", "dkl", "svdkl", "gvi"]),
         ],
         "searches by exact evidence, not to --hyperparameter-search stochastic, which is Adam on the evidence",
     ),
@@ -207,6 +207,7 @@ mod tests {
             (Some(choice), _) => choice.get_name().into(),
             (None, "bound") => "noise_variance=1..2".into(),
             (None, "momentum" | "natural_length") => "0.5".into(),
+            (None, "regulariser") => "projected-kl".into(),
             _ => "1".into(),
         }
     }

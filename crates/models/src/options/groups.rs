@@ -144,7 +144,7 @@ impl SystemOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct LargeTableOptions {
-    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp, 1000 passes over the rows for deep kernels]
+    /// Steps of the solver or stochastic bound [default: 10000 for sdd, 20000 for sgd and inducing-sgd, 1000 for cg, 3000 for svgp, 1000 passes over the rows for deep kernels, 12000 for gvi]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_STEPS)))]
     pub iterations: Option<usize>,
     /// Rows that the fit does not see, to judge it by; 0 for none [default: a twentieth, at most 512]
@@ -243,10 +243,10 @@ impl IterativeOptions {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct BatchOptions {
-    /// Rows of a batch [default: 512; svgp 1024; deep kernels 256]
+    /// Rows of a batch [default: 512; svgp 1024; deep kernels and gvi 256]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_KEPT)))]
     pub batch: Option<usize>,
-    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01], of that of deep kernels [default: 0.003; on all rows at a time 0.001]
+    /// Step size of sdd and sgd times the number of rows [default: the largest that is safe]; of svgp's Adam [default: 0.01], of that of deep kernels and of gvi's rule [default: 0.003; of deep kernels on all rows at a time 0.001]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive))]
     pub step_size: Option<f64>,
 }
@@ -286,12 +286,12 @@ pub enum InducingChoiceName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct InducingOptions {
-    /// Inducing points of inducing-sgd, sgpr, svgp
-    #[cfg_attr(feature = "clap", arg(long, value_name = "M", value_parser = numbers::whole(1..=MOST_KEPT), default_value_t = Self::default().inducing))]
-    pub inducing: usize,
-    /// How they are chosen, at most as many
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
-    pub inducing_choice: InducingChoiceName,
+    /// Inducing points of inducing-sgd, sgpr, svgp [default: 512] and gvi [default: 256]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "M", value_parser = numbers::whole(1..=MOST_KEPT)))]
+    pub inducing: Option<usize>,
+    /// How they are chosen, at most as many [default: k-means; greedy of gvi]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub inducing_choice: Option<InducingChoiceName>,
     /// Radius of --inducing-choice cover in lengthscales; it grows while too many points are left
     #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().cover_radius))]
     pub cover_radius: f64,
@@ -302,19 +302,19 @@ pub struct InducingOptions {
 
 impl Default for InducingOptions {
     fn default() -> Self {
-        Self {
-            inducing: 512,
-            inducing_choice: InducingChoiceName::default(),
-            cover_radius: 0.5,
-            pruning_ratio: 1.0,
-        }
+        Self { inducing: None, inducing_choice: None, cover_radius: 0.5, pruning_ratio: 1.0 }
     }
 }
 
 impl InducingOptions {
+    /// How many, where nothing else is usual.
+    pub fn points(&self) -> usize {
+        self.inducing.unwrap_or(512)
+    }
+
     /// How kernels choose them.
     pub fn choice(&self) -> InducingChoice {
-        match self.inducing_choice {
+        match self.inducing_choice.unwrap_or_default() {
             InducingChoiceName::KMeans => InducingChoice::KMeans,
             InducingChoiceName::Greedy => InducingChoice::GreedyVariance,
             InducingChoiceName::Random => InducingChoice::Random,

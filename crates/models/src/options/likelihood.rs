@@ -21,6 +21,8 @@ pub enum LikelihoodName {
     Bernoulli,
     /// Classes
     Categorical,
+    /// Classes by the largest of their functions, but for one label in a hundred (svgp, gvi and learned features, which need no curvature)
+    RobustMax,
     /// Counts whose variance is their mean
     Poisson,
     /// Counts that scatter more
@@ -39,6 +41,7 @@ impl LikelihoodName {
             Self::Gaussian => "gaussian",
             Self::Bernoulli => "bernoulli",
             Self::Categorical => "categorical",
+            Self::RobustMax => "robust-max",
             Self::Poisson => "poisson",
             Self::NegativeBinomial => "negative-binomial",
             Self::StudentT => "student-t",

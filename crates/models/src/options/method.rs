@@ -2,6 +2,7 @@
 
 use super::deep::{DbkOptions, DeepKind, DklOptions};
 use super::groups::{BatchOptions, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions};
+use super::gvi::GviOptions;
 use super::methods::{
     AutoOptions, CgOptions, ExactOptions, InducingSgdOptions, SddOptions, SgdOptions, SgprOptions,
     SvgpOptions,
@@ -100,6 +101,8 @@ methods! {
     Dkl = "dkl" => DklOptions,
     /// The same on batches of rows
     Svdkl = "svdkl" => DklOptions,
+    /// Generalised variational inference: means and covariances that are free of each other
+    Gvi = "gvi" => GviOptions,
 }
 
 impl fmt::Display for MethodName {
@@ -169,6 +172,7 @@ impl Method {
         match self {
             Self::Sgpr(options) => Some(&options.large),
             Self::Svgp(options) => Some(&options.large),
+            Self::Gvi(options) => Some(&options.large),
             _ => match self.deep() {
                 Some((options, ..)) => Some(&options.large),
                 None => self.iterative().map(|options| &options.large),
@@ -181,6 +185,7 @@ impl Method {
         match self {
             Self::Sgpr(options) => Some(&mut options.large),
             Self::Svgp(options) => Some(&mut options.large),
+            Self::Gvi(options) => Some(&mut options.large),
             Self::Dbk(options) | Self::Svdbk(options) => Some(&mut options.large),
             Self::Dkl(options) | Self::Svdkl(options) => Some(&mut options.deep.large),
             _ => self.iterative_mut().map(|options| &mut options.large),
@@ -200,12 +205,26 @@ impl Method {
         }
     }
 
+    /// What generalised variational inference is told.
+    pub(crate) fn gvi(&self) -> Option<&GviOptions> {
+        match self {
+            Self::Gvi(options) => Some(options),
+            _ => None,
+        }
+    }
+
+    /// Whether something is learned of which rows that are set aside choose and stop: features, or a mean and a covariance.
+    pub(crate) fn sets_aside(&self) -> bool {
+        self.deep().is_some() || self.gvi().is_some()
+    }
+
     /// Inducing points of methods that have some.
     pub fn inducing(&self) -> Option<&InducingOptions> {
         match self {
             Self::InducingSgd(options) => Some(&options.inducing),
             Self::Sgpr(options) => Some(&options.inducing),
             Self::Svgp(options) => Some(&options.inducing),
+            Self::Gvi(options) => Some(&options.inducing),
             _ => None,
         }
     }
@@ -218,6 +237,7 @@ impl Method {
             Self::Sdd(options) => Some(&options.batches),
             Self::InducingSgd(options) => Some(&options.batches),
             Self::Svgp(options) => Some(&options.batches),
+            Self::Gvi(options) => Some(&options.batches),
             _ => self.deep().map(|(options, ..)| &options.batches),
         }
     }
@@ -257,6 +277,7 @@ impl Method {
             Self::Sgd(_) | Self::InducingSgd(_) => 20_000,
             Self::Svgp(options) => return options.steps(),
             Self::Sgpr(options) => return options.steps(),
+            Self::Gvi(options) => return options.steps(),
             _ => 10_000,
         };
         self.large().and_then(|large| large.iterations).unwrap_or(usual)

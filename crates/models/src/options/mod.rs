@@ -15,6 +15,7 @@
 //! | `method` | the sum: a method, or its name |
 //! | `methods` | what each method is told |
 //! | `deep` | what methods with learned features are told, and the ways to train that follow |
+//! | `gvi` | what generalised variational inference is told |
 //! | `groups`, `search` | what several methods share: solvers, samples, inducing points; the search for hyperparameters |
 //! | `likelihood` | what the target is, and how it is inferred from |
 //! | `grammar` | methods as one command line (feature `clap`): flags that a method does not have are refused |
@@ -24,6 +25,7 @@ mod deep;
 #[cfg(feature = "clap")]
 mod grammar;
 mod groups;
+mod gvi;
 mod likelihood;
 mod method;
 mod methods;
@@ -36,6 +38,8 @@ pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,
     PreconditionerName, SamplingOptions, SystemOptions,
 };
+pub(crate) use gvi::GviWay;
+pub use gvi::{GviOptions, TemperingName, VariationalMeanName};
 pub use likelihood::{
     ClassWeights, InferenceName, LikelihoodName, LikelihoodOptions, PseudoCount, Window, WindowSide,
 };

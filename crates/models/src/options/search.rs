@@ -33,6 +33,12 @@ pub enum ObjectiveName {
     Predictive,
     /// The log density at one value of the weights: a network alone with a learned noise, to compare with (deep kernels)
     Point,
+    /// The bound on the evidence of variational inference (gvi)
+    Elbo,
+    /// Gaussian Wasserstein inference: any mean and any covariance, near the prior by the Wasserstein distance (gvi)
+    Gwi,
+    /// Projected generalised variational inference: the same by a divergence of marginals (gvi)
+    Pgvi,
 }
 
 /// The search for hyperparameters by exact evidence, of all rows or of some of them.
@@ -40,7 +46,7 @@ pub enum ObjectiveName {
 #[serde(default, rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct EvidenceOptions {
-    /// What to maximise [default: evidence; deep kernels choose by rows that are set aside]
+    /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
     /// What maximises it
@@ -91,6 +97,9 @@ impl EvidenceOptions {
             Some(ObjectiveName::LeaveOneOut) => Ok(Criterion::LeaveOneOut),
             Some(ObjectiveName::Predictive | ObjectiveName::Point) => Err(ModelError::Request(
                 "--objective predictive and point belong to learned features (--method dbk, svdbk, dkl, svdkl); an exact process takes evidence or leave-one-out".into(),
+            )),
+            Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi) => Err(ModelError::Request(
+                "--objective elbo, gwi and pgvi belong to --method gvi; an exact process takes evidence or leave-one-out".into(),
             )),
         }
     }

@@ -1,10 +1,12 @@
 //! A process in words: hyperparameters with units and meanings, notes, lengthscales.
 
 use super::apart::twins_in_words;
+use super::gvi::{GviSummary, factors};
 use super::{CheckScores, CheckedOn, DeepSummary, FitCheck, Header, ScalableSummary, Solver};
 use crate::text::{number, table};
 use posterior_data::{Feature, Schema, Standardisation};
 use posterior_gp::MeanForm;
+use posterior_gp::generalised::{Family, Mode, Reduction, Risk, Selector};
 use posterior_kernels::KernelExpression;
 use posterior_kernels::features::{FeatureForm, FeatureSettings, FrequencyDraw};
 use posterior_linear::low_rank::Rest;
@@ -95,6 +97,16 @@ pub(super) fn learned(
                     (value, String::new(), "Small: a wide mixture of lengthscales; large: nearly one.")
                 }
                 (_, "offset") => (value, String::new(), "Weight of the lower degrees of the polynomial."),
+                (_, "weight") => (
+                    value,
+                    String::new(),
+                    "Standard deviation of a layer's weights (times the root of its width), of a network of infinite width.",
+                ),
+                (_, "bias") => (
+                    value,
+                    String::new(),
+                    "Standard deviation of a layer's biases, of a network of infinite width.",
+                ),
                 _ => (value, String::new(), ""),
             };
             let name = match kind {
@@ -147,6 +159,9 @@ pub(crate) fn summary(header: &Header) -> Vec<SummaryRow> {
             SummaryRow::new("mean", mean_form(header.mean)),
             SummaryRow::new("beliefs", beliefs(&fit.hyperpriors)),
         ]),
+    }
+    if let Some(gvi) = fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
+        rows.extend(variation(gvi));
     }
     rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
     if let Some(check) = &fit.check {
@@ -290,6 +305,97 @@ pub(super) fn features(deep: &DeepSummary, kernel: &KernelExpression) -> Vec<Sum
         rows.push(SummaryRow::new(format!("tried {}", tried.name), text));
     }
     rows
+}
+
+/// The facts about a mean and a covariance that were trained.
+pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
+    let prior = &gvi.prior;
+    let jitter = match prior.relative_jitter > 1e-9 {
+        true => format!("; {:.1e} of its diagonal's mean was added to their matrix", prior.relative_jitter),
+        false => String::new(),
+    };
+    let mode = match gvi.mode {
+        Mode::Prior => "the prior",
+        Mode::Posterior => "its posterior given the inducing points",
+    };
+    let reduction = match gvi.objective.reduction {
+        Reduction::Mean => "the mean over rows",
+        Reduction::Sum => "the sum over rows",
+    };
+    let risk = match gvi.objective.risk {
+        Risk::Expected => "expected negative log-likelihood",
+        Risk::Predictive => "negative log predictive density",
+    };
+    let mut rows = vec![
+        SummaryRow::new(
+            "inducing points",
+            format!("{} rows, by {}{jitter}", prior.inducing, selector(prior.selector)),
+        ),
+        SummaryRow::new(
+            "regularised by",
+            format!("{} times {} of {mode}", gvi.objective.weight, gvi.objective.regulariser),
+        ),
+        SummaryRow::new("risk", format!("{risk}, {reduction}")),
+        SummaryRow::new("variational mean", &gvi.mean),
+        SummaryRow::new("variational kernel", family(gvi.family)),
+        SummaryRow::new("trained by", &gvi.chosen),
+        SummaryRow::new(
+            "rows set aside",
+            format!(
+                "{} to stop, to choose and to temper by{}",
+                gvi.validation_rows,
+                twins_in_words(gvi.twins)
+            ),
+        ),
+    ];
+    if !prior.turns.is_empty() {
+        let settled = if prior.settled { "points came back to an earlier set" } else { "not settled" };
+        rows.push(SummaryRow::new("prior learned in", format!("{} turns, {settled}", prior.turns.len())));
+    }
+    if let Some(tempered) = &gvi.tempering {
+        rows.push(SummaryRow::new(
+            "tempering",
+            format!(
+                "variances times {}: NLL of the rows set aside {:.4} -> {:.4}",
+                factors(&tempered.factors),
+                tempered.before,
+                tempered.after
+            ),
+        ));
+    }
+    for tried in &gvi.tried {
+        let score = |nll: f64| if nll < f64::MAX { format!("NLL {nll:.4}") } else { "no result".into() };
+        let again = tried.tempered_nll.map_or_else(String::new, |nll| format!(" ({nll:.4} tempered)"));
+        let text = format!(
+            "{}{again}; {} steps (best after {}), ended by {}, {:.1} s",
+            score(tried.nll),
+            tried.steps[0],
+            tried.steps[1],
+            tried.ended,
+            tried.seconds
+        );
+        rows.push(SummaryRow::new(format!("tried {}", tried.name), text));
+    }
+    rows
+}
+
+fn selector(selector: Selector) -> &'static str {
+    match selector {
+        Selector::GreedyVariance => "greedy variance",
+        Selector::Random => "chance",
+        Selector::KMeans => "k-means",
+    }
+}
+
+fn family(family: Family) -> &'static str {
+    match family {
+        Family::Cholesky => "cholesky: any covariance of weights of inducing points",
+        Family::Diagonal => "diagonal: uncorrelated weights of inducing points",
+        Family::Log => "log: weights of inducing points, with a positive root",
+        Family::Kernelised => "kernelised: what inducing points leave, and a kernel of its own",
+        Family::SparsePosterior => "sparse-posterior: a kernel of its own given the inducing points",
+        Family::FixedSparsePosterior => "fixed-sparse-posterior: a kernel of its own by the prior's inverse",
+    }
 }
 
 /// The facts about a fit to a large table.
@@ -450,6 +556,9 @@ pub(crate) fn notes(header: &Header) -> Vec<Note> {
         header.fit.scalable.as_ref().and_then(|large| large.deep.as_ref()).filter(|deep| narrow || deep.dense)
     {
         out.extend(deep.warnings().iter().map(Note::warning));
+    }
+    if let Some(gvi) = header.fit.scalable.as_ref().and_then(|large| large.gvi.as_ref()) {
+        out.extend(gvi.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &header.fit.at_bounds {
         out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));

@@ -82,6 +82,7 @@ pub(super) fn posterior_tensors(posterior: &ProcessPosterior) -> Tensors {
         ProcessPosterior::Double(posterior) => pathwise_tensors(posterior, &mut tensors),
         ProcessPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
         ProcessPosterior::LowRank(posterior) => super::deep::file::tensors(posterior, &mut tensors),
+        ProcessPosterior::Generalised(posterior) => super::gvi::file::tensors(posterior, &mut tensors),
         ProcessPosterior::Embedded(posterior) => {
             super::deep::file::embedding_tensors(posterior.embedding(), &mut tensors);
             exact_tensors(posterior.exact(), &mut tensors);

@@ -47,6 +47,8 @@ pub enum FitStage {
     Bound,
     /// Training of features, whose value is the objective for each row; its parts are the ways that are tried.
     Features,
+    /// Training of a mean and a covariance, the same.
+    Variation,
 }
 
 /// Rows of a table as a process sees them. Columns of counts, which a `tanimoto` kernel compares, stay in their own units.
@@ -210,11 +212,7 @@ impl ProcessModel {
             kernel: request.kernel.clone(),
             mean: request.mean,
             hyperparameters: Vec::new(),
-            noise_floor: if chosen.method.deep().is_some() {
-                deep::floor(request)
-            } else {
-                request.noise_floor
-            },
+            noise_floor: if chosen.method.sets_aside() { deep::floor(request) } else { request.noise_floor },
             cholesky: CholeskyInfo::default(),
             seed: request.seed,
             streamed: None,

@@ -17,6 +17,7 @@
 //! | `posterior`, `prior` | the posteriors that a model may hold, and the covariance that each began with |
 //! | `scalable` | methods for large tables |
 //! | `deep` | learned features |
+//! | `gvi` | means and covariances that are free of each other |
 //! | `streaming` | a fitted process that goes on learning ([`StreamModel`]) |
 
 mod apart;
@@ -27,6 +28,7 @@ mod describe;
 mod file;
 mod fit;
 mod generalised;
+mod gvi;
 mod header;
 mod maps;
 mod panel;
@@ -45,8 +47,10 @@ pub use fit::{FitStage, Prepared};
 pub use generalised::{
     BoundSummary, BoundedPseudoCount, ChosenLikelihood, FeatureSummary, GeneralisedHeader, GeneralisedModel,
     GeneralisedSummary, InferencePlan, LabelCheck, LabelScores, LatentPosterior, ModeSummary, Observed,
-    PlainProcess, StandInSummary, Target, TriedInference, TriedPseudoCount, choose_likelihood, no_exposure,
+    PlainProcess, StandInSummary, Target, TriedInference, TriedPseudoCount, VariationSummary,
+    choose_likelihood, no_exposure,
 };
+pub use gvi::{GviSummary, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};

@@ -4,6 +4,7 @@ use super::ModelError;
 use super::predict::{VarianceMethod, VarianceSolves};
 use faer::{Mat, MatRef};
 use posterior_gp::exact::{EmbeddedPosterior, ExactPosterior};
+use posterior_gp::generalised::GeneralisedGp;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::iterative::{Budget, LanczosBasis, LanczosVariances, PathwisePosterior, SolvedVariances};
 use posterior_gp::{GpError, JointPrediction, Posterior, Prediction};
@@ -26,6 +27,8 @@ pub enum ProcessPosterior {
     LowRank(LowRankPosterior),
     /// All in closed form, behind a network.
     Embedded(EmbeddedPosterior),
+    /// A mean and a covariance of their own.
+    Generalised(GeneralisedGp),
 }
 
 impl ProcessPosterior {
@@ -37,6 +40,7 @@ impl ProcessPosterior {
             Self::Inducing(posterior) => posterior,
             Self::LowRank(posterior) => posterior,
             Self::Embedded(posterior) => posterior,
+            Self::Generalised(posterior) => posterior,
         }
     }
 
@@ -70,7 +74,7 @@ impl ProcessPosterior {
             Self::Exact(posterior) => posterior.data(),
             Self::Single(posterior) => posterior.data(),
             Self::Double(posterior) => posterior.data(),
-            Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) => return None,
+            Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) | Self::Generalised(_) => return None,
         };
         Some((data.inputs(), data.targets()))
     }
@@ -80,7 +84,11 @@ impl ProcessPosterior {
         match self {
             Self::Single(posterior) => Some(posterior.settings().samples),
             Self::Double(posterior) => Some(posterior.settings().samples),
-            Self::Exact(_) | Self::Inducing(_) | Self::LowRank(_) | Self::Embedded(_) => None,
+            Self::Exact(_)
+            | Self::Inducing(_)
+            | Self::LowRank(_)
+            | Self::Embedded(_)
+            | Self::Generalised(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::rates::{dense_rate, seconds_of_batch};
 use super::{ProcessModel, ProcessPosterior, VarianceMethod};
 use crate::{ModelError, PredictionPlan, Question};
 use faer::MatRef;
+use posterior_gp::generalised::{GeneralisedGp, VariationalMean};
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::Kernel;
 use posterior_linalg::Real;
@@ -109,6 +110,12 @@ impl ProcessModel {
                 let weights = posterior.embedding().unconstrained().len() as f64;
                 m * n * pair + dense(m * (n * n + 2.0 * weights)) + drawn(request.samples)
             }
+            ProcessPosterior::Generalised(posterior) => {
+                let reference = posterior.reference(0);
+                let pair = seconds_of_pair(reference.kernel(), reference.inducing(), 1);
+                let mean = mean_weights(posterior);
+                2.0 * m * n * pair + dense(m * (3.0 * n * n + 2.0 * mean)) + drawn(request.samples)
+            }
             ProcessPosterior::Single(posterior) => self.seconds_of_samples(posterior, request),
             ProcessPosterior::Double(posterior) => self.seconds_of_samples(posterior, request),
         }
@@ -175,6 +182,7 @@ impl ProcessModel {
             (ProcessPosterior::Inducing(posterior), _) => posterior.inducing().nrows(),
             (ProcessPosterior::LowRank(posterior), _) => posterior.features().rank(),
             (ProcessPosterior::Embedded(posterior), _) => posterior.exact().data().rows(),
+            (ProcessPosterior::Generalised(posterior), _) => posterior.reference(0).rank(),
             (_, Some((inputs, _))) => inputs.nrows(),
             _ => self.header.rows,
         }
@@ -208,6 +216,11 @@ impl ProcessModel {
                 let bytes = rows.saturating_mul(features.bytes_of_row() as u64 + 2 * NUMBER * n);
                 (bytes, m as f64 * (2.0 * weights + (n * n) as f64))
             }
+            (ProcessPosterior::Generalised(posterior), _) => {
+                let mean = mean_weights(posterior);
+                let bytes = 6 * NUMBER * m.min(1024).saturating_mul(n);
+                (bytes, m as f64 * (3.0 * (n * n) as f64 + 2.0 * mean))
+            }
             (_, kept) => {
                 let kept = kept.unwrap_or(0) as u64 + 1;
                 // Samples of a block of rows, prior and update, and tiles of the kernel matrix.
@@ -215,6 +228,14 @@ impl ProcessModel {
                 (block, m as f64 * n as f64 * (2.0 * kept as f64 + 2.0 * d))
             }
         }
+    }
+}
+
+/// Weights of the network of a mean.
+fn mean_weights(posterior: &GeneralisedGp) -> f64 {
+    match posterior.mean() {
+        VariationalMean::Embedding(map) => map.unconstrained().len() as f64,
+        _ => 0.0,
     }
 }
 

@@ -30,6 +30,7 @@ impl ProcessPosterior {
             Self::Single(posterior) => Prior::Single(&*posterior.model().kernel),
             Self::Double(posterior) => Prior::Double(&*posterior.model().kernel),
             Self::Inducing(posterior) => Prior::Double(posterior.kernel()),
+            Self::Generalised(posterior) => Prior::Double(posterior.reference(0).kernel()),
             Self::Embedded(posterior) => Prior::Embedded(posterior),
             Self::LowRank(posterior) => Prior::Features(posterior),
         }

@@ -111,7 +111,7 @@ pub(super) fn expected(
                 _ => 0.0,
             };
             let seconds = seconds + evidence;
-            let of = method.inducing().map_or(1.0, |o| o.inducing.min(rows) as f64 / rows as f64);
+            let of = method.inducing().map_or(1.0, |o| o.points().min(rows) as f64 / rows as f64);
             passes * pairs * of * seconds
         }
     };

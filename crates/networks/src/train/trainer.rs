@@ -229,7 +229,7 @@ fn descend_with<T: Precision>(
             hook: None,
             parameters: network.parameters().to_vec(),
             first: vec![T::ZERO; size],
-            second: if matches!(options.rule, Rule::Adam { .. }) { vec![T::ZERO; size] } else { Vec::new() },
+            second: if options.rule.moments()[1] { vec![T::ZERO; size] } else { Vec::new() },
             loss_sum: 0.0,
             best: None,
         },

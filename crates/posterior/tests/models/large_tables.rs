@@ -271,7 +271,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
         let mut seen = 0;
         let stopped = ProcessModel::fit_prepared(prepared.clone(), &request, &mut |_, stage| {
             let late = match stage {
-                FitStage::Solve | FitStage::Bound | FitStage::Features => true,
+                FitStage::Solve | FitStage::Bound | FitStage::Features | FitStage::Variation => true,
                 FitStage::Search => method == MethodName::Sgpr,
                 FitStage::Blocks { .. } | FitStage::Neighbourhoods | FitStage::EvidenceSearch { .. } => false,
             };

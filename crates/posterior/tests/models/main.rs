@@ -18,3 +18,4 @@ mod likelihoods;
 mod maps;
 mod model_file;
 mod options;
+mod variation;

@@ -140,11 +140,11 @@ fn fit(
     let gaussian = chosen.likelihood.is_none();
     if gaussian || stand_ins {
         let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
-        options.inducing.inducing = inducing;
+        options.inducing.inducing = Some(inducing);
         request.method = Method::Sgpr(options);
     } else {
         let mut options = SvgpOptions::default();
-        options.inducing.inducing = inducing;
+        options.inducing.inducing = Some(inducing);
         request.method = Method::Svgp(options);
     }
     if gaussian {

@@ -10,7 +10,7 @@ use posterior_linalg::random::Streams;
 use posterior_linear::LinearError;
 use posterior_linear::embedding::{EmbeddedAt, Embedding};
 use posterior_linear::training::{Patience, TrainingState};
-use posterior_optim::{Parameters, Reason, Signal, check};
+use posterior_optim::{Parameters, Reason, Rule, Signal, check};
 use rand_distr::{Distribution, StandardNormal};
 
 /// `tanh(A x + a) B`: A of w x D, a of w, B of w x h, one after the other by columns.
@@ -120,6 +120,7 @@ fn kernel(text: &str, columns: usize) -> Box<dyn Kernel<f64>> {
 fn options() -> EmbeddedOptions {
     EmbeddedOptions {
         patience: Patience {
+            rule: Rule::adam(),
             learning_rate: 0.02,
             check_every: 10,
             patience: 60,
@@ -234,8 +235,14 @@ fn a_run_goes_on_bit_for_bit_and_patience_ends_it() {
     let (resumed, _) = trained((&train, Some(&held)), &options, (Some(state), usize::MAX));
     assert_eq!(resumed.state.looks, whole.state.looks);
     assert_eq!(resumed.posterior.exact().weights(), whole.posterior.exact().weights());
-    let patience =
-        Patience { learning_rate: 0.5, check_every: 1, patience: 5, rate_drops: 1, settles: false };
+    let patience = Patience {
+        learning_rate: 0.5,
+        check_every: 1,
+        patience: 5,
+        rate_drops: 1,
+        settles: false,
+        ..options.patience
+    };
     let impatient = EmbeddedOptions { patience, steps: 5000, ..options };
     let (fitted, _) = trained((&train, Some(&held)), &impatient, (None, usize::MAX));
     assert_eq!((fitted.reason, fitted.state.drops.len()), (Reason::Patience, 1));

@@ -48,7 +48,7 @@ impl ProjectedCurvature {
     /// kernel between all rows and the inducing points; memory one piece and two matrices of M x M.
     ///
     /// # Errors
-    /// Rows or points that do not fit; `Ok(None)` when the observer stops it.
+    /// Rows or points that do not fit, a likelihood without curvature; `Ok(None)` when the observer stops it.
     pub fn new<K: LearnedBlockKernel>(
         model: &FixedMeanModel<K>,
         data: FixedMeanData<'_, K::Points>,
@@ -57,6 +57,7 @@ impl ProjectedCurvature {
         observer: &mut dyn FnMut(&CurvatureSoFar, usize) -> Signal,
     ) -> Result<Option<Self>, FixedMeanError> {
         data.check(model)?;
+        model.likelihood.check_curvature()?;
         let (m, c, width) = (model.inducing(), model.outputs(), model.likelihood.root_width());
         let z = model.prepare()?;
         let (n, target_width) = (data.rows(), model.likelihood.target_width());

@@ -9,7 +9,7 @@ use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 use posterior_linalg::triangular::pack_lower;
 use posterior_optim::{
-    Adam, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
+    Adaptive, Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step,
     drive,
 };
 
@@ -43,7 +43,7 @@ pub struct StochasticIterate<'a> {
     options: &'a StochasticOptions,
     batches: Batches,
     theta: Vec<f64>,
-    adam: Adam,
+    adam: Adaptive,
     step: usize,
     /// The bound as the last step's batch estimated it, before the step, in nats.
     bound: Option<f64>,
@@ -122,7 +122,7 @@ impl<'a> StochasticIterate<'a> {
     ) -> Result<Self, GpError> {
         let (theta, distribution, adam, step, average) = match state {
             None => {
-                let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
+                let adam = Adaptive::adam(options.learning_rate).scheduled(options.schedule);
                 (model.unconstrained(), model.prior(), adam, 0, 0.0)
             }
             Some(s) => (s.theta.clone(), s.distribution(&model)?, s.adam.clone(), s.step, s.average),

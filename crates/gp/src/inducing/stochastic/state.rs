@@ -5,7 +5,7 @@ use crate::GpError;
 use crate::inducing::{InducingDistribution, InducingError};
 use faer::MatRef;
 use posterior_linalg::triangular::unpack_lower;
-use posterior_optim::{Adam, Parameters};
+use posterior_optim::{Adaptive, Parameters};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a fit changes: save it after any step and [`super::fit_stochastic`] continues bit for bit. Some
@@ -20,7 +20,7 @@ pub struct StochasticState {
     pub(super) mean: Vec<f64>,
     /// Lower triangles of the roots, by columns, one after the other.
     pub(super) roots: Vec<f64>,
-    pub(super) adam: Adam,
+    pub(super) adam: Adaptive,
     /// The exponentially averaged bound.
     pub(super) average: f64,
     /// Seconds so far, which a limit of time counts.

@@ -16,8 +16,8 @@ use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use posterior_optim::{
-    Adam, Clock, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters, Progress, Reason, Run,
-    Signal, Step, drive,
+    Adaptive, Clock, Iteration, Limits, ObjectiveError, Observer, OptimError, Parameters, Progress, Reason,
+    Run, Signal, Step, drive,
 };
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -63,7 +63,7 @@ pub struct SearchIterate<'a, T: Real> {
     x: Mat<T>,
     options: &'a SearchOptions,
     theta: Vec<f64>,
-    adam: Adam,
+    adam: Adaptive,
     iterates: Vec<Vec<f64>>,
     trace: Vec<SearchStep>,
     solver_steps: usize,
@@ -84,7 +84,7 @@ impl<'a, T: Real> SearchIterate<'a, T> {
         let (x, under_way) = (narrow::<T>(data.inputs()), Cell::new(None));
         let theta = model.unconstrained();
         let Some(state) = from else {
-            let adam = Adam::new(options.learning_rate).scheduled(options.schedule);
+            let adam = Adaptive::adam(options.learning_rate).scheduled(options.schedule);
             let (iterates, trace) = (Vec::new(), Vec::new());
             let (solver_steps, last) = (0, None);
             model.set_unconstrained(&theta);

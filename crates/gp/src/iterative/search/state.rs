@@ -4,7 +4,7 @@ use super::{SearchOptions, SearchStep};
 use crate::{GpError, Observations};
 use faer::Mat;
 use posterior_linalg::Real;
-use posterior_optim::Adam;
+use posterior_optim::Adaptive;
 use serde::{Deserialize, Serialize};
 
 /// The small part of a state.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct SearchHeader {
     /// The unconstrained parameters.
     pub(super) theta: Vec<f64>,
-    pub(super) adam: Adam,
+    pub(super) adam: Adaptive,
     /// Parameters after each step, of which the last are averaged.
     pub(super) iterates: Vec<Vec<f64>>,
     pub(super) trace: Vec<SearchStep>,

@@ -3,6 +3,7 @@
 use crate::LinearError;
 use crate::training::Patience;
 use posterior_likelihoods::Likelihood;
+use posterior_optim::Rule;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -138,6 +139,13 @@ impl LowRankOptions {
                     "Gaussian noise of one target, for the exact evidence",
                 );
             }
+            Training::Point { .. } if likelihood.is_flat() => {
+                return option(
+                    "likelihood",
+                    f64::NAN,
+                    "one whose density has slopes, for single values of the weights: one that is flat between jumps is trained on batches",
+                );
+            }
             Training::Batches { power, .. } if !(0.0..=1.0).contains(&power) => {
                 return option("power", power, "between 0 and 1");
             }
@@ -172,6 +180,6 @@ impl LowRankOptions {
     /// When to look at the rows held back, and when to go back.
     pub fn patience(&self) -> Patience {
         let Self { learning_rate, check_every, patience, rate_drops, settles, .. } = *self;
-        Patience { learning_rate, check_every, patience, rate_drops, settles }
+        Patience { rule: Rule::adam(), learning_rate, check_every, patience, rate_drops, settles }
     }
 }

@@ -3,7 +3,7 @@
 use super::maps::{BYTES, Squashed, own_rows};
 use super::*;
 use posterior_likelihoods::Gaussian;
-use posterior_optim::{Adam, Signal, check};
+use posterior_optim::{Adaptive, Signal, check};
 
 const ROWS: usize = 40;
 const RANK: usize = 3;
@@ -164,7 +164,7 @@ fn weight_decay_pulls_at_the_weights_of_a_network_alone() {
             let options = LowRankOptions { training, ..LowRankOptions::default() };
             let likelihood = Gaussian::new(0.3, 1e-6);
             let of = |theta: &[f64]| objective(&features, &likelihood, &data, &options, theta).unwrap();
-            let (mut theta, mut adam) = (of(&[]).2, Adam::new(rate));
+            let (mut theta, mut adam) = (of(&[]).2, Adaptive::adam(rate));
             for _ in 0..steps {
                 let mut gradient: Vec<f64> = of(&theta).1.iter().map(|slope| -slope).collect();
                 let weights = decays.iter().enumerate().filter(|(_, decays)| **decays);

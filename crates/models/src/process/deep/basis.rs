@@ -37,7 +37,7 @@ pub(in crate::process) struct Basis {
     /// The same with outputs divided by the root of their number, where it is drawn here.
     small: Option<Behind>,
     /// In words.
-    pub(super) origin: String,
+    pub(in crate::process) origin: String,
     /// Features; of the process itself, outputs of the network.
     pub(in crate::process) rank: usize,
     kind: DeepKind,
@@ -220,7 +220,7 @@ impl Basis {
     }
 
     /// The architecture, as its text; None without a network.
-    pub(super) fn architecture(&self, small: bool) -> Option<String> {
+    pub(in crate::process) fn architecture(&self, small: bool) -> Option<String> {
         self.network(small).map(|behind| behind.architecture.clone())
     }
 
@@ -272,7 +272,7 @@ impl Basis {
     ///
     /// # Errors
     /// Where there is none.
-    pub(super) fn embedding(&self) -> Result<NetworkEmbedding<f32>, ModelError> {
+    pub(in crate::process) fn embedding(&self) -> Result<NetworkEmbedding<f32>, ModelError> {
         let Some(Behind { network, .. }) = &self.behind else {
             return refuse("--dense is a process behind a network: name one with --basis".into());
         };

@@ -22,9 +22,9 @@ mod targets;
 mod ways;
 mod weights;
 
-use basis::Basis;
+pub(super) use basis::Basis;
 pub(super) use basis::{Sizes, sizes};
 pub(super) use columns::Columns;
 pub(super) use fit::{Task, Trained, fit, set_aside};
 pub use summary::{DeepSummary, TriedSetting};
-pub(super) use targets::{Scatter, Targets, floor, settings};
+pub(super) use targets::{Scatter, Targets, Watched, floor, settings};

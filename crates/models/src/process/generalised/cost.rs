@@ -3,6 +3,7 @@
 use super::plan::{SEARCH_WORK, TRIAL_WORK};
 use crate::options::{InferenceName, PseudoCount};
 use crate::process::deep::Scatter;
+use crate::process::gvi::GviWork;
 use crate::process::rates;
 use crate::process::scalable::{DeepWork, ScalablePlan};
 use crate::{FitRequest, Method};
@@ -58,7 +59,7 @@ impl Cost {
                 none(plan, plan.flops_per_evaluation * EVALUATIONS)
             }
             (InferenceName::Variational, Method::Svgp(options)) => {
-                let m = options.inducing.inducing.min(n);
+                let m = options.inducing.points().min(n);
                 let batch = options.batches.batch.unwrap_or(1024);
                 let own = inducing::Plan::stochastic(n, d, 1, m, functions, functions, batch);
                 let plan = Plan {
@@ -82,6 +83,18 @@ impl Cost {
                 let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
                 let flops = own.flops_per_step * own.steps as f64;
                 Self { integrals: each * own.expectations, ..none(plan, flops) }
+            }
+            (InferenceName::Variational, Method::Gvi(options)) => {
+                let own = GviWork::of(options, request, (n, d, functions));
+                let plan = Plan {
+                    peak_bytes: own.bytes.saturating_add(8 * (n as u64).saturating_mul(4 * d as u64 + 8)),
+                    flops_per_evaluation: own.flops_per_step,
+                    ..Plan::evidence(n, d, 1)
+                };
+                let batch = options.batch(n) as f64;
+                let each = if functions > 1 { SOFTMAX * functions as f64 } else { 0.0 };
+                let flops = own.prior_flops + own.flops_per_step * own.steps as f64;
+                Self { integrals: each * batch * own.steps as f64, ..none(plan, flops) }
             }
             (_, Method::Exact(_)) => {
                 let evaluation = Plan::evidence(n, d, 1);
@@ -125,7 +138,7 @@ impl Cost {
         // Functions that are done keep what their predictions need.
         let kept = match method {
             // As much as the matrices of a search of all functions at once, which comes before.
-            Method::Sgpr(options) => 24 * (options.inducing.inducing.min(n) as u64).pow(2),
+            Method::Sgpr(options) => 24 * (options.inducing.points().min(n) as u64).pow(2),
             _ => 8 * (n as u64).saturating_mul(d as u64 + 70),
         };
         // Targets and noises of all functions, and the search's own copies of them with the inputs.
@@ -140,7 +153,7 @@ impl Cost {
         match method {
             // Under hyperparameters of the search above: one pass over all rows for each function.
             Method::Sgpr(options) => {
-                let m = options.inducing.inducing.min(n) as f64;
+                let m = options.inducing.points().min(n) as f64;
                 let kernel = n as f64 * m * (4.0 * d as f64 + 40.0);
                 let flops = searched + functions as f64 * (2.0 * n as f64 * m * m + kernel);
                 Self { plan, flops, solver: None, integrals: 0.0 }
@@ -183,7 +196,7 @@ fn evaluation(method: &Method, size: Size) -> f64 {
     if let Method::Sgpr(options) = method {
         // Rows that are held back are searched on by nobody.
         let n = n - options.large.held_back_of(n).min(n);
-        let m = options.inducing.inducing.min(n);
+        let m = options.inducing.points().min(n);
         if let Some(operations) = collapsed_search(functions, n, m) {
             return operations + (n * m) as f64 * (10.0 * d as f64 + 40.0);
         }

@@ -2,7 +2,7 @@
 
 use super::gaussianised::PSEUDO_COUNTS;
 use super::header::GeneralisedHeader;
-use super::{FeatureSummary, LabelCheck, LabelScores, Target};
+use super::{FeatureSummary, LabelCheck, LabelScores, PlainProcess, Target};
 use crate::process::CheckedOn;
 use crate::process::apart::twins_in_words;
 use crate::process::describe::{self, reason};
@@ -41,6 +41,16 @@ pub(super) fn summary(header: &GeneralisedHeader) -> Vec<SummaryRow> {
             SummaryRow::new("mean", describe::mean_form(header.mean)),
             SummaryRow::new("beliefs", describe::beliefs(&fit.hyperpriors)),
         ]),
+    }
+    if let Some(variation) = &fit.variation {
+        rows.extend(describe::variation(&variation.learned));
+        rows.push(SummaryRow::new(
+            "objective",
+            format!("{:.4} for each row, of recent steps", variation.objective),
+        ));
+        if let Some(plain) = &variation.plain {
+            rows.push(plain_row(plain));
+        }
     }
     rows.push(SummaryRow::new("rows learned from", header.rows.to_string()));
     if let Target::Classes { names } = &header.target {
@@ -160,13 +170,16 @@ fn learned(features: &FeatureSummary, header: &GeneralisedHeader) -> Vec<Summary
     if features.resumed_from > 0 {
         rows.push(SummaryRow::new("went on from", format!("step {}", features.resumed_from)));
     }
-    if let Some(plain) = &features.plain {
-        let label = format!("a plain process of {} rows", plain.rows);
-        let text =
-            format!("{}: {}; {:.1} s", plain.inference.as_str(), scores(&plain.scores, None), plain.seconds);
-        rows.push(SummaryRow::new(label, text));
-    }
+    rows.extend(features.plain.iter().map(plain_row));
     rows
+}
+
+/// A plain process beside.
+fn plain_row(plain: &PlainProcess) -> SummaryRow {
+    let label = format!("a plain process of {} rows", plain.rows);
+    let text =
+        format!("{}: {}; {:.1} s", plain.inference.as_str(), scores(&plain.scores, None), plain.seconds);
+    SummaryRow::new(label, text)
 }
 
 /// Scores of rows, beside the NLL of a model without inputs.
@@ -218,7 +231,11 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
         );
         out.push(Note::warning(text));
     }
-    if fit.reason == posterior_optim::Reason::Steps && fit.bound.is_none() && fit.features.is_none() {
+    if fit.reason == posterior_optim::Reason::Steps
+        && fit.bound.is_none()
+        && fit.features.is_none()
+        && fit.variation.is_none()
+    {
         out.push(Note::warning(
             "the search ended at its limit of steps: more (--steps) may improve the model",
         ));
@@ -228,6 +245,9 @@ pub(super) fn notes(header: &GeneralisedHeader) -> Vec<Note> {
     let doubtful = fit.check.as_ref().is_none_or(|check| !check.warnings.is_empty());
     if let Some(features) = fit.features.as_ref().filter(|_| doubtful) {
         out.extend(features.learned.warnings().iter().map(Note::warning));
+    }
+    if let Some(variation) = &fit.variation {
+        out.extend(variation.learned.warnings().iter().map(Note::warning));
     }
     for (name, bound) in &fit.at_bounds {
         out.push(Note::warning(format!("{name} ended at the bound {bound} that was set for it (--bound)")));

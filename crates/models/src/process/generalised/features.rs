@@ -99,7 +99,7 @@ pub(super) fn fit(
     };
     let columns = Columns { names: &names, standardisation: &observed.standardisation };
     let task = Task { request, method, columns, rows: (&train, &aside), twins, targets };
-    let left = request.time_budget.map(|budget| (budget - journal.spent()).max(f64::MIN_POSITIVE));
+    let left = left_for_training(request, journal);
     let trained = task.train(left, (journal, observer))?;
     let Trained { posterior, summary: mut learned, objective, steps, resumed_from, reason, jitter, .. } =
         trained;
@@ -139,6 +139,11 @@ pub(super) fn fit(
     }
     let summary = FeatureSummary { learned, level, objective, resumed_from, expected_events, plain: None };
     Ok(Learned { posterior, likelihood, told, summary })
+}
+
+/// Seconds that training may take: a tenth of what is left is for the plain process beside it.
+pub(super) fn left_for_training(request: &FitRequest, journal: &Journal) -> Option<f64> {
+    request.time_budget.map(|budget| (0.9 * (budget - journal.spent())).max(f64::MIN_POSITIVE))
 }
 
 /// What the function is where inputs say nothing.

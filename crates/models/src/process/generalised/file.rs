@@ -5,7 +5,7 @@ use super::latents::LatentPosterior;
 use super::{FeatureSummary, GeneralisedModel, Target, events, laplace};
 use crate::process::file::{add_fingerprints, fingerprints};
 use crate::process::scalable::file::inducing_tensors;
-use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep};
+use crate::process::{Header, Hyperparameter, ProcessModel, ProcessPosterior, deep, gvi};
 use posterior_gp::Mean;
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_linalg::cholesky::Cholesky;
@@ -40,6 +40,7 @@ impl GeneralisedModel {
             LatentPosterior::Inducing(posterior) => inducing_tensors(posterior, &mut tensors),
             LatentPosterior::Laplace(posterior) => laplace::tensors(posterior, &mut tensors),
             LatentPosterior::Learned { posterior, .. } => deep::file::tensors(posterior, &mut tensors),
+            LatentPosterior::Generalised(posterior) => gvi::file::tensors(posterior, &mut tensors),
         }
         add_fingerprints(self.fingerprints.as_deref(), &mut tensors);
         Container { header: self.header.clone(), tensors }
@@ -72,6 +73,7 @@ impl GeneralisedModel {
                 LatentPosterior::Apart { posteriors, offsets, scale }
             }
             ("variational", _) if header.fit.features.is_some() => learned(&header, &mut tensors)?,
+            ("variational", _) if header.fit.variation.is_some() => varied(&header, &mut tensors)?,
             ("variational", _) => LatentPosterior::Inducing(inducing(&header, &mut tensors)?),
             ("laplace process", _) => LatentPosterior::Laplace(laplace::read(&header, &mut tensors)?),
             (method, _) => return Err(tensors.corrupt(format!("its method `{method}` is not known"))),
@@ -168,6 +170,17 @@ fn learned(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<LatentPo
     let names = header.schema.feature_names();
     let posterior = deep::file::read_under(likelihood, (&header.kernel, &names), learned, tensors)?;
     Ok(LatentPosterior::Learned { posterior, level: *level })
+}
+
+/// A mean and a covariance.
+fn varied(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<LatentPosterior, StoreError> {
+    let Some(summary) = &header.fit.variation else {
+        return Err(tensors.corrupt("its mean and covariance are not described"));
+    };
+    let names = header.schema.feature_names();
+    let parts = (&header.kernel, header.mean, &names[..]);
+    let likelihood = header.likelihood.clone_box();
+    Ok(LatentPosterior::Generalised(gvi::file::read(likelihood, parts, &summary.learned, tensors)?))
 }
 
 fn inducing(header: &GeneralisedHeader, tensors: &mut Tensors) -> Result<InducingPosterior, StoreError> {

@@ -11,6 +11,7 @@ use super::latents::LatentPosterior;
 use super::observed::Observed;
 use super::plan::InferencePlan;
 use super::searching::Told;
+use super::variation::{self, VariationSummary};
 use super::{GeneralisedModel, features, gaussianised, laplace, variational};
 use crate::options::{ClassWeights, InferenceName, LargeTableOptions};
 use crate::process::FitStage;
@@ -68,6 +69,7 @@ impl GeneralisedModel {
             bound,
             mode,
             mut features,
+            mut variation,
         } = best;
         let why = match inference == plan.inference {
             true => plan.why.clone(),
@@ -82,12 +84,23 @@ impl GeneralisedModel {
         if let Some(held) = &held {
             let mut own = judged(&posterior, &likelihood, held, (&marginal, request.seed))?;
             own.twins = twins;
-            if let Some(features) = &mut features {
+            let place = match (&mut features, &mut variation) {
+                (Some(features), _) => Some(&mut features.plain),
+                (_, Some(variation)) => Some(&mut variation.plain),
+                _ => None,
+            };
+            if let Some(place) = place {
                 let left = request.time_budget.map(|budget| budget - journal.spent());
                 let mine = (&posterior, &likelihood);
-                if let Some((plain, warning)) = compared(mine, (observed, held), request, left, observer) {
-                    features.plain = Some(plain);
-                    own.warnings.extend(warning);
+                match compared(mine, (observed, held), request, left, observer) {
+                    Some((plain, warning)) => {
+                        *place = Some(plain);
+                        own.warnings.extend(warning);
+                    }
+                    None if left.is_some_and(|left| left <= 0.0) => own.warnings.push(
+                        "no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into(),
+                    ),
+                    None => {}
                 }
             }
             check = Some(own);
@@ -118,9 +131,9 @@ impl GeneralisedModel {
             seed: request.seed,
             fit: GeneralisedSummary {
                 likelihood_choice: observed.why.clone(),
-                choice: match &features {
-                    Some(_) => format!("{}, {why}", plan.solver()),
-                    None => format!("{} by {}, {why}", inference.as_str(), plan.solver()),
+                choice: match features.is_some() || variation.is_some() {
+                    true => format!("{}, {why}", plan.solver()),
+                    false => format!("{} by {}, {why}", inference.as_str(), plan.solver()),
                 },
                 tried,
                 hyperpriors,
@@ -140,6 +153,7 @@ impl GeneralisedModel {
                 bound,
                 mode,
                 features,
+                variation,
             },
             streamed: None,
         };
@@ -160,6 +174,7 @@ pub(super) struct Inferred {
     bound: Option<BoundSummary>,
     mode: Option<ModeSummary>,
     features: Option<FeatureSummary>,
+    variation: Option<VariationSummary>,
 }
 
 impl Inferred {
@@ -170,8 +185,8 @@ impl Inferred {
         likelihood: OutputLikelihood,
         told: Told,
     ) -> Self {
-        let (check, stand_ins, bound, mode, features) = (None, None, None, None, None);
-        Self { inference, posterior, likelihood, told, check, stand_ins, bound, mode, features }
+        let (check, stand_ins, bound, mode, features, variation) = (None, None, None, None, None, None);
+        Self { inference, posterior, likelihood, told, check, stand_ins, bound, mode, features, variation }
     }
 
     /// NLL of rows that are predicted from the others; infinite where that is not known.
@@ -202,6 +217,11 @@ pub(super) fn infer(
             let found = features::fit(observed, (request, &plan.method), kept)?;
             let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
             Inferred { features: Some(found.summary), ..own }
+        }
+        InferenceName::Variational if plan.method.gvi().is_some() => {
+            let found = variation::fit(observed, (request, &plan.method), kept)?;
+            let own = Inferred::new(inference, found.posterior, found.likelihood, found.told);
+            Inferred { variation: Some(found.summary), ..own }
         }
         InferenceName::Variational => {
             let found = variational::fit(observed, request, plan, kept)?;

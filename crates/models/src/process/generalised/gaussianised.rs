@@ -238,7 +238,7 @@ fn hyperparameters(
     let (n, c) = (observed.rows(), stand_ins.count());
     let all: Vec<usize> = (0..n).collect();
     if let Method::Sgpr(options) = &plan.method {
-        let m = options.inducing.inducing.min(n);
+        let m = options.inducing.points().min(n);
         if collapsed_search(c, n, m).is_some() {
             let streams = Streams::new(request.seed);
             let chosen = options.inducing.choice();

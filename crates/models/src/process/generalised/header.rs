@@ -3,6 +3,7 @@
 use super::check::{LabelCheck, LabelScores};
 use super::features::FeatureSummary;
 use super::target::Target;
+use super::variation::VariationSummary;
 use crate::options::InferenceName;
 use crate::process::{Header, Hyperparameter, StreamedRows};
 use posterior_data::{InputRanges, Notes, Schema, Standardisation};
@@ -134,6 +135,9 @@ pub struct GeneralisedSummary {
     /// Of features that were learned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<FeatureSummary>,
+    /// Of a mean and a covariance that were trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<VariationSummary>,
 }
 
 /// A model's description: all of it but the arrays.

@@ -2,6 +2,7 @@
 
 use crate::process::ProcessPosterior;
 use faer::{Mat, MatRef};
+use posterior_gp::generalised::GeneralisedGp;
 use posterior_gp::inducing::{InducingPosterior, LatentMarginals};
 use posterior_gp::laplace::{LaplacePosterior, LatentPrediction};
 use posterior_gp::{GpError, Posterior};
@@ -32,6 +33,8 @@ pub enum LatentPosterior {
         /// What is added to every latent value.
         level: f64,
     },
+    /// A mean and a covariance of their own for each function.
+    Generalised(GeneralisedGp),
 }
 
 /// Gaussians over the latent values at m points, point by point.
@@ -155,6 +158,10 @@ impl LatentPosterior {
                 let outputs = mean.ncols();
                 Ok(Latents { clipped, ..Latents::of(by_rows(&mean), covariance, outputs) })
             }
+            Self::Generalised(posterior) => {
+                let LatentMarginals { mean, variance, clipped } = posterior.latent(x, None)?;
+                Ok(Latents::independent(&mean, &variance, clipped))
+            }
             Self::Learned { posterior, level } => {
                 let WeightMarginals { mean, variance } = posterior.latent(x)?;
                 let levels = vec![*level; x.nrows()];
@@ -183,6 +190,9 @@ impl LatentPosterior {
                 .map(|c| posterior.sample(x, c, count, &mut stream(c)).map(|(draws, _)| draws))
                 .collect(),
             Self::Laplace(posterior) => posterior.sample(x, count, &mut stream(0)).map(|(draws, _)| draws),
+            Self::Generalised(posterior) => (0..posterior.functions())
+                .map(|c| posterior.sample(x, c, count, &mut stream(c)).map(|(draws, _)| draws))
+                .collect(),
             Self::Learned { posterior, level } => (0..posterior.distribution().latents())
                 .map(|c| {
                     let draws = posterior.draws(x, c, count, &mut stream(c))?;
@@ -203,6 +213,7 @@ impl LatentPosterior {
             Self::Inducing(posterior) => posterior.inducing().nrows(),
             Self::Laplace(posterior) => posterior.inputs().nrows(),
             Self::Learned { posterior, .. } => posterior.features().rank(),
+            Self::Generalised(posterior) => posterior.reference(0).rank(),
         }
     }
 }

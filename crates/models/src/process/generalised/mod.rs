@@ -15,6 +15,7 @@
 //! | `variational`, `laplace` | the others |
 //! | `events` | Cox processes: a window, nodes of its quadrature, and what events that were held back say |
 //! | `features` | features that are learned under the likelihood itself |
+//! | `variation` | means and covariances that are free of each other, under the likelihood itself |
 //! | `searching` | searches for hyperparameters, and what is to be told of them |
 //! | `journal` | where an interrupted fit stands |
 //! | `fit` | all of it |
@@ -44,6 +45,7 @@ mod plan;
 mod searching;
 mod stand_in;
 mod target;
+mod variation;
 mod variational;
 
 pub use check::{LabelCheck, LabelScores};
@@ -58,6 +60,7 @@ pub use observed::{Observed, no_exposure};
 pub use plan::InferencePlan;
 pub(super) use stand_in::NO_NOISE;
 pub use target::{ChosenLikelihood, Target, choose_likelihood};
+pub use variation::VariationSummary;
 
 use super::ProcessPosterior;
 use super::streaming::StreamedRows;
@@ -87,7 +90,9 @@ impl GeneralisedModel {
                 posteriors.iter().map(latents::inducing).collect::<Option<_>>().unwrap_or_default()
             }
             LatentPosterior::Inducing(posterior) => vec![posterior],
-            LatentPosterior::Laplace(_) | LatentPosterior::Learned { .. } => Vec::new(),
+            LatentPosterior::Laplace(_)
+            | LatentPosterior::Learned { .. }
+            | LatentPosterior::Generalised(_) => Vec::new(),
         }
     }
 

@@ -70,7 +70,7 @@ impl InferencePlan {
         let tries_two_classes = matches!(likelihood, OutputLikelihood::Bernoulli(_))
             && asked.likelihood == LikelihoodName::Auto
             && matches!(asked.inference, InferenceName::Auto | InferenceName::Gaussianised)
-            && request.method.deep().is_none()
+            && !request.method.sets_aside()
             && [asked.matching.is_some(), asked.pseudo_count.is_some()] == [false; 2]
             && request.hyperparameters.is_none();
         let latents = match tries_two_classes {
@@ -84,7 +84,7 @@ impl InferencePlan {
         let work = |rows: usize| latents as f64 * (rows as f64).powi(3);
         let small = work(n) <= EXACT_WORK
             && latents as u64 * Plan::evidence(n, d, 1).peak_bytes <= request.memory / 2;
-        let deep = request.method.deep().is_some();
+        let deep = request.method.sets_aside();
         let (inference, mut why) = match (asked.inference, has_stand_ins) {
             (InferenceName::Auto, _) if deep => {
                 let bound = match request.method.deep() {
@@ -100,6 +100,10 @@ impl InferencePlan {
             (InferenceName::Auto, true) => {
                 (InferenceName::Gaussianised, "because it costs what regression costs".to_string())
             }
+            (InferenceName::Auto, false) if likelihood.is_flat() => (
+                InferenceName::Variational,
+                format!("because {} has expectations and no curvature", likelihood.name()),
+            ),
             (InferenceName::Auto, false) if small => (
                 InferenceName::Laplace,
                 format!("because {} has no Gaussian stand-in and the rows are few", likelihood.name()),
@@ -115,9 +119,12 @@ impl InferencePlan {
             |flag: &str| format!("--{flag} is for gaussianised inference; this is {}", inference.as_str());
         if deep && matches!(inference, InferenceName::Gaussianised | InferenceName::Laplace) {
             return refuse(format!(
-                "{} learns its features under the likelihood itself, by its expectation: leave --inference out, or take another --method",
+                "{} learns under the likelihood itself: leave --inference out, or take another --method",
                 request.method.name()
             ));
+        }
+        if inference == InferenceName::Laplace {
+            likelihood.check_curvature()?;
         }
         if inference != InferenceName::Gaussianised {
             if asked.matching.is_some() {
@@ -149,13 +156,13 @@ impl InferencePlan {
             }
             (InferenceName::Variational, Method::Auto(options)) => Method::Svgp(options.stochastic_bound()),
             (InferenceName::Laplace, Method::Auto(options)) => Method::Exact(options.exact()),
-            (InferenceName::Variational, named) if named.deep().is_some() => named.clone(),
+            (InferenceName::Variational, named) if named.sets_aside() => named.clone(),
             (InferenceName::Variational, Method::Svgp(_)) | (InferenceName::Laplace, Method::Exact(_)) => {
                 request.method.clone()
             }
             (InferenceName::Variational, named) => {
                 return refuse(format!(
-                    "--inference variational is the stochastic bound (--method svgp) or learned features (svdbk, svdkl, ...), not {}",
+                    "--inference variational is the stochastic bound (--method svgp), generalised variational inference (gvi) or learned features (svdbk, svdkl, ...), not {}",
                     named.name()
                 ));
             }
@@ -234,6 +241,7 @@ impl InferencePlan {
             "{}{}{} latent function{}, by {} ({}); {} of memory, {:.3} Tflop{time}",
             match self.method.deep() {
                 Some(_) => "learned features for ".into(),
+                None if self.method.gvi().is_some() => "a mean and a covariance for ".into(),
                 None => format!("{} with ", self.inference.as_str()),
             },
             if self.tries_two_classes { "1 or " } else { "" },

@@ -4,7 +4,7 @@ use crate::ModelError;
 use crate::options::LikelihoodName;
 use posterior_data::{ClassNames, DataError, Missing, Table, TargetSketch, counts_of_rows, present};
 use posterior_likelihoods::{
-    Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, StudentT,
+    Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
 };
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ pub fn choose_likelihood(
             ));
         }
         LikelihoodName::Gaussian | LikelihoodName::Auto => None,
-        LikelihoodName::Bernoulli | LikelihoodName::Categorical => {
+        LikelihoodName::Bernoulli | LikelihoodName::Categorical | LikelihoodName::RobustMax => {
             let names = sketch.classes(table, name)?;
             odd_labels(&sketch, &mut notes);
             refuse_identifiers(&sketch, name)?;
@@ -145,6 +145,10 @@ pub fn choose_likelihood(
                     return Err(ModelError::Request(problem));
                 }
                 LikelihoodName::Bernoulli => OutputLikelihood::Bernoulli(Bernoulli::new(1, Link::Logit)?),
+                LikelihoodName::RobustMax => OutputLikelihood::RobustMax(RobustMax::new(
+                    names.count(),
+                    RobustMax::CUSTOMARY_ERROR_RATE,
+                )?),
                 _ => OutputLikelihood::Categorical(Categorical::new(names.count())?),
             };
             let shown: Vec<&str> = names.names().iter().take(8).map(String::as_str).collect();

@@ -36,7 +36,7 @@ pub(super) fn fit(
     let chosen = asked
         .inducing
         .choice()
-        .choose(&*kernel, observed.data.inputs(), asked.inducing.inducing, Streams::new(request.seed))
+        .choose(&*kernel, observed.data.inputs(), asked.inducing.points(), Streams::new(request.seed))
         .map_err(|e| ModelError::Inducing(e.to_string()))?;
     let inducing = chosen.points.nrows();
     let likelihood = observed.likelihood.clone_box();

@@ -44,7 +44,9 @@ pub(in crate::process) fn identity(
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());
         // The same name may be another network by now.
-        if let Some(path) = method.deep().and_then(|(options, ..)| options.basis.as_ref()) {
+        let basis = method.deep().and_then(|(options, ..)| options.basis.as_ref());
+        let mean = method.gvi().and_then(|options| options.mean_network.as_ref());
+        if let Some(path) = basis.or(mean) {
             settings.insert("network".into(), digest(path).unwrap_or_default().into());
         }
     }

@@ -54,6 +54,17 @@ pub(in crate::process) fn read(
             }
             None => Err(tensors.corrupt("its features are not described")),
         },
+        (Solver::Variation, _) => match &summary.gvi {
+            Some(gvi) => {
+                let names = header.schema.feature_names();
+                let parts = (&header.kernel, header.mean, &names[..]);
+                let likelihood = Box::new(Gaussian::new(1.0, 0.0));
+                Ok(ProcessPosterior::Generalised(crate::process::gvi::file::read(
+                    likelihood, parts, gvi, tensors,
+                )?))
+            }
+            None => Err(tensors.corrupt("its mean and covariance are not described")),
+        },
         (_, KernelPrecision::Single) => read_pathwise::<f32>(header, summary, tensors),
         (_, KernelPrecision::Double) => read_pathwise::<f64>(header, summary, tensors),
     }
@@ -122,7 +133,7 @@ fn read_pathwise<T: SolverPrecision>(
             (m, Support::Inducing(z, options.clone()))
         }
         Solver::Rows(method) => (header.rows, Support::Rows(method.clone())),
-        Solver::Collapsed | Solver::Stochastic { .. } | Solver::Features => {
+        Solver::Collapsed | Solver::Stochastic { .. } | Solver::Features | Solver::Variation => {
             return Err(tensors.corrupt("its solver is none"));
         }
     };

@@ -8,6 +8,7 @@ use crate::options::{
 };
 use crate::process::deep;
 use crate::process::fit::saved_plan;
+use crate::process::gvi::GviWork;
 use crate::{FitRequest, Method};
 use posterior_gp::exact;
 use posterior_linear::low_rank::Training;
@@ -44,12 +45,14 @@ impl ScalablePlan {
         let number = iterative.map_or(4, |options| options.system.bytes_of_number());
         let samples = iterative.map_or(0, |options| options.sampling.samples);
         let (n, d, s) = (rows as u64, inputs as u64, samples as u64 + 1);
-        let m = method.inducing().map_or(0, |options| options.inducing).min(rows) as u64;
+        let m = method.inducing().map_or(0, InducingOptions::points).min(rows) as u64;
         let product = |a: u64, b: u64| a.saturating_mul(b);
         // The table's numbers as read, as standardised, and in the kernel's precision.
         let data = product(n, (2 * d + 4) * 8 + d * number);
         let learned = DeepWork::of((request, method), deep::Scatter::Gaussian, rows, inputs);
-        let steps = learned.as_ref().map_or_else(|| method.steps(), |learned| learned.steps);
+        let varied = method.gvi().map(|options| GviWork::of(options, request, (rows, inputs, 1)));
+        let steps = learned.as_ref().map(|own| own.steps).or(varied.map(|own| own.steps));
+        let steps = steps.unwrap_or_else(|| method.steps());
         let kernel = |pairs: f64| pairs * (2.0 * inputs as f64 + 30.0);
         let batch = method.batches().map_or(512, BatchOptions::solver_batch).min(rows) as f64;
         let columns = 2.0 * s as f64;
@@ -102,6 +105,9 @@ impl ScalablePlan {
                 (plan.peak_bytes, plan.flops_per_step)
             }
             _ if learned.is_some() => learned.map_or((0, 0.0), |own| (own.bytes, own.flops_per_step)),
+            _ if varied.is_some() => {
+                varied.map_or((0, 0.0), |own| (own.bytes.saturating_add(WORKING_BYTES), own.flops_per_step))
+            }
             // Look-ahead, velocity, average, targets, and the draws they come from.
             _ => (
                 product(n, number * 6 * s).saturating_add(checkpoint(n, 3)),
@@ -112,7 +118,7 @@ impl ScalablePlan {
             Some(options) if request.hyperparameters.is_none() => {
                 search(options, rows, inputs, request.memory)
             }
-            _ => (0, 0.0),
+            _ => (0, varied.map_or(0.0, |own| own.prior_flops)),
         };
         let cache = iterative.map_or(0, |options| options.system.cache as u64);
         // Frequencies and weights of prior functions.
@@ -122,7 +128,7 @@ impl ScalablePlan {
             product(sampling.random_features as u64, number * 2 * (s + groups * d))
         });
         // Greedy choices keep the rows of a pivoted factor.
-        let greedy = method.inducing().is_some_and(|o| o.inducing_choice == InducingChoiceName::Greedy);
+        let greedy = method.inducing().is_some_and(|o| o.inducing_choice == Some(InducingChoiceName::Greedy));
         let chosen = if greedy { product(n, m).saturating_mul(8) } else { 0 };
         let solver = weights
             .saturating_add(prior)
@@ -134,7 +140,7 @@ impl ScalablePlan {
         let solver = if let (Method::Auto(auto), Method::Sdd(_)) = (&request.method, method) {
             let most = few_rows_memory(request.memory);
             let search = &auto.descent.iterative.search;
-            let m = InducingOptions::default().inducing.min(rows);
+            let m = InducingOptions::default().points().min(rows);
             let exact = |most_rows: usize| saved_plan(most_rows.min(rows), inputs).peak_bytes.min(most);
             let few = exact(search.refining_rows.max(search.block_size));
             let bound = posterior_gp::inducing::Plan::stochastic(rows, inputs, 1, m, 1, 1, 1024);

@@ -1,7 +1,7 @@
 //! What became of a fit to a large table.
 
 use crate::options::KernelPrecision;
-use crate::process::DeepSummary;
+use crate::process::{DeepSummary, GviSummary};
 use posterior_gp::inducing::stochastic::VariationalOptimizer;
 use posterior_gp::iterative::{
     BlockFit, InducingDescentOptions, LogEvidence, Method as SolveMethod, PathwiseSettings,
@@ -43,6 +43,8 @@ pub enum Solver {
     },
     /// Training of features.
     Features,
+    /// Training of a mean and a covariance.
+    Variation,
 }
 
 /// How a fit to a large table went; part of the header.
@@ -94,6 +96,9 @@ pub struct ScalableSummary {
     /// Learned features, where there are some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepSummary>,
+    /// A mean and a covariance that were trained, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gvi: Option<GviSummary>,
 }
 
 impl ScalableSummary {
@@ -131,6 +136,41 @@ impl ScalableSummary {
             seconds: [0.0, seconds],
             resumed_from,
             deep: Some(deep),
+            gvi: None,
+        }
+    }
+
+    /// Of a mean and a covariance that were trained: what came of them, where the prior's hyperparameters come from in words, the steps of this and of earlier runs, why they ended, and seconds.
+    pub(in crate::process) fn of_gvi(
+        gvi: GviSummary,
+        hyperparameter_source: String,
+        (steps, resumed_from): (usize, usize),
+        ended: Reason,
+        seconds: f64,
+    ) -> Self {
+        Self {
+            solver: Solver::Variation,
+            settings: None,
+            precision: KernelPrecision::Double,
+            hyperparameter_source,
+            blocks: Vec::new(),
+            noise_raised_from: None,
+            neighbourhood_evidences: Vec::new(),
+            search: None,
+            inducing: gvi.prior.inducing,
+            inducing_radius: None,
+            inducing_moved: false,
+            steps,
+            ended: ended.to_string(),
+            residual: None,
+            step_size: None,
+            restarts: 0,
+            bound: None,
+            log_evidence: None,
+            seconds: [0.0, seconds],
+            resumed_from,
+            deep: None,
+            gvi: Some(gvi),
         }
     }
 }

@@ -124,7 +124,7 @@ impl StreamModel {
         let posteriors = learning.posteriors();
         let Some(first) = posteriors.first() else {
             return Err(ModelError::Request(
-                "this model keeps all its rows and cannot go on in bounded memory: fit it with --method sgpr or svgp".into(),
+                "this model has no posterior of inducing values, which is what learns rows in bounded memory: fit it with --method sgpr or svgp".into(),
             ));
         };
         if !posteriors.iter().all(|p| p.shares_features(first)) {

@@ -43,7 +43,7 @@ fn request(target: &str, method: Method) -> FitRequest {
 /// Few inducing points that stay, and rows of their own scale of time.
 fn sgpr(inducing: usize) -> Method {
     let mut options = SgprOptions { fixed_inducing: true, ..SgprOptions::default() };
-    options.inducing.inducing = inducing;
+    options.inducing.inducing = Some(inducing);
     options.large.held_back = Some(0);
     Method::Sgpr(options)
 }
@@ -183,7 +183,7 @@ fn other_likelihoods_are_learned_by_the_bound_of_a_batch() {
     let (first, second) = (table(60, 0), table(30, 60));
     let mut options = SvgpOptions::default();
     options.large.iterations = Some(60);
-    options.inducing.inducing = 15;
+    options.inducing.inducing = Some(15);
     options.large.held_back = Some(0);
     let mut asked = request("count", Method::Svgp(options));
     asked.labels.inference = InferenceName::Variational;

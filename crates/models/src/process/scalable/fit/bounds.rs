@@ -56,7 +56,7 @@ fn beginning(
     let streams = Streams::new(request.seed);
     let chosen = inducing
         .choice()
-        .choose(model.kernel(), prepared.data.inputs(), inducing.inducing, streams)
+        .choose(model.kernel(), prepared.data.inputs(), inducing.points(), streams)
         .map_err(|e| ModelError::Inducing(e.to_string()))?;
     // Counts that move become fractions and then negative, where the kernel is not defined.
     let counts = request.kernel.count_columns(&prepared.schema.feature_names());
@@ -91,6 +91,7 @@ fn bound_summary(solver: Solver, beginning: &Beginning) -> ScalableSummary {
         resumed_from: 0,
         log_evidence: None,
         deep: None,
+        gvi: None,
     }
 }
 

@@ -7,10 +7,10 @@ use super::hyperparameters::{beliefs, initial};
 use super::judge::HeldBack;
 use crate::options::{EvidenceOptions, MethodName};
 use crate::process::check::{CheckedOn, FitCheck, TriedMethod};
-use crate::process::deep;
 use crate::process::fit::{FitStage, Prepared};
 use crate::process::scalable::budget::Allowance;
 use crate::process::scalable::checkpoint::CheckpointWriter;
+use crate::process::{deep, gvi};
 use crate::{FitRequest, Method, ModelError};
 use posterior_gp::exact;
 use posterior_gp::iterative::Blocks;
@@ -19,6 +19,9 @@ use std::time::Instant;
 
 /// Rows of the plain process: seconds.
 pub(in crate::process) const ROWS: usize = 800;
+
+/// The share of a run's time that is kept for it.
+const PLAIN_SHARE: f64 = 0.1;
 
 /// Trains features; judged on the rows held back, beside an exact process of some rows.
 pub(super) fn fit(
@@ -29,7 +32,10 @@ pub(super) fn fit(
     checkpoints: &mut CheckpointWriter,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<ScalableFit, ModelError> {
-    let fit = deep::fit(prepared, (request, method), allowance.left(), checkpoints, observer)?;
+    let train = if method.gvi().is_some() { gvi::fit } else { deep::fit };
+    // What is left over is for the plain process, or nobody could say that training was not worth its while.
+    let seconds = allowance.left().map(|left| if held.is_some() { (1.0 - PLAIN_SHARE) * left } else { left });
+    let fit = train(prepared, (request, method), seconds, checkpoints, observer)?;
     let Some(held) = held.filter(|_| fit.reason != Reason::Interrupted) else { return Ok(fit) };
     let predictions = held.predictions(&fit.posterior)?;
     let mut check = FitCheck::new(CheckedOn::HeldBack, held.rows(), held.scores(&predictions)?, None);
@@ -43,11 +49,14 @@ pub(super) fn fit(
         let error = (square / n).sqrt();
         if mean > error {
             check.warnings.push(format!(
-                "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: these features are not worth their while here, leave --method out",
-                tried.outcome
+                "an exact process of {} predicts the rows held back better, by {mean:.3} +- {error:.3} nats a row: {} not worth their while here, leave --method out",
+                tried.outcome,
+                if method.gvi().is_some() { "this mean and covariance are" } else { "these features are" }
             ));
         }
         check.tried.push(tried);
+    } else if !worth {
+        check.warnings.push("no plain process was fitted to compare with, since the time was used up: whether this was worth its while is not known".into());
     }
     Ok(ScalableFit { check: Some(check), ..fit })
 }

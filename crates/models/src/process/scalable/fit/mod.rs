@@ -101,7 +101,7 @@ pub(in crate::process) fn fit_scalable(
         Method::Svgp(options) => {
             bounds::stochastic(prepared, (request, options), &bounding, checkpoints, observer)
         }
-        _ if method.deep().is_some() => {
+        _ if method.sets_aside() => {
             learned::fit(prepared, (request, method), held, allowance, checkpoints, observer)
         }
         _ => match method.precision() {
@@ -178,7 +178,7 @@ pub(in crate::process) fn check_numbers(request: &FitRequest, method: &Method) -
         }
     }
     for (what, count) in [
-        ("the number of inducing points", method.inducing().map(|inducing| inducing.inducing)),
+        ("the number of inducing points", method.inducing().map(|inducing| inducing.points())),
         ("the number of steps", large.and_then(|large| large.iterations)),
         ("the number of rows of a batch", method.batches().and_then(|batches| batches.batch)),
     ] {

@@ -65,7 +65,7 @@ pub(super) fn fit<T: SolverPrecision>(
     let support = match (&solver, method.inducing()) {
         (Solver::Inducing(options), Some(asked)) => {
             let streams = Streams::new(seed);
-            let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.inducing, streams);
+            let z = asked.choice().choose(model.kernel(), prepared.data.inputs(), asked.points(), streams);
             let ChosenPoints { points, radius } = z.map_err(|e| ModelError::Inducing(e.to_string()))?;
             inducing_radius = radius;
             Support::Inducing(points, options.clone())
@@ -177,6 +177,7 @@ pub(super) fn fit<T: SolverPrecision>(
         seconds: [found.seconds, started.elapsed().as_secs_f64()],
         resumed_from,
         deep: None,
+        gvi: None,
     };
     if stopped != Outlook::Open {
         reason = Reason::Value;

@@ -1,6 +1,6 @@
-//! Outputs, targets and points of all examples, computed once.
+//! Outputs, targets and points of all examples, computed once: what processes around a network are fitted to.
 
-use super::sight::{Sight, matrix};
+use crate::sight::{Sight, matrix};
 use crate::{LaplaceError, Stage};
 use faer::Mat;
 use posterior_likelihoods::OutputLikelihood;
@@ -10,13 +10,13 @@ use posterior_optim::Signal;
 use posterior_tangent::{Batch, batch_size, ranges};
 
 /// What a process is fitted to.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     /// Outputs of the network, n x C.
-    pub(super) means: Mat<f64>,
+    pub(crate) means: Mat<f64>,
     /// n x width.
-    pub(super) targets: Mat<f64>,
+    pub(crate) targets: Mat<f64>,
     /// Points of a kernel of rows, n x D; none for the tangent, which is asked for its inputs a batch at a time.
-    pub(super) points: Mat<f64>,
+    pub(crate) points: Mat<f64>,
 }
 
 impl Rows {
@@ -24,7 +24,7 @@ impl Rows {
     ///
     /// # Errors
     /// Bad inputs or targets, outputs that are not finite, interruption.
-    pub(super) fn new<T: Precision>(
+    pub(crate) fn new<T: Precision>(
         network: &Network<T>,
         examples: &dyn Examples<T>,
         likelihood: &OutputLikelihood,
@@ -61,24 +61,24 @@ impl Rows {
     }
 
     /// Minus the mean log density of the targets about the outputs themselves, nats.
-    pub(super) fn plain_score(&self, likelihood: &OutputLikelihood) -> f64 {
+    pub(crate) fn plain_score(&self, likelihood: &OutputLikelihood) -> f64 {
         let (n, row) = (self.means.nrows(), |m: &Mat<f64>, i| m.row(i).iter().copied().collect::<Vec<f64>>());
         let of = |i| likelihood.log_density(&row(&self.targets, i), &row(&self.means, i));
         -(0..n).map(of).sum::<f64>() / n as f64
     }
 
     /// Some of the points.
-    pub(super) fn at(&self, rows: &[usize]) -> Mat<f64> {
+    pub(crate) fn at(&self, rows: &[usize]) -> Mat<f64> {
         Mat::from_fn(rows.len(), self.points.ncols(), |i, j| self.points[(rows[i], j)])
     }
 }
 
 /// Inputs of some examples in double precision.
-pub(super) fn inputs<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -> Array<f64> {
+pub(crate) fn inputs<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -> Array<f64> {
     examples.batch(rows, None).0.cast()
 }
 
 /// The same as a matrix.
-pub(super) fn input_matrix<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -> Mat<f64> {
+pub(crate) fn input_matrix<T: Precision>(examples: &dyn Examples<T>, rows: &[usize]) -> Mat<f64> {
     matrix(&examples.batch(rows, None).0)
 }

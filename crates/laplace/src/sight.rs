@@ -1,16 +1,20 @@
-//! What the kernel looks at.
+//! What the kernel of a process around a network looks at, and the kernel of a text on that.
 
-use super::FixedMeanKernel;
 use crate::LaplaceError;
+use crate::fixed_mean::FixedMeanKernel;
+use crate::rows::Rows;
 use faer::{Mat, MatRef};
+use posterior_kernels::inducing::random_rows;
+use posterior_kernels::stationary::median_lengthscale;
 use posterior_kernels::{Kernel, KernelExpression, Separable};
 use posterior_linalg::Real;
+use posterior_linalg::random::Streams;
 use posterior_networks::{Array, Graph, Network, NetworkError, Precision, Selection};
 use posterior_tangent::Head;
 
 /// Where the points of a kernel come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(crate) enum Sight {
     /// The network's tangent.
     Tangent,
     /// Its inputs, flat.
@@ -24,7 +28,7 @@ impl Sight {
     ///
     /// # Errors
     /// Features of a network whose last layer is not fully connected.
-    pub(super) fn of(kernel: &FixedMeanKernel, graph: &Graph) -> Result<Self, LaplaceError> {
+    pub(crate) fn of(kernel: &FixedMeanKernel, graph: &Graph) -> Result<Self, LaplaceError> {
         match kernel {
             FixedMeanKernel::Tangent => Ok(Self::Tangent),
             FixedMeanKernel::Inputs(_) => Ok(Self::Inputs),
@@ -37,7 +41,7 @@ impl Sight {
     }
 
     /// Numbers of one point.
-    pub(super) fn width(&self, graph: &Graph) -> usize {
+    pub(crate) fn width(&self, graph: &Graph) -> usize {
         match self {
             Self::Features(head) => head.features,
             _ => graph.input_shape().iter().product(),
@@ -45,7 +49,7 @@ impl Sight {
     }
 
     /// Outputs of some inputs, bit for bit as [`Network::forward`] gives them, and the points that a kernel of rows sees there (the inputs for the tangent).
-    pub(super) fn look<T: Precision>(
+    pub(crate) fn look<T: Precision>(
         &self,
         network: &Network<T>,
         x: Array<T>,
@@ -75,7 +79,7 @@ fn no_features(graph: &Graph) -> String {
 }
 
 /// Rows as a matrix.
-pub(super) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
+pub(crate) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
     let (count, width) = (rows.rows(), rows.row_len());
     let values = MatRef::from_row_major_slice(rows.values(), count, width);
     Mat::from_fn(count, width, |i, j| U::from_f64(values[(i, j)].to_f64()))
@@ -85,7 +89,7 @@ pub(super) fn matrix<T: Precision, U: Real>(rows: &Array<T>) -> Mat<U> {
 ///
 /// # Errors
 /// A text that is no kernel, or one with white noise, which belongs to the likelihood.
-pub(super) fn separable<T: Real>(
+pub(crate) fn separable<T: Real>(
     text: &str,
     width: usize,
     outputs: usize,
@@ -102,4 +106,18 @@ pub(super) fn separable<T: Real>(
         true => Separable::correlated(kernel, outputs),
         false => Separable::independent(kernel, outputs),
     })
+}
+
+/// Rows that the first lengthscale is found among.
+pub(crate) const SAMPLED: usize = 10_000;
+
+/// Gives the kernel of a text the median distance of rows for its lengthscales, where the text does not say where they begin.
+pub(crate) fn begin_lengthscales(text: &str, kernel: &mut Separable<f64>, rows: &Rows, streams: Streams) {
+    if text.contains("lengthscale") {
+        return;
+    }
+    let sampled = random_rows(rows.points.nrows(), SAMPLED, streams);
+    if let Some(lengthscale) = median_lengthscale(rows.at(&sampled).as_ref(), streams) {
+        kernel.set_lengthscales(lengthscale);
+    }
 }

@@ -1,0 +1,321 @@
+//! **Training** the variational process (Algorithm 3): batches, an adaptive rule, looks at rows that are held back, and a smaller step, from the best so far, where these no longer get better or the objective is no number.
+//!
+//! Source: spec `generalised_variational_inference`, sections 9.1 and 13.
+
+use super::error::GeneralisedError;
+use super::model::{GeneralisedData, GeneralisedGp, KnownRows};
+use super::objective::{Batch, GeneralisedObjective, evaluate};
+use super::variational::Known;
+use crate::{GpError, Observations};
+use faer::{Mat, MatRef};
+use posterior_linear::low_rank::{Look, ObservedRows, RowTerms};
+use posterior_linear::training::{Patience, TrainingState};
+use posterior_optim::{
+    Batches, Clock, Iteration, Limits, Observer, Parameters, Progress, Reason, Run, Sampling, Step, drive,
+};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How to train.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneralisedOptions {
+    /// What is minimised.
+    pub objective: GeneralisedObjective,
+    /// Steps in all.
+    pub steps: usize,
+    /// Rows of a batch.
+    pub batch: usize,
+    /// Rule, step size, looks and when to go back.
+    pub patience: Patience,
+    /// Most wall-clock time.
+    pub time: Option<Duration>,
+    /// Seed of the batches.
+    pub seed: u64,
+    /// Bytes of features of rows that may be kept between steps; where they are more, each batch computes its own.
+    pub kept_bytes: u64,
+}
+
+/// The objective at a look.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// Steps before it.
+    pub step: usize,
+    /// Mean risk of a row of the step's batch, nats.
+    pub risk: f64,
+    /// The regulariser on it, before its weight.
+    pub regularisation: f64,
+    /// What is minimised, for each row.
+    pub objective: f64,
+}
+
+/// All that a run needs to go on bit for bit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneralisedState {
+    /// Parameters, rule and looks.
+    pub training: TrainingState,
+    /// The objective at looks.
+    pub history: Vec<Breakdown>,
+    /// Largest share of a batch's variances that were raised to their floor.
+    pub floored: f64,
+    /// Most eigenvalues that a regulariser of matrices clipped in one step.
+    pub clipped: usize,
+    /// The objective averaged over recent steps.
+    pub average: f64,
+}
+
+/// A trained process.
+#[derive(Clone, Debug)]
+pub struct GeneralisedFit {
+    /// At the best look, or after the last step where no rows were held back.
+    pub model: GeneralisedGp,
+    /// Why it ended.
+    pub reason: Reason,
+    /// Steps, those of earlier runs included.
+    pub steps: usize,
+    /// The best look.
+    pub best: Option<Look>,
+    /// What a further fit would go on from, with all looks and the history.
+    pub state: GeneralisedState,
+}
+
+/// A fit under way.
+pub struct GeneralisedTraining<'a> {
+    model: GeneralisedGp,
+    data: GeneralisedData<'a>,
+    held: Option<(GeneralisedData<'a>, Option<KnownRows>)>,
+    options: &'a GeneralisedOptions,
+    known: Option<KnownRows>,
+    batches: Batches,
+    state: GeneralisedState,
+    value: Option<f64>,
+}
+
+impl std::fmt::Debug for GeneralisedTraining<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GeneralisedTraining").field("step", &self.state.training.step).finish_non_exhaustive()
+    }
+}
+
+/// Trains `model` on `data`, judged by rows `held` back, from its own parameters or a saved state. The observer sees every step and may stop the run.
+///
+/// Cost of a step on b rows: what the family's variances cost, the likelihood, the mean there and back, and the regulariser. Memory: the features of all rows within [`GeneralisedOptions::kept_bytes`].
+///
+/// # Errors
+/// [`GpError`]: rows that do not fit, a regulariser that the kernels do not admit, settings without a meaning; [`GeneralisedError::Diverged`] when the objective is no number and nothing better had been seen.
+pub fn fit_generalised<'a>(
+    model: GeneralisedGp,
+    data: GeneralisedData<'a>,
+    held: Option<GeneralisedData<'a>>,
+    options: &'a GeneralisedOptions,
+    state: Option<GeneralisedState>,
+    observer: &mut Observer<'_, GeneralisedTraining<'a>>,
+) -> Result<GeneralisedFit, GpError> {
+    let clock = Clock::after(state.as_ref().map_or(0.0, |state| state.training.seconds()));
+    options.objective.check(&model)?;
+    options.patience.check()?;
+    model.check(&data)?;
+    held.as_ref().map_or(Ok(()), |held| model.check(held))?;
+    let mut training = GeneralisedTraining::new(model, data, held, options, state)?;
+    let limits = Limits { steps: options.steps, time: options.time };
+    let (reason, _) = drive(&mut training, limits, clock, observer)?;
+    training.finish(reason)
+}
+
+impl Iteration for GeneralisedTraining<'_> {
+    type Error = GpError;
+
+    fn progress(&self) -> Progress {
+        let value = self.value.map(|_| self.state.average);
+        Progress {
+            step: self.state.training.step,
+            value,
+            restarts: self.state.training.drops.len(),
+            ..Progress::default()
+        }
+    }
+
+    fn converged(&self) -> Option<Reason> {
+        (self.held.is_some() && self.state.training.is_over(&self.options.patience))
+            .then_some(Reason::Patience)
+    }
+
+    fn step(&mut self, run: &mut Run<'_, Self>) -> Result<Step, GpError> {
+        let patience = &self.options.patience;
+        if self.held.is_some() && self.state.training.is_exhausted(patience) {
+            self.state.training.go_back(patience);
+            self.take_own();
+        }
+        let due = self.state.training.is_due(patience);
+        if due && !self.state.training.is_looked_at() {
+            self.look()?;
+        }
+        let step = self.state.training.step;
+        let rows = self.batches.batch(step);
+        let whole = rows.len() == self.data.observations.rows();
+        let evaluated = if let (true, Some(known)) = (whole, &self.known) {
+            let batch = Batch {
+                observations: self.data.observations,
+                given: self.data.given,
+                known,
+                rows: rows.len(),
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        } else {
+            let observations = self.data.observations.select(&rows)?;
+            let given = self.data.given.map(|given| gathered(given, &rows));
+            let known = match &self.known {
+                Some(known) => known.select(&rows),
+                None => self.model.known(observations.inputs())?,
+            };
+            let batch = Batch {
+                observations: &observations,
+                given: given.as_ref().map(Mat::as_ref),
+                known: &known,
+                rows: self.data.observations.rows(),
+            };
+            evaluate(&self.model, &self.options.objective, &batch)?
+        };
+        self.state.training.largest_jitter =
+            self.state.training.largest_jitter.max(evaluated.relative_jitter);
+        let share = evaluated.floored as f64 / (rows.len() * self.model.functions()) as f64;
+        self.state.floored = self.state.floored.max(share);
+        self.state.clipped = self.state.clipped.max(evaluated.clipped);
+        let theta = &self.state.training.theta;
+        let gradient = self.model.chain(theta, &evaluated.gradient);
+        if !evaluated.value.is_finite() || gradient.iter().any(|g| !g.is_finite()) {
+            return Ok(Step::Diverged);
+        }
+        if due {
+            let (risk, regularisation) = (evaluated.risk, evaluated.regularisation);
+            let objective = evaluated.value;
+            self.state.history.push(Breakdown { step, risk, regularisation, objective });
+        }
+        let memory = 1.0 / self.batches.per_epoch().max(10) as f64;
+        self.state.average += memory.max(1.0 / (step + 1) as f64) * (evaluated.value - self.state.average);
+        self.value = Some(evaluated.value);
+        self.state.training.descend(&gradient, patience, run.share(step))?;
+        self.take_own();
+        self.state.training.took(run.elapsed());
+        Ok(Step::Taken)
+    }
+
+    /// From the best parameters so far, with a smaller step.
+    fn restart(&mut self) -> Result<(), GpError> {
+        let patience = &self.options.patience;
+        let step = self.state.training.step + 1;
+        if self.state.training.best.is_none() || self.state.training.drops.len() >= patience.rate_drops.max(3)
+        {
+            return Err(GeneralisedError::Diverged { step, what: "the objective or its gradient" }.into());
+        }
+        self.state.training.go_back(patience);
+        self.take_own();
+        Ok(())
+    }
+}
+
+impl<'a> GeneralisedTraining<'a> {
+    fn new(
+        mut model: GeneralisedGp,
+        data: GeneralisedData<'a>,
+        held: Option<GeneralisedData<'a>>,
+        options: &'a GeneralisedOptions,
+        state: Option<GeneralisedState>,
+    ) -> Result<Self, GpError> {
+        let n = data.observations.rows();
+        let mut batches =
+            Batches::new(n, options.batch, Sampling::Permutation, options.seed, ["gp/epoch", "order"]);
+        if batches.per_epoch() == 1 {
+            batches = batches.ascending();
+        }
+        let numbers: usize =
+            model.references().iter().map(|reference| Known::numbers_of_row(reference.rank())).sum();
+        let fits = |rows: usize| 8 * (rows as u64) * (numbers as u64) <= options.kept_bytes;
+        let known = fits(n).then(|| model.known(data.observations.inputs())).transpose()?;
+        let held = match held {
+            Some(held) => {
+                let rows = held.observations.rows();
+                let known = fits(n + rows).then(|| model.known(held.observations.inputs())).transpose()?;
+                Some((held, known))
+            }
+            None => None,
+        };
+        let theta = model.unconstrained();
+        let begin = |saved| TrainingState::begin(saved, theta, &options.patience);
+        let state = match state {
+            Some(state) => {
+                let training = begin(Some(state.training.clone()))?;
+                GeneralisedState { training, ..state }
+            }
+            None => {
+                let training = begin(None)?;
+                GeneralisedState { training, history: Vec::new(), floored: 0.0, clipped: 0, average: 0.0 }
+            }
+        };
+        model.set_unconstrained(&state.training.theta);
+        Ok(Self { model, data, held, options, known, batches, state, value: None })
+    }
+
+    /// What could be saved here.
+    pub fn state(&self) -> &GeneralisedState {
+        &self.state
+    }
+
+    /// The process as it is now.
+    pub fn model(&self) -> &GeneralisedGp {
+        &self.model
+    }
+
+    fn take_own(&mut self) {
+        self.model.set_unconstrained(&self.state.training.theta);
+    }
+
+    /// Looks at the rows held back.
+    fn look(&mut self) -> Result<(), GpError> {
+        if let Some((held, known)) = &self.held {
+            let nll = match known {
+                Some(known) => score(&self.model, held, known)?,
+                None => {
+                    let known = self.model.known(held.observations.inputs())?;
+                    score(&self.model, held, &known)?
+                }
+            };
+            self.state.training.note(nll);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, reason: Reason) -> Result<GeneralisedFit, GpError> {
+        if self.held.is_some() && !self.state.training.is_looked_at() {
+            self.look()?;
+        }
+        let best = self.state.training.best.clone();
+        if let Some((_, theta)) = &best {
+            self.model.set_unconstrained(theta);
+        }
+        Ok(GeneralisedFit {
+            model: self.model,
+            reason,
+            steps: self.state.training.step,
+            best: best.map(|(look, _)| look),
+            state: self.state,
+        })
+    }
+}
+
+/// Mean negative log predictive density of rows under Q, nats.
+fn score(model: &GeneralisedGp, data: &GeneralisedData<'_>, known: &KnownRows) -> Result<f64, GpError> {
+    let observations: &Observations = data.observations;
+    let (means, variances, _) = model.marginals_of(observations.inputs(), known, data.given)?;
+    let observed = ObservedRows {
+        targets: observations.targets(),
+        noise: observations.noise_variances(),
+        weights: None,
+        offsets: observations.offsets(),
+    };
+    let terms = RowTerms::of(model.likelihood(), 1.0, &observed, (&means, &variances));
+    Ok(-terms.value / observations.rows() as f64)
+}
+
+fn gathered(from: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
+    Mat::from_fn(rows.len(), from.ncols(), |i, j| from[(rows[i], j)])
+}

@@ -1,0 +1,202 @@
+//! **The objective**: the risk of the rows plus `λ` times a regulariser, with its gradient in everything that is trained.
+//!
+//! What is minimised is, for each of n rows, `(1/n) Σ risk + λ D` where rows are averaged, and `(1/n) Σ risk + λ D / n` where they are summed. A batch stands for all rows.
+//!
+//! Every term depends on the process through its means and variances at the rows (a regulariser of matrices also through the covariances of some, one of inducing values through their distribution); slopes in these are
+//! formulas, and go back through mean and kernels once.
+//!
+//! Source: spec `generalised_variational_inference`, sections 5, 12 and 13.
+
+use super::error::GeneralisedError;
+use super::model::{GeneralisedGp, KnownRows};
+use super::regulariser::{Regularisation, Regulariser};
+use super::risk::{Reduction, Risk};
+use super::variational::Evaluated;
+use crate::{GpError, Observations};
+use faer::{Mat, MatRef};
+use posterior_linear::low_rank::{ObservedRows, RowTerms};
+use serde::{Deserialize, Serialize};
+
+/// What is minimised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GeneralisedObjective {
+    /// What is asked of the data.
+    pub risk: Risk,
+    /// How rows are put together.
+    pub reduction: Reduction,
+    /// What keeps the process near its reference.
+    pub regulariser: Regulariser,
+    /// λ.
+    pub weight: f64,
+    /// Rows whose covariances a regulariser of matrices looks at together: their number cubed is what a step then costs.
+    pub rows_together: usize,
+}
+
+/// Rows that are looked at in a step.
+pub(super) struct Batch<'a> {
+    pub(super) observations: &'a Observations,
+    pub(super) given: Option<MatRef<'a, f64>>,
+    pub(super) known: &'a KnownRows,
+    /// Rows that they stand for.
+    pub(super) rows: usize,
+}
+
+/// The objective on some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneralisedEvaluation {
+    /// What is minimised, for each row.
+    pub value: f64,
+    /// Mean risk of a row, nats.
+    pub risk: f64,
+    /// The regulariser before its weight.
+    pub regularisation: f64,
+    /// The gradient of the value in the natural parameters of the process, in their order.
+    pub gradient: Vec<f64>,
+    /// Variances (of functions at rows) that were raised to their floor.
+    pub floored: usize,
+    /// Eigenvalues that a regulariser of matrices clipped, or took the real part of.
+    pub clipped: usize,
+    /// Largest jitter of a matrix of a kernel of its own, relative to the mean of its diagonal.
+    pub relative_jitter: f64,
+}
+
+impl GeneralisedObjective {
+    /// Refuses what has no meaning for these kernels and this mean.
+    ///
+    /// # Errors
+    /// [`GeneralisedError`].
+    pub fn check(&self, model: &GeneralisedGp) -> Result<(), GpError> {
+        if !(self.weight > 0.0 && self.weight.is_finite()) {
+            return Err(GeneralisedError::Option {
+                option: "the weight of the regulariser",
+                value: self.weight,
+                remedy: "take a positive finite number",
+            }
+            .into());
+        }
+        if self.rows_together == 0 {
+            return Err(GeneralisedError::Option {
+                option: "the number of rows together",
+                value: 0.0,
+                remedy: "take at least 2",
+            }
+            .into());
+        }
+        self.regulariser.check(model)
+    }
+}
+
+/// The objective on all rows of `observations`, with its gradient.
+///
+/// # Errors
+/// [`GpError`]: rows that do not fit, a regulariser that is not admitted, matrices that cannot be factored.
+pub fn generalised_objective(
+    model: &GeneralisedGp,
+    objective: &GeneralisedObjective,
+    data: &super::GeneralisedData<'_>,
+) -> Result<GeneralisedEvaluation, GpError> {
+    objective.check(model)?;
+    model.check(data)?;
+    let known = model.known(data.observations.inputs())?;
+    objective_on(model, objective, data, &known)
+}
+
+/// The same of rows of which is known what does not change: what one step of training costs. Rows and objective have passed their checks.
+///
+/// # Errors
+/// As [`generalised_objective`].
+pub fn objective_on(
+    model: &GeneralisedGp,
+    objective: &GeneralisedObjective,
+    data: &super::GeneralisedData<'_>,
+    known: &KnownRows,
+) -> Result<GeneralisedEvaluation, GpError> {
+    let rows = data.observations.rows();
+    evaluate(model, objective, &Batch { observations: data.observations, given: data.given, known, rows })
+}
+
+pub(super) fn evaluate(
+    model: &GeneralisedGp,
+    objective: &GeneralisedObjective,
+    batch: &Batch<'_>,
+) -> Result<GeneralisedEvaluation, GpError> {
+    let Batch { observations, known, .. } = batch;
+    let x = observations.inputs();
+    let (b, functions) = (x.nrows(), model.functions());
+    let features = |c: usize| &known.of[model.place(c)].features;
+    let at = model.mean.at(x, model.prior_means(known), features)?;
+    let evaluated: Vec<Evaluated<'_>> = (0..functions)
+        .map(|c| model.kernels[c].at(model.reference(c), &known.of[model.place(c)], x))
+        .collect::<Result<_, _>>()?;
+    let variances = Mat::from_fn(b, functions, |i, c| evaluated[c].variances[i]);
+    let observed = ObservedRows {
+        targets: observations.targets(),
+        noise: observations.noise_variances(),
+        weights: observations.weights(),
+        offsets: observations.offsets(),
+    };
+    let terms = match batch.given {
+        Some(given) => {
+            let latent = &at.values + given;
+            RowTerms::of(model.likelihood(), objective.risk.power(), &observed, (&latent, &variances))
+        }
+        None => RowTerms::of(model.likelihood(), objective.risk.power(), &observed, (&at.values, &variances)),
+    };
+    let risk = -terms.value / b as f64;
+    let weight = match objective.reduction {
+        Reduction::Mean => objective.weight,
+        Reduction::Sum => objective.weight / batch.rows as f64,
+    };
+    let Regularisation { value, means, variances: of_variances, covariances, weights, clipped } =
+        objective.regulariser.evaluate(model, objective, batch, (&at.values, &evaluated))?;
+
+    let layout = model.layout();
+    let mut gradient = vec![0.0; layout.last().map_or(0, |range| range.end)];
+    let scale = -1.0 / b as f64;
+    let slopes = Mat::from_fn(b, functions, |i, c| {
+        scale * terms.means[(i, c)] + means.as_ref().map_or(0.0, |m| weight * m[(i, c)])
+    });
+    model.mean.pull_back(&at, &slopes, features, &mut gradient[layout[0].clone()])?;
+    if let Some(weights) = &weights {
+        let own = &mut gradient[layout[0].clone()];
+        let of_mean = weights.mean.iter().flat_map(|column| column.iter());
+        own.iter_mut().zip(of_mean).for_each(|(g, w)| *g += weight * w);
+    }
+    for c in 0..functions {
+        let slopes: Vec<f64> = (0..b)
+            .map(|i| {
+                scale * terms.variances[(i, c)] + of_variances.as_ref().map_or(0.0, |v| weight * v[(i, c)])
+            })
+            .collect();
+        let own = &mut gradient[layout[1 + c].clone()];
+        evaluated[c].pull_back(&slopes, own);
+        if let Some(adjoint) = covariances.get(c) {
+            let scaled = adjoint * faer::Scale(weight);
+            if scaled.nrows() == b {
+                evaluated[c].pull_back_covariance(scaled.as_ref(), own);
+            } else {
+                let some: Vec<usize> = (0..scaled.nrows()).collect();
+                let known = known.of[model.place(c)].select(&some);
+                let x = x.subrows(0, some.len());
+                let part = model.kernels[c].at(model.reference(c), &known, x)?;
+                part.pull_back_covariance(scaled.as_ref(), own);
+            }
+        }
+        if let Some(weights) = &weights {
+            let scaled = &weights.roots[c] * faer::Scale(weight);
+            model.kernels[c].pull_back_root(scaled.as_ref(), own);
+        }
+    }
+    let of_likelihood = &mut gradient[layout[1 + functions].clone()];
+    of_likelihood.iter_mut().zip(&terms.parameters).for_each(|(g, p)| *g += scale * p);
+    Ok(GeneralisedEvaluation {
+        value: risk + weight * value,
+        risk,
+        regularisation: value,
+        gradient,
+        floored: evaluated.iter().map(Evaluated::floored).sum(),
+        clipped,
+        relative_jitter: evaluated.iter().map(Evaluated::relative_jitter).fold(0.0, f64::max),
+    })
+}

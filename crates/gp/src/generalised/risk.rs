@@ -1,0 +1,44 @@
+//! **Risks**: what is asked of the data.
+//!
+//! | risk | of a row, with `f ~ N(m, v)` | is |
+//! |---|---|---|
+//! | expected negative log-likelihood | `E[-log p(y ǀ f)]` | the loss of variational inference; noise has to be learned |
+//! | predictive negative log-likelihood | `-log E[p(y ǀ f)]` | the score by which predictions are judged; of classes the cross-entropy of their probabilities |
+//!
+//! Both are energies of the likelihood (α = 0 and 1), so that every likelihood has them. Source: spec `generalised_variational_inference`, section 12.
+
+use serde::{Deserialize, Serialize};
+
+/// What is asked of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Risk {
+    /// The expected negative log-likelihood, as variational inference has it
+    Expected,
+    /// The negative log predictive density of each row
+    #[default]
+    Predictive,
+}
+
+impl Risk {
+    /// The power of the likelihood whose energy it is.
+    pub fn power(self) -> f64 {
+        match self {
+            Self::Expected => 0.0,
+            Self::Predictive => 1.0,
+        }
+    }
+}
+
+/// How rows are put together, which says how much the regulariser weighs beside them (erratum E32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Reduction {
+    /// The sum over rows: the regulariser weighs as much as one row, as in a bound on the evidence
+    Sum,
+    /// The mean over rows: the regulariser weighs as much as all rows, as in the published program
+    #[default]
+    Mean,
+}

@@ -1,0 +1,263 @@
+//! Gradients of the whole objective by finite differences, for every family, regulariser, risk and mean.
+
+use super::super::{
+    Coordinates, Family, GeneralisedData, GeneralisedGp, GeneralisedObjective, Mode, Reduction,
+    ReferenceProcess, Regulariser, Risk, VariationalMean, generalised_objective,
+};
+use super::{Bends, X, Y, all, column, process, reference, se};
+use crate::{MeanForm, Observations};
+use faer::Mat;
+use posterior_likelihoods::{Categorical, CloneLikelihood, Gaussian};
+use posterior_optim::Parameters;
+
+fn objective(risk: Risk, regulariser: &str) -> GeneralisedObjective {
+    GeneralisedObjective {
+        risk,
+        reduction: Reduction::Mean,
+        regulariser: regulariser.parse().unwrap(),
+        weight: 0.7,
+        rows_together: 4,
+    }
+}
+
+/// Largest difference between the gradient and central differences in every parameter, relative to the gradient's largest entry.
+fn error(model: &GeneralisedGp, objective: &GeneralisedObjective, data: &GeneralisedData<'_>) -> f64 {
+    let found = generalised_objective(model, objective, data).unwrap();
+    let values = model.values();
+    let largest = found.gradient.iter().fold(1e-3, |a: f64, g| a.max(g.abs()));
+    let mut worst = 0.0f64;
+    for (i, gradient) in found.gradient.iter().enumerate() {
+        let h = 1e-5 * values[i].abs().max(1e-2);
+        let at = |shift: f64| {
+            let mut moved = model.clone();
+            let mut values = values.clone();
+            values[i] += shift;
+            moved.set_values(&values);
+            generalised_objective(&moved, objective, data).unwrap().value
+        };
+        let expected = (at(h) - at(-h)) / (2.0 * h);
+        worst = worst.max((gradient - expected).abs() / largest);
+    }
+    worst
+}
+
+fn moved(mut model: GeneralisedGp) -> GeneralisedGp {
+    // Off the optimum that training begins at, where slopes would vanish; and away from variances at their floor.
+    let theta: Vec<f64> =
+        model.unconstrained().iter().enumerate().map(|(i, t)| t + 0.1 * ((i * i + 1) as f64).sin()).collect();
+    model.set_unconstrained(&theta);
+    model
+}
+
+#[test]
+fn every_family_and_every_regulariser_under_gaussian_noise() {
+    // At inducing points a conditioned kernel has no variance but its jitter, of which differences see nothing.
+    let beside: Vec<f64> = X.iter().map(|x| x + 0.17).collect();
+    let data = Observations::new(column(&beside), column(&Y), None).unwrap();
+    let data = GeneralisedData { observations: &data, given: None };
+    let regularisers = [
+        "projected-kl",
+        "projected-renyi=0.5",
+        "projected-renyi=1.3",
+        "projected-kl-pq",
+        "projected-symmetric-kullback-leibler",
+        "projected-bhattacharyya",
+        "projected-hellinger",
+        "projected-wasserstein",
+        "projected-squared-difference",
+        "wasserstein-partial",
+        "wasserstein",
+        "wasserstein-symmetric-roots",
+        "squared-difference",
+    ];
+    for family in Family::ALL {
+        for coordinates in [Coordinates::Whitened, Coordinates::Kernel] {
+            for mode in [Mode::Prior, Mode::Posterior] {
+                // Below the noise of the reference's own, the fixed family is no covariance at all.
+                let model = GeneralisedGp::begin(
+                    vec![reference(mode)],
+                    (family, coordinates),
+                    VariationalMean::Embedding(Box::new(Bends(vec![[0.4, 1.3, 0.2, -0.1]]))),
+                    Gaussian::new(0.3, 0.0).clone_box(),
+                    column(&X).as_ref(),
+                )
+                .unwrap();
+                let model = moved(model);
+                let fixed = |name: &&str| family == Family::FixedSparsePosterior && *name == "wasserstein";
+                for regulariser in regularisers.into_iter().filter(|name| !fixed(name)) {
+                    for risk in [Risk::Expected, Risk::Predictive] {
+                        let worst = error(&model, &objective(risk, regulariser), &data);
+                        assert!(
+                            worst < 2e-6,
+                            "{family:?} {coordinates:?} {mode:?} {regulariser} {risk:?}: {worst:.1e}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn divergences_of_inducing_values() {
+    let data = all();
+    let data = GeneralisedData { observations: &data, given: None };
+    for family in [Family::Cholesky, Family::Diagonal, Family::Log] {
+        for coordinates in [Coordinates::Whitened, Coordinates::Kernel] {
+            for mean in [VariationalMean::Prior, VariationalMean::Inducing(column(&[0.1, -0.3, 0.2]))] {
+                let model = GeneralisedGp::begin(
+                    vec![reference(Mode::Prior)],
+                    (family, coordinates),
+                    mean,
+                    Gaussian::new(0.3, 0.0).clone_box(),
+                    column(&X).as_ref(),
+                )
+                .unwrap();
+                let model = moved(model);
+                for regulariser in ["kl", "kl-pq", "renyi=0.5", "renyi=1.2", "hellinger", "bhattacharyya"] {
+                    let objective = GeneralisedObjective {
+                        reduction: Reduction::Sum,
+                        ..objective(Risk::Expected, regulariser)
+                    };
+                    let worst = error(&model, &objective, &data);
+                    assert!(worst < 2e-6, "{family:?} {coordinates:?} {regulariser}: {worst:.1e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_on_the_evidence_is_one_of_these_objectives() {
+    // At the optimum of Titsias the sum of expected negative log-likelihoods and the divergence is minus the collapsed bound.
+    let reference = reference(Mode::Prior);
+    let mu = column(&[0.1633338450, -0.6057129553, 0.1009620665]);
+    // beta = L^-1 mu in whitened coordinates, K^-1 mu in those of the kernel.
+    let mut weights = mu.clone();
+    reference.whitening().cholesky.solve_factor_in_place(weights.as_mut());
+    for coordinates in [Coordinates::Whitened, Coordinates::Kernel] {
+        let found = GeneralisedGp::least_squares_mean(&reference, coordinates, &all()).unwrap();
+        let difference = match coordinates {
+            Coordinates::Whitened => &found - &weights,
+            Coordinates::Kernel => &found - reference.whitening().cholesky.solve(mu.as_ref()),
+        };
+        assert!(difference.norm_max() < 1e-8);
+    }
+    let model = GeneralisedGp::begin(
+        vec![reference],
+        (Family::Cholesky, Coordinates::Whitened),
+        VariationalMean::Inducing(weights),
+        Gaussian::new(0.1, 0.0).clone_box(),
+        column(&X).as_ref(),
+    )
+    .unwrap();
+    let observations = all();
+    let data = GeneralisedData { observations: &observations, given: None };
+    let bound =
+        GeneralisedObjective { reduction: Reduction::Sum, weight: 1.0, ..objective(Risk::Expected, "kl") };
+    let found = generalised_objective(&model, &bound, &data).unwrap();
+    assert!((6.0 * found.value - 20.670617681669).abs() < 1e-8, "{}", 6.0 * found.value);
+    assert!((found.regularisation - 3.422785045732).abs() < 1e-8, "{}", found.regularisation);
+    // It is the optimum: no slope but that of the noise.
+    let (noise, rest) = found.gradient.split_last().unwrap();
+    assert!(rest.iter().all(|g| g.abs() < 1e-8) && noise.abs() > 1e-3, "{:?}", found.gradient);
+    let at = column(&[0.4]);
+    let latent = model.latent(at.as_ref(), None).unwrap();
+    assert!((latent.mean[(0, 0)] + 0.1648352919).abs() < 1e-9);
+}
+
+#[test]
+fn classes_with_a_process_each_and_means_that_are_given() {
+    let targets = Mat::from_fn(6, 1, |i, _| (i % 3) as f64);
+    let observations = Observations::new(column(&X), targets, None).unwrap();
+    let one_hot = Mat::from_fn(3, 3, |i, c| f64::from(u8::from(i % 3 == c)) - 1.0 / 3.0);
+    let shared = crate::exact::ExactGp::new(se(1.2, 0.8), MeanForm::Zero, Gaussian::new(0.1, 0.0), 1, 3);
+    let z = Observations::new(column(&[X[0], X[2], X[4]]), one_hot.clone(), None).unwrap();
+    let shared = shared.condition(z).unwrap();
+    let own = |c: usize| {
+        let z =
+            Observations::new(column(&[X[c], X[c + 1], X[5 - c]]), one_hot.col(c).as_mat().to_owned(), None);
+        let posterior = process(se(1.0 + 0.1 * c as f64, 0.8)).condition(z.unwrap()).unwrap();
+        ReferenceProcess::new(posterior, Mode::Posterior, false, 0.0).unwrap()
+    };
+    let references = [
+        vec![ReferenceProcess::new(shared, Mode::Posterior, true, 0.0).unwrap()],
+        vec![own(0), own(1), own(2)],
+    ];
+    let given = Mat::from_fn(6, 3, |i, c| 0.3 * ((i + 2 * c) as f64).sin());
+    let data = GeneralisedData { observations: &observations, given: Some(given.as_ref()) };
+    for references in references {
+        for mean in [
+            VariationalMean::Constant(vec![0.1, 0.2, -0.4]),
+            VariationalMean::Embedding(Box::new(Bends(vec![
+                [0.4, 1.3, 0.2, -0.1],
+                [1.0, -0.4, 0.0, 0.2],
+                [-0.7, 0.8, 0.3, 0.0],
+            ]))),
+        ] {
+            let model = GeneralisedGp::begin(
+                references.clone(),
+                (Family::Diagonal, Coordinates::Whitened),
+                mean,
+                Categorical::new(3).unwrap().clone_box(),
+                column(&X).as_ref(),
+            )
+            .unwrap();
+            let model = moved(model);
+            for regulariser in ["projected-kl", "wasserstein", "multinomial=2", "multinomial=1.5"] {
+                let worst = error(&model, &objective(Risk::Expected, regulariser), &data);
+                assert!(worst < 2e-6, "{regulariser}: {worst:.1e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_what_does() {
+    let begin = |family, mean, mode| {
+        GeneralisedGp::begin(
+            vec![reference(mode)],
+            (family, Coordinates::Whitened),
+            mean,
+            Gaussian::new(0.1, 0.0).clone_box(),
+            column(&X).as_ref(),
+        )
+        .unwrap()
+    };
+    let bends = || VariationalMean::Embedding(Box::new(Bends(vec![[0.4, 1.3, 0.2, -0.1]])));
+    let refused = |model: &GeneralisedGp, regulariser: &str, words: &str| {
+        let message = objective(Risk::Expected, regulariser).check(model).unwrap_err().to_string();
+        assert!(message.contains(words), "{message}");
+    };
+    refused(
+        &begin(Family::Kernelised, VariationalMean::Prior, Mode::Prior),
+        "kl",
+        "cholesky, diagonal or log",
+    );
+    refused(
+        &begin(Family::FixedSparsePosterior, VariationalMean::Prior, Mode::Prior),
+        "wasserstein",
+        "wasserstein-symmetric-roots",
+    );
+    refused(&begin(Family::Cholesky, bends(), Mode::Prior), "kl", "mean of inducing points");
+    refused(&begin(Family::Cholesky, VariationalMean::Prior, Mode::Posterior), "kl", "prior as reference");
+    refused(&begin(Family::Cholesky, VariationalMean::Prior, Mode::Prior), "multinomial", "no classes");
+    for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let objective = GeneralisedObjective { weight, ..objective(Risk::Expected, "projected-kl") };
+        let model = begin(Family::Cholesky, VariationalMean::Prior, Mode::Prior);
+        assert!(objective.check(&model).unwrap_err().to_string().contains("positive finite"));
+    }
+    assert!(
+        "projected-nothing".parse::<Regulariser>().unwrap_err().to_string().contains("projected-renyi=0.5")
+    );
+    for text in [
+        "kl",
+        "renyi=0.3",
+        "projected-renyi=1.4",
+        "wasserstein-two-batches",
+        "multinomial=3",
+        "projected-kl-pq",
+    ] {
+        assert_eq!(text.parse::<Regulariser>().unwrap().to_string(), text);
+    }
+}

@@ -1,0 +1,140 @@
+//! Training: what it reaches, how it ends, and that it goes on where it was.
+
+use super::super::{
+    Coordinates, Family, GeneralisedData, GeneralisedGp, GeneralisedObjective, GeneralisedOptions,
+    GeneralisedState, Mode, Reduction, ReferenceProcess, Risk, VariationalMean, fit_generalised,
+};
+use super::{Bends, process, se};
+use crate::MeanForm;
+use crate::Observations;
+use crate::inducing::collapsed::{CollapsedGp, collapsed_bound};
+use faer::Mat;
+use posterior_likelihoods::{CloneLikelihood, Gaussian};
+use posterior_linear::training::Patience;
+use posterior_optim::{Reason, Rule, Signal};
+
+fn wave(n: usize, shift: f64) -> Observations {
+    let x = Mat::from_fn(n, 1, |i, _| -2.0 + shift + 4.0 * i as f64 / n as f64);
+    let y = Mat::from_fn(n, 1, |i, _| (2.0 * x[(i, 0)]).sin() + 0.4 * ((37 * i % 23) as f64 / 22.0 - 0.5));
+    Observations::new(x, y, None).unwrap()
+}
+
+fn options(regulariser: &str, risk: Risk, reduction: Reduction) -> GeneralisedOptions {
+    GeneralisedOptions {
+        objective: GeneralisedObjective {
+            risk,
+            reduction,
+            regulariser: regulariser.parse().unwrap(),
+            weight: 1.0,
+            rows_together: 32,
+        },
+        steps: 600,
+        batch: 1000,
+        patience: Patience {
+            rule: Rule::adam(),
+            learning_rate: 0.02,
+            check_every: 20,
+            patience: 10_000,
+            rate_drops: 1,
+            settles: true,
+        },
+        time: None,
+        seed: 3,
+        kept_bytes: 1 << 20,
+    }
+}
+
+fn model(data: &Observations, family: Family, mean: VariationalMean) -> GeneralisedGp {
+    let rows: Vec<usize> = (0..8).map(|k| k * data.rows() / 8).collect();
+    let posterior = process(se(1.0, 0.7)).condition(data.select(&rows).unwrap()).unwrap();
+    let reference = ReferenceProcess::new(posterior, Mode::Prior, false, 0.0).unwrap();
+    let likelihood = Gaussian::new(0.1, 0.0).clone_box();
+    let parts = (family, Coordinates::Whitened);
+    GeneralisedGp::begin(vec![reference], parts, mean, likelihood, data.inputs()).unwrap()
+}
+
+#[test]
+fn variational_inference_reaches_the_collapsed_bound() {
+    let data = wave(60, 0.0);
+    let mut begun = model(&data, Family::Cholesky, VariationalMean::Inducing(Mat::zeros(8, 1)));
+    begun.learn_likelihood = false;
+    let z = begun.reference(0).inducing().to_owned();
+    let given = GeneralisedData { observations: &data, given: None };
+    let asked = options("kl", Risk::Expected, Reduction::Sum);
+    let fitted = fit_generalised(begun, given, None, &asked, None, &mut |_, _| Signal::Continue).unwrap();
+    assert_eq!((fitted.reason, fitted.steps), (Reason::Steps, 600));
+    let mut collapsed =
+        CollapsedGp::new(se(1.0, 0.7), MeanForm::Zero, Gaussian::new(0.1, 0.0), z, 1).unwrap();
+    collapsed.jitter = 0.0;
+    let expected = -collapsed_bound(&collapsed, &data).unwrap() / 60.0;
+    let reached = super::super::generalised_objective(&fitted.model, &asked.objective, &given).unwrap().value;
+    assert!(reached >= expected - 1e-10 && reached < expected + 1e-4, "{reached} {expected}");
+}
+
+#[test]
+fn every_family_learns_with_a_network_as_mean_and_is_better_on_rows_held_back() {
+    let (data, held) = (wave(60, 0.0), wave(30, 0.03));
+    let given = GeneralisedData { observations: &data, given: None };
+    let aside = GeneralisedData { observations: &held, given: None };
+    for family in Family::ALL {
+        for regulariser in ["projected-renyi=0.5", "wasserstein-symmetric-roots"] {
+            let mean = VariationalMean::Embedding(Box::new(Bends(vec![[0.4, 1.3, 0.2, -0.1]])));
+            let asked = options(regulariser, Risk::Predictive, Reduction::Mean);
+            let begun = model(&data, family, mean);
+            let fitted =
+                fit_generalised(begun, given, Some(aside), &asked, None, &mut |_, _| Signal::Continue)
+                    .unwrap();
+            let looks = &fitted.state.training.looks;
+            let best = fitted.best.unwrap();
+            assert!(best.nll < looks[0].nll && best.nll < 1.2, "{family:?} {regulariser}: {best:?}");
+            // What is kept is what the best look saw.
+            let at = fitted.model.latent(held.inputs(), None).unwrap();
+            let likelihood = fitted.model.likelihood();
+            let nll: f64 = (0..30)
+                .map(|i| {
+                    let (m, v) = (at.mean[(i, 0)], at.variance[(i, 0)]);
+                    -likelihood.log_predictive_density(&[held.targets()[(i, 0)]], &[m], &[v]) / 30.0
+                })
+                .sum();
+            assert!((nll - best.nll).abs() < 1e-9);
+            assert!(!fitted.state.history.is_empty());
+        }
+    }
+}
+
+#[test]
+fn runs_go_on_where_they_were_bit_for_bit_on_batches_and_without_kept_features() {
+    let (data, held) = (wave(60, 0.0), wave(30, 0.03));
+    let given = GeneralisedData { observations: &data, given: None };
+    let aside = GeneralisedData { observations: &held, given: None };
+    for kept_bytes in [0, 1 << 20] {
+        let asked = GeneralisedOptions {
+            batch: 16,
+            steps: 90,
+            kept_bytes,
+            ..options("projected-hellinger", Risk::Predictive, Reduction::Mean)
+        };
+        let begun = model(&data, Family::Diagonal, VariationalMean::Constant(vec![0.0]));
+        let whole =
+            fit_generalised(begun.clone(), given, Some(aside), &asked, None, &mut |_, _| Signal::Continue)
+                .unwrap();
+        let first = GeneralisedOptions { ..asked.clone() };
+        let part = fit_generalised(begun.clone(), given, Some(aside), &first, None, &mut |progress, _| {
+            if progress.step == 40 { Signal::Stop } else { Signal::Continue }
+        })
+        .unwrap();
+        assert_eq!(part.reason, Reason::Interrupted);
+        let text = serde_json::to_string(&part.state).unwrap();
+        let state: GeneralisedState = serde_json::from_str(&text).unwrap();
+        let rest = fit_generalised(begun.clone(), given, Some(aside), &asked, Some(state), &mut |_, _| {
+            Signal::Continue
+        })
+        .unwrap();
+        assert_eq!(rest.state.training.theta, whole.state.training.theta);
+        // A state of another process is refused.
+        let other = model(&data, Family::Kernelised, VariationalMean::Prior);
+        let error =
+            fit_generalised(other, given, None, &asked, Some(whole.state), &mut |_, _| Signal::Continue);
+        assert!(error.is_err());
+    }
+}

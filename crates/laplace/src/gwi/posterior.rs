@@ -1,0 +1,216 @@
+//! Predictions of a covariance around a network: means are its outputs, variances r.
+
+use super::GwiOptions;
+use super::prior::exact_process;
+use crate::LaplaceError;
+use crate::fixed_mean::FixedMeanKernel;
+use crate::predict::{Latent, Wanted};
+use crate::sight::{Sight, matrix, separable};
+use faer::Mat;
+use posterior_gp::exact::ExactPosterior;
+use posterior_gp::generalised::{
+    Coordinates, Family, GeneralisedError, GeneralisedGp, ReferenceProcess, VariationalKernel,
+    VariationalMean,
+};
+use posterior_gp::{GpError, Observations};
+use posterior_likelihoods::OutputLikelihood;
+use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
+use posterior_linalg::tiles::pieces;
+use posterior_networks::{Array, Graph, Network, Precision};
+use posterior_optim::Parameters;
+use posterior_store::{StoreError, Tensors};
+use posterior_tangent::doubles;
+
+/// A covariance of functions around a network's outputs. The network is asked for these, and for what the kernel sees; everything else is in double precision.
+#[derive(Clone, Debug)]
+pub struct Gwi {
+    sight: Sight,
+    process: GeneralisedGp,
+}
+
+impl Gwi {
+    /// Around a network.
+    ///
+    /// # Errors
+    /// A process that is not one of this network's outputs, or does not see what the options say.
+    pub(super) fn new(
+        graph: &Graph,
+        options: &GwiOptions,
+        process: GeneralisedGp,
+    ) -> Result<Self, LaplaceError> {
+        let sight = Sight::of(&options.kernel, graph)?;
+        let outputs: usize = graph.output_shape().iter().product();
+        if process.functions() != outputs || process.inputs() != sight.width(graph) {
+            return Err(LaplaceError::Request("the process does not belong to this network".into()));
+        }
+        Ok(Self { sight, process })
+    }
+
+    /// Q, with means that are what is left around the network (zero).
+    pub fn process(&self) -> &GeneralisedGp {
+        &self.process
+    }
+
+    /// Latent predictions of inputs `[examples, ...]`; the mean is the network's output bit for bit, and outputs are independent. Cost for each example: its way through the network, M kernel values, `M²` flops and what the family's variances cost for each output.
+    ///
+    /// # Errors
+    /// When inputs do not fit the network.
+    pub fn latent<T: Precision>(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        wanted: Wanted,
+    ) -> Result<Latent, LaplaceError> {
+        let c = self.process.functions();
+        let mut latent = Latent { outputs: c, mean: Vec::new(), covariance: Vec::new(), wanted, clipped: 0 };
+        for range in pieces(x.rows(), network.examples_at_once()) {
+            let (mean, seen) = self.sight.look(network, x.slice_rows(range))?;
+            latent.mean.extend(doubles(mean.values()));
+            let found = self.process.latent(matrix::<T, f64>(&seen).as_ref(), None)?;
+            latent.clipped += found.clipped;
+            for i in 0..seen.rows() {
+                for j in 0..c {
+                    match wanted {
+                        Wanted::Diagonal => latent.covariance.push(found.variance[(i, j)]),
+                        Wanted::Full => latent
+                            .covariance
+                            .extend((0..c).map(|k| if k == j { found.variance[(i, j)] } else { 0.0 })),
+                    }
+                }
+            }
+        }
+        Ok(latent)
+    }
+
+    /// Joint covariance of all outputs of all inputs, `[examples * C, examples * C]`.
+    ///
+    /// # Errors
+    /// When it would pass `memory` bytes or inputs do not fit; where the fixed sparse posterior kernel is no covariance at these inputs together.
+    pub fn joint<T: Precision>(
+        &self,
+        network: &Network<T>,
+        x: &Array<T>,
+        memory: u64,
+    ) -> Result<Mat<f64>, LaplaceError> {
+        let (c, count) = (self.process.functions(), x.rows());
+        let (n, m) = (count as u64, self.process.reference(0).rank() as u64);
+        let all = n.saturating_mul(c as u64);
+        // The result; of one function its covariance, what it is made of, and features.
+        let numbers = all.saturating_mul(all).saturating_add(n.saturating_mul(6 * n + 4 * m));
+        let needed = numbers.saturating_mul(8);
+        if needed > memory {
+            return Err(LaplaceError::Memory {
+                what: format!("the joint covariance of {count} inputs"),
+                needed,
+                allowed: memory,
+                remedy: "ask for fewer inputs at a time".into(),
+            });
+        }
+        let mut seen = Mat::zeros(count, self.process.inputs());
+        for range in pieces(count, network.examples_at_once()) {
+            let (_, piece) = self.sight.look(network, x.slice_rows(range.clone()))?;
+            seen.as_mut().subrows_mut(range.start, range.len()).copy_from(matrix::<T, f64>(&piece));
+        }
+        let mut joint = Mat::zeros(count * c, count * c);
+        for j in 0..c {
+            let own = self.process.covariance(seen.as_ref(), j)?;
+            let fixed = self.process.kernels()[j].family() == Family::FixedSparsePosterior;
+            if fixed && Cholesky::of(own.as_ref(), JitterPolicy::default()).is_err() {
+                return Err(GpError::from(GeneralisedError::NoCovariance { points: count }).into());
+            }
+            for b in 0..count {
+                for a in 0..count {
+                    joint[(a * c + j, b * c + j)] = own[(a, b)];
+                }
+            }
+        }
+        Ok(joint)
+    }
+
+    /// Adds the arrays of a file: everything that predictions need, so that nothing is computed again.
+    pub fn write(&self, tensors: &mut Tensors) {
+        let reference = self.process.reference(0);
+        let exact = reference.posterior();
+        tensors.insert_matrix("gwi.inducing", reference.inducing());
+        tensors.insert_matrix("gwi.stand_ins", exact.data().targets());
+        tensors.insert_vector("gwi.prior", &exact.model().values());
+        tensors.insert_triangle("gwi.prior_factor", exact.cholesky().factor());
+        tensors.insert_matrix("gwi.prior_weights", exact.weights());
+        tensors.insert_triangle("gwi.factor", reference.whitening().cholesky.factor());
+        for (c, kernel) in self.process.kernels().iter().enumerate() {
+            tensors.insert_vector(kernel_name(c), &kernel.values());
+        }
+        tensors.insert_vector("gwi.tempering", self.process.tempering());
+    }
+
+    /// What [`Self::write`] wrote, for the same network and options.
+    ///
+    /// # Errors
+    /// Arrays that are missing, damaged or of something else.
+    pub fn read<T: Precision>(
+        network: &Network<T>,
+        options: &GwiOptions,
+        likelihood: &OutputLikelihood,
+        tensors: &mut Tensors,
+    ) -> Result<Self, StoreError> {
+        let graph = network.graph();
+        let sight = Sight::of(&options.kernel, graph).map_err(|e| tensors.corrupt(e))?;
+        let text = match &options.kernel {
+            FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,
+            FixedMeanKernel::Tangent => return Err(tensors.corrupt("gwi has no tangent kernel")),
+        };
+        let (d, c) = (sight.width(graph), likelihood.outputs());
+        let m = tensors.shape("gwi.inducing").and_then(|shape| shape.first().copied()).unwrap_or(0);
+        let z = tensors.matrix("gwi.inducing", m, d)?;
+        let numbers = tensors.matrix("gwi.stand_ins", m, c)?;
+        let kernel = separable::<f64>(text, d, 1, false).map_err(|e| tensors.corrupt(e))?;
+        let mut model = exact_process(kernel.kernel().clone_box(), 1.0, 1.0, (d, c));
+        let values = positive(tensors, "gwi.prior", model.values().len())?;
+        model.set_values(&values);
+        let data = Observations::new(z, numbers, None).map_err(|e| tensors.corrupt(e))?;
+        let factor = Cholesky::from_factor(tensors.factor("gwi.prior_factor", m)?, Default::default());
+        let weights = tensors.matrix("gwi.prior_weights", m, c)?;
+        let exact =
+            ExactPosterior::from_parts(model, data, factor, weights).map_err(|e| tensors.corrupt(e))?;
+        let factor = Cholesky::from_factor(tensors.factor("gwi.factor", m)?, Default::default());
+        let reference = ReferenceProcess::from_parts(exact, factor, options.mode, false)
+            .map_err(|e| tensors.corrupt(e))?;
+        let mut kernels = Vec::with_capacity(c);
+        for j in 0..c {
+            let mut own = VariationalKernel::blank(options.family, &reference);
+            let values = match options.family {
+                // Entries below a diagonal, and exponents, have any sign; a variance may have come to nothing.
+                Family::Cholesky | Family::Log | Family::Diagonal => {
+                    tensors.vector(&kernel_name(j), own.values().len())?
+                }
+                _ => positive(tensors, &kernel_name(j), own.values().len())?,
+            };
+            if options.family == Family::Diagonal && values.iter().any(|v| *v < 0.0) {
+                return Err(tensors.corrupt("a variance of weights is negative"));
+            }
+            own.set_values(&values);
+            kernels.push(own);
+        }
+        let tempering = positive(tensors, "gwi.tempering", c)?;
+        let mean = VariationalMean::Prior;
+        let boxed = likelihood.clone_box();
+        GeneralisedGp::from_parts(vec![reference], kernels, Coordinates::Whitened, mean, boxed)
+            .and_then(|process| process.tempered(tempering))
+            .map_err(LaplaceError::from)
+            .and_then(|process| Self::new(graph, options, process))
+            .map_err(|e| tensors.corrupt(e))
+    }
+}
+
+fn kernel_name(c: usize) -> String {
+    format!("gwi.kernel.{c}")
+}
+
+/// Numbers that must be above zero.
+fn positive(tensors: &mut Tensors, name: &str, length: usize) -> Result<Vec<f64>, StoreError> {
+    let values = tensors.vector(name, length)?;
+    match values.iter().all(|v| *v > 0.0 && v.is_finite()) {
+        true => Ok(values),
+        false => Err(tensors.corrupt(format!("a number of `{name}` is not positive and finite"))),
+    }
+}

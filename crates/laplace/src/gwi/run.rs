@@ -1,0 +1,322 @@
+//! All of a fit in order.
+
+use super::posterior::Gwi;
+use super::prior::{FoundPrior, PriorTask, candidates, precisions};
+use super::report::{GwiPrior, GwiReport, PriorRows};
+use super::saved::{GwiState, earlier, saved};
+use super::{GwiNoise, GwiOptions, plan};
+use crate::fit::scaled_noise;
+use crate::fixed_mean::{FixedMeanKernel, named, with_values};
+use crate::keep::Keeper;
+use crate::learned::no_better;
+use crate::rows::Rows;
+use crate::sight::Sight;
+use crate::unseen::LEAST_HELD_OUT;
+use crate::{LaplaceError, Stage};
+use faer::Mat;
+use posterior_gp::Observations;
+use posterior_gp::generalised::{
+    Coordinates, GeneralisedData, GeneralisedFit, GeneralisedGp, ReferenceProcess, TemperingWay,
+    VariationalKernel, VariationalMean, fit_generalised,
+};
+use posterior_kernels::diagonal;
+use posterior_kernels::inducing::random_rows;
+use posterior_likelihoods::{Gaussian, OutputLikelihood};
+use posterior_linalg::compiled_here;
+use posterior_linalg::random::Streams;
+use posterior_networks::train::Examples;
+use posterior_networks::{Network, PerNetworkPrecision, Precision};
+use posterior_optim::{Reason, Signal};
+use posterior_tangent::check_outputs;
+use rand::seq::SliceRandom;
+use std::time::Instant;
+
+/// Unseen rows from which on they are parted into those that the prior is learned from and those that judge.
+const LEAST_APART: usize = 4 * LEAST_HELD_OUT;
+
+/// Share of prior variance in the variance of residuals below which the evidence has found nothing but noise.
+const NOTHING: f64 = 1e-3;
+
+/// A fitted covariance.
+#[derive(Clone, Debug)]
+pub struct GwiFit {
+    /// What predicts.
+    pub posterior: Gwi,
+    /// The likelihood with its noise, tempering included.
+    pub likelihood: OutputLikelihood,
+    /// How it went.
+    pub report: GwiReport,
+    /// For people.
+    pub notes: Vec<String>,
+}
+
+/// Learns a covariance around a trained network. With `validation` (rows that the network has not learned from) half of them, where there are at least 200, are what the prior is learned from, and the rest say when steps end and how much variances are multiplied by; without, all steps
+/// are taken and nothing is judged. `keeper` gives what an interrupted fit left, and takes what this one leaves.
+///
+/// # Errors
+/// [`LaplaceError`]: bad inputs or targets, options that do not fit data or each other, a plan above `memory` bytes, an objective that is no number (at which step), interruption.
+pub fn fit<T: Precision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &GwiOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<GwiFit, LaplaceError> {
+    compiled_here!(T: Precision, PerNetworkPrecision; ['a, 'b: 'a, 'c: 'a] run, (
+        network: &'a Network<T> = network,
+        examples: &'a dyn Examples<T> = examples,
+        validation: Option<&'a dyn Examples<T>> = validation,
+        likelihood: &'a OutputLikelihood = likelihood,
+        options: &'a GwiOptions = options,
+        seed: u64 = seed,
+        memory: u64 = memory,
+        keeper: &'a mut Keeper<'b> = keeper,
+        observer: &'a mut (dyn FnMut(Stage, usize, usize) -> Signal + 'c) = observer,
+    ) -> Result<GwiFit, LaplaceError>)
+}
+
+fn run<T: Precision>(
+    network: &Network<T>,
+    examples: &dyn Examples<T>,
+    validation: Option<&dyn Examples<T>>,
+    likelihood: &OutputLikelihood,
+    options: &GwiOptions,
+    seed: u64,
+    memory: u64,
+    keeper: &mut Keeper<'_>,
+    observer: &mut dyn FnMut(Stage, usize, usize) -> Signal,
+) -> Result<GwiFit, LaplaceError> {
+    let started = Instant::now();
+    check_outputs(network, likelihood)?;
+    let n = examples.len();
+    options.check(n, likelihood)?;
+    let validation = validation.filter(|v| !v.is_empty());
+    let needed = plan(network, (n, validation.map_or(0, |v| v.len())), likelihood, options)?;
+    if needed.bytes() > memory {
+        return Err(LaplaceError::Memory {
+            what: "the process around the network".into(),
+            needed: needed.bytes(),
+            allowed: memory,
+            remedy: "take fewer inducing points, a smaller batch or fewer rows for the prior, or allow more memory".into(),
+        });
+    }
+    let text = match &options.kernel {
+        FixedMeanKernel::Inputs(text) | FixedMeanKernel::Features(text) => text,
+        FixedMeanKernel::Tangent => return Err(LaplaceError::Request("gwi has no tangent kernel".into())),
+    };
+    let sight = Sight::of(&options.kernel, network.graph())?;
+    let rows = Rows::new(network, examples, likelihood, &sight, observer)?;
+    let held = validation.map(|v| Rows::new(network, v, likelihood, &sight, observer)).transpose()?;
+    let parts = held.as_ref().map(|held| apart(held.means.nrows(), seed));
+    let plain_score = held.as_ref().map(|held| held.plain_score(likelihood));
+
+    let unseen = held.as_ref().zip(parts.as_ref());
+    // Under Gaussian noise rows that are too few to be parted judge only.
+    let numbers = matches!(likelihood, OutputLikelihood::Gaussian(_));
+    let learns = unseen.filter(|(_, parts)| !(numbers && parts.shared));
+    let learns = learns.map(|(held, parts)| (held, parts.prior.as_slice()));
+    let task = PriorTask { options, text, likelihood, rows: &rows, unseen: learns, seed, memory };
+    let (found, state) = match earlier(keeper)? {
+        Some(GwiState { prior, training }) => (prior, Some(training)),
+        None => (task.learn(observer)?, None),
+    };
+    let reference = task.reference(&found)?;
+    let begun = begin(&task, &reference, likelihood, &found)?;
+    let prior = described(&task, &found, &reference);
+
+    let Rows { means, targets, points } = rows;
+    let data = Observations::new(points, targets, None)?;
+    let judging = match unseen {
+        Some((held, parts)) => Some(judges(held, &parts.judge)?),
+        None => None,
+    };
+    let judge = judging
+        .as_ref()
+        .map(|(observations, given)| GeneralisedData { observations, given: Some(given.as_ref()) });
+    let given = GeneralisedData { observations: &data, given: Some(means.as_ref()) };
+    let mut problem = None;
+    let told = options.steps(seed);
+    let trained = fit_generalised(begun, given, judge, &told, state, &mut |progress, training| {
+        let signal = observer(Stage::Process, progress.step, progress.steps_planned);
+        // As it is here: what a fit returns has looked once more than one that goes on.
+        let state = || saved(&GwiState { prior: found.clone(), training: training.state().clone() });
+        match if signal == Signal::Stop { keeper.keep(state) } else { keeper.offer(state) } {
+            Ok(()) => signal,
+            Err(error) => {
+                problem = Some(error);
+                Signal::Stop
+            }
+        }
+    })?;
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    let GeneralisedFit { model, reason, steps, best, state } = trained;
+    if reason == Reason::Interrupted {
+        return Err(LaplaceError::Interrupted);
+    }
+    let (model, tempering) = match judge.filter(|_| options.tempering) {
+        Some(judge) => {
+            let (model, tempered) = model.temper(&judge, &TemperingWay::Best)?;
+            (model, Some(tempered))
+        }
+        None => (model, None),
+    };
+    let own = model.likelihood();
+    let report = GwiReport {
+        prior,
+        steps,
+        reason,
+        judged: judging.as_ref().map_or(0, |(observations, _)| observations.rows()),
+        scores: state.training.looks.iter().map(|look| (look.step, look.nll)).collect(),
+        best_step: best.map(|look| look.step),
+        plain_score,
+        tempering,
+        floored: state.floored,
+        clipped: state.clipped,
+        jitter: state.training.largest_jitter,
+        noise: named(own.segments(), own.values()),
+        history: state.history,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    let likelihood = with_values(&noisy(likelihood, options, &found)?, &own.values());
+    let notes = notes(options, numbers, &report);
+    let posterior = Gwi::new(network.graph(), options, model)?;
+    Ok(GwiFit { posterior, likelihood, report, notes })
+}
+
+/// Unseen rows that the prior is learned from, and those that judge.
+struct Parts {
+    prior: Vec<usize>,
+    judge: Vec<usize>,
+    /// Whether they are the same, for there are too few to part.
+    shared: bool,
+}
+
+fn apart(rows: usize, seed: u64) -> Parts {
+    let mut order: Vec<usize> = (0..rows).collect();
+    if rows < LEAST_APART {
+        return Parts { prior: order.clone(), judge: order, shared: true };
+    }
+    order.shuffle(&mut Streams::new(seed).stream("laplace/gwi-unseen"));
+    let mut judge = order.split_off(rows / 2);
+    order.sort_unstable();
+    judge.sort_unstable();
+    Parts { prior: order, judge, shared: false }
+}
+
+/// Rows that judge, with the network's outputs there.
+fn judges(held: &Rows, rows: &[usize]) -> Result<(Observations, Mat<f64>), LaplaceError> {
+    let pick = |m: &Mat<f64>| Mat::from_fn(rows.len(), m.ncols(), |i, j| m[(rows[i], j)]);
+    Ok((Observations::new(held.at(rows), pick(&held.targets), None)?, pick(&held.means)))
+}
+
+/// The likelihood as training begins. Of one output its noise is one parameter, which tempering multiplies as well.
+fn noisy(
+    given: &OutputLikelihood,
+    options: &GwiOptions,
+    found: &FoundPrior,
+) -> Result<OutputLikelihood, LaplaceError> {
+    let OutputLikelihood::Gaussian(own) = given else { return Ok(given.clone()) };
+    let all = own.noise_variances();
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    let factor = if options.noise == GwiNoise::Given { 1.0 } else { found.noise / mean };
+    match all {
+        [one] if one * factor > 0.0 => Ok(OutputLikelihood::Gaussian(Gaussian::new(one * factor, 0.0))),
+        _ => scaled_noise(given, factor),
+    }
+}
+
+/// The process as its training begins.
+fn begin(
+    task: &PriorTask<'_>,
+    reference: &ReferenceProcess,
+    given: &OutputLikelihood,
+    found: &FoundPrior,
+) -> Result<GeneralisedGp, LaplaceError> {
+    let options = task.options;
+    let likelihood = noisy(given, options, found)?;
+    let coordinates = Coordinates::Whitened;
+    let kernels: Vec<VariationalKernel> = match options.family.is_of_weights() {
+        true => precisions(task, reference, &likelihood)
+            .iter()
+            .map(|own| VariationalKernel::begin(options.family, coordinates, reference, own.as_ref()))
+            .collect::<Result<_, _>>()?,
+        false => vec![VariationalKernel::blank(options.family, reference); given.outputs()],
+    };
+    let mean = VariationalMean::Prior;
+    let boxed = likelihood.clone_box();
+    let mut model = GeneralisedGp::from_parts(vec![reference.clone()], kernels, coordinates, mean, boxed)?;
+    model.learn_likelihood = match given {
+        OutputLikelihood::Gaussian(_) => options.noise == GwiNoise::Trained,
+        _ => options.noise != GwiNoise::Given,
+    };
+    Ok(model)
+}
+
+/// What is to be told of the prior.
+fn described(task: &PriorTask<'_>, found: &FoundPrior, reference: &ReferenceProcess) -> GwiPrior {
+    let model = reference.posterior().model();
+    let n = task.rows.means.nrows();
+    let points = candidates(n, found.rows.len());
+    let among = random_rows(n, points, Streams::new(task.seed).child("laplace/gwi-variance", 0));
+    let own = diagonal(reference.kernel(), task.rows.at(&among).as_ref());
+    GwiPrior {
+        learned_from: found.from.0,
+        rows: found.from.1,
+        amplitude: found.amplitude,
+        tried: found.tried.clone(),
+        kernel: named(model.kernel().segments(), model.kernel().values()),
+        variance: own.iter().sum::<f64>() / own.len() as f64,
+        noise: found.noise,
+        inducing: found.rows.len(),
+        jitter: reference.whitening().relative_jitter,
+    }
+}
+
+/// What a user should know.
+fn notes(options: &GwiOptions, numbers: bool, report: &GwiReport) -> Vec<String> {
+    let mut out = Vec::new();
+    let prior = &report.prior;
+    if report.judged == 0 {
+        let of_prior = match (numbers, prior.learned_from) {
+            (true, PriorRows::Training) => {
+                "the prior is that of residuals of rows that the network has learned from, which are too small"
+            }
+            _ => "the prior variance is what the kernel's text says",
+        };
+        out.push(format!(
+            "no rows that the network has not seen: nothing was judged, so that the fit took all {} steps, variances were not tempered, and {of_prior}; give --validation-data",
+            report.steps
+        ));
+    } else if prior.learned_from == PriorRows::Training {
+        out.push(format!(
+            "{} unseen rows are too few to learn the prior from as well ({LEAST_APART} are needed): it is that of residuals of rows that the network has learned from, and tempering makes up for their size",
+            report.judged
+        ));
+    }
+    if prior.inducing < options.inducing_points.unwrap_or(0) {
+        out.push(format!(
+            "{} inducing points were chosen: further rows are known from these under this kernel",
+            prior.inducing
+        ));
+    }
+    if numbers && prior.learned_from != PriorRows::Nothing && prior.variance < NOTHING * prior.noise {
+        out.push(
+            "the evidence finds nothing but noise in what the network leaves: these error bars are that noise everywhere, also away from the data".into(),
+        );
+    }
+    let edges = [prior.tried.first(), prior.tried.last()];
+    if edges.iter().flatten().any(|edge| edge.0 == prior.amplitude) {
+        out.push(format!(
+            "the prior variance {:.1e} stands at the end of what is tried: unseen rows do not determine it",
+            prior.amplitude
+        ));
+    }
+    out.extend(no_better(report.score(), report.plain_score));
+    out
+}

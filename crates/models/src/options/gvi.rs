@@ -1,0 +1,339 @@
+//! Generalised variational inference: what it is told.
+
+use super::groups::{BatchOptions, InducingOptions, LargeTableOptions};
+#[cfg(feature = "clap")]
+use super::numbers::{self, MOST_KEPT};
+use super::search::ObjectiveName;
+use crate::ModelError;
+use posterior_gp::generalised::divergence::{Direction, Divergence, FidelityForm};
+use posterior_gp::generalised::{
+    Coordinates, Family, GeneralisedObjective, Mode, Reduction, Regulariser, RegulariserRisk, Risk,
+};
+use posterior_optim::UpdateRule;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The variational mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum VariationalMeanName {
+    /// A network with an output for each function
+    Network,
+    /// Weights of inducing points
+    Inducing,
+    /// A number for each function
+    Constant,
+    /// That of the prior
+    Prior,
+}
+
+/// How variances are made to suit rows that were not trained on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum TemperingName {
+    /// By the factor that is best on the rows set aside: in closed form under Gaussian noise, by L-BFGS else
+    #[default]
+    Best,
+    /// By 5000 steps of AdaBelief on its logarithm, as published
+    Gradient,
+    /// Not at all
+    None,
+}
+
+/// Generalised variational inference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct GviOptions {
+    /// Steps, rows to judge by, checkpoints.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub large: LargeTableOptions,
+    /// Steps on batches.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub batches: BatchOptions,
+    /// Inducing points.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub inducing: InducingOptions,
+    /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub objective: Option<ObjectiveName>,
+    /// What keeps the process near its prior: kl, renyi=0.5, hellinger, bhattacharyya of inducing values; projected-kl, projected-renyi=0.5, projected-wasserstein, ... of marginals; wasserstein, wasserstein-partial, squared-difference, multinomial=2 [default: kl of elbo, wasserstein of gwi, projected-renyi=0.5 of pgvi]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub regulariser: Option<Regulariser>,
+    /// What the regulariser is multiplied by
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X", value_parser = numbers::positive, default_value_t = Self::default().regulariser_weight))]
+    pub regulariser_weight: f64,
+    /// The process that regularises
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub regulariser_mode: Mode,
+    /// What is minimised in hyperparameters of the prior
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub regulariser_risk: RegulariserRisk,
+    /// Rows that hyperparameters of the prior are learned from; 0 for the inducing points themselves, in turns with their choice (--alternations)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT), default_value_t = Self::default().prior_rows))]
+    pub prior_rows: usize,
+    /// Turns of learning the prior on the inducing points and choosing these again, at most
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=1000), default_value_t = Self::default().alternations))]
+    pub alternations: usize,
+    /// What is asked of the data [default: expected of elbo, predictive of gwi and pgvi]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub risk: Option<Risk>,
+    /// How rows are put together, beside which the regulariser stands [default: sum of elbo, mean of gwi and pgvi]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub risk_reduction: Option<Reduction>,
+    /// Family of the variational covariance [default: cholesky of elbo, diagonal of gwi and pgvi; where nothing is named several are tried]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub variational_kernel: Option<Family>,
+    /// Variational mean [default: inducing of elbo, network of gwi and pgvi]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub variational_mean: Option<VariationalMeanName>,
+    /// The network of --variational-mean network: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from [default: a residual perceptron of three blocks of width 128]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub mean_network: Option<PathBuf>,
+    /// Keep the network of --mean-network as it is: error bars for a trained network
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub freeze_mean: bool,
+    /// Coordinates of the weights of inducing points
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub weight_coordinates: Coordinates,
+    /// Tempering of variances on the rows set aside
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub tempering: TemperingName,
+    /// What a step computes from gradients
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub update_rule: UpdateRule,
+    /// Rows whose covariances wasserstein and squared-difference look at together: a step costs their number cubed
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(2..=MOST_KEPT), default_value_t = Self::default().rows_together))]
+    pub rows_together: usize,
+    /// Passes over the rows (steps on all rows: 25 for each) without a better score on the rows that are set aside, after which the step size falls, and at the third time training ends [default: 40, and of few rows as many as make 2000 steps or a sixth of --iterations]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(1..=100_000)))]
+    pub patience: Option<usize>,
+}
+
+impl Default for GviOptions {
+    fn default() -> Self {
+        Self {
+            large: LargeTableOptions::default(),
+            batches: BatchOptions::default(),
+            inducing: InducingOptions::default(),
+            objective: None,
+            regulariser: None,
+            regulariser_weight: 1.0,
+            regulariser_mode: Mode::default(),
+            regulariser_risk: RegulariserRisk::default(),
+            prior_rows: 1000,
+            alternations: 5,
+            risk: None,
+            risk_reduction: None,
+            variational_kernel: None,
+            variational_mean: None,
+            mean_network: None,
+            freeze_mean: false,
+            weight_coordinates: Coordinates::default(),
+            tempering: TemperingName::default(),
+            update_rule: UpdateRule::default(),
+            rows_together: 128,
+            patience: None,
+        }
+    }
+}
+
+/// One way to train, with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GviWay {
+    /// In words.
+    pub(crate) name: String,
+    pub(crate) objective: GeneralisedObjective,
+    pub(crate) family: Family,
+    pub(crate) mean: VariationalMeanName,
+}
+
+/// The step size where nobody names one, of weights and networks alike.
+const STEP: f64 = 3e-3;
+
+/// The weight of a regulariser that leaves means to the rows: of `concrete`, `energy` and `airfoil` RMSE 0.32, 0.04 and 0.20 where weight 1 has 0.33, 0.07 and 0.25 (kernelised).
+const LIGHT: f64 = 0.01;
+
+/// A family as options have it.
+fn name_of(family: Family) -> &'static str {
+    match family {
+        Family::Cholesky => "cholesky",
+        Family::Diagonal => "diagonal",
+        Family::Log => "log",
+        Family::Kernelised => "kernelised",
+        Family::SparsePosterior => "sparse-posterior",
+        Family::FixedSparsePosterior => "fixed-sparse-posterior",
+    }
+}
+
+/// Steps that are taken at most, and that training waits for something better.
+const STEPS: (usize, usize) = (12_000, 2000);
+
+impl GviOptions {
+    /// Inducing points.
+    pub(crate) fn points(&self) -> usize {
+        self.inducing.inducing.unwrap_or(256)
+    }
+
+    /// Rows of a batch.
+    pub(crate) fn batch(&self, rows: usize) -> usize {
+        self.batches.batch.unwrap_or(256).min(rows).max(1)
+    }
+
+    /// The step size at the beginning.
+    pub(crate) fn step_size(&self) -> f64 {
+        self.batches.step_size.unwrap_or(STEP)
+    }
+
+    /// Steps of each way at most.
+    pub(crate) fn steps(&self) -> usize {
+        self.large.iterations.unwrap_or(STEPS.0)
+    }
+
+    /// Steps between looks, and without a better one, on so many rows.
+    pub(crate) fn waiting(&self, rows: usize) -> (usize, usize) {
+        let per_pass = rows.div_ceil(self.batch(rows)).max(1);
+        let a_pass = if per_pass == 1 { 25 } else { per_pass };
+        let usual = usize::max(40 * a_pass, STEPS.1.min(self.steps() / 6));
+        let patience = self.patience.map_or(usual, |passes| passes.saturating_mul(a_pass));
+        // Of many looks at few rows the best flatters.
+        (per_pass.clamp(50, 200), patience.max(1))
+    }
+
+    /// Refuses what means nothing beside the rest.
+    ///
+    /// # Errors
+    /// [`ModelError::Request`] with what to do.
+    pub(crate) fn check(&self) -> Result<(), ModelError> {
+        let refuse = |problem: &str| Err(ModelError::Request(problem.into()));
+        if !matches!(
+            self.objective,
+            None | Some(ObjectiveName::Elbo | ObjectiveName::Gwi | ObjectiveName::Pgvi)
+        ) {
+            return refuse("--method gvi takes --objective elbo, gwi or pgvi");
+        }
+        if !(self.regulariser_weight > 0.0 && self.regulariser_weight.is_finite()) {
+            return refuse("--regulariser-weight is a positive finite number");
+        }
+        let network = self.ways().iter().any(|way| way.mean == VariationalMeanName::Network);
+        if self.mean_network.is_some() && !network {
+            return refuse(
+                "--mean-network is the network of --variational-mean network, which this fit does not have: leave one of them out",
+            );
+        }
+        if self.freeze_mean && self.mean_network.is_none() {
+            return refuse("--freeze-mean keeps a trained network as it is: name it with --mean-network");
+        }
+        match (self.objective, self.regulariser) {
+            (Some(ObjectiveName::Elbo), Some(other))
+                if !matches!(
+                    other,
+                    Regulariser::Inducing(Divergence::KullbackLeibler {
+                        direction: Direction::PosteriorToPrior
+                    })
+                ) =>
+            {
+                refuse(
+                    "--objective elbo is the bound on the evidence, whose regulariser is kl: with another one it is --objective pgvi or gwi",
+                )
+            }
+            (Some(ObjectiveName::Gwi), Some(other))
+                if !matches!(
+                    other,
+                    Regulariser::Wasserstein(_)
+                        | Regulariser::WassersteinOfTwo
+                        | Regulariser::PartialWasserstein
+                ) =>
+            {
+                refuse(
+                    "--objective gwi is Gaussian Wasserstein inference, whose regulariser is wasserstein, wasserstein-symmetric-roots, wasserstein-two-batches or wasserstein-partial: with another one it is --objective pgvi",
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The way of an objective, with what was said beside it.
+    fn way(&self, objective: ObjectiveName) -> GviWay {
+        let elbo = objective == ObjectiveName::Elbo;
+        let regulariser = self.regulariser.unwrap_or(match objective {
+            ObjectiveName::Elbo => {
+                Regulariser::Inducing(Divergence::KullbackLeibler { direction: Direction::PosteriorToPrior })
+            }
+            ObjectiveName::Gwi => Regulariser::Wasserstein(FidelityForm::NuclearNorm),
+            _ => Regulariser::default(),
+        });
+        let risk = self.risk.unwrap_or(if elbo { Risk::Expected } else { Risk::Predictive });
+        let reduction = self.risk_reduction.unwrap_or(if elbo { Reduction::Sum } else { Reduction::Mean });
+        let usual = if elbo { VariationalMeanName::Inducing } else { VariationalMeanName::Network };
+        let mean = self.variational_mean.unwrap_or(usual);
+        let usual = if elbo { Family::Cholesky } else { Family::Diagonal };
+        let family = self.variational_kernel.unwrap_or(usual);
+        let of_mean = match mean {
+            VariationalMeanName::Network => "a network",
+            VariationalMeanName::Inducing => "inducing points",
+            VariationalMeanName::Constant => "a constant",
+            VariationalMeanName::Prior => "the prior",
+        };
+        let name = format!(
+            "{}, {regulariser}, mean of {of_mean}",
+            match objective {
+                ObjectiveName::Elbo => "elbo",
+                ObjectiveName::Gwi => "gwi",
+                _ => "pgvi",
+            }
+        );
+        let objective = GeneralisedObjective {
+            risk,
+            reduction,
+            regulariser,
+            weight: self.regulariser_weight,
+            rows_together: self.rows_together,
+        };
+        GviWay { name, objective, family, mean }
+    }
+
+    /// All ways that are tried: one where the objective or its regulariser is given, else those that a user would compare.
+    pub(crate) fn ways(&self) -> Vec<GviWay> {
+        if let Some(objective) = self.objective {
+            return vec![self.way(objective)];
+        }
+        if let Some(regulariser) = self.regulariser {
+            return vec![self.way(match regulariser {
+                Regulariser::Wasserstein(_)
+                | Regulariser::WassersteinOfTwo
+                | Regulariser::PartialWasserstein => ObjectiveName::Gwi,
+                _ => ObjectiveName::Pgvi,
+            })];
+        }
+        let named = |family: Family, weight: f64| {
+            let mut way = self.way(ObjectiveName::Pgvi);
+            way.family = self.variational_kernel.unwrap_or(family);
+            if self.regulariser_weight == 1.0 {
+                way.objective.weight = weight;
+            }
+            way.name =
+                format!("{}, {} covariance, weight {}", way.name, name_of(way.family), way.objective.weight);
+            way
+        };
+        // Beside a mean over rows a regulariser of weight 1 counts as much as they do: it draws means to the prior's, but no covariance is as careful. A light one leaves both to the rows.
+        let mut all = vec![named(Family::Diagonal, 1.0), named(Family::Kernelised, LIGHT)];
+        // A network beside which nothing else may be the mean is no bound on the evidence.
+        if !matches!(
+            self.variational_mean,
+            Some(VariationalMeanName::Network | VariationalMeanName::Constant)
+        ) && self.variational_kernel.is_none_or(Family::is_of_weights)
+            && self.regulariser_mode == Mode::Prior
+            && self.mean_network.is_none()
+        {
+            all.push(self.way(ObjectiveName::Elbo));
+        }
+        all.dedup_by(|a, b| a.name == b.name);
+        all
+    }
+}

@@ -1,0 +1,124 @@
+//! A mean and a covariance of their own for each function, under the likelihood itself.
+//!
+//! What the prior is learned from are numbers that stand for labels: one target for each function, fitted by least squares under a noise that is learned with the kernel (of classes this is one-hot regression by stand-ins of
+//! each class). Training is that of numbers with Gaussian noise (`gvi`), with the likelihood's energies in the place of squares.
+
+use super::features::{PlainProcess, left_for_training};
+use super::journal::Journal;
+use super::latents::LatentPosterior;
+use super::observed::Observed;
+use super::searching::Told;
+use crate::process::apart::Apart;
+use crate::process::deep::{Columns, set_aside};
+use crate::process::gvi::{GviSummary, Task, Trained, source};
+use crate::process::scalable::check_numbers;
+use crate::process::{FitStage, Hyperparameter};
+use crate::{FitRequest, Method, ModelError};
+use faer::Mat;
+use posterior_gp::Observations;
+use posterior_gp::gaussianised::StandIns as RawStandIns;
+use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
+use posterior_likelihoods::{Categorical, OutputLikelihood};
+use posterior_linalg::random::Streams;
+use posterior_optim::{Observer, Parameters as _, Reason};
+use serde::{Deserialize, Serialize};
+
+/// What came of a mean and a covariance that were trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariationSummary {
+    /// How they were trained.
+    pub learned: GviSummary,
+    /// The objective of the way that was chosen, averaged over recent steps, nats for each row.
+    pub objective: f64,
+    /// Steps that an earlier run had taken.
+    pub resumed_from: usize,
+    /// A plain process of few rows; none where no rows were held back to compare on, or it could not be had.
+    pub plain: Option<PlainProcess>,
+}
+
+/// What is left behind.
+pub(super) struct Varied {
+    pub(super) posterior: LatentPosterior,
+    pub(super) likelihood: OutputLikelihood,
+    pub(super) told: Told,
+    pub(super) summary: VariationSummary,
+}
+
+/// Added to counts before their logarithm is taken, and the pseudo-count of stand-ins.
+const PSEUDO_COUNT: f64 = 0.1;
+
+/// Fits.
+pub(super) fn fit(
+    observed: &Observed,
+    (request, method): (&FitRequest, &Method),
+    (journal, observer): (&mut Journal, &mut Observer<'_, FitStage>),
+) -> Result<Varied, ModelError> {
+    check_numbers(request, method)?;
+    let Some(options) = method.gvi() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let n = observed.rows();
+    let Apart { rest, drawn, twins } =
+        observed.apart(set_aside(n)?, Streams::new(request.seed).child("model/set-aside", 0));
+    if drawn.is_empty() {
+        return Err(ModelError::Request(format!(
+            "--method gvi needs rows to stop and to choose by, and of these {n} none can be spared: every class has too few; take --inference laplace"
+        )));
+    }
+    let (train, aside) = (observed.data.select(&rest)?, observed.data.select(&drawn)?);
+    let numbers = numbers(&observed.likelihood, &train)?;
+    let names = observed.feature_names();
+    let columns = Columns { names: &names, standardisation: &observed.standardisation };
+    let rows = (&train, &aside);
+    let likelihood = &*observed.likelihood;
+    let task = Task { request, options, columns, rows, twins, likelihood, numbers: &numbers };
+    let left = left_for_training(request, journal);
+    let trained = task.train(left, (journal, observer))?;
+    let Trained { posterior, summary, hyperpriors, steps, resumed_from, reason, jitter, objective } = trained;
+    if reason == Reason::Interrupted {
+        return Err(ModelError::Interrupted);
+    }
+    let mut likelihood = observed.likelihood.clone();
+    likelihood.set_values(&posterior.likelihood().values());
+    let prior = posterior.reference(0).posterior().model();
+    let mut hyperparameters = Hyperparameter::of(prior);
+    hyperparameters.retain(|own| own.name != "noise_variance" && own.name != "mean.constant");
+    hyperparameters.extend(Hyperparameter::of(&likelihood));
+    let told = Told {
+        hyperparameters,
+        hyperpriors,
+        source: source(&summary.prior),
+        reason,
+        steps,
+        evaluations: steps,
+        largest_jitter: jitter,
+        at_bounds: Vec::new(),
+    };
+    let summary = VariationSummary { learned: summary, objective, resumed_from, plain: None };
+    Ok(Varied { posterior: LatentPosterior::Generalised(posterior), likelihood, told, summary })
+}
+
+/// Rows with a number for each function in the place of labels: stand-ins of classes, events and counts; logarithms of overdispersed counts; numbers themselves.
+fn numbers(likelihood: &OutputLikelihood, train: &Observations) -> Result<Observations, ModelError> {
+    let n = train.rows();
+    let offset = |i: usize| train.offsets().map_or(0.0, |offsets| offsets[i]);
+    let targets = match likelihood {
+        OutputLikelihood::Bernoulli(_) | OutputLikelihood::Categorical(_) | OutputLikelihood::Poisson(_) => {
+            let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
+            RawStandIns::of(likelihood, &stand_ins, train)?.targets
+        }
+        OutputLikelihood::RobustMax(robust) => {
+            let softmax = OutputLikelihood::Categorical(Categorical::new(robust.classes())?);
+            let stand_ins = Gaussianised::new(Matching::default(), PSEUDO_COUNT)?;
+            RawStandIns::of(&softmax, &stand_ins, train)?.targets
+        }
+        OutputLikelihood::NegativeBinomial(_) => {
+            Mat::from_fn(n, 1, |i, _| (train.targets()[(i, 0)] + PSEUDO_COUNT).ln() - offset(i))
+        }
+        _ => Mat::from_fn(n, likelihood.outputs(), |i, c| {
+            let targets = train.targets();
+            if c < targets.ncols() { targets[(i, c)] - offset(i) } else { 0.0 }
+        }),
+    };
+    Ok(Observations::new(train.inputs().to_owned(), targets, None)?)
+}

@@ -1,0 +1,78 @@
+//! Numbers with Gaussian noise.
+
+use super::task::{Task, Trained};
+use crate::process::apart::Apart;
+use crate::process::deep::{Columns, floor, set_aside};
+use crate::process::fit::{FitStage, Prepared};
+use crate::process::scalable::{CheckpointWriter, ScalableFit, ScalableSummary};
+use crate::process::{Hyperparameter, ProcessPosterior};
+use crate::{FitRequest, Method, ModelError};
+use posterior_gp::generalised::GeneralisedGp;
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::random::Streams;
+use posterior_optim::Observer;
+use std::time::Instant;
+
+/// Trains on prepared rows, within `seconds` where there is a limit.
+pub(in crate::process) fn fit(
+    prepared: &Prepared,
+    (request, method): (&FitRequest, &Method),
+    seconds: Option<f64>,
+    checkpoints: &mut CheckpointWriter,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<ScalableFit, ModelError> {
+    let Some(options) = method.gvi() else {
+        return Err(ModelError::NotIterative { method: method.name() });
+    };
+    let started = Instant::now();
+    let (names, all) = (prepared.schema.feature_names(), &prepared.data);
+    let Apart { rest, drawn, twins } =
+        Apart::drawn(all, set_aside(all.rows())?, Streams::new(request.seed).stream("model/set-aside"));
+    let (train, aside) = (all.select(&rest)?, all.select(&drawn)?);
+    let columns = Columns { names: &names, standardisation: &prepared.standardisation };
+    let likelihood = Gaussian::new(request.first_noise().max(2.0 * floor(request)), floor(request));
+    let task = Task {
+        request,
+        options,
+        columns,
+        rows: (&train, &aside),
+        twins,
+        likelihood: &likelihood,
+        numbers: &train,
+    };
+    let trained = task.train(seconds, (checkpoints, observer))?;
+    let Trained { posterior, summary, hyperpriors, steps, resumed_from, reason, jitter, .. } = trained;
+    let source = source(&summary.prior);
+    let elapsed = started.elapsed().as_secs_f64();
+    let summary = ScalableSummary::of_gvi(summary, source, (steps, resumed_from), reason, elapsed);
+    Ok(ScalableFit {
+        method: method.name(),
+        check: None,
+        hyperparameters: hyperparameters(&posterior),
+        posterior: ProcessPosterior::Generalised(posterior),
+        hyperpriors,
+        summary: Some(summary),
+        reason,
+        largest_jitter: jitter,
+    })
+}
+
+/// Where hyperparameters of the prior come from, in words.
+pub(in crate::process) fn source(prior: &super::PriorSummary) -> String {
+    match (prior.rows, prior.turns.len()) {
+        (0, 0) => "given".into(),
+        (0, turns) => format!("{} inducing points, in {turns} turns with their choice", prior.inducing),
+        (rows, _) => format!("the evidence of {rows} rows"),
+    }
+}
+
+/// What is shown of a posterior of numbers: the prior's hyperparameters, of which the noise is that of the process itself.
+pub(in crate::process) fn hyperparameters(posterior: &GeneralisedGp) -> Vec<Hyperparameter> {
+    let model = posterior.reference(0).posterior().model();
+    let mut all = Hyperparameter::of(model);
+    let noise = posterior.likelihood().values();
+    if let Some(own) = all.iter_mut().find(|own| own.name == "noise_variance") {
+        own.values = noise;
+    }
+    all
+}

@@ -1,0 +1,26 @@
+//! **Generalised variational inference** on a table: a prior whose hyperparameters are learned first, then a mean and a covariance, in several ways of which rows that are set aside choose one, and variances that are tempered on these.
+//!
+//! | file | what |
+//! |---|---|
+//! | `prior` | the process that regularises: hyperparameters, inducing points |
+//! | `mean` | the variational mean, a network among others |
+//! | `task` | all ways to train, and the best |
+//! | `fit` | numbers with Gaussian noise; labels go by `generalised` |
+//! | `summary` | what stands in a file's header |
+//! | `file` | arrays, and back |
+//! | `work` | what it takes, for plans |
+
+pub(in crate::process) mod file;
+mod fit;
+mod mean;
+mod prior;
+mod summary;
+mod task;
+mod work;
+
+pub(in crate::process) use fit::fit;
+pub(in crate::process) use fit::source;
+pub(in crate::process) use summary::factors;
+pub use summary::{GviSummary, MeanKind, PriorSummary, TriedWay};
+pub(in crate::process) use task::{Task, Trained};
+pub(in crate::process) use work::GviWork;

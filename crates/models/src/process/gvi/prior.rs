@@ -1,0 +1,170 @@
+//! The process that regularises: hyperparameters by the evidence of some rows, or of the inducing points in turns with their choice; then inducing points among all rows.
+
+use super::summary::PriorSummary;
+use crate::options::LengthscalePrior;
+use crate::options::{GviOptions, InducingChoiceName};
+use crate::process::fit::{FitStage, add_weak_priors};
+use crate::process::scalable::set_hyperparameters;
+use crate::{FitRequest, ModelError};
+use posterior_data::Split;
+use posterior_gp::exact::{self, ExactGp, FitOptions};
+use posterior_gp::generalised::{
+    JITTER, LearningOptions, ReferenceProcess, RegulariserRisk, Selector, Turn, learn_reference,
+};
+use posterior_gp::{Hyperprior, Observations};
+use posterior_likelihoods::Gaussian;
+use posterior_linalg::random::Streams;
+use posterior_optim::{Adaptive, Observer, Optimiser, Parameters, Reason, Signal, UpdateRule};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Steps and step size of the pointwise risk, and the risk that ends it, as published.
+const POINTWISE: (usize, f64, f64) = (10_000, 1e-4, -10.0);
+
+/// What was learned, as a checkpoint keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundPrior {
+    /// Hyperparameters of the exact process, natural values.
+    pub(super) values: Vec<f64>,
+    /// Inducing points among the rows trained on.
+    pub(super) rows: Vec<usize>,
+    turns: Vec<Turn>,
+    settled: bool,
+    /// Rows that hyperparameters were learned from.
+    from: usize,
+    /// Beliefs that were told.
+    pub(super) hyperpriors: Vec<Hyperprior>,
+    /// Steps of the search.
+    pub(super) steps: usize,
+}
+
+/// What the prior is learned from: rows with a number for each function.
+pub(super) struct PriorTask<'a> {
+    pub(super) request: &'a FitRequest,
+    pub(super) options: &'a GviOptions,
+    pub(super) names: &'a [String],
+    /// Inputs, targets n x C and known noise.
+    pub(super) data: &'a Observations,
+}
+
+impl PriorTask<'_> {
+    /// The exact process before anything is learned.
+    pub(super) fn model(&self) -> Result<ExactGp, ModelError> {
+        let kernel = self.request.kernel.build(self.names)?;
+        let floor = self.request.noise_floor;
+        let noise = Gaussian::new(self.request.first_noise(), floor);
+        let (inputs, functions) = (self.data.inputs().ncols(), self.data.targets().ncols());
+        Ok(ExactGp::new(kernel, self.request.mean, noise, inputs, functions))
+    }
+
+    fn selector(&self) -> Result<Selector, ModelError> {
+        match self.options.inducing.inducing_choice {
+            None | Some(InducingChoiceName::Greedy) => Ok(Selector::GreedyVariance),
+            Some(InducingChoiceName::KMeans) => Ok(Selector::KMeans),
+            Some(InducingChoiceName::Random) => Ok(Selector::Random),
+            Some(InducingChoiceName::Cover | InducingChoiceName::Pruned) => Err(ModelError::Request(
+                "--method gvi chooses its inducing points by --inducing-choice greedy, random or k-means"
+                    .into(),
+            )),
+        }
+    }
+
+    /// Learns and chooses, within some time.
+    pub(super) fn learn(
+        &self,
+        time: Option<Duration>,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<(FoundPrior, bool), ModelError> {
+        let Self { request, options, data, .. } = self;
+        let mut model = self.model()?;
+        let mut hyperpriors = request.hyperpriors.clone();
+        if request.lengthscale_prior == LengthscalePrior::Weak {
+            add_weak_priors(&mut hyperpriors, &model, data.inputs().ncols());
+        }
+        let mut evidence = FitOptions {
+            hyperpriors: hyperpriors.clone(),
+            seed: request.seed,
+            memory_limit: request.memory,
+            ..FitOptions::default()
+        };
+        evidence.steps.time = time;
+        let (mut steps, mut from, mut interrupted) = (0, 0, false);
+        let mut turns = options.alternations;
+        if let Some(given) = &request.hyperparameters {
+            set_hyperparameters(&mut model, given)?;
+            (turns, hyperpriors) = (0, Vec::new());
+        } else if options.prior_rows > 0 {
+            let n = data.rows();
+            let few = options.prior_rows.min(n);
+            let rows = match few < n {
+                true => {
+                    let streams = Streams::new(request.seed).child("model/prior-rows", 0);
+                    Split::random(n, few as f64 / n as f64, streams).test
+                }
+                false => Split::all(n).train,
+            };
+            from = rows.len();
+            let own = data.select(&rows)?;
+            if options.regulariser_risk == RegulariserRisk::PointwisePredictive {
+                return Err(ModelError::Request(
+                    "--regulariser-risk pointwise-predictive is for hyperparameters that are learned on the inducing points: ask for that with --prior-rows 0".into(),
+                ));
+            }
+            let found =
+                exact::fit(model, own, &evidence, &mut |progress, _| observer(progress, &FitStage::Search))?;
+            interrupted = found.reason == Reason::Interrupted;
+            (steps, model) = (found.evaluations, found.posterior.model().clone());
+            turns = 0;
+        }
+        let (pointwise_steps, rate, least_risk) = POINTWISE;
+        evidence.restarts = 1;
+        let learning = LearningOptions {
+            // So many as are asked for, or as many as there are rows.
+            points: options.inducing.inducing.unwrap_or_else(|| options.points().min(data.rows())),
+            selector: self.selector()?,
+            risk: options.regulariser_risk,
+            turns,
+            evidence,
+            pointwise: (
+                Optimiser::Adaptive(Adaptive::new(UpdateRule::AdaBelief.rule(), rate)),
+                pointwise_steps,
+            ),
+            least_risk,
+        };
+        let learned = learn_reference(model, data, &learning, &mut |progress, _| {
+            if interrupted { Signal::Stop } else { observer(progress, &FitStage::Search) }
+        })?;
+        let found = FoundPrior {
+            values: learned.posterior.model().values(),
+            steps: steps + learned.turns.iter().map(|turn| turn.steps).sum::<usize>(),
+            rows: learned.rows,
+            turns: learned.turns,
+            settled: learned.settled,
+            from,
+            hyperpriors,
+        };
+        Ok((found, interrupted || learned.interrupted))
+    }
+
+    /// The process that was found, with what is to be told of it.
+    pub(super) fn reference(
+        &self,
+        found: &FoundPrior,
+    ) -> Result<(ReferenceProcess, PriorSummary), ModelError> {
+        let mut model = self.model()?;
+        model.set_values(&found.values);
+        let posterior = model.condition(self.data.select(&found.rows)?)?;
+        let reference = ReferenceProcess::new(posterior, self.options.regulariser_mode, false, JITTER)?;
+        let summary = PriorSummary {
+            inducing: found.rows.len(),
+            selector: self.selector()?,
+            rows: found.from,
+            risk: self.options.regulariser_risk,
+            turns: found.turns.clone(),
+            settled: found.settled,
+            noise: reference.noise_variance(),
+            relative_jitter: reference.whitening().relative_jitter,
+        };
+        Ok((reference, summary))
+    }
+}

@@ -1,0 +1,151 @@
+//! What became of training, as a header keeps it.
+
+use posterior_gp::generalised::{
+    Breakdown, Coordinates, Family, GeneralisedObjective, Mode, Reduction, RegulariserRisk, Selector,
+    Tempered, Turn,
+};
+use posterior_linear::training::Look;
+use serde::{Deserialize, Serialize};
+
+/// The process that regularises.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PriorSummary {
+    /// Inducing points.
+    pub inducing: usize,
+    /// How they were chosen.
+    pub selector: Selector,
+    /// Rows that hyperparameters were learned from; 0 where they were given, or learned on the inducing points in turns.
+    pub rows: usize,
+    /// What was minimised in them.
+    pub risk: RegulariserRisk,
+    /// Turns of learning on inducing points and choosing these again; none where there were no turns.
+    pub turns: Vec<Turn>,
+    /// Whether points came back to an earlier set.
+    pub settled: bool,
+    /// Its noise variance, of standardised targets or of the numbers that stand for labels.
+    pub noise: f64,
+    /// What was added to the diagonal of the matrix of inducing points, relative to its mean.
+    pub relative_jitter: f64,
+}
+
+/// One way to train, and what the rows that were set aside say of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedWay {
+    /// In words.
+    pub name: String,
+    /// Mean of `-log p(y)` of the rows set aside, nats, at its best look; infinite where it led nowhere.
+    pub nll: f64,
+    /// The same once variances are tempered, which is optimistic by as much as a factor can be.
+    pub tempered_nll: Option<f64>,
+    /// Steps taken, and before the best look.
+    pub steps: [usize; 2],
+    /// Looks, each with its step.
+    pub looks: Vec<Look>,
+    /// What the objective was made of at looks.
+    pub history: Vec<Breakdown>,
+    /// Largest share of a batch's variances that were raised to their floor.
+    pub floored: f64,
+    /// Most eigenvalues that a regulariser of matrices clipped in one step.
+    pub clipped: usize,
+    /// Why it ended, or what went wrong.
+    pub ended: String,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+/// A mean and a covariance that were trained; part of the header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GviSummary {
+    /// The process that regularises.
+    pub prior: PriorSummary,
+    /// The way that was chosen.
+    pub chosen: String,
+    /// What it minimised.
+    pub objective: GeneralisedObjective,
+    /// Family of its covariance.
+    pub family: Family,
+    /// Coordinates of the weights of inducing points.
+    pub coordinates: Coordinates,
+    /// Whether the prior regularised, or its posterior given the inducing points.
+    pub mode: Mode,
+    /// Its mean, in words.
+    pub mean: String,
+    /// The network of its mean, as TOML; None of other means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Weights of its mean that are constants: none, one for each function, or M of them; see the arrays.
+    pub mean_form: MeanKind,
+    /// Tempering of the one that was chosen.
+    pub tempering: Option<Tempered>,
+    /// All that were tried.
+    pub tried: Vec<TriedWay>,
+    /// Functions.
+    pub functions: usize,
+    /// Rows that were trained on.
+    pub trained_rows: usize,
+    /// Rows that were set aside to stop, to choose and to temper.
+    pub validation_rows: usize,
+    /// Rows that were drawn for that as well and equal rows that are learned from, to which they were given back.
+    #[serde(default)]
+    pub twins: usize,
+}
+
+/// What a mean is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeanKind {
+    /// That of the prior.
+    Prior,
+    /// A number for each function.
+    Constant,
+    /// Weights of inducing points.
+    Inducing,
+    /// A network.
+    Network,
+}
+
+impl GviSummary {
+    /// The summary of the way that was chosen.
+    pub fn best(&self) -> Option<&TriedWay> {
+        self.tried.iter().find(|way| way.name == self.chosen)
+    }
+
+    /// What a user must know.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Some(best) = self.best() {
+            if best.floored > 0.0 {
+                out.push(format!(
+                    "up to {:.1} % of a batch's variances were below their floor in training and raised to it: this kernel is sure of itself at inducing points, or no covariance (fixed-sparse-posterior)",
+                    100.0 * best.floored
+                ));
+            }
+            if best.clipped > 0 {
+                out.push(format!(
+                    "the regulariser clipped up to {} eigenvalues in one step: its distance is too large by what they were",
+                    best.clipped
+                ));
+            }
+        }
+        if let Some(tempered) = &self.tempering {
+            let far = tempered.factors.iter().filter(|factor| !(0.2..=5.0).contains(*factor)).count();
+            if far > 0 {
+                out.push(format!(
+                    "tempering multiplied variances by {}: the covariance that was trained is far from what rows set aside say, and away from data it may be as wrong in either direction",
+                    factors(&tempered.factors)
+                ));
+            }
+        }
+        if self.objective.reduction == Reduction::Sum && self.best().is_some_and(|best| best.steps[0] < 100) {
+            out.push("training took fewer than 100 steps: give it more time or --iterations".into());
+        }
+        out
+    }
+}
+
+/// Factors in words.
+pub(in crate::process) fn factors(factors: &[f64]) -> String {
+    let all: Vec<String> = factors.iter().take(5).map(|factor| format!("{factor:.3}")).collect();
+    let more = if factors.len() > 5 { ", ..." } else { "" };
+    format!("{}{more}", all.join(", "))
+}
