@@ -10,6 +10,7 @@ use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
 use posterior_models::{FitRequest, Method, Prepared, ProcessModel};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 /// What a fit is told beside its method.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +115,15 @@ impl MethodSettings {
         context: &mut Context<'_>,
     ) -> Result<ProcessModel, ExperimentError> {
         let mut method = self.options.clone();
-        let basis = match &mut method {
-            Method::Dbk(options) | Method::Svdbk(options) => options.basis.as_mut(),
-            Method::Dkl(options) | Method::Svdkl(options) => options.deep.basis.as_mut(),
-            _ => None,
+        let named: Vec<&mut PathBuf> = match &mut method {
+            Method::Dbk(options) | Method::Svdbk(options) => options.network.basis.iter_mut().collect(),
+            Method::Dkl(options) | Method::Svdkl(options) => options.deep.network.basis.iter_mut().collect(),
+            Method::Gvi(options) => {
+                options.kernel_network.basis.iter_mut().chain(&mut options.mean_network).collect()
+            }
+            _ => Vec::new(),
         };
-        if let Some(path) = basis {
+        for path in named {
             *path = context.folder.join(&*path);
         }
         let mut request = FitRequest {

@@ -1,9 +1,10 @@
 //! `k = 1`: a function that is one unknown number.
 
+use crate::PreparedBlock;
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::inputs::lane_sum;
 use crate::kernel::{Adjoints, Kernel, Pair, entries};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
 
@@ -31,6 +32,16 @@ impl<T: Real> Kernel<T> for Constant {
     fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
         out.fill(T::ONE);
     }
+
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    /// Nothing: it is 1 whatever the parameters.
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
+
+    /// Nothing, as well.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
 
     fn pullback_tile(&self, _: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {
         (0..adjoint.ncols()).map(|j| lane_sum(adjoint.nrows(), |i| entries(adjoint, j)[i])).sum()

@@ -5,6 +5,7 @@ use crate::{Prepared, PreparedBlock, TILE};
 use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::Parameters;
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -88,8 +89,8 @@ impl<T: Real> Adjoints<T> {
 }
 
 /// A covariance function in precision `T`. Implementations are serial and see one tile at a time;
-/// [`crate::cross`] and its siblings tile and parallelise for all of them.
-pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
+/// [`crate::cross`] and its siblings tile and parallelise for all of them. Whoever saves one that is no text asks which it is ([`Any`]).
+pub trait Kernel<T: Real>: Any + Parameters + Debug + Send + Sync {
     /// Writes `k(x_i, z_j)` for one tile (n x m, column-major).
     fn cross_tile(&self, pair: Pair<'_, T>, out: MatMut<'_, T>);
 
@@ -133,6 +134,25 @@ pub trait Kernel<T: Real>: Parameters + Debug + Send + Sync {
             self.pullback_tile(Pair { x: point, z: point, same: None }, adjoint, &mut one);
             parameters.iter_mut().zip(one.parameters).for_each(|(p, a)| *p += a);
         }
+    }
+
+    /// Adds to `out` (n x D) what an `adjoint` of [`Self::values_at`] contributes to the points. Point by point, unless a kernel knows better.
+    fn pullback_values_to_points(&self, x: MatRef<'_, T>, adjoint: &[T], out: &mut Mat<T>) {
+        let request = Request { parameters: false, x: true, z: true };
+        for (i, adjoint) in adjoint.iter().enumerate() {
+            let point = x.subrows(i, 1);
+            let mut one = Adjoints::zeros(request, 0, 1, 1, x.ncols());
+            let adjoint = MatRef::from_column_major_slice(std::slice::from_ref(adjoint), 1, 1);
+            self.pullback_tile(Pair { x: point, z: point, same: None }, adjoint, &mut one);
+            for side in [one.x, one.z].into_iter().flatten() {
+                (0..x.ncols()).for_each(|d| out[(i, d)] += side[(0, d)]);
+            }
+        }
+    }
+
+    /// Whether an observation has more variance than two at its place have in common ([`Self::values_at`]): white noise is in it.
+    fn is_noisy(&self) -> bool {
+        false
     }
 
     /// What random features of this kernel are made of.

@@ -82,6 +82,14 @@ impl<T: Real> Kernel<T> for Linear {
         }
     }
 
+    fn pullback_values_to_points(&self, x: MatRef<'_, T>, adjoint: &[T], out: &mut Mat<T>) {
+        for (d, &c) in self.columns.indices().iter().enumerate() {
+            let twice = T::from_f64(2.0 * self.variance(d));
+            let points = x.col(c).iter().zip(adjoint);
+            out.col_as_slice_mut(c).iter_mut().zip(points).for_each(|(o, (&x, &a))| *o += twice * a * x);
+        }
+    }
+
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let (x, z) = (self.points(pair.x, false), self.points(pair.z, false));
         // G Z (n x d) and Gᵀ X (m x d)

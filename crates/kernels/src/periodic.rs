@@ -1,8 +1,9 @@
 //! `k = exp(-2 Σ_d sin²(π (x_d - z_d) / p) / ℓ_d²)`: exactly repeating functions.
 
+use crate::PreparedBlock;
 use crate::inputs::{Columns, Points, add_column, lane_sum};
 use crate::kernel::{Adjoints, Kernel, Pair, column, entries};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
@@ -117,6 +118,16 @@ impl<T: Real> Kernel<T> for Periodic {
     fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
         out.fill(T::ONE);
     }
+
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ONE);
+    }
+
+    /// Nothing: it is 1 whatever the parameters.
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
+
+    /// Nothing, as well.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
 
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let request = adjoints.request();

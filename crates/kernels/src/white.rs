@@ -1,8 +1,9 @@
 //! `k = 1` for an observation with itself, 0 otherwise: independent noise that belongs to the function.
 
+use crate::PreparedBlock;
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_optim::{Parameters, Segment};
 
@@ -33,6 +34,21 @@ impl<T: Real> Kernel<T> for White {
 
     fn diagonal(&self, _x: MatRef<'_, T>, out: &mut [T]) {
         out.fill(T::ONE);
+    }
+
+    /// Two observations at one place have nothing in common.
+    fn values_at(&self, _x: PreparedBlock<'_, T>, out: &mut [T]) {
+        out.fill(T::ZERO);
+    }
+
+    /// Nothing: there is none, whatever the parameters.
+    fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
+
+    /// Nothing, as well.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
+
+    fn is_noisy(&self) -> bool {
+        true
     }
 
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, _: &mut Adjoints<T>) -> f64 {

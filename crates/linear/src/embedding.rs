@@ -57,4 +57,10 @@ pub trait EmbeddedAt {
     /// # Errors
     /// Whatever the map itself may refuse.
     fn pull_back(&self, slopes: MatRef<'_, f64>, gradient: &mut [f64]) -> Result<(), LinearError>;
+
+    /// What slopes in the embedding (b x h) say of the rows, b x D.
+    ///
+    /// # Errors
+    /// Whatever the map itself may refuse.
+    fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError>;
 }

@@ -9,7 +9,7 @@
 //! | `covariances`, `outer` | covariances of a batch's outputs, without gradients of fully connected layers |
 //! | `kernel` | [`TangentKernel`]: `J(x) J(z)^T` as a [`BlockKernel`](posterior_kernels::BlockKernel), with gradients in its inputs |
 //! | `gram` | [`tangent_gram`]: that of all examples, in doubles, rows in pieces |
-//! | `learned` | [`NetworkEmbedding`]: outputs with the way back to the weights; [`NetworkFeatures`], [`DeepInducing`]: outputs, or inducing points behind them, as features that are trained ([`posterior_linear::low_rank`]) |
+//! | `learned` | [`NetworkEmbedding`]: outputs with the way back to the weights; [`NetworkFeatures`], [`DeepInducing`]: outputs, or inducing points behind them, as features that are trained ([`posterior_linear::low_rank`]); [`MappedKernel`]: a kernel behind them |
 //! | `head` | [`Head`]: an output layer alone needs no way back |
 //! | `observations` | [`Batch`], [`Observed`]: inputs and checked targets, batch by batch |
 //!
@@ -45,7 +45,7 @@ pub use features::Tangent;
 pub use gram::{GramPlan, tangent_gram};
 pub use head::Head;
 pub use kernel::TangentKernel;
-pub use learned::{DeepInducing, NetworkEmbedding, NetworkFeatures};
+pub use learned::{DeepInducing, MappedKernel, NetworkEmbedding, NetworkFeatures};
 pub use observations::{
     Batch, ObservationError, Observed, batch_size, check_outputs, doubles, passing_batch_size, ranges,
     target_values, through_batch_size,

@@ -23,6 +23,24 @@ impl<T: Real> Product<T> {
         assert!(!factors.is_empty(), "a product has at least one factor");
         Self { factors }
     }
+
+    /// The adjoint of each factor's values, where that of the product's is given.
+    fn adjoints_of_values(&self, x: MatRef<'_, T>, adjoint: &[T]) -> Vec<Vec<T>> {
+        let of = |factor: &dyn Kernel<T>| {
+            let mut own = vec![T::ZERO; adjoint.len()];
+            factor.values_at(factor.prepare(x).block(0..adjoint.len()), &mut own);
+            own
+        };
+        let values: Vec<Vec<T>> = self.factors.iter().map(|factor| of(&**factor)).collect();
+        let without = |index: usize| {
+            let mut mine = adjoint.to_vec();
+            for (_, other) in values.iter().enumerate().filter(|(other, _)| *other != index) {
+                mine.iter_mut().zip(other).for_each(|(m, &v)| *m *= v);
+            }
+            mine
+        };
+        (0..values.len()).map(without).collect()
+    }
 }
 
 /// `target *= other`, entry by entry.
@@ -74,22 +92,19 @@ impl<T: Real> Kernel<T> for Product<T> {
 
     /// As [`Self::pullback_tile`] does it.
     fn pullback_values_at(&self, x: MatRef<'_, T>, adjoint: &[T], parameters: &mut [f64]) {
-        let values: Vec<Vec<T>> = self
-            .factors
-            .iter()
-            .map(|factor| {
-                let mut own = vec![T::ZERO; adjoint.len()];
-                factor.values_at(factor.prepare(x).block(0..adjoint.len()), &mut own);
-                own
-            })
-            .collect();
-        for (index, (factor, range)) in ranges(&self.factors).enumerate() {
-            let mut mine = adjoint.to_vec();
-            for (_, other) in values.iter().enumerate().filter(|(other, _)| *other != index) {
-                mine.iter_mut().zip(other).for_each(|(m, &v)| *m *= v);
-            }
+        let each = ranges(&self.factors).zip(self.adjoints_of_values(x, adjoint));
+        each.for_each(|((factor, range), mine)| {
             factor.pullback_values_at(x, &mine, &mut parameters[range]);
-        }
+        });
+    }
+
+    fn pullback_values_to_points(&self, x: MatRef<'_, T>, adjoint: &[T], out: &mut Mat<T>) {
+        let each = self.factors.iter().zip(self.adjoints_of_values(x, adjoint));
+        each.for_each(|(factor, mine)| factor.pullback_values_to_points(x, &mine, out));
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.factors.iter().any(|factor| factor.is_noisy())
     }
 
     /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up, not divided out, so

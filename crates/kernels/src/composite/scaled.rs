@@ -3,7 +3,7 @@
 use crate::features::{FeatureError, FeatureRecipe};
 use crate::kernel::{Adjoints, Kernel, Pair, column};
 use crate::{Prepared, PreparedBlock};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use posterior_linalg::Real;
 use posterior_linalg::vectorised::dispatch;
 use posterior_optim::{Parameters, Segment, Transform};
@@ -20,6 +20,11 @@ impl<T: Real> Scaled<T> {
     /// `variance · inner`; the parameter is called `LABEL.variance`.
     pub fn new(label: impl Into<String>, variance: f64, inner: Box<dyn Kernel<T>>) -> Self {
         Self { label: label.into(), variance, inner }
+    }
+
+    fn scaled(&self, adjoint: &[T]) -> Vec<T> {
+        let variance = T::from_f64(self.variance);
+        adjoint.iter().map(|a| variance * *a).collect()
     }
 
     fn multiply(&self, mut out: MatMut<'_, T>) {
@@ -97,9 +102,15 @@ impl<T: Real> Kernel<T> for Scaled<T> {
         let mut own = vec![T::ZERO; adjoint.len()];
         self.inner.values_at(self.inner.prepare(x).block(0..adjoint.len()), &mut own);
         *mine += own.iter().zip(adjoint).map(|(v, a)| (*v * *a).to_f64()).sum::<f64>();
-        let variance = T::from_f64(self.variance);
-        let scaled: Vec<T> = adjoint.iter().map(|a| variance * *a).collect();
-        self.inner.pullback_values_at(x, &scaled, rest);
+        self.inner.pullback_values_at(x, &self.scaled(adjoint), rest);
+    }
+
+    fn pullback_values_to_points(&self, x: MatRef<'_, T>, adjoint: &[T], out: &mut Mat<T>) {
+        self.inner.pullback_values_to_points(x, &self.scaled(adjoint), out);
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.inner.is_noisy()
     }
 
     /// The inner kernel sees the adjoint as it is; what it adds is multiplied by the variance afterwards.

@@ -71,6 +71,14 @@ impl<T: Real> Kernel<T> for Sum<T> {
         }
     }
 
+    fn pullback_values_to_points(&self, x: MatRef<'_, T>, adjoint: &[T], out: &mut Mat<T>) {
+        self.terms.iter().for_each(|term| term.pullback_values_to_points(x, adjoint, out));
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.terms.iter().any(|term| term.is_noisy())
+    }
+
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         ranges(&self.terms)
             .map(|(term, range)| {

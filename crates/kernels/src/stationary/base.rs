@@ -179,6 +179,9 @@ impl<T: Real, F: Form> Kernel<T> for Stationary<F> {
     /// Nothing: it is 1 whatever the parameters.
     fn pullback_values_at(&self, _x: MatRef<'_, T>, _adjoint: &[T], _parameters: &mut [f64]) {}
 
+    /// Nothing, as well.
+    fn pullback_values_to_points(&self, _x: MatRef<'_, T>, _adjoint: &[T], _out: &mut Mat<T>) {}
+
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let request = adjoints.request();
         let distances = self.distances(pair);

@@ -30,7 +30,7 @@ pub(crate) use open::without_link;
 pub use open::{Opened, SetAside, Strip, TrainingRecord, open_network};
 pub use preparation::Preparation;
 pub(crate) use reading::{Raw, Wanted, class_numbers, converted, file_name, image_shape, pixels};
-pub(crate) use tensors::{add_network, is_single, take_network};
+pub(crate) use tensors::{add_network, add_network_as, is_single, take_network, take_network_as};
 pub use train::{CheckpointRequest, TrainPlan, TrainReport, TrainRequest, train_network};
 
 use posterior_data::DataError;

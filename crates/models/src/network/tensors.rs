@@ -8,8 +8,17 @@ const NETWORK: &str = "network.";
 
 /// The weights of a network, by name.
 pub(crate) fn add_network<T: Precision + Element>(network: &Network<T>, tensors: &mut Tensors) {
+    add_network_as(NETWORK, network, tensors);
+}
+
+/// The same behind another prefix, where a file has more than one.
+pub(crate) fn add_network_as<T: Precision + Element>(
+    prefix: &str,
+    network: &Network<T>,
+    tensors: &mut Tensors,
+) {
     for (slot, array) in network.graph().parameters().iter().zip(network.parameters()) {
-        tensors.insert(format!("{NETWORK}{}", slot.name), slot.shape.clone(), array.values());
+        tensors.insert(format!("{prefix}{}", slot.name), slot.shape.clone(), array.values());
     }
 }
 
@@ -23,10 +32,19 @@ pub(crate) fn take_network<T: Precision + Element>(
     graph: Graph,
     tensors: &mut Tensors,
 ) -> Result<Network<T>, StoreError> {
+    take_network_as(NETWORK, graph, tensors)
+}
+
+/// The same behind another prefix.
+pub(crate) fn take_network_as<T: Precision + Element>(
+    prefix: &str,
+    graph: Graph,
+    tensors: &mut Tensors,
+) -> Result<Network<T>, StoreError> {
     let slots = graph.parameters().iter();
     let parameters = slots
         .map(|slot| {
-            let values = tensors.take(&format!("{NETWORK}{}", slot.name), &slot.shape)?;
+            let values = tensors.take(&format!("{prefix}{}", slot.name), &slot.shape)?;
             Ok(Array::new(slot.shape.clone(), values))
         })
         .collect::<Result<_, StoreError>>()?;

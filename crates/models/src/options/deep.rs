@@ -38,6 +38,22 @@ pub enum BasisLayer {
     LastHidden,
 }
 
+/// A network that features are made of, or that a kernel acts behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct BasisOptions {
+    /// The network whose outputs are the features, and of gvi what the kernel acts on: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from; `none` for inducing points among the rows themselves (dkl, svdkl) [default: a residual perceptron of three blocks of width 128; of gvi none]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub basis: Option<PathBuf>,
+    /// What of the network of --basis is taken
+    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    pub basis_layer: BasisLayer,
+    /// Keep the network of --basis as it is: Bayesian regression on its outputs, or on what its last layer reads (--basis-layer); of gvi a kernel on these
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
+    pub freeze_basis: bool,
+}
+
 /// Learned features.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -54,15 +70,10 @@ pub struct DbkOptions {
     /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
-    /// The network whose outputs are the features: an architecture (TOML), or a trained network (ONNX, safetensors) to begin from; `none` for inducing points among the rows themselves (dkl, svdkl) [default: a residual perceptron of three blocks of width 128]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
-    pub basis: Option<PathBuf>,
-    /// What of the network of --basis is taken
-    #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
-    pub basis_layer: BasisLayer,
-    /// Keep the network of --basis as it is: Bayesian regression on its outputs, or on what its last layer reads (--basis-layer)
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set))]
-    pub freeze_basis: bool,
+    /// The network.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub network: BasisOptions,
     /// Rank of the preconditioner [default: 100]; basis functions of dbk and svdbk, inducing points of dkl and svdkl [default: 128, or the outputs of --basis]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = numbers::whole(0..=MOST_KEPT)))]
     pub rank: Option<usize>,
@@ -89,9 +100,7 @@ impl Default for DbkOptions {
             large: LargeTableOptions::default(),
             batches: BatchOptions::default(),
             objective: None,
-            basis: None,
-            basis_layer: BasisLayer::Outputs,
-            freeze_basis: false,
+            network: BasisOptions::default(),
             rank: None,
             correction: None,
             trace_weight: None,
@@ -189,7 +198,7 @@ impl Setting {
 impl DbkOptions {
     /// Whether `--basis none` asks for inducing points among the rows themselves. A file of that name is `./none`.
     pub(crate) fn without_network(&self) -> bool {
-        self.basis.as_deref().is_some_and(|path| path.as_os_str() == "none")
+        self.network.basis.as_deref().is_some_and(|path| path.as_os_str() == "none")
     }
 
     fn corrected(&self, kind: DeepKind) -> (CorrectionName, f64) {
@@ -344,7 +353,7 @@ impl DbkOptions {
                 betas.into_iter().map(predictive).chain([from_below()]).collect()
             }
             // What all rows would be looked at for in hundreds of steps, batches have found in the time of a few; noise of rows is not in their bound, and a network that stays has nothing to find.
-            Some(_) if kind.exact && !self.freeze_basis && correction != CorrectionName::Noise => {
+            Some(_) if kind.exact && !self.network.freeze_basis && correction != CorrectionName::Noise => {
                 let (first, mut on_all) = (bound(), evidence());
                 // As many passes over the rows as batches may make.
                 on_all.options.steps = first.options.steps.div_ceil(first.per_pass).max(1);

@@ -1,5 +1,6 @@
 //! Generalised variational inference: what it is told.
 
+use super::deep::{BasisLayer, BasisOptions};
 use super::groups::{BatchOptions, InducingOptions, LargeTableOptions};
 #[cfg(feature = "clap")]
 use super::numbers::{self, MOST_KEPT};
@@ -59,6 +60,10 @@ pub struct GviOptions {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub inducing: InducingOptions,
+    /// A network behind which the prior's kernel acts.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub kernel_network: BasisOptions,
     /// What to maximise [default: evidence; deep kernels and gvi choose by rows that are set aside]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub objective: Option<ObjectiveName>,
@@ -121,6 +126,7 @@ impl Default for GviOptions {
             large: LargeTableOptions::default(),
             batches: BatchOptions::default(),
             inducing: InducingOptions::default(),
+            kernel_network: BasisOptions::default(),
             objective: None,
             regulariser: None,
             regulariser_weight: 1.0,
@@ -228,6 +234,22 @@ impl GviOptions {
         }
         if self.freeze_mean && self.mean_network.is_none() {
             return refuse("--freeze-mean keeps a trained network as it is: name it with --mean-network");
+        }
+        match &self.kernel_network {
+            BasisOptions { basis: None, freeze_basis: true, .. } => {
+                return refuse("--freeze-basis keeps a trained network as it is: name it with --basis");
+            }
+            BasisOptions { basis: None, basis_layer: BasisLayer::LastHidden, .. } => {
+                return refuse(
+                    "--basis-layer last-hidden takes the last layer off a network: name it with --basis",
+                );
+            }
+            BasisOptions { basis: Some(path), .. } if path.as_os_str() == "none" => {
+                return refuse(
+                    "--method gvi has no network before its kernel unless one is named: leave --basis none out",
+                );
+            }
+            _ => {}
         }
         match (self.objective, self.regulariser) {
             (Some(ObjectiveName::Elbo), Some(other))

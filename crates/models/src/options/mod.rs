@@ -32,7 +32,7 @@ mod methods;
 pub mod numbers;
 mod search;
 
-pub use deep::{BasisLayer, CorrectionName, DbkOptions, DklOptions};
+pub use deep::{BasisLayer, BasisOptions, CorrectionName, DbkOptions, DklOptions};
 pub(crate) use deep::{DeepKind, FIRST_PASSES, GO_ON, LOW_NOISE, Setting};
 pub use groups::{
     BatchOptions, InducingChoiceName, InducingOptions, IterativeOptions, KernelPrecision, LargeTableOptions,

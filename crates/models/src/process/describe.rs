@@ -348,6 +348,16 @@ pub(super) fn variation(gvi: &GviSummary) -> Vec<SummaryRow> {
             ),
         ),
     ];
+    if let Some(network) = &prior.network {
+        let what = match network.kept {
+            true => "kept as it is".into(),
+            false => format!("its {} weights among the hyperparameters", network.weights),
+        };
+        rows.push(SummaryRow::new(
+            "kernel behind",
+            format!("{}, {} outputs, {what}", network.origin, network.outputs),
+        ));
+    }
     if !prior.turns.is_empty() {
         let settled = if prior.settled { "points came back to an earlier set" } else { "not settled" };
         rows.push(SummaryRow::new("prior learned in", format!("{} turns, {settled}", prior.turns.len())));

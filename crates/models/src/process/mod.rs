@@ -50,7 +50,7 @@ pub use generalised::{
     PlainProcess, StandInSummary, Target, TriedInference, TriedPseudoCount, VariationSummary,
     choose_likelihood, no_exposure,
 };
-pub use gvi::{GviSummary, MeanKind, PriorSummary, TriedWay};
+pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedWay};
 pub use header::{FitSummary, Header, Hyperparameter};
 pub use posterior::ProcessPosterior;
 pub use predict::{PredictOptions, Predictions, VarianceMethod, VarianceSolves};

@@ -122,13 +122,23 @@ impl<T: Precision> Traced<'_, T> {
         if selection.is_empty() {
             return Ok(());
         }
-        let mut cotangents = Array::zeros(self.trace.output().shape().to_vec());
-        for (i, row) in cotangents.values_mut().chunks_exact_mut(slopes.nrows().max(1)).enumerate() {
-            row.iter_mut().zip(slopes.col(i).iter()).for_each(|(v, c)| *v = T::from_f64(*c));
-        }
-        let own = self.trace.vjp(selection, &cotangents).map_err(failed)?;
+        let own = self.trace.vjp(selection, &self.cotangents(slopes)).map_err(failed)?;
         gradient.iter_mut().zip(own.values()).for_each(|(g, o)| *g += o.to_f64());
         Ok(())
+    }
+
+    /// What these slopes say of the rows, D x b. About one pass through the network.
+    pub(super) fn of_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        Ok(columns(&self.trace.vjp_input(&self.cotangents(slopes)).map_err(failed)?))
+    }
+
+    /// Slopes in the outputs (h x b) as the network takes them.
+    fn cotangents(&self, slopes: MatRef<'_, f64>) -> Array<T> {
+        let mut out = Array::zeros(self.trace.output().shape().to_vec());
+        for (i, row) in out.values_mut().chunks_exact_mut(slopes.nrows().max(1)).enumerate() {
+            row.iter_mut().zip(slopes.col(i).iter()).for_each(|(v, c)| *v = T::from_f64(*c));
+        }
+        out
     }
 }
 
@@ -205,5 +215,9 @@ impl<T: Precision> EmbeddedAt for Behind<'_, T> {
 
     fn pull_back(&self, slopes: MatRef<'_, f64>, gradient: &mut [f64]) -> Result<(), LinearError> {
         self.traced.add_gradient(slopes.transpose(), gradient)
+    }
+
+    fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        Ok(self.traced.of_inputs(slopes.transpose())?.transpose().to_owned())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: spec `generalised_variational_inference`, sections 8 and 16.1.
 
-use super::layer::{Layer, sum, truncated};
+use super::layer::{Layer, only_column, sum, truncated};
 use faer::{Mat, MatRef};
 use posterior_linalg::random::Streams;
 use posterior_linalg::vectorised::{add_scaled, dispatch, dot};
@@ -39,13 +39,6 @@ impl MeanNetwork {
         );
         out
     }
-
-    fn inputs_of(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>, LinearError> {
-        if x.ncols() != 1 {
-            return Err(LinearError::Shape { what: "columns of the inputs", expected: 1, found: x.ncols() });
-        }
-        Ok(x.col(0).iter().copied().collect())
-    }
 }
 
 impl Embedding for MeanNetwork {
@@ -79,11 +72,11 @@ impl Embedding for MeanNetwork {
     }
 
     fn embedded(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        Ok(self.values(&self.hidden.at(&self.inputs_of(x)?)))
+        Ok(self.values(&self.hidden.at(&only_column(x)?)))
     }
 
     fn at<'a>(&'a self, x: MatRef<'_, f64>) -> Result<Box<dyn EmbeddedAt + 'a>, LinearError> {
-        let x = self.inputs_of(x)?;
+        let x = only_column(x)?;
         let h = self.hidden.at(&x);
         Ok(Box::new(Behind { of: self, embedded: self.values(&h), x, h }))
     }
@@ -135,6 +128,11 @@ impl EmbeddedAt for Behind<'_> {
         constant[0] += sum(&outer);
         Ok(())
     }
+
+    fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        let of = self.of;
+        Ok(of.hidden.slopes_of_inputs(&self.h, |i, j| slopes[(i, 0)] * of.readout[j]))
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +174,15 @@ mod tests {
             };
             let expected = 0.5 + (value(1e-6) - value(-1e-6)) / 2e-6;
             assert!((found - expected).abs() < 1e-8 * (1.0 + expected.abs()), "{k}: {found} {expected}");
+        }
+        let of_x = at.pull_back_inputs(slopes.as_ref()).unwrap();
+        for i in 0..53 {
+            let moved_by = |by: f64| {
+                let x = Mat::from_fn(1, 1, |_, _| x[(i, 0)] + by);
+                slopes[(i, 0)] * moved.embedded(x.as_ref()).unwrap()[(0, 0)]
+            };
+            let expected = (moved_by(1e-6) - moved_by(-1e-6)) / 2e-6;
+            assert!((of_x[(i, 0)] - expected).abs() < 1e-8, "{i}: {} {expected}", of_x[(i, 0)]);
         }
         let wide = Mat::zeros(3, 2);
         assert!(moved.embedded(wide.as_ref()).is_err() && moved.at(wide.as_ref()).is_err());

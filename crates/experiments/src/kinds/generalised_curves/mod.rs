@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `problem` | curves, blocks, splits |
-//! | `layer`, `mean`, `mapping` | a layer of tangents; the variational mean and the kernel behind a map that are made of it |
+//! | `layer`, `mean` | a layer of tangents, as a map that a kernel acts on; the variational mean that is made of it |
 //! | `prior` | the process that regularises, learned once for all fits that share it |
 //! | `configuration` | the grid |
 //! | `training` | one fit with its scores |
@@ -17,7 +17,6 @@
 mod configuration;
 pub(super) mod figures;
 mod layer;
-mod mapping;
 mod mean;
 pub(super) mod prior;
 pub(super) mod problem;

@@ -2,7 +2,7 @@
 //!
 //! Source: spec `generalised_variational_inference`, sections 4.2, 6 and 9.1; errata E8, E23, E31.
 
-use super::mapping::Mapping;
+use super::layer::Layer;
 use super::problem::Problem;
 use crate::error::{ExperimentError, refused};
 use crate::labels::squared_exponential;
@@ -13,10 +13,11 @@ use posterior_gp::generalised::{
     learn_reference,
 };
 use posterior_kernels::infinite::{Activation, InfiniteNetwork};
-use posterior_kernels::{Columns, Kernel};
+use posterior_kernels::{Columns, Kernel, KernelExpression};
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Optimiser, Parameters, Signal, UpdateRule};
+use posterior_tangent::MappedKernel;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,11 +38,23 @@ pub(crate) enum PriorKernel {
     Ard,
 }
 
+/// What the scale and the constant of a linear kernel behind a map begin with (spec `generalised_variational_inference`, section 6.4).
+const MAPPED: f64 = 1e4;
+
+/// `s h(x)·h(z) + c`: a polynomial of degree one behind a layer whose weights are drawn. Its matrices have a rank of at most one more than there are units.
+fn mapping(units: usize, streams: Streams) -> Result<MappedKernel, ExperimentError> {
+    let names: Vec<String> = (1..=units).map(|unit| format!("unit{unit}")).collect();
+    let text = format!("linear(variance={MAPPED}) + constant(variance={MAPPED})");
+    let base = text.parse::<KernelExpression>()?.build(&names)?;
+    let map = Layer::drawn(units, streams, "experiment/generalised-mapping");
+    Ok(MappedKernel::new(base, Box::new(map)))
+}
+
 impl PriorKernel {
     /// Before it has learned anything.
     pub(crate) fn begin(self, streams: Streams) -> Result<Box<dyn Kernel<f64>>, ExperimentError> {
         Ok(match self {
-            Self::MappingLinear => Box::new(Mapping::drawn(UNITS, streams)),
+            Self::MappingLinear => Box::new(mapping(UNITS, streams)?),
             Self::Nngp => {
                 let layers = vec![Activation::Erf];
                 Box::new(InfiniteNetwork::new("nngp", Columns::all(1), layers, false, 1.0, 1.0))
@@ -212,4 +225,35 @@ impl LearnedPrior {
 /// What an observer answers.
 pub(crate) fn signal(stop: &AtomicBool) -> Signal {
     if stop.load(Ordering::Relaxed) { Signal::Stop } else { Signal::Continue }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+    use posterior_kernels::gram;
+
+    /// `1e4 (h·h' + 1)` as it begins, of rank eleven.
+    #[test]
+    fn the_kernel_behind_a_map_is_its_formula() {
+        let x = Mat::from_fn(23, 1, |i, _| -2.0 + 4.0 * i as f64 / 23.0);
+        let mut kernel = mapping(10, Streams::new(5)).unwrap();
+        let h = Layer::drawn(10, Streams::new(5), "experiment/generalised-mapping").at(x.col_as_slice(0));
+        let k = gram(&kernel, x.as_ref());
+        let mut products = &h * h.transpose();
+        for j in 0..23 {
+            for i in 0..23 {
+                assert!((k[(i, j)] - 1e4 * (products[(i, j)] + 1.0)).abs() < 1e-9);
+            }
+        }
+        products = k;
+        let values = products.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        assert!(values[23 - 11 - 1].abs() < 1e-9 * values[22], "{values:?}");
+        // Weights are among the hyperparameters.
+        let mut theta = kernel.values();
+        assert_eq!((theta.len(), &theta[..2]), (22, &[1e4, 1e4][..]));
+        theta[2] += 0.1;
+        kernel.set_values(&theta);
+        assert_ne!(gram(&kernel, x.as_ref()), products);
+    }
 }

@@ -100,15 +100,23 @@ impl EmbeddedAt for Passed<'_> {
     }
     fn pull_back(&self, slopes: MatRef<'_, f64>, gradient: &mut [f64]) -> Result<(), LinearError> {
         let last = self.hidden.transpose() * slopes;
-        let back = slopes * self.of.last.transpose();
-        let inner = Mat::from_fn(back.nrows(), back.ncols(), |i, j| {
-            back[(i, j)] * (1.0 - self.hidden[(i, j)].powi(2))
-        });
+        let inner = self.inner(slopes);
         let first = inner.transpose() * &self.x;
         let shift: Vec<f64> = (0..inner.ncols()).map(|j| inner.col_as_slice(j).iter().sum()).collect();
         let all = entries(&first).chain(shift).chain(entries(&last));
         gradient.iter_mut().zip(all).for_each(|(g, own)| *g += own);
         Ok(())
+    }
+    fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        Ok(self.inner(slopes) * &self.of.first)
+    }
+}
+
+impl Passed<'_> {
+    /// Slopes before the hidden layer bends.
+    fn inner(&self, slopes: MatRef<'_, f64>) -> Mat<f64> {
+        let back = slopes * self.of.last.transpose();
+        Mat::from_fn(back.nrows(), back.ncols(), |i, j| back[(i, j)] * (1.0 - self.hidden[(i, j)].powi(2)))
     }
 }
 

@@ -117,4 +117,11 @@ impl EmbeddedAt for BendsAt<'_> {
         }
         Ok(())
     }
+    fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
+        let slope = |x: f64, [a, b, c, _]: [f64; 4]| a * b * (1.0 - (b * x + c).tanh().powi(2));
+        let all = |i: usize| {
+            self.of.0.iter().enumerate().map(|(k, own)| slopes[(i, k)] * slope(self.x[i], *own)).sum()
+        };
+        Ok(Mat::from_fn(self.x.len(), 1, |i, _| all(i)))
+    }
 }

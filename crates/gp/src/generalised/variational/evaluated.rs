@@ -6,7 +6,7 @@ use super::kernel::{Form, VariationalKernel, each_lower, exponentials};
 use super::known::{Known, residual_covariance};
 use crate::GpError;
 use faer::{Mat, MatRef};
-use posterior_kernels::{Kernel, Request, diagonal, gram, pullback_gram};
+use posterior_kernels::{Kernel, Request, diagonal, gram, pullback_diagonal, pullback_gram};
 use posterior_optim::Parameters;
 
 /// Variances are not below so many times the kernel's own.
@@ -140,8 +140,7 @@ impl Evaluated<'_> {
     }
 
     fn pull_back_diagonal(&self, kernel: &dyn Kernel<f64>, slopes: &[f64], gradient: &mut [f64]) {
-        // White noise is no part of values between places; `values_at` leaves it out, so its slope is added where there is some.
-        let own = posterior_kernels::pullback_diagonal(kernel, self.x, slopes, Request::PARAMETERS);
+        let own = pullback_diagonal(kernel, self.x, slopes, Request::PARAMETERS);
         gradient.iter_mut().zip(own.parameters).for_each(|(g, p)| *g += p);
     }
 

@@ -82,7 +82,7 @@ pub(in crate::process) fn sizes((options, kind, embedding): Wanted<'_>, inputs: 
         let weights = inputs.saturating_mul(points + 1);
         return Sizes { activations: 2 * inputs, weights, outputs: inputs, features: points };
     }
-    let named = options.basis.as_deref().and_then(|path| opened(path, (options, kind), 0).ok());
+    let named = options.network.basis.as_deref().and_then(|path| opened(path, (options, kind), 0).ok());
     let network = named.map_or_else(
         || drawn((inputs, outputs(options, kind, embedding)), false, 0).ok(),
         |opened| Some(opened.network),
@@ -152,13 +152,13 @@ impl Basis {
                 names: names.to_vec(),
             });
         }
-        let Some(path) = &options.basis else {
-            if options.freeze_basis {
+        let Some(path) = &options.network.basis else {
+            if options.network.freeze_basis {
                 return refuse(
                     "--freeze-basis keeps a trained network as it is: name it with --basis".into(),
                 );
             }
-            if options.basis_layer == BasisLayer::LastHidden {
+            if options.network.basis_layer == BasisLayer::LastHidden {
                 return refuse(
                     "--basis-layer last-hidden takes the last layer off a network: name it with --basis"
                         .into(),
@@ -185,7 +185,7 @@ impl Basis {
         }
         let (what, wanted) = if kind.inducing { ("--embedding", embedding) } else { ("--rank", asked) };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-            let of_it = match options.basis_layer {
+            let of_it = match options.network.basis_layer {
                 BasisLayer::Outputs => "outputs",
                 BasisLayer::LastHidden => "features before its last layer",
             };
@@ -210,7 +210,7 @@ impl Basis {
         let outputs = network.graph().output_shape().iter().product();
         let rank = if kind.inducing && !kind.dense { options.rank.unwrap_or(RANK) } else { outputs };
         let behind = Some(Behind::new(network)?);
-        let (frozen, names) = (options.freeze_basis, names.to_vec());
+        let (frozen, names) = (options.network.freeze_basis, names.to_vec());
         Ok(Self { behind, small: None, origin, rank, kind, frozen, names })
     }
 
@@ -297,11 +297,11 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
             "--embedding counts a network's outputs, and --basis none has no network: leave one of them out",
         ),
         (
-            options.freeze_basis,
+            options.network.freeze_basis,
             "--freeze-basis keeps a network as it is, and --basis none has no network: leave one of them out",
         ),
         (
-            options.basis_layer == BasisLayer::LastHidden,
+            options.network.basis_layer == BasisLayer::LastHidden,
             "--basis-layer takes the last layer off a network, and --basis none has no network: leave one of them out",
         ),
     ];
@@ -312,7 +312,7 @@ fn check_without((options, kind, embedding): Wanted<'_>) -> Result<(), ModelErro
 }
 
 /// A kernel on the outputs of a network.
-pub(super) fn embedding_kernel(
+pub(in crate::process) fn embedding_kernel(
     kernel: &KernelExpression,
     outputs: usize,
 ) -> Result<Box<dyn Kernel<f64>>, ModelError> {
@@ -332,9 +332,9 @@ struct Opened {
 /// A network from a file: TOML describes one that is drawn here, anything else has its weights.
 fn opened(path: &Path, (options, kind): (&DbkOptions, DeepKind), seed: u64) -> Result<Opened, ModelError> {
     let name = path.display();
-    let hidden = options.basis_layer == BasisLayer::LastHidden;
+    let hidden = options.network.basis_layer == BasisLayer::LastHidden;
     let mut found = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
-        if options.freeze_basis {
+        if options.network.freeze_basis {
             return refuse(format!(
                 "{name} has no weights that --freeze-basis could keep: name a trained network"
             ));

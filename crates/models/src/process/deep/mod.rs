@@ -23,7 +23,7 @@ mod ways;
 mod weights;
 
 pub(super) use basis::Basis;
-pub(super) use basis::{Sizes, sizes};
+pub(super) use basis::{Sizes, embedding_kernel, sizes};
 pub(super) use columns::Columns;
 pub(super) use fit::{Task, Trained, fit, set_aside};
 pub use summary::{DeepSummary, TriedSetting};

@@ -82,7 +82,8 @@ pub(super) fn fit(
     likelihood.set_values(&posterior.likelihood().values());
     let prior = posterior.reference(0).posterior().model();
     let mut hyperparameters = Hyperparameter::of(prior);
-    hyperparameters.retain(|own| own.name != "noise_variance" && own.name != "mean.constant");
+    let left_out = ["noise_variance", "mean.constant", "map.weights"];
+    hyperparameters.retain(|own| !left_out.contains(&own.name.as_str()));
     hyperparameters.extend(Hyperparameter::of(&likelihood));
     let told = Told {
         hyperparameters,

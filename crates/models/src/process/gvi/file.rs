@@ -1,5 +1,6 @@
 //! A process and its reference as tensors, and back: nothing is computed again, so predictions are equal to the last bit.
 
+use super::kernel;
 use super::summary::{GviSummary, MeanKind};
 use crate::network::{add_network, take_network};
 use faer::Mat;
@@ -10,7 +11,7 @@ use posterior_kernels::KernelExpression;
 use posterior_likelihoods::{Gaussian, Likelihood};
 use posterior_linalg::cholesky::Cholesky;
 use posterior_networks::Architecture;
-use posterior_optim::Parameters;
+use posterior_optim::{Parameters, Transform};
 use posterior_store::{StoreError, Tensors};
 use posterior_tangent::NetworkEmbedding;
 
@@ -24,6 +25,7 @@ pub(in crate::process) fn tensors(posterior: &GeneralisedGp, tensors: &mut Tenso
         tensors.insert_vector("inducing_noise", noise);
     }
     tensors.insert_vector("prior_parameters", &exact.model().values());
+    kernel::tensors(exact.model().kernel(), tensors);
     tensors.insert_triangle("prior_factor", exact.cholesky().factor());
     tensors.insert_matrix("prior_weights", exact.weights());
     tensors.insert_triangle("factor", reference.whitening().cholesky.factor());
@@ -64,14 +66,16 @@ pub(in crate::process) fn read(
         Some(_) => Some(tensors.vector("inducing_noise", m)?),
         None => None,
     };
-    let kernel = kernel.build(names).map_err(|e| tensors.corrupt(e))?;
+    let kernel = kernel::read(summary.prior.network.as_ref(), (kernel, names), tensors)?;
     let mut model = ExactGp::new(kernel, mean, Gaussian::new(1.0, 0.0), d, functions);
     let values = finite(tensors, "prior_parameters", model.values().len())?;
     let positive = model.segments();
     let mut place = 0;
     for segment in positive {
         let own = &values[place..place + segment.len()];
-        if !segment.name.starts_with("mean.") && own.iter().any(|v| *v <= 0.0) {
+        // Weights of maps and means are any numbers, and what is held may be 0.
+        let any = matches!(segment.transform, Transform::Identity | Transform::Fixed);
+        if !any && own.iter().any(|v| *v <= 0.0) {
             return Err(tensors.corrupt("a hyperparameter is not a positive finite number"));
         }
         place += segment.len();

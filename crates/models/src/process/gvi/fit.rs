@@ -70,6 +70,8 @@ pub(in crate::process) fn source(prior: &super::PriorSummary) -> String {
 pub(in crate::process) fn hyperparameters(posterior: &GeneralisedGp) -> Vec<Hyperparameter> {
     let model = posterior.reference(0).posterior().model();
     let mut all = Hyperparameter::of(model);
+    // Thousands of weights are arrays of the file, and no list to read.
+    all.retain(|own| own.name != "map.weights");
     let noise = posterior.likelihood().values();
     if let Some(own) = all.iter_mut().find(|own| own.name == "noise_variance") {
         own.values = noise;

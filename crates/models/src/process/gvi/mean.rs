@@ -1,7 +1,7 @@
 //! The variational mean: what it is made of, for a table's columns.
 
 use super::summary::MeanKind;
-use crate::options::{DbkOptions, DeepKind, GviOptions, VariationalMeanName};
+use crate::options::{BasisOptions, DbkOptions, DeepKind, GviOptions, VariationalMeanName};
 use crate::process::deep::{Basis, Columns};
 use crate::{FitRequest, ModelError};
 use posterior_gp::Observations;
@@ -19,14 +19,18 @@ pub(super) struct Mean {
 /// What learned features of this kind are told, so that one place reads networks.
 fn as_basis(options: &GviOptions, functions: usize) -> DbkOptions {
     DbkOptions {
-        basis: options.mean_network.clone(),
-        freeze_basis: options.freeze_mean,
+        network: BasisOptions {
+            basis: options.mean_network.clone(),
+            freeze_basis: options.freeze_mean,
+            ..BasisOptions::default()
+        },
         // Of a network that is drawn; one from a file says itself.
         rank: options.mean_network.is_none().then_some(functions),
         ..DbkOptions::default()
     }
 }
 
+/// A network's outputs themselves.
 const KIND: DeepKind = DeepKind { inducing: false, exact: false, dense: false };
 
 /// A mean of some functions, as training begins.

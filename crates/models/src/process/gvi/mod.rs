@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `prior` | the process that regularises: hyperparameters, inducing points |
+//! | `kernel` | its kernel, perhaps behind a network |
 //! | `mean` | the variational mean, a network among others |
 //! | `task` | all ways to train, and the best |
 //! | `fit` | numbers with Gaussian noise; labels go by `generalised` |
@@ -12,6 +13,7 @@
 
 pub(in crate::process) mod file;
 mod fit;
+mod kernel;
 mod mean;
 mod prior;
 mod summary;
@@ -20,6 +22,7 @@ mod work;
 
 pub(in crate::process) use fit::fit;
 pub(in crate::process) use fit::source;
+pub use kernel::KernelNetwork;
 pub(in crate::process) use summary::factors;
 pub use summary::{GviSummary, MeanKind, PriorSummary, TriedWay};
 pub(in crate::process) use task::{Task, Trained};

@@ -1,8 +1,10 @@
 //! The process that regularises: hyperparameters by the evidence of some rows, or of the inducing points in turns with their choice; then inducing points among all rows.
 
+use super::kernel::{self, PriorKernel};
 use super::summary::PriorSummary;
 use crate::options::LengthscalePrior;
 use crate::options::{GviOptions, InducingChoiceName};
+use crate::process::deep::Columns;
 use crate::process::fit::{FitStage, add_weak_priors};
 use crate::process::scalable::set_hyperparameters;
 use crate::{FitRequest, ModelError};
@@ -12,6 +14,7 @@ use posterior_gp::generalised::{
     JITTER, LearningOptions, ReferenceProcess, RegulariserRisk, Selector, Turn, learn_reference,
 };
 use posterior_gp::{Hyperprior, Observations};
+use posterior_kernels::Kernel;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Observer, Optimiser, Parameters, Reason, Signal, UpdateRule};
@@ -42,19 +45,24 @@ pub(super) struct FoundPrior {
 pub(super) struct PriorTask<'a> {
     pub(super) request: &'a FitRequest,
     pub(super) options: &'a GviOptions,
-    pub(super) names: &'a [String],
+    /// The columns of the inputs, and what was done to them.
+    pub(super) columns: Columns<'a>,
     /// Inputs, targets n x C and known noise.
     pub(super) data: &'a Observations,
 }
 
 impl PriorTask<'_> {
+    /// The kernel before anything is learned.
+    fn kernel(&self) -> Result<PriorKernel, ModelError> {
+        kernel::begin(&self.options.kernel_network, &self.request.kernel, self.columns, self.request.seed)
+    }
+
     /// The exact process before anything is learned.
-    pub(super) fn model(&self) -> Result<ExactGp, ModelError> {
-        let kernel = self.request.kernel.build(self.names)?;
+    fn model(&self, kernel: Box<dyn Kernel<f64>>) -> ExactGp {
         let floor = self.request.noise_floor;
         let noise = Gaussian::new(self.request.first_noise(), floor);
         let (inputs, functions) = (self.data.inputs().ncols(), self.data.targets().ncols());
-        Ok(ExactGp::new(kernel, self.request.mean, noise, inputs, functions))
+        ExactGp::new(kernel, self.request.mean, noise, inputs, functions)
     }
 
     fn selector(&self) -> Result<Selector, ModelError> {
@@ -76,10 +84,11 @@ impl PriorTask<'_> {
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<(FoundPrior, bool), ModelError> {
         let Self { request, options, data, .. } = self;
-        let mut model = self.model()?;
+        let PriorKernel { kernel, columns, .. } = self.kernel()?;
+        let mut model = self.model(kernel);
         let mut hyperpriors = request.hyperpriors.clone();
         if request.lengthscale_prior == LengthscalePrior::Weak {
-            add_weak_priors(&mut hyperpriors, &model, data.inputs().ncols());
+            add_weak_priors(&mut hyperpriors, &model, columns);
         }
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),
@@ -151,7 +160,8 @@ impl PriorTask<'_> {
         &self,
         found: &FoundPrior,
     ) -> Result<(ReferenceProcess, PriorSummary), ModelError> {
-        let mut model = self.model()?;
+        let PriorKernel { kernel, network, .. } = self.kernel()?;
+        let mut model = self.model(kernel);
         model.set_values(&found.values);
         let posterior = model.condition(self.data.select(&found.rows)?)?;
         let reference = ReferenceProcess::new(posterior, self.options.regulariser_mode, false, JITTER)?;
@@ -164,6 +174,7 @@ impl PriorTask<'_> {
             settled: found.settled,
             noise: reference.noise_variance(),
             relative_jitter: reference.whitening().relative_jitter,
+            network,
         };
         Ok((reference, summary))
     }

@@ -1,5 +1,6 @@
 //! What became of training, as a header keeps it.
 
+use super::kernel::KernelNetwork;
 use posterior_gp::generalised::{
     Breakdown, Coordinates, Family, GeneralisedObjective, Mode, Reduction, RegulariserRisk, Selector,
     Tempered, Turn,
@@ -26,6 +27,9 @@ pub struct PriorSummary {
     pub noise: f64,
     /// What was added to the diagonal of the matrix of inducing points, relative to its mean.
     pub relative_jitter: f64,
+    /// The network before its kernel; None where that acts on columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<KernelNetwork>,
 }
 
 /// One way to train, and what the rows that were set aside say of it.

@@ -106,7 +106,7 @@ impl Task<'_> {
         let resumed_from = state.runs.iter().map(|run| run.tried.steps[0]).sum::<usize>()
             + state.running.as_ref().map_or(0, |s| s.training.step)
             + state.prior.as_ref().map_or(0, |prior| prior.steps);
-        let prior = PriorTask { request, options, names: columns.names, data: self.numbers };
+        let prior = PriorTask { request, options, columns: *columns, data: self.numbers };
         let mut interrupted = false;
         if state.prior.is_none() {
             let time = left().map(|left| Duration::from_secs_f64(PRIOR_SHARE * left));

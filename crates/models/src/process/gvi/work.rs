@@ -1,6 +1,6 @@
 //! What training takes, for plans.
 
-use super::mean;
+use super::{kernel, mean};
 use crate::FitRequest;
 use crate::options::{GviOptions, InducingChoiceName, VariationalMeanName};
 use posterior_gp::exact;
@@ -74,6 +74,12 @@ impl GviWork {
             numbers =
                 numbers.max((functions as u64).saturating_mul(own as u64).saturating_add(of_mean as u64));
         }
+        // The network before the kernel of the prior: what it makes of the rows, and its passes.
+        let before = kernel::network_sizes(&options.kernel_network, inputs);
+        let (passed, before_weights) = before.map_or((0, 0), |own| (own.activations, own.weights));
+        let embedded = 8 * before.map_or(0, |own| own.outputs as u64);
+        flops += steps as f64 * 6.0 * b64 * before_weights as f64;
+        let passing = 8 * (passed as u64).saturating_mul(rows.min(4096) as u64);
         // Features of rows where they are kept; a batch on its way; the prior's own search.
         let row = 8 * (m as u64 + 2);
         let kept = (rows as u64).saturating_mul(row).min(request.memory / 8);
@@ -84,15 +90,20 @@ impl GviWork {
         let chosen = if greedy { 8 * (rows as u64).saturating_mul(m as u64 + inputs as u64) } else { 0 };
         let searched = if options.prior_rows > 0 { options.prior_rows.min(rows) } else { m };
         let search = exact::Plan::evidence(searched, inputs, functions);
+        let weights = (before_weights as u64).saturating_mul(8 * 24);
+        let mapped = (rows as u64).saturating_mul(embedded).saturating_add(passing).saturating_add(weights);
         let training = kept.saturating_add(batch).saturating_add(fixed);
         let turns = if options.prior_rows > 0 { 1.0 } else { options.alternations as f64 };
         let learning = if request.hyperparameters.is_some() { 0.0 } else { EVALUATIONS };
         let greedy_flops = if greedy { rows as f64 * m64 * m64 } else { 0.0 };
         Self {
-            bytes: training.max(chosen).max(search.peak_bytes),
+            bytes: training.max(chosen).max(search.peak_bytes).saturating_add(mapped),
             flops_per_step: flops / f64::max(steps as f64, 1.0),
             steps,
-            prior_flops: turns * (greedy_flops + learning * search.flops_per_evaluation),
+            prior_flops: turns
+                * (greedy_flops
+                    + learning
+                        * (search.flops_per_evaluation + 6.0 * searched as f64 * before_weights as f64)),
         }
     }
 }

@@ -44,10 +44,14 @@ pub(in crate::process) fn identity(
     if let Some(settings) = settings.as_object_mut() {
         settings.insert("restarts".into(), restarts.into());
         // The same name may be another network by now.
-        let basis = method.deep().and_then(|(options, ..)| options.basis.as_ref());
+        let features = method.deep().map(|(options, ..)| &options.network);
+        let basis = features.or(method.gvi().map(|options| &options.kernel_network));
         let mean = method.gvi().and_then(|options| options.mean_network.as_ref());
-        if let Some(path) = basis.or(mean) {
-            settings.insert("network".into(), digest(path).unwrap_or_default().into());
+        let named = [("network", basis.and_then(|own| own.basis.as_ref())), ("mean-network", mean)];
+        for (name, path) in named {
+            if let Some(path) = path {
+                settings.insert(name.into(), digest(path).unwrap_or_default().into());
+            }
         }
     }
     let schema = serde_json::to_string(schema).map_err(StoreError::from)?;

@@ -143,6 +143,8 @@ fn steps(n: usize, name: &str) -> (Mat<f64>, Mat<f64>) {
     (x, y)
 }
 
+mod mapped;
+
 mod training {
     use super::*;
     use posterior_likelihoods::{Bernoulli, Gaussian, Likelihood, Link};
