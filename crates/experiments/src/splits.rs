@@ -1,4 +1,4 @@
-//! Tables in random parts: rows to learn from and rows to test on, in published units.
+//! Tables in random parts or standard folds: rows to learn from and rows to test on, in published units.
 
 use super::error::{ExperimentError, refused};
 use super::tables::{Fold, numbers};
@@ -62,15 +62,45 @@ pub(crate) struct Rows {
     pub(crate) x: Mat<f64>,
     /// Targets.
     pub(crate) y: Vec<f64>,
+    /// The standard fold of each row; none where they were not read.
+    folds: Vec<usize>,
 }
 
+/// Standard folds of a table.
+pub(crate) const FOLDS: usize = 10;
+
 impl Rows {
+    /// Rows without folds.
+    pub(crate) fn new(x: Mat<f64>, y: Vec<f64>) -> Self {
+        Self { x, y, folds: Vec::new() }
+    }
+
     /// From `TABLE.csv.gz` in a folder.
     ///
     /// # Errors
     /// [`ExperimentError::MissingData`], and cells that are no finite numbers.
     pub(crate) fn read(folder: &Path, name: &str) -> Result<Self, ExperimentError> {
         Self::of(&folder.join(format!("{name}.csv.gz")))
+    }
+
+    /// The same with the standard fold of each row, from `TABLE.fold.csv.gz`.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and folds that are not those of the rows.
+    pub(crate) fn read_folded(folder: &Path, name: &str) -> Result<Self, ExperimentError> {
+        let own = Self::read(folder, name)?;
+        let path = folder.join(format!("{name}.fold.csv.gz"));
+        let column = numbers(&path)?;
+        let folds: Vec<usize> = column.first().into_iter().flatten().map(|fold| *fold as usize).collect();
+        if column.len() != 1 || folds.len() != own.y.len() || folds.iter().any(|fold| *fold >= FOLDS) {
+            return refused(format!(
+                "{}: one column with a fold from 0 to {} for each of {} rows is needed",
+                path.display(),
+                FOLDS - 1,
+                own.y.len()
+            ));
+        }
+        Ok(Self { folds, ..own })
     }
 
     /// From a table in a file.
@@ -81,13 +111,14 @@ impl Rows {
         let mut columns = numbers(path)?;
         match columns.pop() {
             Some(y) if !columns.is_empty() => {
-                Ok(Self { x: Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]), y })
+                let x = Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]);
+                Ok(Self::new(x, y))
             }
             _ => refused(format!("{}: columns of inputs and one target are needed", path.display())),
         }
     }
 
-    /// Friedman's problem: ten inputs of which five matter.
+    /// Friedman's problem: ten inputs of which five matter. Rows are dealt out to the folds.
     pub(crate) fn made_up(rows: usize, streams: Streams) -> Self {
         let table = synthetic::friedman(rows, streams);
         let mut columns: Vec<Vec<f64>> = table
@@ -99,7 +130,9 @@ impl Rows {
             })
             .collect();
         let y = columns.pop().unwrap_or_default();
-        Self { x: Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]), y }
+        let x = Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]);
+        let folds = (0..y.len()).map(|row| row % FOLDS).collect();
+        Self { x, y, folds }
     }
 
     /// At most so many of them, chosen by chance.
@@ -108,7 +141,9 @@ impl Rows {
         let mut chosen: Vec<usize> = (0..self.y.len()).collect();
         chosen.shuffle(&mut streams.stream("experiment/most-rows"));
         chosen.truncate(most);
-        Self { x: self.inputs(&chosen), y: self.targets(&chosen) }
+        let folds =
+            if self.folds.is_empty() { Vec::new() } else { chosen.iter().map(|&i| self.folds[i]).collect() };
+        Self { x: self.inputs(&chosen), y: self.targets(&chosen), folds }
     }
 
     fn inputs(&self, rows: &[usize]) -> Mat<f64> {
@@ -138,6 +173,34 @@ impl Rows {
         let mut order: Vec<usize> = (0..n).collect();
         order.shuffle(&mut streams.child("experiment/split", split as u64).stream("experiment/rows"));
         let (tested, learned) = order.split_at(count);
+        self.parted((learned, tested), (scale, by))
+    }
+
+    /// Standard fold number `fold` to test on, and the others, in random order, to learn from.
+    ///
+    /// # Errors
+    /// When one of the parts would be empty.
+    pub(crate) fn fold(
+        &self,
+        fold: usize,
+        units: (InputScale, ScaledBy),
+        streams: Streams,
+    ) -> Result<Fold, ExperimentError> {
+        let rows = (0..self.folds.len()).collect::<Vec<_>>();
+        let (tested, mut learned): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|&i| self.folds[i] == fold);
+        if tested.is_empty() || learned.is_empty() {
+            return refused(format!("fold {fold} of {} rows leaves one part empty", self.y.len()));
+        }
+        learned.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
+        self.parted((&learned, &tested), units)
+    }
+
+    fn parted(
+        &self,
+        (learned, tested): (&[usize], &[usize]),
+        (scale, by): (InputScale, ScaledBy),
+    ) -> Result<Fold, ExperimentError> {
         let (x, y) = (self.inputs(learned), self.targets(learned));
         let units = match by {
             ScaledBy::Training => Units::learn(x.as_ref(), &y, scale),
@@ -165,6 +228,7 @@ mod tests {
         Rows {
             x: Mat::from_fn(50, 3, |i, j| [i as f64, 2.0 * i as f64, 7.0][j]),
             y: (0..50).map(f64::from).collect(),
+            folds: (0..50).map(|i| (i / 5) % FOLDS).collect(),
         }
     }
 
@@ -204,11 +268,26 @@ mod tests {
     }
 
     #[test]
+    fn standard_folds_are_test_rows_in_turn() {
+        let (rows, streams) = (rows(), Streams::new(3));
+        let fold = |number| rows.fold(number, (InputScale::Interval, ScaledBy::All), streams);
+        let number = |x: f64| ((x + 1.0) * 24.5).round() as usize;
+        let third = fold(3).unwrap();
+        let tested: Vec<usize> = third.test.col(0).iter().map(|x| number(*x)).collect();
+        assert_eq!(tested, [15, 16, 17, 18, 19]);
+        assert_eq!(third.train.rows(), 45);
+        assert!(third.train.inputs().col(0).iter().all(|x| !tested.contains(&number(*x))));
+        assert!(fold(10).is_err());
+        let few = Rows { folds: vec![1; 8], ..rows.at_most(Some(8), Streams::new(1)) };
+        assert!(few.fold(1, Default::default(), streams).is_err());
+    }
+
+    #[test]
     fn few_rows_are_a_choice_of_all() {
         let few = rows().at_most(Some(8), Streams::new(1));
         assert_eq!((few.y.len(), few.x.nrows()), (8, 8));
         for (i, y) in few.y.iter().enumerate() {
-            assert_eq!(few.x[(i, 0)], *y);
+            assert_eq!((few.x[(i, 0)], few.folds[i]), (*y, (*y as usize / 5) % FOLDS));
         }
         assert!(few.y.windows(2).any(|w| w[0] > w[1]), "{:?}", few.y);
         assert_eq!(rows().at_most(Some(50), Streams::new(1)).y, rows().y);

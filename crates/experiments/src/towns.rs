@@ -136,7 +136,7 @@ impl Country {
             (x[(i, 0)], x[(i, 1)]) = (at[0], at[1]);
             y.push((self.mean(at) + NOISE * normal(&mut rng)).exp());
         }
-        Rows { x, y }
+        Rows::new(x, y)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{ExperimentError, refused};
 use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
 use posterior_laplace::fixed_mean::FixedMeanOptions;
+use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::{Approximation, FitOptions};
 use posterior_models::ensemble::EnsembleModel;
 use posterior_models::laplace::{Arrays, DataSource, InMemory, LaplaceModel, LaplaceRequest, Preprocess};
@@ -47,17 +48,25 @@ enum Preset {
     Valla,
     /// The tangent kernel in closed form.
     VallaInClosedForm,
+    /// Gaussian Wasserstein inference, for tables.
+    GwiTable,
+    /// For images.
+    GwiImages,
 }
 
 impl Preset {
-    fn options(self) -> FixedMeanOptions {
-        match self {
+    /// The preset with `changes` to its settings, for the method of this name.
+    fn approximation(self, changes: &Table, name: &str) -> Result<Approximation, ExperimentError> {
+        let own = match self {
             Self::FixedMeanTable => FixedMeanOptions::fixed_mean_table(),
             Self::FixedMeanImagesPublished => FixedMeanOptions::fixed_mean_images_published(),
             Self::FixedMeanImages => FixedMeanOptions::fixed_mean_images(),
             Self::Valla => FixedMeanOptions::valla(),
             Self::VallaInClosedForm => FixedMeanOptions::valla_in_closed_form(),
-        }
+            Self::GwiTable => return Ok(Approximation::Gwi(overlaid(GwiOptions::table(), changes, name)?)),
+            Self::GwiImages => return Ok(Approximation::Gwi(overlaid(GwiOptions::images(), changes, name)?)),
+        };
+        Ok(Approximation::FixedMean(overlaid(own, changes, name)?))
     }
 }
 
@@ -166,7 +175,7 @@ impl MethodSettings {
         let mut own = FitOptions { seed, ..FitOptions::default() };
         if let Some(preset) = self.preset {
             let changes = self.changes.clone().unwrap_or_default();
-            own.approximation = Approximation::FixedMean(overlaid(preset.options(), &changes, &self.name)?);
+            own.approximation = preset.approximation(&changes, &self.name)?;
         }
         match &self.options {
             Some(over) => overlaid(own, over, &self.name),

@@ -1,6 +1,8 @@
-//! Tables in random parts by methods that learn everything themselves: deep kernels beside plain processes, and what more features are worth.
+//! Tables in random parts or standard folds by methods that learn everything themselves: deep kernels and generalised inference beside plain processes, and what more features are worth.
 //!
-//! Serves table 1 of the deep basis kernels and the question of how many features they need. Each fit is a part of its own, so that days of them can be interrupted.
+//! Serves table 1 of the deep basis kernels, the question of how many features they need, and the regression benchmarks that Wu's *Generalised variational inference* announced. Each fit is a part of its own, so that days of them can be interrupted.
+
+mod choices;
 
 use super::Checked;
 use crate::context::Context;
@@ -9,8 +11,9 @@ use crate::gaussian::{MethodSettings, check_names};
 use crate::learned::{Asked, SCORES, check_learned, has_kernel, put_scores, scored};
 use crate::measured::{Measured, NumberTable};
 use crate::numbers::put;
-use crate::splits::{InputScale, Rows, ScaledBy};
+use crate::splits::{FOLDS, InputScale, Rows, ScaledBy};
 use crate::tables::Fold;
+use choices::ChoiceSettings;
 use posterior_kernels::KernelExpression;
 use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
@@ -30,8 +33,11 @@ pub(crate) struct Settings {
     folder: PathBuf,
     /// Most rows of a table, chosen by chance; all if absent. As many are made up without a folder.
     rows: Option<usize>,
-    /// Random partitions of each table.
-    splits: usize,
+    /// Random partitions of each table; without them there are `folds`.
+    splits: Option<usize>,
+    /// Standard folds (`TABLE.fold.csv.gz`, 0 to 9) that are test rows in turn; tables that are made up are parted into ten.
+    #[serde(default)]
+    folds: Vec<usize>,
     /// The share of rows to test on.
     #[serde(default = "fifth")]
     test: f64,
@@ -43,6 +49,9 @@ pub(crate) struct Settings {
     scaled_by: ScaledBy,
     /// The kernel of methods that have one.
     kernel: Option<KernelExpression>,
+    /// Kernels by method, where they are not all the same.
+    #[serde(default)]
+    kernel_of: BTreeMap<String, KernelExpression>,
     /// Most seconds of each fit.
     seconds: Option<f64>,
     /// Most memory of each fit, gigabytes.
@@ -56,6 +65,9 @@ pub(crate) struct Settings {
     #[serde(default)]
     rows_of: BTreeMap<String, usize>,
     ranks: Option<RankSettings>,
+    /// Choices among methods by validation.
+    #[serde(default, rename = "choice")]
+    choices: Vec<ChoiceSettings>,
 }
 
 /// A table.
@@ -96,6 +108,17 @@ impl Settings {
         })
     }
 
+    /// The kernel of a method, if it has one.
+    fn kernel_of(&self, method: &MethodSettings) -> Option<&KernelExpression> {
+        let own = self.kernel_of.get(&method.name).or(self.kernel.as_ref());
+        own.filter(|_| has_kernel(&method.options))
+    }
+
+    /// Parts of a table.
+    fn parts(&self) -> usize {
+        self.splits.unwrap_or(self.folds.len())
+    }
+
     /// The methods that a table is given to.
     fn methods_of(&self, table: &TableSettings) -> Vec<&MethodSettings> {
         let own = table.methods.as_ref();
@@ -123,8 +146,14 @@ impl Checked for Settings {
     fn check(&self) -> Result<(), ExperimentError> {
         check_learned(&self.methods, self.seconds)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
-        if self.splits == 0 || self.splits > 1000 {
-            return refused("`splits` are from 1 to 1000");
+        match (self.splits, &self.folds[..]) {
+            (Some(1..=1000), []) => {}
+            (None, folds) if !folds.is_empty() && folds.iter().all(|fold| *fold < FOLDS) => {}
+            _ => {
+                return refused(
+                    "either `splits` from 1 to 1000, or `folds`, at least one number from 0 to 9: random partitions and standard folds are two things",
+                );
+            }
         }
         if !(self.test > 0.0 && self.test < 1.0) {
             return refused("`test` is a share of the rows, between 0 and 1");
@@ -140,13 +169,17 @@ impl Checked for Settings {
             return refused("data that are made up need `rows`, at most 100000");
         }
         let of_tables = self.tables.iter().flat_map(|t| t.methods.iter().flatten());
-        let named = self.rows_of.keys().chain(of_tables);
+        let of_choices = self.choices.iter().flat_map(|choice| &choice.methods);
+        let named = self.rows_of.keys().chain(self.kernel_of.keys()).chain(of_tables).chain(of_choices);
         named
             .chain(self.ranks.iter().flat_map(|r| &r.methods))
             .try_for_each(|n| self.method(n).map(|_| ()))?;
         if self.tables.iter().any(|t| self.methods_of(t).is_empty()) {
             return refused("[[table]]: `methods` names at least one");
         }
+        self.choices.iter().try_for_each(ChoiceSettings::check)?;
+        let names = self.methods.iter().map(|m| m.name.as_str());
+        check_names("method", names.chain(self.choices.iter().map(|choice| choice.name.as_str())))?;
         let Some(ranks) = &self.ranks else { return Ok(()) };
         let ascending = ranks.values.windows(2).all(|w| w[0] < w[1]);
         if ranks.methods.is_empty() || ranks.values.first().is_none_or(|r| *r == 0) || !ascending {
@@ -174,6 +207,9 @@ struct Found {
     peak_bytes: Option<u64>,
     /// Of learned features: which way of training was chosen, by how many rows, and in how many directions features differ.
     chosen: Option<(String, usize, f64)>,
+    /// Mean negative log density of the rows that the fit set aside and did not learn from, where it did.
+    #[serde(default)]
+    validation: Option<f64>,
     /// Why it ended.
     ended: String,
 }
@@ -195,7 +231,7 @@ impl Settings {
     ) -> Result<Option<Found>, ExperimentError> {
         let stage = format!("{}, split {}, {}", task.table.name, task.split, method.name);
         let seconds = method.seconds(task.table.seconds.or(self.seconds));
-        let kernel = self.kernel.as_ref().filter(|_| has_kernel(&method.options)).map(ToString::to_string);
+        let kernel = self.kernel_of(method).map(ToString::to_string);
         let most = self.rows_of.get(&method.name);
         let data = (&self.folder, self.rows, self.test, self.inputs, self.scaled_by);
         let depends = (
@@ -230,7 +266,7 @@ impl Settings {
         let rows = most.map_or(all.rows(), |most| (*most).min(all.rows()));
         let train = if rows < all.rows() { all.select(&(0..rows).collect::<Vec<_>>())? } else { all.clone() };
         let asked = Asked {
-            kernel: self.kernel.as_ref(),
+            kernel: self.kernel_of(method),
             seconds,
             memory: (self.memory * (1u64 << 30) as f64) as u64,
             seed: context.seed.wrapping_add(task.split as u64),
@@ -245,7 +281,11 @@ impl Settings {
             _ => None,
         };
         let summary = &model.header().fit;
-        let deep = summary.scalable.as_ref().and_then(|s| s.deep.as_ref());
+        let scalable = summary.scalable.as_ref();
+        let deep = scalable.and_then(|s| s.deep.as_ref());
+        let gvi = scalable.and_then(|s| s.gvi.as_ref());
+        let way = deep.map(|d| (d.chosen.clone(), d.validation_rows, d.diagnostics.effective_rank));
+        let validation = gvi.and_then(|g| g.best()).map(|best| best.tempered_nll.unwrap_or(best.nll));
         Ok(Found {
             scores,
             seconds: summary.seconds,
@@ -253,8 +293,9 @@ impl Settings {
             rows,
             points,
             peak_bytes: peak_memory_bytes(),
-            chosen: deep.map(|d| (d.chosen.clone(), d.validation_rows, d.diagnostics.effective_rank)),
-            ended: summary.scalable.as_ref().map_or_else(|| summary.reason.to_string(), |s| s.ended.clone()),
+            chosen: way.or(gvi.map(|g| (g.chosen.clone(), g.validation_rows, g.prior.inducing as f64))),
+            validation,
+            ended: scalable.map_or_else(|| summary.reason.to_string(), |s| s.ended.clone()),
         })
     }
 }
@@ -309,6 +350,11 @@ fn counted<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     counts.into_iter().map(shown).collect::<Vec<_>>().join("; ")
 }
 
+/// What there is of some parts.
+fn results(found: impl Iterator<Item = Option<Found>>) -> Vec<Found> {
+    found.flatten().collect()
+}
+
 /// What methods found by number of features.
 type Course<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
 
@@ -351,7 +397,10 @@ fn of_table(
     let made_up = settings.folder.as_os_str().is_empty();
     let all = match made_up {
         true => Rows::made_up(settings.rows.unwrap_or(20), streams),
-        false => Rows::read(&context.folder.join(&settings.folder), &table.name)?,
+        false if settings.folds.is_empty() => {
+            Rows::read(&context.folder.join(&settings.folder), &table.name)?
+        }
+        false => Rows::read_folded(&context.folder.join(&settings.folder), &table.name)?,
     };
     let whole = all.y.len();
     let all = all.at_most(settings.rows, streams);
@@ -361,14 +410,18 @@ fn of_table(
         None => Vec::new(),
     };
     let ranks: &[usize] = settings.ranks.as_ref().map_or(&[], |r| &r.values);
-    let mut found: Vec<Vec<Found>> = vec![Vec::new(); methods.len()];
+    let mut found: Vec<Vec<Option<Found>>> = vec![Vec::new(); methods.len()];
     let mut by_rank: Vec<Course<'_>> =
         swept.iter().map(|m| (m.name.as_str(), ranks.iter().map(|r| (*r, Vec::new())).collect())).collect();
     let mut facts = Vec::new();
     // All methods on one partition before the next: what is interrupted can be compared as far as it has come.
-    for split in 0..settings.splits {
-        let fold = all.split((split, settings.test), (settings.inputs, settings.scaled_by), streams)?;
-        if split == 0 {
+    let units = (settings.inputs, settings.scaled_by);
+    for part in 0..settings.parts() {
+        let (split, fold) = match settings.folds.get(part) {
+            Some(fold) => (*fold, all.fold(*fold, units, streams)?),
+            None => (part, all.split((part, settings.test), units, streams)?),
+        };
+        if part == 0 {
             let (train, test) = (fold.train.rows(), fold.test.nrows());
             let of = if whole > all.y.len() { format!(" of {whole}") } else { String::new() };
             let what = if made_up { "made up, " } else { "" };
@@ -380,7 +433,7 @@ fn of_table(
         }
         let task = Task { table, split, fold: &fold };
         for (method, found) in methods.iter().zip(&mut found) {
-            found.extend(settings.found(&task, method, context)?);
+            found.push(settings.found(&task, method, context)?);
         }
         for (method, (_, course)) in swept.iter().zip(&mut by_rank) {
             for (rank, found) in course {
@@ -390,11 +443,22 @@ fn of_table(
     }
     let mut numbers = Map::new();
     for (method, found) in methods.iter().zip(&found) {
-        numbers.insert(method.name.clone(), summary(found, settings.splits)?);
+        numbers.insert(method.name.clone(), summary(&results(found.iter().cloned()), settings.parts())?);
+    }
+    let mut names: Vec<&str> = methods.iter().map(|m| m.name.as_str()).collect();
+    let of_table = |choice: &&ChoiceSettings| methods.iter().any(|m| choice.methods.contains(&m.name));
+    for choice in settings.choices.iter().filter(of_table) {
+        let on_part = |part: usize| {
+            choice
+                .choose(methods.iter().zip(&found).map(|(m, found)| (m.name.as_str(), found[part].as_ref())))
+        };
+        let chosen = results((0..settings.parts()).map(on_part));
+        numbers.insert(choice.name.clone(), summary(&chosen, settings.parts())?);
+        names.push(&choice.name);
     }
     let mut of_ranks = Map::new();
     for (name, course) in &by_rank {
-        let own = course.iter().map(|(r, found)| Ok((r.to_string(), summary(found, settings.splits)?)));
+        let own = course.iter().map(|(r, found)| Ok((r.to_string(), summary(found, settings.parts())?)));
         of_ranks.insert((*name).into(), Value::Object(own.collect::<Result<_, ExperimentError>>()?));
     }
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
@@ -408,7 +472,7 @@ fn of_table(
         &table.name,
         "method",
         &format!("tables.{}", table.name),
-        methods.iter().map(|m| m.name.as_str()),
+        names.iter().copied(),
         &columns,
         "Means over partitions with standard errors, in units of the target's standard deviation. Memory is the largest of the whole program, data included, while a method fitted and predicted.",
     ));
@@ -416,7 +480,7 @@ fn of_table(
         &format!("{}: how fits went", table.name),
         "method",
         &format!("tables.{}", table.name),
-        methods.iter().map(|m| m.name.as_str()),
+        names.iter().copied(),
         &[
             ("rows_shown", "rows to learn from"),
             ("set_aside_shown", "of which set aside"),
