@@ -176,17 +176,17 @@ fn classes_counts_and_outliers() {
     ] {
         let robust = classes == 4;
         let classes = if robust { 3 } else { classes };
-        let made = smooth_classes(700, 2, classes, (1.5, 2.5), Streams::new(7)).unwrap();
+        let made = smooth_classes(400, 2, classes, (1.5, 2.5), Streams::new(7)).unwrap();
         let table = made.table();
         let mut asked = request(change.clone());
         asked.selection.target = "class".into();
         if robust {
             asked.labels.likelihood = posterior::options::LikelihoodName::RobustMax;
             // The plain process beside it takes thousands of steps under this likelihood.
-            asked.time_budget = Some(10.0);
+            asked.time_budget = Some(5.0);
         }
-        set(&mut asked, json!({"iterations": 300, "held-back": 50}));
-        let rows: Vec<usize> = (0..500).collect();
+        set(&mut asked, json!({"iterations": 200, "held-back": 50}));
+        let rows: Vec<usize> = (0..350).collect();
         let model =
             labelled::fit(&table, &rows, &asked).unwrap_or_else(|e| panic!("{classes} {change}: {e}"));
         let scores = model.header().fit.check.as_ref().unwrap().scores;
@@ -271,6 +271,72 @@ fn a_trained_network_keeps_its_means() {
         assert_eq!(found.mean[(i, 0)], f64::from(*output));
     }
     assert_eq!(posterior.kernels()[0].family(), Family::Diagonal);
+}
+
+/// The prior's kernel on what a network makes of the columns: learned along with it, or kept.
+#[test]
+fn kernels_act_behind_networks_and_survive_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "kind = 'perceptron'\ninputs = 10\nhidden = [6]\noutputs = 4\nactivation = 'tanh'";
+    let architecture = Architecture::from_toml(text).unwrap();
+    let network: Network<f32> = Network::initialised(architecture.graph().unwrap(), Streams::new(5)).unwrap();
+    let (trained, drawn) = (folder.path().join("n.safetensors"), folder.path().join("n.toml"));
+    save_safetensors(&trained, &network, &[(ARCHITECTURE_KEY.to_string(), text.to_string())].into()).unwrap();
+    std::fs::write(&drawn, text).unwrap();
+    let weights_of = |model: &ProcessModel| {
+        let ProcessPosterior::Generalised(posterior) = model.posterior() else { panic!("another posterior") };
+        let mut values = posterior.reference(0).posterior().model().kernel().values();
+        values.split_off(values.len() - (10 * 6 + 6 + 6 * 4 + 4))
+    };
+    let mut found = Vec::new();
+    for (place, (change, outputs)) in [
+        (json!({"basis": trained, "freeze-basis": true}), 4),
+        (json!({"basis": trained, "basis-layer": "last-hidden", "freeze-basis": true, "variational-mean": "network"}), 6),
+        (json!({"basis": trained}), 4),
+        (json!({"basis": drawn, "prior-rows": 0, "alternations": 2, "variational-kernel": "sparse-posterior"}), 4),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut asked = request(change.clone());
+        asked.kernel = "linear + constant + se".parse().unwrap();
+        let model = fit(&asked).unwrap_or_else(|e| panic!("{change}: {e}"));
+        let network = told(&model).prior.network.clone().unwrap();
+        assert_eq!((network.outputs, network.kept), (outputs, change["freeze-basis"] == true), "{change}");
+        assert!(judged(&model).0 < 1.2, "{change}: {:?}", judged(&model));
+        // Weights are arrays, and no list to read.
+        assert!(model.header().hyperparameters.iter().all(|own| own.values.len() <= 10), "{change}");
+        let path = folder.path().join(format!("{place}.posterior"));
+        model.save(&path).unwrap();
+        let back = ProcessModel::load(&path).unwrap();
+        let x = posterior_matrix(&model, &[0, 5, 9]);
+        assert_eq!(back.posterior().predict(x.as_ref()).unwrap(), model.posterior().predict(x.as_ref()).unwrap());
+        let words = format!("{:?}", AnyModel::load(&path).unwrap().into_model().described());
+        assert!(words.contains("kernel behind"), "{words}");
+        found.push(if outputs == 4 { weights_of(&model) } else { Vec::new() });
+    }
+    let own: Vec<f64> =
+        network.parameters().iter().flat_map(|array| array.values().iter().map(|v| f64::from(*v))).collect();
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    };
+    assert_eq!(sorted(found[0].clone()), sorted(own));
+    assert_ne!(found[2], found[0]);
+    let refused = |change: Value, words: &str| {
+        let error = fit(&request(change.clone())).err().unwrap_or_else(|| panic!("{change} was accepted"));
+        assert!(error.contains(words), "{change}: {error}");
+    };
+    refused(json!({"freeze-basis": true}), "name it with --basis");
+    refused(json!({"basis-layer": "last-hidden"}), "name it with --basis");
+    refused(json!({"basis": "none"}), "leave --basis none out");
+    refused(json!({"basis": folder.path().join("nowhere.onnx")}), "nowhere.onnx");
+    let narrow = folder.path().join("narrow.toml");
+    std::fs::write(&narrow, text.replace("inputs = 10", "inputs = 3")).unwrap();
+    refused(json!({"basis": narrow}), "takes 3 inputs, the table has 10 columns");
+    let mut named = request(json!({"basis": trained}));
+    named.kernel = "se(x1)".parse().unwrap();
+    assert!(fit(&named).err().unwrap().contains("embedding1"));
 }
 
 #[test]
