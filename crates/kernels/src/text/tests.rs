@@ -101,7 +101,7 @@ fn networks_have_a_pair_of_scales_for_each_layer_and_a_variance_without_read_out
     assert_eq!(build("nngp(erf, readout=false, variance=2)").values(), [2.0, 1.0, 1.0]);
     let unbiased = build("nngp(depth=2, bias=-0)");
     assert_eq!(unbiased.values(), [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
-    assert_eq!(unbiased.unconstrained_names(), ["nngp.weight[1]", "nngp.weight[2]", "nngp.weight[3]"]);
+    assert_eq!(unbiased.unconstrained_names(), ["nngp.weight[0]", "nngp.weight[1]", "nngp.weight[2]"]);
     assert_eq!(names("nngp * se")[..2], ["nngp.weight", "nngp.bias"]);
     assert_eq!(names("nngp(readout=false) * se")[0], "nngp*se.variance");
     assert_eq!(names("nngp + nngp(erf)")[2], "nngp[2].weight");
